@@ -1,0 +1,139 @@
+//! What is done to a target: a benchmark is a sequence of stages on a workload.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::script::Script;
+
+/// The scale and the shape of the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows in each table.
+    pub rows: u64,
+    /// Concurrent connections.
+    pub clients: u32,
+    /// Seconds that a step of the read kind is measured.
+    pub read_seconds: f64,
+    /// Seconds that a step of the write kind is measured.
+    pub write_seconds: f64,
+    /// Seconds before each measured window; not counted.
+    pub warmup_seconds: f64,
+    /// 1.0 waits as long as the published work after loading and writing; 0.0 does not wait at all.
+    pub settle_scale: f64,
+    /// Closed, or open at a rate.
+    pub pace: Pace,
+    /// Where client and server run.
+    pub placement: Placement,
+    /// What idle CPUs do.
+    pub idle: Idle,
+    /// Memory for the DBMS's own cache in bytes; `None` sizes it from the data.
+    pub cache_bytes: Option<u64>,
+}
+
+/// When a client sends its next event.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// After the reply to the one before.
+    Closed,
+    /// On a seeded Poisson schedule; response time counts from the intended start.
+    Open {
+        /// Events per second of all clients together.
+        events_per_second: f64,
+    },
+}
+
+/// Where client and server run (see docs/measuring.md). Results of different placements are not compared without a caveat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Client i and the server's side of its connection on CPU i mod n.
+    Together,
+    /// Clients and server on disjoint sets of CPUs.
+    Apart,
+    /// Nothing pinned.
+    Os,
+}
+
+/// What idle CPUs do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// Kept from halting: /dev/cpu_dma_latency at 0 where it exists, idle-class spinners otherwise.
+    Awake,
+    /// Whatever the operating system does.
+    Os,
+}
+
+/// Groups of the relative report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// Loading and indexing.
+    Load,
+    /// Point queries.
+    Point,
+    /// Range queries and scans.
+    Range,
+    /// Whatever writes.
+    Write,
+}
+
+impl Group {
+    /// In the order of reports.
+    pub const ALL: [Group; 4] = [Group::Load, Group::Point, Group::Range, Group::Write];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Load => "load",
+            Group::Point => "point",
+            Group::Range => "range",
+            Group::Write => "write",
+        }
+    }
+}
+
+/// One microbenchmark or phase with its own rate, as data: the driver needs nothing else to carry it out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique in the benchmark and safe in a file name: `read-only.pre_range=100`, `point-query`.
+    pub name: String,
+    /// Group of the report.
+    pub group: Group,
+    /// False for cache warming: carried out, written down, left out of the comparison.
+    pub reported: bool,
+    /// The measured window in seconds, without warm-up.
+    pub seconds: f64,
+    /// Warm-up in seconds before the window.
+    pub warmup_seconds: f64,
+    /// What an operation of the rate is.
+    pub rate: RateUnit,
+    /// True parameters where the name does not tell them: "10 ids per statement".
+    pub detail: String,
+    /// What each client does.
+    pub script: Script,
+}
+
+/// What the rate of a step counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateUnit {
+    /// Statements per second, BEGIN and COMMIT included, as sysbench counts: qps.
+    Queries,
+    /// Rows per second of all clients that the DBMS looked at: table rows × scans per second. Shown in thousands, Krows/s.
+    RowsScanned,
+    /// Rows inserted per second: ips.
+    RowsInserted,
+}
+
+/// One thing of the sequence that a benchmark is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Run clients and write down what happened.
+    Measure(Box<Step>),
+    /// Vacuum, checkpoint, flush, wait: not measured.
+    Settle,
+}

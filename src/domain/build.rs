@@ -1,0 +1,199 @@
+//! What is run: the DBMS, its version, and where a build of it came from.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The product. Never "engine" alone: that word belongs to storage engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dbms {
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL by Oracle and its forks that keep the name.
+    Mysql,
+    /// MariaDB Server.
+    Mariadb,
+    /// SQLite, compiled in or loaded from a shared library.
+    Sqlite,
+    /// Scripted latencies on a fake clock: no load, no server, the same output every time. For tests of rqps itself.
+    Fake,
+}
+
+/// The SQL and the protocol that a DBMS speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Postgres protocol version 3, `$1` placeholders.
+    Postgres,
+    /// MySQL protocol version 10, `?` placeholders.
+    Mysql,
+    /// SQLite's C API, `?` placeholders.
+    Sqlite,
+    /// The scripted one of [`Dbms::Fake`].
+    Fake,
+}
+
+impl Dbms {
+    /// All that can be named on the command line.
+    pub const ALL: [Dbms; 4] = [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite];
+
+    /// The name in target words, files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dbms::Postgres => "postgres",
+            Dbms::Mysql => "mysql",
+            Dbms::Mariadb => "mariadb",
+            Dbms::Sqlite => "sqlite",
+            Dbms::Fake => "fake",
+        }
+    }
+
+    /// The DBMS of that name, or `None`. `postgresql` and `pg` are understood too.
+    pub fn from_name(name: &str) -> Option<Dbms> {
+        match name {
+            "postgres" | "postgresql" | "pg" => Some(Dbms::Postgres),
+            "mysql" => Some(Dbms::Mysql),
+            "mariadb" => Some(Dbms::Mariadb),
+            "sqlite" => Some(Dbms::Sqlite),
+            "fake" => Some(Dbms::Fake),
+            _ => None,
+        }
+    }
+
+    /// What it speaks.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Dbms::Postgres => Dialect::Postgres,
+            Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
+            Dbms::Sqlite => Dialect::Sqlite,
+            Dbms::Fake => Dialect::Fake,
+        }
+    }
+
+    /// True if the DBMS runs inside the driver process and has no server of its own.
+    pub fn is_embedded(self) -> bool {
+        matches!(self, Dbms::Sqlite | Dbms::Fake)
+    }
+}
+
+impl fmt::Display for Dbms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A dotted version such as `8.0.33`, `9.6.24` or `18beta2`, ordered by its leading numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Version(String);
+
+impl Version {
+    /// Any text; what is not a number ends the part that is compared.
+    pub fn new(text: impl Into<String>) -> Version {
+        Version(text.into())
+    }
+
+    /// The text as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The leading numbers: `8.0.33-log` gives `[8, 0, 33]`.
+    pub fn numbers(&self) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for part in self.0.split('.') {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            let whole = digits.len() == part.len();
+            match digits.parse() {
+                Ok(number) => numbers.push(number),
+                Err(_) => break,
+            }
+            if !whole {
+                break;
+            }
+        }
+        numbers
+    }
+
+    /// True if this version is `wanted` or later; only as many numbers as `wanted` has are compared.
+    pub fn at_least(&self, wanted: &[u32]) -> bool {
+        let have = self.numbers();
+        for (index, want) in wanted.iter().enumerate() {
+            match have.get(index).copied().unwrap_or(0).cmp(want) {
+                Ordering::Equal => {}
+                order => return order == Ordering::Greater,
+            }
+        }
+        true
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a build is to come from, as the target word says it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `mysql@8.0.33`: by version, through a package client, with a variant after `+` if there is one.
+    Version {
+        /// The version as asked for.
+        version: Version,
+        /// `pgvector`, `myrocks`: what the build must have besides.
+        variant: Option<String>,
+    },
+    /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for SQLite.
+    Path(PathBuf),
+    /// `sqlite`: what is compiled into this program.
+    CompiledIn,
+    /// `postgres://…`: a server that somebody else runs.
+    Dsn(String),
+}
+
+/// What is known of a build after it was obtained. Stored beside it in the cache and in every run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The product.
+    pub dbms: Dbms,
+    /// The version that was asked for, or found.
+    pub version: Version,
+    /// What the binary prints of itself, whole.
+    pub reported: String,
+    /// Package coordinates, a path, `compiled in`, or a DSN without its password.
+    pub origin: String,
+    /// SHA-256 of the package file (hex), or of the main binary where there is no package; `None` for a DSN.
+    pub sha256: Option<String>,
+    /// From the ELF `.comment` section, if there is one.
+    pub compiler: Option<String>,
+}
+
+/// A build that can be run now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Where `bin/`, `share/` … are; the shared library itself for SQLite by path; `None` for compiled in and DSN.
+    pub root: Option<PathBuf>,
+    /// What it is.
+    pub manifest: Manifest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        let version = Version::new("8.0.33-0ubuntu");
+        assert_eq!(version.numbers(), [8, 0, 33]);
+        assert!(version.at_least(&[8, 0]));
+        assert!(version.at_least(&[5, 7, 40]));
+        assert!(!version.at_least(&[8, 0, 34]));
+        assert!(Version::new("18beta2").at_least(&[18]));
+        assert!(!Version::new("9.6.24").at_least(&[10]));
+    }
+}

@@ -1,0 +1,14 @@
+//! Named settings of a DBMS, and the hash by which two are told apart.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings as they were handed to the DBMS: a my.cnf, a postgresql.conf fragment, a list of PRAGMAs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Config {
+    /// `default`, or the name after the colon of the target word.
+    pub name: String,
+    /// The text after version guards and sizes were filled in: exactly what the DBMS read.
+    pub text: String,
+    /// The first 12 hex digits of the SHA-256 of `text`.
+    pub hash: String,
+}

@@ -1,0 +1,65 @@
+//! Where a session goes and as whom it logs in.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Address {
+    /// The socket file itself.
+    Unix(PathBuf),
+    /// Over TCP.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+        /// True to require TLS (needs the cargo feature `tls`).
+        tls: bool,
+    },
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "{}", path.display()),
+            Address::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+/// How to log in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// User.
+    pub user: String,
+    /// Empty for none.
+    pub password: String,
+    /// Database; empty for none.
+    pub database: String,
+}
+
+/// Where a session goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Endpoint {
+    /// A server that speaks Postgres or MySQL.
+    Server(Address),
+    /// A SQLite database file, and the library to open it with (`None`: compiled in).
+    File {
+        /// The database.
+        path: PathBuf,
+        /// libsqlite3.so to load.
+        library: Option<PathBuf>,
+    },
+    /// The fake DBMS.
+    Fake {
+        /// Mean service time of one statement, microseconds.
+        mean_us: u64,
+        /// True to sleep through warm-up and window as a real step would (for tests that interrupt); false for the fake clock alone.
+        real_time: bool,
+    },
+}

@@ -1,0 +1,11 @@
+//! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but parsing.
+
+pub mod benchmark;
+pub mod build;
+pub mod config;
+pub mod endpoint;
+pub mod host;
+pub mod metric;
+pub mod run;
+pub mod script;
+pub mod target;

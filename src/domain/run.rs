@@ -1,0 +1,294 @@
+//! What one target did in one block: the facts that a run folder holds (docs/results.md). Judgements are computed from them later.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::benchmark::{Group, RateUnit, Workload};
+use crate::domain::build::Manifest;
+use crate::domain::config::Config;
+use crate::domain::host::Host;
+use crate::domain::target::Target;
+
+/// The dimensions of a run. Its folder is named after it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct RunKey {
+    /// Round, from 1.
+    pub block: u32,
+    /// 1, or more where a block was broken off and done again.
+    pub attempt: u32,
+    /// Place of the target in the block's order, from 1.
+    pub order: u32,
+    /// Label of the target.
+    pub label: String,
+}
+
+impl RunKey {
+    /// Name of the run folder: `b01-2-mysql-8.0.33`, `b03r2-1-…` for the second attempt at block 3.
+    pub fn folder(&self) -> String {
+        let again = if self.attempt > 1 { format!("r{}", self.attempt) } else { String::new() };
+        format!("b{:02}{again}-{}-{}", self.block, self.order, self.label)
+    }
+}
+
+/// Whether a run or a step came to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Still being measured, or broken off without a word (killed).
+    Running,
+    /// All of it was measured.
+    Complete,
+    /// It failed; the text says what was done, to what, what went wrong.
+    Failed(String),
+    /// Stopped by the user.
+    Interrupted,
+}
+
+/// `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of the format of the run folder: [`FORMAT`].
+    pub format: u32,
+    /// Which run.
+    pub key: RunKey,
+    /// What was measured.
+    pub target: Target,
+    /// Its build.
+    pub manifest: Manifest,
+    /// The settings that its DBMS read.
+    pub config: Config,
+    /// `sysbench`.
+    pub benchmark: String,
+    /// Scale and shape.
+    pub workload: Workload,
+    /// Seed of everything random in this run.
+    pub seed: u64,
+    /// Hash of the plan that asked for it.
+    pub plan_hash: String,
+    /// Hash of `host.json`.
+    pub host_fingerprint: String,
+    /// Version of rqps.
+    pub rqps_version: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// RFC 3339, UTC; `None` while running.
+    pub finished: Option<String>,
+    /// How it went.
+    pub status: Status,
+    /// The load, once per target and result set: seconds and rates. The same in every block, because blocks restore its snapshot.
+    pub load: Option<LoadRecord>,
+}
+
+/// The format version that this program writes.
+pub const FORMAT: u32 = 1;
+
+/// What loading took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Seconds from the first CREATE TABLE to the last row.
+    pub load_seconds: f64,
+    /// Seconds for the secondary indexes.
+    pub index_seconds: f64,
+    /// Bytes of the data folder after the load and its settling.
+    pub data_bytes: Option<u64>,
+}
+
+/// `steps/NN-NAME.json`: one step of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// Format version.
+    pub format: u32,
+    /// Place in the sequence, from 1.
+    pub index: u32,
+    /// Name of the step.
+    pub name: String,
+    /// Group of the report.
+    pub group: Group,
+    /// False for cache warming.
+    pub reported: bool,
+    /// True parameters where the name does not tell.
+    pub detail: String,
+    /// What the rate counts.
+    pub rate: RateUnit,
+    /// How it went.
+    pub status: Status,
+    /// RFC 3339, UTC: start of the measured window.
+    pub started: String,
+    /// What the driver counted.
+    pub outcome: Outcome,
+    /// What the host's and the server's counters moved by during the window.
+    pub usage: Usage,
+    /// Bytes of the data folder after the step.
+    pub data_bytes: Option<u64>,
+}
+
+/// What the driver counted in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Length of the window in seconds, by the monotonic clock. An event in flight at either cut counts where it ends; those after the end do not count.
+    pub seconds: f64,
+    /// Events completed.
+    pub events: u64,
+    /// Statements completed, BEGIN and COMMIT included.
+    pub statements: u64,
+    /// Statements that returned a result set.
+    pub reads: u64,
+    /// Statements that changed at least one row.
+    pub writes: u64,
+    /// The rest: BEGIN, COMMIT, and writes that met no row.
+    pub others: u64,
+    /// Writes that met no row: the no-op share of delete runs.
+    pub no_ops: u64,
+    /// Rows returned.
+    pub rows: u64,
+    /// Rows that the DBMS looked at, where the step counts those (scan): table rows × scans.
+    pub rows_scanned: u64,
+    /// Bytes of replies.
+    pub bytes: u64,
+    /// Error code → count. Each was retried: the event began again.
+    pub errors: BTreeMap<String, u64>,
+    /// Event latency in nanoseconds: HdrHistogram V2, base64. Under an open pace, response time from the intended start.
+    pub latency: String,
+    /// Under an open pace: time from the actual start, the same form.
+    pub service: Option<String>,
+    /// Under an open pace: events that were due in the window, and the furthest that any client was behind, in seconds.
+    pub open: Option<OpenOutcome>,
+    /// CPU of the driver process in the window.
+    pub client_cpu: CpuTime,
+    /// Largest share of its CPU that a client thread used, 0 to 1.
+    pub client_busiest: f64,
+    /// Statement kind → query plan, as text.
+    pub plans: BTreeMap<String, String>,
+    /// What the driver could not do, in words: a thread that could not be pinned.
+    pub notes: Vec<String>,
+}
+
+/// What an open pace adds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenOutcome {
+    /// Events whose intended start lies in the window.
+    pub due: u64,
+    /// The furthest that any client was behind its schedule, seconds.
+    pub behind_seconds_max: f64,
+}
+
+/// CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user mode, microseconds.
+    pub user_us: f64,
+    /// In the kernel, microseconds.
+    pub system_us: f64,
+}
+
+impl CpuTime {
+    /// Both, microseconds.
+    pub fn total_us(self) -> f64 {
+        self.user_us + self.system_us
+    }
+}
+
+/// How far counters moved in the window, as the lab sampled them. `None` has its reason in `missing`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds between the first and the last sample. Close to the outcome's, not the same.
+    pub seconds: f64,
+    /// CPU of the server's process tree.
+    pub server_cpu: Option<CpuTime>,
+    /// Resident memory of the server's process tree at the end, bytes. Shared pages count once per process that Pss tells, else Rss.
+    pub server_rss_bytes: Option<u64>,
+    /// The whole host.
+    pub host: HostUsage,
+    /// The disk under the data folder.
+    pub disk: Option<DiskUsage>,
+    /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every per-operation figure.
+    pub spinner_cpu: CpuTime,
+    /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
+    pub sources: BTreeMap<String, String>,
+    /// Counter → why it is missing.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// /proc/stat over the window; times in seconds summed over all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostUsage {
+    /// Logical CPUs.
+    pub cpus: u32,
+    /// User and nice (nice holds the idle-class spinners).
+    pub user: f64,
+    /// Of `user`, the niced part.
+    pub nice: f64,
+    /// System, irq and softirq.
+    pub system: f64,
+    /// Idle.
+    pub idle: f64,
+    /// Waiting for I/O.
+    pub iowait: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// Context switches.
+    pub context_switches: u64,
+}
+
+/// /proc/diskstats over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskUsage {
+    /// Reads completed.
+    pub reads: u64,
+    /// KiB read.
+    pub read_kb: f64,
+    /// Writes completed.
+    pub writes: u64,
+    /// KiB written.
+    pub write_kb: f64,
+    /// Milliseconds that the device was busy.
+    pub busy_ms: u64,
+}
+
+/// One row of `steps/NN-NAME.csv`: one second of a step. Latencies in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// From 1.
+    pub second: u32,
+    /// Length in seconds: about 1, the last may be shorter.
+    pub seconds: f64,
+    /// Events.
+    pub events: u64,
+    /// Statements.
+    pub statements: u64,
+    /// Errors of all codes.
+    pub errors: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// Largest.
+    pub max_us: f64,
+    /// What the counters moved by in this second, if they were sampled.
+    pub usage: Option<Usage>,
+}
+
+/// What was read from result folders: all that analysis is handed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dataset {
+    /// Fingerprint → host.
+    pub hosts: BTreeMap<String, Host>,
+    /// Runs in the order of their keys.
+    pub runs: Vec<Run>,
+}
+
+/// One run folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The folder, as the reader is to find it: relative to where the report was asked for.
+    pub folder: String,
+    /// `run.json`.
+    pub record: RunRecord,
+    /// `steps/*.json` in order.
+    pub steps: Vec<StepRecord>,
+}

@@ -1,0 +1,20 @@
+//! What is measured: a build with a configuration, under a short label.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::build::{Dbms, Source};
+
+/// One thing to measure. Two targets of a plan never share a label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Target {
+    /// Short and unique in the plan: `mysql-8.0.33`, `before`. Safe in a file name.
+    pub label: String,
+    /// The product.
+    pub dbms: Dbms,
+    /// Where its build comes from.
+    pub source: Source,
+    /// Name of the configuration; `default` is shipped for every DBMS.
+    pub config: String,
+    /// `innodb`, `rocksdb`: only where the DBMS has a choice and one was made.
+    pub storage_engine: Option<String>,
+}

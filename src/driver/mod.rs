@@ -1,0 +1,3 @@
+//! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing else.
+
+pub mod protocol;

@@ -1,0 +1,150 @@
+//! What the lab and the driver process say to each other: one JSON value a line, jobs in, messages out.
+//!
+//! A driver process carries out one job and ends. It ends too when its standard input closes: then the lab is gone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::benchmark::{Pace, Placement};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::run::Outcome;
+use crate::domain::script::Script;
+
+/// Version of these messages; both sides are the same binary, so a difference is a bug or an exchanged file.
+pub const VERSION: u32 = 1;
+
+/// What one driver process is to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// [`VERSION`].
+    pub version: u32,
+    /// What the sessions speak.
+    pub dialect: Dialect,
+    /// Where they connect.
+    pub endpoint: Endpoint,
+    /// As whom.
+    pub login: Login,
+    /// Statements after connecting, per session: `SET …`, `PRAGMA …`.
+    pub session_setup: Vec<String>,
+    /// Seed; client i draws from a stream of its own.
+    pub seed: u64,
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows per table.
+    pub rows: u64,
+    /// What to do.
+    pub task: Task,
+}
+
+/// Kinds of jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Create and fill the tables, then their indexes.
+    Load(LoadTask),
+    /// Run clients and measure.
+    Measure(Box<MeasureTask>),
+}
+
+/// Loading, all tables alike. `{table}` in the SQL is the table's number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadTask {
+    /// DROP TABLE IF EXISTS.
+    pub drop_sql: String,
+    /// CREATE TABLE.
+    pub create_sql: String,
+    /// After the rows: the secondary index.
+    pub index_sql: Vec<String>,
+    /// Table name, e.g. `sbtest{table}`.
+    pub table: String,
+    /// Columns in the order of the generator: `id, k, c, pad`.
+    pub columns: String,
+    /// Tables loaded at the same time.
+    pub parallel: u32,
+}
+
+/// Measuring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureTask {
+    /// What each client does.
+    pub script: Script,
+    /// Number of clients.
+    pub clients: u32,
+    /// Seconds before the window.
+    pub warmup_seconds: f64,
+    /// The window.
+    pub seconds: f64,
+    /// Closed or open.
+    pub pace: Pace,
+    /// Where threads and the server's side of connections run.
+    pub placement: Placement,
+    /// Root process of the server, if it runs on this host and may be pinned.
+    pub server_pid: Option<u32>,
+    /// True to ask for the query plan of every statement kind before the warm-up.
+    pub plans: bool,
+}
+
+/// What the driver says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// Loading: rows so far.
+    Loading {
+        /// Rows done.
+        rows: u64,
+        /// Rows in all.
+        of: u64,
+    },
+    /// Loading: rows are in, indexes are being made.
+    Indexing {
+        /// Indexes done.
+        done: u32,
+        /// Indexes in all.
+        of: u32,
+    },
+    /// Loading is over.
+    Loaded {
+        /// Rows.
+        rows: u64,
+        /// Seconds for tables and rows.
+        load_seconds: f64,
+        /// Seconds for indexes.
+        index_seconds: f64,
+    },
+    /// All clients are connected and prepared; the warm-up begins.
+    Warming,
+    /// The window begins now.
+    WindowStart,
+    /// A second of the window has ended.
+    Interval(Interval),
+    /// The window has ended: all that was counted.
+    Measured(Box<Outcome>),
+    /// The job cannot go on.
+    Failed {
+        /// What was done, to what, what went wrong.
+        fault: String,
+    },
+}
+
+/// One second as the driver saw it. Latencies in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// From 1.
+    pub second: u32,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Events.
+    pub events: u64,
+    /// Statements.
+    pub statements: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// Largest.
+    pub max_us: f64,
+}

@@ -1,0 +1,63 @@
+//! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one write and one read, rows are
+//! counted but not decoded, and nothing is allocated per statement once buffers have grown.
+
+use thiserror::Error;
+
+/// A value bound to a placeholder. Integers are 64-bit on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// BIGINT / int8.
+    Int(i64),
+    /// VARCHAR / text.
+    Text(&'a [u8]),
+}
+
+/// Types of placeholders, declared when a statement is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueType {
+    /// 64-bit integer.
+    Int,
+    /// Text.
+    Text,
+}
+
+/// What came back of one statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Rows returned.
+    pub rows: u64,
+    /// Rows changed, as the server reports.
+    pub affected: u64,
+    /// Bytes of the reply.
+    pub bytes: u64,
+    /// True if the statement returned a result set, empty or not.
+    pub result_set: bool,
+}
+
+/// A prepared statement of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared(pub usize);
+
+/// What went wrong on a session.
+#[derive(Debug, Error)]
+pub enum WireError {
+    /// The server refused the statement; the session lives on.
+    #[error("{message} ({code})")]
+    Server {
+        /// SQLSTATE for Postgres (`40001`), error number for MySQL (`1213`), result code for SQLite.
+        code: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The connection is broken or was never made.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done: "connect to /tmp/x/.s.PGSQL.5432".
+        doing: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The server said something that this client does not understand or support.
+    #[error("{0}")]
+    Protocol(String),
+}
