@@ -1,7 +1,9 @@
 //! rqps, the database performance-regression lab.
 //!
-//! Data goes one way: plan → blocks → build → server → driver process → intervals and samples → run folder → comparison →
-//! document → text. ARCHITECTURE.md says which module may know which; `tests/tidy.rs` holds it to that.
+//! Data goes one way: plan → blocks → build → server → driver process → intervals and samples → run
+//! folder → comparison →
+//! document → text. ARCHITECTURE.md says which module may know which; `tests/tidy.rs` holds it to
+//! that.
 
 // L4
 pub mod cli;

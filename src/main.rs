@@ -1,4 +1,5 @@
-//! The `rqps` program: everything it does is in the library, so that tests and benches reach it too.
+//! The `rqps` program: everything it does is in the library, so that tests and benches reach it
+//! too.
 
 use std::process::ExitCode;
 

@@ -44,7 +44,8 @@ pub enum Pace {
     },
 }
 
-/// Where client and server run (see docs/measuring.md). Results of different placements are not compared without a caveat.
+/// Where client and server run (see docs/measuring.md). Results of different placements are not
+/// compared without a caveat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
@@ -95,7 +96,8 @@ impl Group {
     }
 }
 
-/// One microbenchmark or phase with its own rate, as data: the driver needs nothing else to carry it out.
+/// One microbenchmark or phase with its own rate, as data: the driver needs nothing else to carry
+/// it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Unique in the benchmark and safe in a file name: `read-only.pre_range=100`, `point-query`.
@@ -122,7 +124,8 @@ pub struct Step {
 pub enum RateUnit {
     /// Statements per second, BEGIN and COMMIT included, as sysbench counts: qps.
     Queries,
-    /// Rows per second of all clients that the DBMS looked at: table rows × scans per second. Shown in thousands, Krows/s.
+    /// Rows per second of all clients that the DBMS looked at: table rows × scans per second. Shown
+    /// in thousands, Krows/s.
     RowsScanned,
     /// Rows inserted per second: ips.
     RowsInserted,

@@ -18,7 +18,8 @@ pub enum Dbms {
     Mariadb,
     /// SQLite, compiled in or loaded from a shared library.
     Sqlite,
-    /// Scripted latencies on a fake clock: no load, no server, the same output every time. For tests of rqps itself.
+    /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
+    /// tests of rqps itself.
     Fake,
 }
 
@@ -118,7 +119,8 @@ impl Version {
         numbers
     }
 
-    /// True if this version is `wanted` or later; only as many numbers as `wanted` has are compared.
+    /// True if this version is `wanted` or later; only as many numbers as `wanted` has are
+    /// compared.
     pub fn at_least(&self, wanted: &[u32]) -> bool {
         let have = self.numbers();
         for (index, want) in wanted.iter().enumerate() {
@@ -141,14 +143,16 @@ impl fmt::Display for Version {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// `mysql@8.0.33`: by version, through a package client, with a variant after `+` if there is one.
+    /// `mysql@8.0.33`: by version, through a package client, with a variant after `+` if there is
+    /// one.
     Version {
         /// The version as asked for.
         version: Version,
         /// `pgvector`, `myrocks`: what the build must have besides.
         variant: Option<String>,
     },
-    /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for SQLite.
+    /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for
+    /// SQLite.
     Path(PathBuf),
     /// `sqlite`: what is compiled into this program.
     CompiledIn,
@@ -167,7 +171,8 @@ pub struct Manifest {
     pub reported: String,
     /// Package coordinates, a path, `compiled in`, or a DSN without its password.
     pub origin: String,
-    /// SHA-256 of the package file (hex), or of the main binary where there is no package; `None` for a DSN.
+    /// SHA-256 of the package file (hex), or of the main binary where there is no package; `None`
+    /// for a DSN.
     pub sha256: Option<String>,
     /// From the ELF `.comment` section, if there is one.
     pub compiler: Option<String>,
@@ -176,7 +181,8 @@ pub struct Manifest {
 /// A build that can be run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// Where `bin/`, `share/` … are; the shared library itself for SQLite by path; `None` for compiled in and DSN.
+    /// Where `bin/`, `share/` … are; the shared library itself for SQLite by path; `None` for
+    /// compiled in and DSN.
     pub root: Option<PathBuf>,
     /// What it is.
     pub manifest: Manifest,

@@ -59,7 +59,8 @@ pub enum Endpoint {
     Fake {
         /// Mean service time of one statement, microseconds.
         mean_us: u64,
-        /// True to sleep through warm-up and window as a real step would (for tests that interrupt); false for the fake clock alone.
+        /// True to sleep through warm-up and window as a real step would (for tests that
+        /// interrupt); false for the fake clock alone.
         real_time: bool,
     },
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What could be read about the host. A fact that could not be read is `None` and has its reason in `missing`.
+/// What could be read about the host. A fact that could not be read is `None` and has its reason in
+/// `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// `model name` of /proc/cpuinfo.
@@ -46,7 +47,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Class label like `c8r32`: 8 CPUs, 32 GB of memory rounded to the nearest power of two or multiple of 8.
+    /// Class label like `c8r32`: 8 CPUs, 32 GB of memory rounded to the nearest power of two or
+    /// multiple of 8.
     pub fn class(&self) -> String {
         let gib = (self.memory_bytes as f64 / (1u64 << 30) as f64).ceil() as u64;
         let rounded = if gib <= 8 { gib } else { gib.div_ceil(8) * 8 };

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Metric {
     /// Operations per second: statements, thousands of rows scanned, or rows inserted.
     Rate,
-    /// Busy CPU of the whole host, per cent of all CPUs, per operation per second: vmstat (us+sy) / rate.
+    /// Busy CPU of the whole host, per cent of all CPUs, per operation per second: vmstat (us+sy) /
+    /// rate.
     CpuPerOp,
     /// CPU of the server's processes, microseconds per operation.
     ServerCpuPerOp,

@@ -1,4 +1,5 @@
-//! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but parsing.
+//! The words of rqps as types (docs/glossary.md). No I/O here, so nothing here can fail but
+//! parsing.
 
 pub mod benchmark;
 pub mod build;

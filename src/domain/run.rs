@@ -1,4 +1,5 @@
-//! What one target did in one block: the facts that a run folder holds (docs/results.md). Judgements are computed from them later.
+//! What one target did in one block: the facts that a run folder holds (docs/results.md).
+//! Judgements are computed from them later.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,8 @@ pub struct RunRecord {
     pub finished: Option<String>,
     /// How it went.
     pub status: Status,
-    /// The load, once per target and result set: seconds and rates. The same in every block, because blocks restore its snapshot.
+    /// The load, once per target and result set: seconds and rates. The same in every block,
+    /// because blocks restore its snapshot.
     pub load: Option<LoadRecord>,
 }
 
@@ -128,7 +130,8 @@ pub struct StepRecord {
 /// What the driver counted in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Length of the window in seconds, by the monotonic clock. An event in flight at either cut counts where it ends; those after the end do not count.
+    /// Length of the window in seconds, by the monotonic clock. An event in flight at either cut
+    /// counts where it ends; those after the end do not count.
     pub seconds: f64,
     /// Events completed.
     pub events: u64,
@@ -150,11 +153,13 @@ pub struct Outcome {
     pub bytes: u64,
     /// Error code → count. Each was retried: the event began again.
     pub errors: BTreeMap<String, u64>,
-    /// Event latency in nanoseconds: HdrHistogram V2, base64. Under an open pace, response time from the intended start.
+    /// Event latency in nanoseconds: HdrHistogram V2, base64. Under an open pace, response time
+    /// from the intended start.
     pub latency: String,
     /// Under an open pace: time from the actual start, the same form.
     pub service: Option<String>,
-    /// Under an open pace: events that were due in the window, and the furthest that any client was behind, in seconds.
+    /// Under an open pace: events that were due in the window, and the furthest that any client was
+    /// behind, in seconds.
     pub open: Option<OpenOutcome>,
     /// CPU of the driver process in the window.
     pub client_cpu: CpuTime,
@@ -191,20 +196,23 @@ impl CpuTime {
     }
 }
 
-/// How far counters moved in the window, as the lab sampled them. `None` has its reason in `missing`.
+/// How far counters moved in the window, as the lab sampled them. `None` has its reason in
+/// `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// Seconds between the first and the last sample. Close to the outcome's, not the same.
     pub seconds: f64,
     /// CPU of the server's process tree.
     pub server_cpu: Option<CpuTime>,
-    /// Resident memory of the server's process tree at the end, bytes. Shared pages count once per process that Pss tells, else Rss.
+    /// Resident memory of the server's process tree at the end, bytes. Shared pages count once per
+    /// process that Pss tells, else Rss.
     pub server_rss_bytes: Option<u64>,
     /// The whole host.
     pub host: HostUsage,
     /// The disk under the data folder.
     pub disk: Option<DiskUsage>,
-    /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every per-operation figure.
+    /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
+    /// per-operation figure.
     pub spinner_cpu: CpuTime,
     /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
     pub sources: BTreeMap<String, String>,

@@ -1,11 +1,13 @@
 //! What a client does, as data: statements with generated parameters, grouped into events.
 //!
-//! `bench` writes scripts, the lab ships them, `driver` carries them out. SQL is spelled per dialect when the script is made, so the
+//! `bench` writes scripts, the lab ships them, `driver` carries them out. SQL is spelled per
+//! dialect when the script is made, so the
 //! driver knows nothing of benchmarks.
 
 use serde::{Deserialize, Serialize};
 
-/// One event is the list of operations in order. The latency of a step is that of events, its rate that of statements.
+/// One event is the list of operations in order. The latency of a step is that of events, its rate
+/// that of statements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     /// BEGIN before and COMMIT after the operations; both are counted as statements.
@@ -29,11 +31,13 @@ impl Script {
 pub struct Operation {
     /// Statement kind for plans and logs: `point_selects`, `index_updates`.
     pub kind: String,
-    /// SQL in the dialect of the target, with `{table}` where the table's number goes (`FROM sbtest{table} WHERE …`).
+    /// SQL in the dialect of the target, with `{table}` where the table's number goes (`FROM
+    /// sbtest{table} WHERE …`).
     pub sql: String,
     /// Prepared once per connection, table and kind; or sent as text each time.
     pub protocol: Protocol,
-    /// Values of the placeholders in order. In text protocol, `{1}`, `{2}` … in the SQL are replaced by literals.
+    /// Values of the placeholders in order. In text protocol, `{1}`, `{2}` … in the SQL are
+    /// replaced by literals.
     pub parameters: Vec<Parameter>,
     /// Executed this many times per event with new parameters, all on one table.
     pub repeat: u32,

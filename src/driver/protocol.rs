@@ -1,6 +1,8 @@
-//! What the lab and the driver process say to each other: one JSON value a line, jobs in, messages out.
+//! What the lab and the driver process say to each other: one JSON value a line, jobs in, messages
+//! out.
 //!
-//! A driver process carries out one job and ends. It ends too when its standard input closes: then the lab is gone.
+//! A driver process carries out one job and ends. It ends too when its standard input closes: then
+//! the lab is gone.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +12,8 @@ use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::run::Outcome;
 use crate::domain::script::Script;
 
-/// Version of these messages; both sides are the same binary, so a difference is a bug or an exchanged file.
+/// Version of these messages; both sides are the same binary, so a difference is a bug or an
+/// exchanged file.
 pub const VERSION: u32 = 1;
 
 /// What one driver process is to do.

@@ -1,4 +1,5 @@
-//! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one write and one read, rows are
+//! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one
+//! write and one read, rows are
 //! counted but not decoded, and nothing is allocated per statement once buffers have grown.
 
 use thiserror::Error;
@@ -44,7 +45,8 @@ pub enum WireError {
     /// The server refused the statement; the session lives on.
     #[error("{message} ({code})")]
     Server {
-        /// SQLSTATE for Postgres (`40001`), error number for MySQL (`1213`), result code for SQLite.
+        /// SQLSTATE for Postgres (`40001`), error number for MySQL (`1213`), result code for
+        /// SQLite.
         code: String,
         /// The server's words.
         message: String,

@@ -1,0 +1,1 @@
+//! The unprivileged user that servers run as when rqps runs as root.
