@@ -193,6 +193,8 @@ enum State {
     Running(u32),
     Failed(String),
     Exited(String),
+    /// The warden fell silent before it said how its process ended.
+    Gone,
 }
 
 impl Said {
@@ -302,6 +304,7 @@ impl Warden {
     pub fn has_exited(&self) -> Option<String> {
         match &*self.said.lock() {
             State::Exited(status) | State::Failed(status) => Some(status.clone()),
+            State::Gone => Some("its warden was killed, and it with it".to_owned()),
             State::Starting | State::Running(_) => None,
         }
     }
@@ -344,7 +347,7 @@ impl Warden {
 
 impl State {
     fn is_over(&self) -> bool {
-        matches!(self, State::Exited(_) | State::Failed(_))
+        matches!(self, State::Exited(_) | State::Failed(_) | State::Gone)
     }
 }
 
@@ -370,7 +373,7 @@ fn listen(output: impl Read, said: &Said) {
         }
     }
     if !said.lock().is_over() {
-        said.set(State::Failed("its warden was killed, and it with it".to_owned()));
+        said.set(State::Gone);
     }
 }
 
