@@ -158,11 +158,11 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[inline]
 fn eight_digits(value: u64) -> [u8; 8] {
     // The digit that comes first in memory must be in the lowest byte.
-    let fours = value / 10_000 | (value % 10_000) << 32;
-    let hundreds = (fours * 5243 >> 19) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (fours - hundreds * 100) << 16;
-    let tens = (pairs * 103 >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | (pairs - tens * 10) << 8;
+    let fours = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
+    let pairs = hundreds | ((fours - hundreds * 100) << 16);
+    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | ((pairs - tens * 10) << 8);
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
