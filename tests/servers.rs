@@ -1,6 +1,9 @@
 //! Servers never outlive rqps (the warden), and live through their whole life: data folder, start,
 //! settle, pause, stop, a second start on a copy.
 
+// The lints know tests by their attribute; what they share has none.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
