@@ -648,6 +648,9 @@ fn failures_of_a_real_postgres_are_told() {
     wait_until("the end is noticed", || plane.check().is_err());
     let error = plane.check().unwrap_err().to_string();
     assert!(error.contains("keep postgres"), "{error}");
+    // Comes up again after the crash, and takes back what the kernel kept of the first life.
+    plane.start().unwrap();
+    plane.stop().unwrap();
 }
 
 #[test]

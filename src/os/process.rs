@@ -323,7 +323,11 @@ impl Warden {
         let milliseconds = timeout.as_millis();
         // A warden that is gone does not take commands; the state tells.
         let _ = self.send(&format!("stop {} {milliseconds}\n", signal.name()));
-        let limit = timeout + WARDEN_GRACE;
+        self.wait_for_end(timeout + WARDEN_GRACE)
+    }
+
+    /// Waits until the warden says that all is over; kills what is left when it does not.
+    fn wait_for_end(&mut self, limit: Duration) -> Result<String, ProcessError> {
         let state = self.said.wait(limit, State::is_over);
         let stuck = !state.is_over();
         if stuck {
@@ -355,7 +359,10 @@ impl State {
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        let _ = self.stop(StopSignal::Kill, Duration::ZERO);
+        // As when rqps is gone: quickly, but so that nothing is left in the kernel either (Postgres
+        // keeps shared memory when it is killed).
+        self.commands = None;
+        let _ = self.wait_for_end(WARDEN_GRACE);
     }
 }
 
