@@ -261,6 +261,14 @@ const ABBREVIATED: &[Entry] = &[
     Run("insert"),
 ];
 
+/// Steps that only warm → patterns of the steps that they warm.
+pub const WARM_UPS: &[(&str, &[&str])] = &[
+    ("point-query.warm", &["*"]),
+    ("scan.warmpre", &["*.pre*"]),
+    ("scan.warm", &["scan"]),
+    ("points-covered-si.warm", &["points-*-si", "range-*-si"]),
+];
+
 /// See [`crate::bench::stages`].
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     let entries = match order {
