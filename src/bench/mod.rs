@@ -5,6 +5,8 @@ pub mod preset;
 pub mod select;
 pub mod sysbench;
 
+use serde::{Deserialize, Serialize};
+
 use crate::domain::benchmark::{Group, Stage, Workload};
 use crate::domain::build::Dialect;
 use crate::driver::protocol::LoadTask;
@@ -12,7 +14,8 @@ use crate::driver::protocol::LoadTask;
 pub use select::{SelectError, select};
 
 /// Which of the published orders of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
     Full,

@@ -67,9 +67,9 @@ pub(super) struct Shape {
     /// Scale: quick, standard, full, or a published shape (see docs/sysbench.md)
     #[arg(long, value_name = "NAME", default_value = "quick")]
     pub preset: String,
-    /// Sequence of steps: abbreviated (33) or full (42)
-    #[arg(long, value_name = "NAME", default_value = "abbreviated")]
-    pub order: String,
+    /// Sequence of steps: abbreviated (since 2025) or full (42) [default: the preset's]
+    #[arg(long, value_enum)]
+    pub order: Option<OrderWord>,
     /// Only steps whose name matches; may be given several times; !GLOB leaves out
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
@@ -177,6 +177,12 @@ pub(super) enum Format {
     Tsv,
     Csv,
     Json,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum OrderWord {
+    Abbreviated,
+    Full,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::sysbench::{Order, preset};
+use crate::bench::preset::{self, Preset};
+use crate::bench::Order;
 use crate::cli::args::{
-    CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, PlacementWord, Quickstart, Run,
-    Shape,
+    CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
+    Quickstart, Run, Shape,
 };
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, report};
@@ -22,11 +23,27 @@ use crate::units;
 /// The embedded default compared with a configuration of it that differs in one thing that matters.
 const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
 
+/// Steps of every group, short enough for about a minute in all.
+const QUICKSTART_STEPS: [&str; 6] = [
+    "point-query",
+    "random-points_range=100",
+    "range-notcovered-si",
+    "read-only_range=100",
+    "update-index",
+    "write-only",
+];
+const QUICKSTART_SETTINGS: [&str; 5] = [
+    "rows=100000",
+    "read_seconds=1",
+    "write_seconds=1",
+    "warmup_seconds=0.3",
+    "settle_scale=0",
+];
+
 /// `rqps quickstart`.
 pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     let targets = QUICKSTART_TARGETS.map(str::to_owned).to_vec();
-    let mut plan = plan_of(&targets, &quickstart_shape())?;
-    plan.workload = preset::workload("quickstart")?;
+    let plan = plan_of(&targets, &quickstart_shape())?;
     let folders = Folders {
         out: words.out.clone(),
         configs: "configs".into(),
@@ -40,11 +57,11 @@ fn quickstart_shape() -> Shape {
     Shape {
         bench: "sysbench".to_owned(),
         preset: "quick".to_owned(),
-        order: "abbreviated".to_owned(),
-        steps: Vec::new(),
+        order: None,
+        steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
         blocks: 3,
         clients: None,
-        settings: Vec::new(),
+        settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
         rate: None,
         interleave: InterleaveWord::Step,
         placement: None,
@@ -113,7 +130,11 @@ pub(super) fn run(words: &Run) -> Result<u8> {
 }
 
 fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
-    let mut workload = preset::workload(&shape.preset)?;
+    let Some(preset) = Preset::named(&shape.preset) else {
+        let known: Vec<_> = preset::ALL.iter().map(|preset| preset.name).collect();
+        bail!("use the preset `{}`: there is none (known: {})", shape.preset, known.join(", "));
+    };
+    let mut workload = preset.workload();
     for setting in &shape.settings {
         preset::set(&mut workload, setting)?;
     }
@@ -140,7 +161,11 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     let plan = Plan {
         targets: words::targets(targets)?,
         benchmark: shape.bench.clone(),
-        order: Order::parse(&shape.order)?,
+        order: match shape.order {
+            None => preset.order,
+            Some(OrderWord::Abbreviated) => Order::Abbreviated,
+            Some(OrderWord::Full) => Order::Full,
+        },
         steps: shape.steps.clone(),
         workload,
         blocks: shape.blocks,

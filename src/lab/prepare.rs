@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::sysbench;
 use crate::dbms::{ControlPlane, SettleLoad};
 use crate::domain::run::LoadRecord;
 use crate::lab::Bench;
@@ -138,7 +137,7 @@ pub(super) fn load(
 ) -> Result<LoadRecord> {
     let dialect = subject.target.dbms.dialect();
     let storage_engine = subject.target.storage_engine.as_deref();
-    let task = sysbench::load_task(dialect, &bench.assignment.plan.workload, storage_engine);
+    let task = crate::bench::load_task(dialect, &bench.assignment.plan.workload, storage_engine);
     let label = &subject.target.label;
     let mut seat = Seat { bench, control, dialect, label, logs: logs.to_owned() };
     let load = seat.load(task, progress)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::sysbench::Order;
+use crate::bench::Order;
 use crate::domain::benchmark::Workload;
 use crate::domain::build::Source;
 use crate::domain::target::Target;
@@ -146,7 +146,7 @@ fn dsn_without_password(dsn: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::sysbench::preset;
+    use crate::bench::preset;
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -155,7 +155,7 @@ mod tests {
             benchmark: "sysbench".to_owned(),
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: preset::workload("quick").expect("preset"),
+            workload: preset::QUICK.workload(),
             blocks: 4,
             interleave: Interleave::Step,
             seed: u64::MAX,

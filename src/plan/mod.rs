@@ -10,7 +10,7 @@ pub mod words;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::sysbench::Order;
+use crate::bench::{self, Order};
 use crate::domain::benchmark::{Stage, Workload};
 use crate::domain::target::Target;
 
@@ -50,9 +50,8 @@ impl Plan {
     ///
     /// # Errors
     /// A glob that matches no step.
-    pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, crate::bench::BenchError> {
-        let dialect = target.dbms.dialect();
-        let stages = crate::bench::sysbench::stages(dialect, self.order, &self.workload);
-        crate::bench::sysbench::select(stages, &self.steps)
+    pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
+        let stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
+        bench::select(stages, &self.steps)
     }
 }
