@@ -1,0 +1,177 @@
+//! Fetching through the user's own mvn, so that its mirrors, proxies and credentials apply.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::domain::build::Dbms;
+use crate::obtain::error::Reason;
+use crate::obtain::progress::Progress;
+
+/// How often a running client is looked at.
+const POLL: Duration = Duration::from_millis(20);
+/// Of a client's words this much is kept; it goes on talking into the void.
+const KEPT: usize = 64 << 10;
+
+/// What to fetch, with what, where to.
+pub(super) struct Fetch<'a> {
+    /// The program: `mvn`, or a path.
+    pub(super) client: &'a Path,
+    /// `GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]`.
+    pub(super) coordinates: &'a str,
+    /// For messages.
+    pub(super) dbms: Dbms,
+    /// An empty folder.
+    pub(super) into: &'a Path,
+}
+
+/// Has the client put the package file into the folder, and returns the file.
+pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
+    let mut child = start(fetch)?;
+    let output = gather(child.stdout.take());
+    let errors = gather(child.stderr.take());
+    let status = wait(&mut child, fetch, progress)?;
+    let said = format!("{}{}", joined(output), joined(errors));
+    if !status.success() {
+        return Err(classify(fetch, status, &said));
+    }
+    package_file(fetch, &said)
+}
+
+fn start(fetch: &Fetch<'_>) -> Result<Child, Reason> {
+    let spawned = Command::new(fetch.client)
+        .args(["-B", "-q", "dependency:copy", "-Dmdep.useBaseVersion=true"])
+        .arg(format!("-Dartifact={}", fetch.coordinates))
+        .arg(format!("-DoutputDirectory={}", fetch.into.display()))
+        // Elsewhere it would read a pom.xml that happens to lie about.
+        .current_dir(fetch.into)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    spawned.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            Reason::ClientMissing { client: name(fetch), package: "maven", dbms: fetch.dbms }
+        }
+        _ => Reason::io("run", fetch.client)(error),
+    })
+}
+
+fn name(fetch: &Fetch<'_>) -> String {
+    fetch.client.display().to_string()
+}
+
+/// Reads a pipe to its end on a thread of its own, so that the client never blocks on it.
+fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
+    let mut pipe = pipe?;
+    Some(std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let room = KEPT.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(&buffer[..room]);
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    }))
+}
+
+fn joined(thread: Option<JoinHandle<String>>) -> String {
+    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+}
+
+/// Waits for the client; ends it if the caller wants to stop.
+fn wait(
+    child: &mut Child,
+    fetch: &Fetch<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<ExitStatus, Reason> {
+    loop {
+        if let Some(status) = child.try_wait().map_err(Reason::io("wait for", fetch.client))? {
+            return Ok(status);
+        }
+        if let Err(stopped) = progress.tick(|| format!("downloading {}", fetch.coordinates)) {
+            // The client may have ended by itself in the meantime, which is as good.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(stopped);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Tells a version that does not exist from a repository that cannot be reached, by mvn's words.
+fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
+    let mut parts = fetch.coordinates.split(':');
+    let artifact =
+        format!("{}:{}:", parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let about_it = |line: &str, words: &str| line.contains(words) && line.contains(&artifact);
+    let lines = || said.lines();
+    // The second form is a refusal that mvn remembers from an earlier attempt.
+    if lines().any(|line| {
+        about_it(line, "Could not find artifact ") || about_it(line, " was not found in ")
+    }) {
+        return Reason::NoSuchVersion {
+            dbms: fetch.dbms,
+            coordinates: fetch.coordinates.to_string(),
+        };
+    }
+    let unreachable = [
+        "Could not transfer ",
+        "Unknown host",
+        "in offline mode",
+        "No plugin found for prefix",
+        "Connection refused",
+        "timed out",
+        "Network is unreachable",
+    ];
+    let line = lines().find(|line| unreachable.iter().any(|words| line.contains(words)));
+    if let Some(line) = line {
+        return Reason::Network { client: name(fetch), said: shortened(line), dbms: fetch.dbms };
+    }
+    let last = lines().find(|line| line.contains("[ERROR]")).or_else(|| lines().last());
+    Reason::ClientFailed {
+        client: name(fetch),
+        ended: match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exited with {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "ended".to_string(),
+        },
+        coordinates: fetch.coordinates.to_string(),
+        said: last.map_or("it said nothing".to_string(), shortened),
+    }
+}
+
+/// The gist of a long line: what follows the name of the goal that failed.
+fn shortened(line: &str) -> String {
+    let line = line.trim_start_matches("[ERROR] ");
+    let gist = line.split_once("on project standalone-pom: ").map_or(line, |(_, gist)| gist);
+    match gist.char_indices().nth(300) {
+        Some((end, _)) => format!("{} …", &gist[..end]),
+        None => gist.to_string(),
+    }
+}
+
+/// The one file that the client left.
+fn package_file(fetch: &Fetch<'_>, said: &str) -> Result<PathBuf, Reason> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(fetch.into).map_err(Reason::io("read", fetch.into))? {
+        let entry = entry.map_err(Reason::io("read", fetch.into))?;
+        let metadata = entry.metadata().map_err(Reason::io("look at", entry.path()))?;
+        if metadata.is_file() && metadata.len() > 0 {
+            files.push(entry.path());
+        }
+    }
+    match (files.pop(), files.is_empty()) {
+        (Some(file), true) => Ok(file),
+        _ => Err(Reason::ClientFailed {
+            client: name(fetch),
+            ended: "succeeded but left no package file".to_string(),
+            coordinates: fetch.coordinates.to_string(),
+            said: said.lines().last().map_or("it said nothing".to_string(), shortened),
+        }),
+    }
+}
