@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -85,18 +86,22 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     println!("{}", file::print(&plan));
     println!(
         "# about {} in all ({} for loading); {} measured windows; about {} of disk while it runs",
-        units::duration(cost.total_seconds),
-        units::duration(cost.load_seconds),
+        units::duration(seconds(cost.total_seconds)),
+        units::duration(seconds(cost.load_seconds)),
         cost.windows,
         units::bytes(cost.disk_bytes)
     );
     println!(
         "# plan {}; a step about {}, a run about {}",
         file::hash(&plan),
-        units::duration(cost.step_seconds),
-        units::duration(cost.run_seconds)
+        units::duration(seconds(cost.step_seconds)),
+        units::duration(seconds(cost.run_seconds))
     );
     Ok(exit::FINE)
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
 }
 
 /// `rqps run`.

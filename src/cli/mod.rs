@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
         Err(error) => return print_usage(&error),
     };
     match run(arguments) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
             eprintln!("rqps: failed to {error:#}");
@@ -59,8 +59,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
 }
 
-fn run(arguments: Arguments) -> Result<u8> {
-    match arguments.command {
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let code = match arguments.command {
         Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
         Command::Compare(compare) => measure::compare(&compare),
         Command::Plan(plan) => measure::print_plan(&plan),
@@ -68,10 +68,11 @@ fn run(arguments: Arguments) -> Result<u8> {
         Command::Report(report) => report::print(&report),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
-        Command::Driver => hidden::driver(),
-        Command::Warden => hidden::warden(),
-        Command::Spinner => hidden::spinner(),
-    }
+        Command::Driver => return Ok(hidden::driver()),
+        Command::Warden => return Ok(hidden::warden()),
+        Command::Spinner => hidden::spinner().map(|()| exit::FINE),
+    }?;
+    Ok(ExitCode::from(code))
 }
 
 /// This binary: drivers and wardens are started from it.
@@ -81,17 +82,27 @@ fn program() -> Result<PathBuf> {
 
 /// What the lab starts as processes of their own. Not for users.
 mod hidden {
-    use anyhow::Result;
+    use std::io::{self, BufReader};
+    use std::process::ExitCode;
 
-    pub(super) fn driver() -> Result<u8> {
-        Ok(crate::driver::main(std::io::stdin().lock(), std::io::stdout().lock()))
+    use anyhow::{Context, Result};
+
+    use crate::driver::{self, Ending};
+    use crate::os::{process, spinner};
+
+    /// One job, then the end of the process: threads of clients may still be running.
+    pub(super) fn driver() -> ExitCode {
+        match driver::main(BufReader::new(io::stdin()), io::stdout().lock()) {
+            Ending::Done => ExitCode::SUCCESS,
+            Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
+        }
     }
 
-    pub(super) fn warden() -> Result<u8> {
-        Ok(crate::os::process::warden_main())
+    pub(super) fn warden() -> ExitCode {
+        process::warden_main()
     }
 
-    pub(super) fn spinner() -> Result<u8> {
-        Ok(crate::os::spinner::main())
+    pub(super) fn spinner() -> Result<()> {
+        spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
     }
 }

@@ -116,7 +116,7 @@ impl Display {
         } else {
             1.0
         };
-        format!("about {} left  ", units::duration(left * pace))
+        format!("about {} left  ", units::duration(Duration::from_secs_f64((left * pace).max(0.0).round())))
     }
 }
 

@@ -115,11 +115,12 @@ fn start<'a>(
     let restored = if subject.is_external() {
         Ok(())
     } else {
-        disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_| {})
+        disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
+            .map(|_| ())
             .with_context(|| format!("restore the snapshot of {}", subject.target.label))
     };
     let started = restored.and_then(|()| {
-        let mut control = subject.control(bench, data.clone(), logs.clone(), &name)?;
+        let mut control = subject.control(bench, data.clone(), logs.clone())?;
         control.start()?;
         Ok(control)
     });
@@ -149,6 +150,7 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
         format: FORMAT,
         key,
         target: without_password(&subject.target),
+        targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
         manifest: subject.build.manifest.clone(),
         config: subject.config.clone(),
         benchmark: plan.benchmark.clone(),

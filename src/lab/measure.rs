@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::datagen::Rng;
+use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Workload};
 use crate::domain::build::Dialect;
@@ -153,6 +153,7 @@ impl Seat<'_> {
 fn measure_task(step: &Step, workload: &Workload, server_pid: Option<u32>) -> MeasureTask {
     MeasureTask {
         script: step.script.clone(),
+        rate: step.rate,
         clients: workload.clients,
         warmup_seconds: step.warmup_seconds,
         seconds: step.seconds,

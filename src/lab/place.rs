@@ -4,7 +4,6 @@
 //! because servers that run as an unprivileged user must be able to reach it.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -42,7 +41,7 @@ impl Place {
             "measure on this host: another rqps measures on it, and each would be noise to the \
              other; wait for it or stop it"
         })?;
-        let run_as = user::for_servers()?;
+        let run_as = user::choose(None)?;
         let work = choose_work(results, work, run_as.as_ref())?;
         Ok(Place { work, run_as, _results: results_lock, _host: host_lock })
     }
@@ -52,20 +51,9 @@ impl Place {
         self.work.join(label)
     }
 
-    /// A private folder for sockets; short, because the name of a socket ends at 107 bytes.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn sockets(&self, name: &str) -> Result<PathBuf> {
-        let folder = PathBuf::from(format!("/tmp/rqps-{}-{name}", std::process::id()));
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&folder)
-            .with_context(|| format!("make the socket folder {}", folder.display()))?;
-        if let Some(user) = &self.run_as {
-            user.own(&folder)?;
-        }
-        Ok(folder)
+    /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
+    pub fn sockets(&self, label: &str) -> PathBuf {
+        PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_name(label.as_bytes())))
     }
 
     /// Removes the work folder: the plan is done, nothing in it is a result.
@@ -105,7 +93,7 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
     fs::create_dir_all(&beside).with_context(|| format!("make {}", beside.display()))?;
     let beside = fs::canonicalize(&beside)?;
     let Some(user) = run_as else { return Ok(beside) };
-    let unreachable = match user.check_reach(&beside) {
+    let unreachable = match user::check_reachable(&beside, user) {
         Ok(()) => return Ok(beside),
         Err(error) => error,
     };
@@ -113,16 +101,15 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
         return Err(unreachable).context("use the folder of --work");
     }
     // Results under root's own home are closed to servers; what they need goes where they may.
-    let elsewhere = PathBuf::from(format!("/var/tmp/rqps-{}", name_of(&beside)));
+    let elsewhere = PathBuf::from(format!("/var/tmp/rqps-{}", short_name(beside.as_os_str().as_encoded_bytes())));
     fs::remove_dir(&beside).ok();
     fs::create_dir_all(&elsewhere).with_context(|| format!("make {}", elsewhere.display()))?;
-    user.check_reach(&elsewhere)?;
+    user::check_reachable(&elsewhere, user)?;
     Ok(elsewhere)
 }
 
-/// A short name that is the same for the same folder, so that a resumed plan finds its snapshots.
-fn name_of(folder: &Path) -> String {
+/// A short name that is the same for the same text: a resumed plan finds its snapshots by it.
+fn short_name(text: &[u8]) -> String {
     use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(folder.as_os_str().as_encoded_bytes());
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -13,7 +13,7 @@ use crate::lab::event::Event;
 use crate::lab::measure::Seat;
 use crate::lab::progress::Progress;
 use crate::lab::subject::Subject;
-use crate::os::disk;
+use crate::os::{disk, user};
 use crate::plan::cost;
 
 /// Written beside a snapshot when it is whole; a resumed plan takes the snapshot only then.
@@ -81,8 +81,7 @@ fn one(
     let data = subject.folder.join("loading");
     fs::create_dir_all(&data).with_context(|| format!("make {}", data.display()))?;
     if let Some(user) = &bench.place.run_as {
-        user.own(&subject.folder)?;
-        user.own(&data)?;
+        user::chown_tree(&subject.folder, user)?;
     }
     let mut load = fill(bench, subject, &data, progress)?;
     load.data_bytes = super::bytes_of(&data);
@@ -111,8 +110,7 @@ fn fill(
 ) -> Result<LoadRecord> {
     let logs = bench.assignment.out.join("load").join(&subject.target.label);
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-    let name = format!("load-{}", subject.target.label);
-    let mut control = subject.control(bench, data.to_owned(), logs.clone(), &name)?;
+    let mut control = subject.control(bench, data.to_owned(), logs.clone())?;
     progress.doing(&subject.target.label, "initialise", None);
     control.init()?;
     progress.doing(&subject.target.label, "start", None);

@@ -1,11 +1,12 @@
 //! A target with everything that is needed to run it: build, configuration, stages, folders.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::dbms::{self, ControlPlane, Site};
+use crate::dbms::{self, ControlPlane, Interrupt, Site};
 use crate::domain::benchmark::{Stage, Workload};
 use crate::domain::build::{Build, Source};
 use crate::domain::config::Config;
@@ -57,22 +58,23 @@ impl Subject {
         bench: &Bench<'_>,
         data: PathBuf,
         logs: PathBuf,
-        name: &str,
     ) -> Result<Box<dyn ControlPlane>> {
+        let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
+        if let Source::Dsn(dsn) = &self.target.source {
+            return Ok(dbms::external(dsn, interrupt)?);
+        }
         let site = Site {
             build: self.build.clone(),
             config: self.config.clone(),
             data,
             logs,
-            sockets: bench.place.sockets(name)?,
+            sockets: bench.place.sockets(&self.target.label),
             storage_engine: self.target.storage_engine.clone(),
             run_as: bench.place.run_as.clone(),
             warden_program: bench.assignment.program.clone(),
             start_timeout: START_TIMEOUT,
-            dsn: match &self.target.source {
-                Source::Dsn(dsn) => Some(dsn.clone()),
-                _ => None,
-            },
+            tcp_port: None,
+            interrupt,
         };
         Ok(dbms::control_plane(site)?)
     }

@@ -5,7 +5,7 @@
 //! each other target), relabelled and shuffled by the seed. specs: Williams 1949; the design rule is
 //! the one of docs/measuring.md.
 
-use crate::datagen::Rng;
+use crate::datagen::rng::Rng;
 
 /// Order of the targets (indices) in each of `blocks` blocks.
 pub fn orders(targets: usize, blocks: u32, seed: u64) -> Vec<Vec<usize>> {
