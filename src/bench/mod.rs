@@ -4,6 +4,8 @@
 pub mod preset;
 pub mod select;
 pub mod sysbench;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

@@ -317,7 +317,10 @@ pub const SETTINGS: &[Setting] = &[
         apply: |workload, value| {
             workload.pace = match value {
                 "closed" => Pace::Closed,
-                _ => Pace::Open { events_per_second: number(value, 0.01, 1e8)? },
+                _ => {
+                    let rate = number(value, 0.01, 1e8).map_err(|why| why + ", or closed");
+                    Pace::Open { events_per_second: rate? }
+                }
             };
             Ok(())
         },
@@ -381,7 +384,10 @@ impl fmt::Display for Keys {
 
 /// A whole number with `_` between digits and a unit of powers of 1000.
 fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
-    let wanted = || format!("it is a whole number from {low} to {high}, such as {low} or 10M");
+    let wanted = || {
+        let example = if high < 1_000_000 { "8" } else { "10M" };
+        format!("it is a whole number from {low} to {high}, such as {low} or {example}")
+    };
     let (digits, unit) = split_unit(text);
     let factor: u64 = match unit {
         "" => 1,
@@ -431,4 +437,127 @@ fn split_unit(text: &str) -> (&str, &str) {
 
 fn whole(digits: &str) -> Option<u64> {
     digits.replace('_', "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(assignment: &str) -> Workload {
+        let mut workload = QUICK.workload();
+        set(&mut workload, assignment).unwrap();
+        workload
+    }
+
+    fn check_error(assignment: &str, want: &str) {
+        let mut workload = QUICK.workload();
+        let error = set(&mut workload, assignment).unwrap_err();
+        assert_eq!(error.to_string(), want);
+        assert_eq!(workload, QUICK.workload(), "an error changes nothing");
+    }
+
+    #[test]
+    fn presets_have_the_published_shapes() {
+        let check = |name: &str, shape: (u32, u64, u32), seconds: (f64, f64)| {
+            let preset = Preset::named(name).unwrap();
+            assert_eq!((preset.tables, preset.rows, preset.clients), shape, "{name}");
+            assert_eq!((preset.read_seconds, preset.write_seconds), seconds, "{name}");
+            assert_eq!((preset.warmup_seconds, preset.settle_scale), (5.0, 1.0), "{name}");
+        };
+        check("nuc", (1, 10_000_000, 1), (180.0, 180.0));
+        check("c2s60", (4, 50_000_000, 20), (600.0, 600.0));
+        check("c2s60-4g", (4, 50_000_000, 20), (600.0, 600.0));
+        check("c8r16", (1, 30_000_000, 1), (300.0, 600.0));
+        check("c8r32", (1, 50_000_000, 1), (600.0, 900.0));
+        check("c24r64", (8, 10_000_000, 16), (600.0, 900.0));
+        check("c32r128", (8, 10_000_000, 24), (600.0, 900.0));
+        check("hetz48", (8, 10_000_000, 40), (630.0, 930.0));
+        check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
+        check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
+        assert_eq!(Preset::named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
+        assert_eq!(Preset::named("nuc").unwrap().order, Order::Full);
+        assert_eq!(Preset::named("quick").unwrap().order, Order::Abbreviated);
+        assert_eq!(Preset::named("slow"), None);
+    }
+
+    #[test]
+    fn names_of_presets_are_unique() {
+        let mut names: Vec<&str> = Vec::new();
+        for preset in ALL {
+            names.push(preset.name);
+            names.extend(preset.aliases);
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn placement_is_together_while_clients_have_a_cpu_each() {
+        assert_eq!(default_placement(1, 1), Placement::Together);
+        assert_eq!(default_placement(2, 2), Placement::Together);
+        assert_eq!(default_placement(3, 2), Placement::Os);
+        assert_eq!(QUICK.workload().placement, Placement::Together);
+    }
+
+    #[test]
+    fn settings_are_read_with_their_units() {
+        assert_eq!(after("tables=8").tables, 8);
+        assert_eq!(after("rows=10M").rows, 10_000_000);
+        assert_eq!(after("rows=1_500k").rows, 1_500_000);
+        assert_eq!(after("rows=2000000000").rows, 2_000_000_000);
+        assert_eq!(after("clients = 40").clients, 40);
+        let both = after("seconds=0.5");
+        assert_eq!((both.read_seconds, both.write_seconds), (0.5, 0.5));
+        assert_eq!(after("read_seconds=30").read_seconds, 30.0);
+        assert_eq!(after("write_seconds=30").write_seconds, 30.0);
+        assert_eq!(after("warmup_seconds=0").warmup_seconds, 0.0);
+        assert_eq!(after("settle_scale=0").settle_scale, 0.0);
+        assert_eq!(after("cache=512M").cache_bytes, Some(512 << 20));
+        assert_eq!(after("cache=4 GiB").cache_bytes, Some(4 << 30));
+        assert_eq!(after("cache=4gb").cache_bytes, Some(4 << 30));
+        assert_eq!(after("cache=16777216").cache_bytes, Some(16 << 20));
+        assert_eq!(after("cache=auto").cache_bytes, None);
+        assert_eq!(after("rate=closed").pace, Pace::Closed);
+        assert_eq!(after("rate=250.5").pace, Pace::Open { events_per_second: 250.5 });
+        assert_eq!(after("placement=apart").placement, Placement::Apart);
+        assert_eq!(after("idle=os").idle, Idle::Os);
+    }
+
+    #[test]
+    fn absurd_values_are_refused() {
+        let rows = "it is a whole number from 200 to 2000000000, such as 200 or 10M";
+        for value in ["0", "199", "-5", "", "1.5M", "3G", "99999999999999999999", "10 MM", "x", "M"]
+        {
+            check_error(&format!("rows={value}"), &format!("set rows to `{value}`: {rows}"));
+        }
+        check_error(
+            "tables=0",
+            "set tables to `0`: it is a whole number from 1 to 10000, such as 1 or 8",
+        );
+        let seconds = "it is a number from 0.1 to 86400";
+        for value in ["0", "-1", "NaN", "inf", "1e9", "", "ten"] {
+            check_error(
+                &format!("read_seconds={value}"),
+                &format!("set read_seconds to `{value}`: {seconds}"),
+            );
+        }
+        let size = "it is a size from 8M to 64T such as 512M or 4G, or auto";
+        for value in ["0", "1M", "-4G", "4X", "65T", "4i", "99999999999999T", ""] {
+            check_error(&format!("cache={value}"), &format!("set cache to `{value}`: {size}"));
+        }
+        check_error("rate=0", "set rate to `0`: it is a number from 0.01 to 100000000, or closed");
+        check_error("idle=no", "set idle to `no`: it is one of awake, os");
+    }
+
+    #[test]
+    fn unknown_keys_are_answered_with_the_known() {
+        check_error(
+            "row=5",
+            "set `row`: there is no such setting; there are tables, rows, clients, seconds, \
+             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, rate, placement, idle",
+        );
+        check_error("rows", "set `rows`: there is no `=`; write key=value, for example rows=1M");
+    }
 }

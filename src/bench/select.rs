@@ -170,7 +170,12 @@ fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
         .collect();
     ranked.sort_by_key(|(distance, _)| *distance);
     ranked.dedup_by_key(|(_, name)| *name);
-    ranked.into_iter().take(NEAR_MAX).map(|(_, name)| name).collect()
+    // The nearest is named however far; others only if most of their letters agree.
+    let resembles = |distance: usize, name: &str| distance * 2 < wanted.len().max(name.len());
+    let close = ranked.iter().enumerate().filter_map(|(rank, (distance, name))| {
+        (rank == 0 || resembles(*distance, name)).then_some(*name)
+    });
+    close.take(NEAR_MAX).collect()
 }
 
 /// As many as one reads.
@@ -270,4 +275,174 @@ fn well_formed(glob: &str) -> bool {
         };
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::{Order, preset, stages};
+    use crate::domain::build::Dialect;
+
+    /// Names of what is kept, with `|` for settling.
+    fn kept_of(order: Order, globs: &[&str]) -> Result<String, SelectError> {
+        let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
+        let all = stages(Dialect::Mysql, order, &preset::QUICK.workload());
+        let kept = select(all, &globs)?;
+        let names: Vec<&str> = kept.iter().map(|stage| name(stage).unwrap_or("|")).collect();
+        Ok(names.join(" "))
+    }
+
+    fn kept(globs: &[&str]) -> Result<String, SelectError> {
+        kept_of(Order::Abbreviated, globs)
+    }
+
+    fn check(globs: &[&str], want: &str) {
+        assert_eq!(kept(globs).unwrap(), want, "{globs:?}");
+    }
+
+    fn check_error(globs: &[&str], want: &str) {
+        assert_eq!(kept(globs).unwrap_err().to_string(), want);
+    }
+
+    #[test]
+    fn a_name_brings_its_warm_up() {
+        check(&["point-query"], "point-query.warm | point-query");
+        check(&["scan"], "point-query.warm | scan.warm scan");
+        check(&["range-covered-si"], "point-query.warm | points-covered-si.warm range-covered-si");
+        check(
+            &["*.pre"],
+            "point-query.warm | scan.warmpre point-query.pre range-notcovered-si.pre",
+        );
+        check(&["scan.warm"], "| scan.warm");
+        check(&["scan", "!*.warm"], "| scan");
+    }
+
+    #[test]
+    fn settling_stays_between_writes_and_reads_only() {
+        check(&["read-write*"], "point-query.warm | read-write_range=10 read-write_range=100");
+        check(&["update-one,hot-points"], "point-query.warm | update-one | hot-points");
+        // Writes after the last settling have nothing to settle for.
+        check(&["delete", "insert"], "point-query.warm | delete insert");
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        check(
+            &["random-points_range=10*"],
+            "point-query.warm | random-points_range=10 random-points_range=100 \
+             random-points_range=1000",
+        );
+        check(&["random-points_range=10"], "point-query.warm | random-points_range=10");
+        check(
+            &["read-only_range=1?,read-only-[so]*"],
+            "point-query.warm | read-only_range=10 read-only-simple read-only-sum read-only-order",
+        );
+        check(
+            &["update-[!iz]*,update-[i-o]n*,!update-inlist"],
+            "point-query.warm | update-index update-nonindex update-one",
+        );
+    }
+
+    #[test]
+    fn no_patterns_keep_everything() {
+        let all = stages(Dialect::Mysql, Order::Full, &preset::QUICK.workload());
+        assert_eq!(select(all.clone(), &[]).unwrap(), all);
+        assert_eq!(select(all.clone(), &["*".to_string()]).unwrap(), all);
+    }
+
+    #[test]
+    fn exclusions_alone_keep_the_others() {
+        let kept = kept(&["!*range*", "!read-*", "!*-si", "!update-*"]).unwrap();
+        assert_eq!(
+            kept,
+            "point-query.warm | scan.warmpre point-query.pre write-only | scan.warm scan \
+             point-query hot-points points-covered-pk points-notcovered-pk delete insert"
+        );
+    }
+
+    #[test]
+    fn the_full_order_is_chosen_from_alike() {
+        let kept = kept_of(Order::Full, &["point-query*"]).unwrap();
+        assert_eq!(kept, "point-query.warm | point-query.pre point-query");
+    }
+
+    #[test]
+    fn what_matches_nothing_is_answered_with_what_is_near() {
+        check_error(
+            &["poin-query"],
+            "choose steps: `poin-query` matches none; near it: point-query, \
+             point-query.pre, point-query.warm",
+        );
+        check_error(
+            &["scan,Update-*"],
+            "choose steps: `Update-*` matches none; near it: update-inlist, update-index, \
+             update-nonindex, update-one, update-zipf",
+        );
+        check_error(
+            &["!covered"],
+            "choose steps: `!covered` matches none; near it: range-notcovered-si.pre, \
+             points-covered-pk, points-notcovered-pk, range-covered-pk, range-notcovered-pk",
+        );
+    }
+
+    #[test]
+    fn malformed_patterns_are_refused() {
+        check_error(
+            &["update-[ab"],
+            "choose steps: `update-[ab` is no pattern: a [ has no ]; use names with *, ? and [abc]",
+        );
+        check_error(
+            &["scan,"],
+            "choose steps: `` is no pattern: it is empty; use names with *, ? and [abc]",
+        );
+        check_error(
+            &["scan", "!scan"],
+            "choose steps: `scan,!scan` leaves none; \
+             drop one of the patterns that begin with `!`",
+        );
+        check_error(
+            &["!*"],
+            "choose steps: `!*` leaves none; drop one of the patterns that begin with `!`",
+        );
+    }
+
+    #[test]
+    fn globs_match_as_in_a_shell() {
+        let check = |glob: &str, name: &str, want: bool| {
+            assert_eq!(matches(glob, name), want, "{glob} {name}");
+        };
+        check("", "", true);
+        check("*", "", true);
+        check("?", "", false);
+        check("a*b*c", "axxbyybzc", true);
+        check("a*b*c", "axxbyybz", false);
+        check("*ab", "aab", true);
+        check("**", "x", true);
+        check("[]x]", "]", true);
+        check("[!]]", "]", false);
+        check("[a-c]", "b", true);
+        check("[a-c]", "-", false);
+        check("[a-]", "-", true);
+        check("A", "a", false);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_pattern_panics(glob in "[a-c*?!,\\[\\]-]{0,12}", name in "[a-c-]{0,8}") {
+            let _ = matches(&glob, &name);
+            let _ = kept(&[&glob]);
+        }
+
+        #[test]
+        fn a_name_matches_itself_with_any_part_starred(
+            name in "[a-c-]{0,8}",
+            from in 0usize..9,
+            to in 0usize..9,
+        ) {
+            let (from, to) = (from.min(name.len()), to.min(name.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let glob = format!("{}*{}", &name[..from], &name[to..]);
+            proptest::prop_assert!(matches(&glob, &name));
+        }
+    }
 }

@@ -581,19 +581,22 @@ fn placeholders(dialect: Dialect, sql: &str) -> String {
 /// The statements of one event for people: BEGIN and COMMIT shown, long lists cut short, repeats
 /// counted.
 pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = operations(dialect, script);
     if script.transaction {
-        lines.push("BEGIN".to_string());
-    }
-    for operation in &script.operations {
-        let sql = shortened(dialect, &operation.sql);
-        let repeat = operation.repeat;
-        lines.push(if repeat > 1 { format!("{repeat} × {sql}") } else { sql });
-    }
-    if script.transaction {
+        lines.insert(0, "BEGIN".to_string());
         lines.push("COMMIT".to_string());
     }
     lines
+}
+
+/// As [`statements`], without BEGIN and COMMIT: one line for each operation.
+pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
+    let line = |operation: &Operation| {
+        let sql = shortened(dialect, &operation.sql);
+        let repeat = operation.repeat;
+        if repeat > 1 { format!("{repeat} × {sql}") } else { sql }
+    };
+    script.operations.iter().map(line).collect()
 }
 
 /// `IN (?, ?, … ?)` of more than three members as `IN (100 × ?)` or `IN ($1, …, $100)`.
