@@ -159,7 +159,7 @@ impl Client {
 
     /// Closes the window and tells what was counted.
     pub(crate) fn close_window(&mut self) -> Counts {
-        let Some(window) = self.window.take() else { return Counts::default() };
+        let Some(window) = self.window else { return Counts::default() };
         let mut length = window.end - window.start;
         if let Some(event) = self.pending.take().filter(|event| event.complete) {
             if window.whole_events {
@@ -173,6 +173,7 @@ impl Client {
         }
         self.counts.window_ns = length;
         self.count_backlog(window.end);
+        self.window = None;
         std::mem::take(&mut self.counts)
     }
 
@@ -296,5 +297,220 @@ fn is_ignorable(dialect: Dialect, code: &str) -> bool {
         // Extended result codes carry the primary code in their lowest byte.
         Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
         Dialect::Fake => code == "40001",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::domain::script::{
+        Distribution, Operation, Parameter, Protocol, Script, TableChoice,
+    };
+    use crate::driver::fake::{Fake, Fault};
+    use crate::driver::recorder::Snapshot;
+
+    const MS: u64 = 1_000_000;
+
+    struct Bench {
+        client: Client,
+        recorder: Arc<Recorder>,
+        log: Arc<Mutex<Vec<String>>>,
+    }
+
+    fn script(transaction: bool) -> Script {
+        let operation = |kind: &str, sql: &str, parameters: Vec<Parameter>| Operation {
+            kind: kind.to_owned(),
+            sql: sql.to_owned(),
+            protocol: Protocol::Prepared,
+            parameters,
+            repeat: 1,
+            table: TableChoice::Uniform,
+        };
+        Script {
+            transaction,
+            operations: vec![
+                operation("read", "SELECT c FROM t{table} WHERE id = ?", vec![Parameter::Id]),
+                Operation {
+                    protocol: Protocol::Text,
+                    table: TableChoice::SameAsPrevious,
+                    ..operation(
+                        "write",
+                        "UPDATE t{table} SET c = {2}, k = {1} WHERE id = {3}",
+                        vec![Parameter::Key, Parameter::ColumnC, Parameter::SameId],
+                    )
+                },
+            ],
+            distribution: Distribution::Uniform,
+        }
+    }
+
+    /// A fake client whose statements take 1 ms on average.
+    fn bench(seed: u64, index: u32, faults: Vec<(u64, Fault)>, pace: Pace) -> Bench {
+        let transaction = faults.iter().any(|(_, fault)| matches!(fault, Fault::Refuse(_)));
+        let mut fake = Fake::new(seed, index, 1_000);
+        fake.faults = faults;
+        let (clock, log) = (fake.clock(), Arc::clone(&fake.log));
+        let mut session = Session::Fake(Box::new(fake));
+        let script = script(transaction);
+        let program =
+            Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
+        let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
+        let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));
+        client.set_pace(pace, seed, index, 1);
+        Bench { client, recorder, log }
+    }
+
+    fn run(bench: &mut Bench, warm_ms: u64, window_ms: u64, whole_events: bool) -> Counts {
+        bench.client.warm_up(warm_ms * MS).unwrap();
+        let start = bench.client.clock().now().max(warm_ms * MS);
+        let start = if whole_events { start } else { warm_ms * MS };
+        let window = Window { start, end: start + window_ms * MS, whole_events };
+        bench.client.open_window(window);
+        bench.client.run_to(window.end).unwrap();
+        bench.client.close_window()
+    }
+
+    fn statements(seed: u64, index: u32, stall: bool) -> Vec<String> {
+        let faults = if stall { vec![(10, Fault::Stall(50 * MS))] } else { vec![] };
+        let mut bench = bench(seed, index, faults, Pace::Closed);
+        run(&mut bench, 100, 300, false);
+        let log = bench.log.lock().unwrap();
+        log[..100].to_vec()
+    }
+
+    #[test]
+    fn one_seed_gives_the_same_statements_whatever_the_latencies() {
+        let first = statements(7, 0, false);
+        assert_eq!(first, statements(7, 0, true));
+        assert_ne!(first, statements(7, 1, false), "clients differ");
+        assert_ne!(first, statements(8, 0, false), "seeds differ");
+    }
+
+    #[test]
+    fn parameters_and_tables_go_where_the_script_says() {
+        for pair in statements(3, 0, false).chunks(2) {
+            let [read, write] = pair else { panic!("{pair:?}") };
+            let table = |sql: &str| sql.split(" t").nth(1).unwrap()[..1].to_owned();
+            assert_eq!(table(read), table(&write.replace("UPDATE", "FROM")), "same table");
+            let id = read.split("[Int(").nth(1).unwrap().trim_end_matches(")]");
+            assert!(write.ends_with(&format!("WHERE id = {id}")), "{read} {write}");
+            let text = write.split('\'').nth(1).unwrap();
+            assert_eq!(text.len(), 119);
+            assert!(text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+        }
+    }
+
+    #[test]
+    fn refused_events_begin_again_and_are_counted_by_code() {
+        let faults = vec![(2, Fault::Refuse("40001")), (90, Fault::Refuse("40001"))];
+        let mut bench = bench(1, 0, faults, Pace::Closed);
+        // BEGIN, SELECT (refused), ROLLBACK, then again from BEGIN.
+        let counts = run(&mut bench, 20, 1_000, false);
+        assert_eq!(counts.errors, BTreeMap::from([("40001".to_owned(), 1)]), "warm-up not counted");
+        let log = bench.log.lock().unwrap();
+        assert!(log[1].starts_with("SELECT") && log[2] == "ROLLBACK", "{:?}", &log[..4]);
+        assert!(log[3].starts_with("BEGIN"), "{:?}", &log[..4]);
+        assert_ne!(log[1], log[4], "new parameters");
+        // The statements before the refused one were executed and count; it and ROLLBACK do not.
+        let extra = counts.tally.statements - 4 * counts.events;
+        assert!(extra < 4, "{counts:?}");
+        assert_eq!(
+            counts.tally.reads + counts.tally.writes + counts.tally.others,
+            counts.tally.statements
+        );
+    }
+
+    #[test]
+    fn the_latency_of_a_refused_event_holds_the_retry() {
+        let faults = vec![(30, Fault::Refuse("40001")), (30, Fault::Stall(100 * MS))];
+        let faults = faults.into_iter().rev().collect();
+        let mut bench = bench(1, 0, faults, Pace::Closed);
+        run(&mut bench, 0, 1_000, false);
+        let (_, values) = Snapshot::take([&*bench.recorder]).since(&Snapshot::default(), &[1.0]);
+        assert!(values[0] > 100 * MS, "{values:?}");
+    }
+
+    #[test]
+    fn other_errors_are_fatal_and_named() {
+        let mut bench = bench(1, 0, vec![(2, Fault::Refuse("42P01"))], Pace::Closed);
+        let fault = bench.client.warm_up(100 * MS).unwrap_err();
+        assert!(fault.contains("read") && fault.contains("42P01"), "{fault}");
+    }
+
+    #[test]
+    fn an_open_pace_shows_a_stall_in_response_time_only() {
+        let pace = Pace::Open { events_per_second: 100.0 };
+        let mut bench = bench(5, 0, vec![(600, Fault::Stall(1_000 * MS))], pace);
+        let counts = run(&mut bench, 1_000, 10_000, false);
+        // About 100 events were due while one stalled; all of them waited.
+        let snapshot = Snapshot::take([&*bench.recorder]);
+        let (events, response) = snapshot.since(&Snapshot::default(), &[0.5, 0.95, 1.0]);
+        assert_eq!(events, counts.events);
+        assert!(response[0] < 20 * MS, "{response:?}");
+        assert!(response[1] > 200 * MS, "a twentieth waited: {response:?}");
+        assert!(counts.behind_ns > 900 * MS, "{counts:?}");
+        let (_, service) = crate::driver::recorder::histograms(&[&bench.recorder]);
+        let bytes =
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, service.unwrap())
+                .unwrap();
+        let service: hdrhistogram::Histogram<u64> =
+            hdrhistogram::serialization::Deserializer::new()
+                .deserialize(&mut bytes.as_slice())
+                .unwrap();
+        assert!(service.value_at_quantile(0.95) < 10 * MS, "one event was slow, not many");
+        assert!(service.max() > 1_000 * MS);
+        // Poisson: 1000 due, standard deviation 32.
+        assert!((850..1150).contains(&counts.due), "{counts:?}");
+        assert!(counts.due - counts.events < 3, "it caught up: {counts:?}");
+    }
+
+    #[test]
+    fn an_open_pace_does_not_inherit_the_queue_of_the_warm_up() {
+        let pace = Pace::Open { events_per_second: 100.0 };
+        let mut bench = bench(5, 0, vec![(20, Fault::Stall(800 * MS))], pace);
+        let counts = run(&mut bench, 1_000, 2_000, false);
+        assert!(counts.behind_ns < 100 * MS, "{counts:?}");
+    }
+
+    #[test]
+    fn an_overloaded_open_pace_says_how_far_it_fell_behind() {
+        // Two statements of 1 ms make 500 events per second at most.
+        let pace = Pace::Open { events_per_second: 1_000.0 };
+        let counts = run(&mut bench(5, 0, vec![], pace), 0, 4_000, false);
+        assert!((3_800..4_200).contains(&counts.due), "{counts:?}");
+        assert!((1_900..2_100).contains(&counts.events), "{counts:?}");
+        assert!((1_800 * MS..2_200 * MS).contains(&counts.behind_ns), "{counts:?}");
+    }
+
+    #[test]
+    fn events_count_where_they_end() {
+        // The 60th statement begins in the warm-up or early in the window and ends within it.
+        let stall = vec![(60, Fault::Stall(100 * MS))];
+        let counts = run(&mut bench(9, 0, stall, Pace::Closed), 0, 1_000, false);
+        assert!((400..500).contains(&counts.events), "{counts:?}");
+        assert_eq!(counts.window_ns, 1_000 * MS);
+        assert!(!counts.stretched);
+    }
+
+    #[test]
+    fn an_event_longer_than_the_window_counts_over_its_own_time() {
+        let stall = vec![(4, Fault::Stall(5_000 * MS))];
+        let counts = run(&mut bench(9, 0, stall, Pace::Closed), 3, 1_000, false);
+        assert_eq!(counts.events, 1);
+        assert!(counts.stretched);
+        assert!(counts.window_ns > 5_000 * MS && counts.window_ns < 5_010 * MS, "{counts:?}");
+    }
+
+    #[test]
+    fn whole_events_are_counted_from_the_first_start_to_the_last_end() {
+        let mut bench = bench(9, 0, vec![], Pace::Closed);
+        let counts = run(&mut bench, 3, 10, true);
+        let log = bench.log.lock().unwrap();
+        // Every statement that was sent belongs to a warm-up event or to a counted one.
+        let warm = log.len() as u64 / 2 - counts.events;
+        assert!((1..5).contains(&warm) && (3..10).contains(&counts.events), "{warm} {counts:?}");
+        assert!((10 * MS..20 * MS).contains(&counts.window_ns), "{counts:?}");
     }
 }

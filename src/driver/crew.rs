@@ -123,17 +123,15 @@ impl Crew {
                         let _ = news.send(News::Fault(fault));
                     }
                 })
-                .map_err(|error| format!("failed to start the thread of client {index}: {error}"))?;
+                .map_err(|error| {
+                    format!("failed to start the thread of client {index}: {error}")
+                })?;
         }
         Ok(Crew { shared, start, orders, news })
     }
 
     /// Waits for the next news, until `deadline` if there is one.
-    fn hear<W: Write>(
-        &self,
-        deadline: Option<u64>,
-        talk: &Talk<W>,
-    ) -> Result<Option<News>, Stop> {
+    fn hear<W: Write>(&self, deadline: Option<u64>, talk: &Talk<W>) -> Result<Option<News>, Stop> {
         let deadline = deadline.map(|time| self.start + Duration::from_nanos(time));
         match talk.wait(&self.news, deadline)? {
             Some(News::Fault(fault)) => Err(Stop::Fault(fault)),

@@ -9,8 +9,8 @@ mod fake;
 mod loader;
 mod measure;
 mod plans;
-pub mod protocol;
 mod program;
+pub mod protocol;
 mod recorder;
 mod session;
 mod talk;
@@ -49,7 +49,7 @@ pub fn main(mut input: impl BufRead + Send + 'static, output: impl Write) -> End
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the job: {error}")),
     };
-    end(job.and_then(|job| Ok(carry_out(&job, &mut talk))), &mut talk)
+    end(job.map(|job| carry_out(&job, &mut talk)), &mut talk)
 }
 
 /// Carries out one job in this process, for tests of what lies above: as [`main`] without an input

@@ -189,11 +189,7 @@ fn bracketed(
 
 impl Call {
     /// Of `operation` on table number `table`, from 1.
-    fn compile(
-        operation: &Operation,
-        table: u32,
-        session: &mut Session,
-    ) -> Result<Call, String> {
+    fn compile(operation: &Operation, table: u32, session: &mut Session) -> Result<Call, String> {
         let sql = operation.sql.replace("{table}", &table.to_string());
         match operation.protocol {
             Protocol::Text => Ok(Call::Text(pieces(&sql, operation.parameters.len()))),
@@ -215,9 +211,9 @@ impl Call {
         scratch: &mut Scratch,
     ) -> Result<Reply, WireError> {
         match self {
-            Call::Prepared(prepared) => scratch.with_values(parameters, |values| {
-                session.execute(*prepared, values)
-            }),
+            Call::Prepared(prepared) => {
+                scratch.with_values(parameters, |values| session.execute(*prepared, values))
+            }
             Call::Text(pieces) => {
                 scratch.spell(pieces, parameters);
                 session.simple(&scratch.sql)
@@ -363,9 +359,7 @@ impl Scratch {
             [one] => use_values(&[self.value(*one, 0)]),
             many => {
                 let mut values: Vec<Value<'_>> = recycle(std::mem::take(&mut self.values));
-                values.extend(
-                    many.iter().enumerate().map(|(index, one)| self.value(*one, index)),
-                );
+                values.extend(many.iter().enumerate().map(|(index, one)| self.value(*one, index)));
                 let result = use_values(&values);
                 self.values = recycle(values);
                 result

@@ -116,9 +116,8 @@ impl Snapshot {
     /// Events and the quantiles of their latencies, in nanoseconds, since `earlier`. A quantile is
     /// the largest value of its step; without events it is 0.
     pub(crate) fn since(&self, earlier: &Snapshot, quantiles: &[f64]) -> (u64, Vec<u64>) {
-        let moved = |step: usize| {
-            self.latency[step] - earlier.latency.get(step).copied().unwrap_or(0)
-        };
+        let moved =
+            |step: usize| self.latency[step] - earlier.latency.get(step).copied().unwrap_or(0);
         let events: u64 = (0..self.latency.len()).map(moved).sum();
         let values = quantiles.iter().map(|quantile| {
             let wanted = ((events as f64 * quantile).ceil() as u64).max(1);
@@ -136,9 +135,10 @@ impl Snapshot {
 /// Event latencies of all clients and, under an open pace, service times: HdrHistogram V2, base64.
 pub(crate) fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
     let latency = encode(recorders.iter().map(|recorder| &recorder.latency));
-    let service = recorders.iter().any(|recorder| recorder.service.is_some()).then(|| {
-        encode(recorders.iter().filter_map(|recorder| recorder.service.as_ref()))
-    });
+    let service = recorders
+        .iter()
+        .any(|recorder| recorder.service.is_some())
+        .then(|| encode(recorders.iter().filter_map(|recorder| recorder.service.as_ref())));
     (latency, service)
 }
 

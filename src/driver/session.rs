@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::driver::fake::Fake;
 use crate::driver::protocol::Job;
@@ -27,7 +26,6 @@ pub(crate) enum Session {
 pub(crate) struct Opener {
     endpoint: Endpoint,
     login: Login,
-    dialect: Dialect,
     setup: Vec<String>,
     seed: u64,
     sqlite: Option<Arc<Sqlite>>,
@@ -46,16 +44,10 @@ impl Opener {
         Ok(Opener {
             endpoint: job.endpoint.clone(),
             login: job.login.clone(),
-            dialect: job.dialect,
             setup: job.session_setup.clone(),
             seed: job.seed,
             sqlite: sqlite.map(Arc::new),
         })
-    }
-
-    /// What the sessions speak.
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.dialect
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.

@@ -44,9 +44,8 @@ impl Library {
         // SAFETY: the initialisers of the libraries meant here (SQLite) do nothing that this
         // process relies on; that the user names a file that is fit to be loaded is what `--help`
         // and the error ask for, as with any dynamic linking.
-        let handle = unsafe { libloading::Library::new(path) }.map_err(|error| {
-            LibraryError::Load { path: path.to_owned(), reason: words(&error) }
-        })?;
+        let handle = unsafe { libloading::Library::new(path) }
+            .map_err(|error| LibraryError::Load { path: path.to_owned(), reason: words(&error) })?;
         Ok(Library { path: path.to_owned(), handle })
     }
 

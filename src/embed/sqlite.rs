@@ -184,18 +184,12 @@ impl Connection {
     ) -> Result<Connection, SqliteError> {
         let text = path.to_string_lossy().into_owned();
         let name = CString::new(text.clone()).map_err(|_| SqliteError::Nul(text))?;
-        let flags =
-            ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
+        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
         let mut database = ptr::null_mut();
         // SAFETY: `name` is NUL-terminated and lives through the call; `database` receives a handle
         // that `Connection` owns even if the call fails, as the documentation asks.
         let code = unsafe {
-            (sqlite.functions.sqlite3_open_v2)(
-                name.as_ptr(),
-                &raw mut database,
-                flags,
-                ptr::null(),
-            )
+            (sqlite.functions.sqlite3_open_v2)(name.as_ptr(), &raw mut database, flags, ptr::null())
         };
         let connection = Connection { sqlite: Arc::clone(sqlite), database, statements: vec![] };
         connection.check(code)?;
@@ -307,11 +301,7 @@ impl Connection {
         Ok(Prepared { handle, columns })
     }
 
-    fn run(
-        &self,
-        handle: *mut ffi::sqlite3_stmt,
-        columns: c_int,
-    ) -> Result<Executed, SqliteError> {
+    fn run(&self, handle: *mut ffi::sqlite3_stmt, columns: c_int) -> Result<Executed, SqliteError> {
         let functions = &self.sqlite.functions;
         let mut executed = Executed { result_set: columns > 0, ..Executed::default() };
         // SAFETY: the database is open and the statement belongs to it; columns are read only while
@@ -514,8 +504,7 @@ mod tests {
         let (folder, mut first) = open(Sqlite::compiled_in());
         let path = folder.path().join("test.db");
         first.simple("CREATE TABLE t (id INTEGER)").unwrap();
-        let mut second =
-            Connection::open(&Arc::new(Sqlite::compiled_in()), &path, 0).unwrap();
+        let mut second = Connection::open(&Arc::new(Sqlite::compiled_in()), &path, 0).unwrap();
         first.simple("BEGIN IMMEDIATE").unwrap();
         match second.simple("BEGIN IMMEDIATE") {
             Err(SqliteError::Refused { code: ffi::SQLITE_BUSY, .. }) => {}
