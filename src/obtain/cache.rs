@@ -4,7 +4,8 @@
 //! ROOT/
 //!   builds/KEY/manifest.json   the domain's Manifest; its presence means that the build is whole
 //!   builds/KEY/tree/           bin, share, lib …
-//!   partial/KEY/               a build that is being fetched; renamed to builds/KEY when done
+//!   partial/KEY/package-PID/   what the package client is downloading
+//!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
 //!   locks/KEY.lock             held by whoever works in partial/KEY
 //! ```
 //!
@@ -110,10 +111,14 @@ impl Cache {
         }
         let folder = self.root.join("partial").join(key);
         remove_all(&folder).map_err(Reason::io("remove", &folder))?;
-        for made in [folder.clone(), folder.join("package")] {
-            make_open_folder(&made).map_err(Reason::io("create", &made))?;
+        // A client that outlived its rqps still writes into the folder of that process.
+        let package = folder.join(format!("package-{}", std::process::id()));
+        let build = folder.join("build");
+        for made in [&folder, &package, &build] {
+            make_open_folder(made).map_err(Reason::io("create", made))?;
         }
-        Ok(Partial { folder, target: self.root.join("builds").join(key), _lock: lock })
+        let target = self.root.join("builds").join(key);
+        Ok(Partial { folder, package, build, target, _lock: lock })
     }
 
     fn lock_path(&self, key: &str) -> PathBuf {
@@ -141,26 +146,28 @@ impl Cache {
 /// A build on its way into the cache. Dropped before [`Partial::keep`], it leaves nothing.
 pub(super) struct Partial {
     folder: PathBuf,
+    package: PathBuf,
+    build: PathBuf,
     target: PathBuf,
     _lock: File,
 }
 
 impl Partial {
     /// Where the package client puts its file; gone in the end.
-    pub(super) fn package(&self) -> PathBuf {
-        self.folder.join("package")
+    pub(super) fn package(&self) -> &Path {
+        &self.package
     }
 
     /// Where the package is unpacked.
     pub(super) fn tree(&self) -> PathBuf {
-        self.folder.join(TREE)
+        self.build.join(TREE)
     }
 
     /// Writes the manifest, brings all to the disk, and puts the build in its place.
     pub(super) fn keep(self, manifest: &Manifest) -> Result<(), Reason> {
-        let package = self.package();
-        remove_all(&package).map_err(Reason::io("remove", &package))?;
-        let path = self.folder.join(MANIFEST);
+        // Half a gigabyte that need not go to the disk any more.
+        remove_all(&self.package).map_err(Reason::io("remove", &self.package))?;
+        let path = self.build.join(MANIFEST);
         let text = serde_json::to_string_pretty(manifest)
             .map_err(|error| Reason::io("write", &path)(io::Error::other(error)))?;
         let mut file = File::create(&path).map_err(Reason::io("create", &path))?;
@@ -168,10 +175,10 @@ impl Partial {
         file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
         // One call for thousands of files; fsync of each would take seconds.
         rustix::fs::syncfs(&file)
-            .map_err(|error| Reason::io("bring to disk", &self.folder)(error.into()))?;
-        // What is there has no manifest that could be read, or it would have been used.
+            .map_err(|error| Reason::io("bring to disk", &self.build)(error.into()))?;
+        // What is there is not whole, or it would have been used.
         remove_all(&self.target).map_err(Reason::io("remove", &self.target))?;
-        fs::rename(&self.folder, &self.target).map_err(Reason::io("rename", &self.folder))?;
+        fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
         let parent = self.target.parent().unwrap_or(&self.target);
         let synced = File::open(parent).and_then(|folder| folder.sync_all());
         synced.map_err(Reason::io("bring to disk", parent))
@@ -180,7 +187,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // After keep() there is nothing; else whatever remains is removed at the next opening.
+        // Whatever remains is removed when the cache is opened again.
         let _ = remove_all(&self.folder);
     }
 }

@@ -175,6 +175,18 @@ pub enum Reason {
         /// Why.
         said: String,
     },
+    /// The binary was made for a newer host.
+    #[error(
+        "{} needs newer system libraries than this host has: {said}; run it on a newer host, or \
+         build it on this one and name the tree with DBMS=PATH",
+        binary.display()
+    )]
+    HostTooOld {
+        /// The program.
+        binary: PathBuf,
+        /// The loader's words.
+        said: String,
+    },
     /// Something else came out of the package than was asked for.
     #[error("{origin} holds something else than was asked for: it calls itself {reported:?}")]
     WrongVersion {

@@ -1,21 +1,19 @@
 //! Fetching through the user's own mvn, so that its mirrors, proxies and credentials apply.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
+use crate::obtain::inspect::{gather, joined};
 use crate::obtain::progress::Progress;
 
 /// How often a running client is looked at.
 const POLL: Duration = Duration::from_millis(20);
-/// Of a client's words this much is kept; it goes on talking into the void.
-const KEPT: usize = 64 << 10;
 
 /// What to fetch, with what, where to.
 pub(super) struct Fetch<'a> {
@@ -37,6 +35,8 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
     let status = wait(&mut child, fetch, progress)?;
     let said = format!("{}{}", joined(output), joined(errors));
     if !status.success() {
+        // Ctrl-C reaches the client too, and it may be the first to end.
+        progress.check()?;
         return Err(classify(fetch, status, &said));
     }
     package_file(fetch, &said)
@@ -63,24 +63,6 @@ fn start(fetch: &Fetch<'_>) -> Result<Child, Reason> {
 
 fn name(fetch: &Fetch<'_>) -> String {
     fetch.client.display().to_string()
-}
-
-/// Reads a pipe to its end on a thread of its own, so that the client never blocks on it.
-fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            let room = KEPT.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(&buffer[..room]);
-        }
-        String::from_utf8_lossy(&kept).into_owned()
-    }))
-}
-
-fn joined(thread: Option<JoinHandle<String>>) -> String {
-    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }
 
 /// Waits for the client; ends it if the caller wants to stop.

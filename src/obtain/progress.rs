@@ -32,14 +32,17 @@ impl<'a> Progress<'a> {
     /// The work goes on: at most once per second the text goes out, with the seconds since
     /// [`Progress::begin`]. An error if the caller wants to stop.
     pub(super) fn tick(&mut self, text: impl FnOnce() -> String) -> Result<(), Reason> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Reason::Stopped);
-        }
+        self.check()?;
         if self.last.elapsed() >= EVERY {
             self.last = Instant::now();
             let seconds = self.started.elapsed().as_secs();
             (self.say)(&format!("{}, {seconds} s", text()));
         }
         Ok(())
+    }
+
+    /// An error if the caller wants to stop.
+    pub(super) fn check(&self) -> Result<(), Reason> {
+        if self.stop.load(Ordering::Relaxed) { Err(Reason::Stopped) } else { Ok(()) }
     }
 }

