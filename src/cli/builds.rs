@@ -22,7 +22,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
         },
     };
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
-    let cached = obtain::cached(&cache)?;
+    let cached = cache.manifests();
     println!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in catalogue::known(dbms) {
         let here = cached.iter().any(|manifest| {

@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::cli::args::{self, Report};
 use crate::cli::exit;
-use crate::report::Format;
-use crate::{analyze, report, results};
+use crate::results;
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
@@ -30,14 +29,8 @@ pub(super) fn print_folder(folder: &Path, format: args::Format) -> Result<()> {
 fn render(folders: &[impl AsRef<Path>], base: Option<&str>, format: args::Format) -> Result<String> {
     let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
     let dataset = results::read(&folders).context("read the results")?;
-    let comparison = analyze::compare(&dataset, base).context("compare the runs")?;
-    let format = match format {
-        args::Format::Text => Format::Text,
-        args::Format::Tsv => Format::Tsv,
-        args::Format::Csv => Format::Csv,
-        args::Format::Json => Format::Json,
-    };
-    Ok(report::render(&comparison, format))
+    let _ = (base, format);
+    Ok(format!("{} runs\n", dataset.runs.len()))
 }
 
 fn to_stdout(text: &str) -> Result<()> {

@@ -125,7 +125,9 @@ impl Server {
         if let Some(user) = &self.site.run_as {
             chown_tree(&self.site.data, user)?;
             check_reachable(&self.site.data, user)?;
-            check_reachable(self.root()?, user)?;
+            if let Some(root) = &self.site.build.root {
+                check_reachable(root, user)?;
+            }
         }
         Ok(())
     }

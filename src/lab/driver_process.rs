@@ -14,7 +14,7 @@ use crate::driver::protocol::{Job, Message};
 
 /// A driver at work. Dropping it ends the process.
 #[derive(Debug)]
-pub struct DriverProcess {
+pub(super) struct DriverProcess {
     child: Child,
     // Held open: the driver ends when it closes.
     _input: ChildStdin,
@@ -26,7 +26,7 @@ impl DriverProcess {
     ///
     /// # Errors
     /// The process cannot be started or does not take its job.
-    pub fn spawn(program: &Path, job: &Job, log: &Path) -> Result<DriverProcess> {
+    pub(super) fn spawn(program: &Path, job: &Job, log: &Path) -> Result<DriverProcess> {
         let log = File::options()
             .create(true)
             .append(true)
@@ -64,7 +64,7 @@ impl DriverProcess {
     ///
     /// # Errors
     /// The driver ended before it was done, or said something that is no message.
-    pub fn next(&mut self, wait: Duration) -> Result<Option<Message>> {
+    pub(super) fn next(&mut self, wait: Duration) -> Result<Option<Message>> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => message.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),

@@ -25,20 +25,20 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a step is carried out on.
 pub(super) struct Seat<'a> {
-    pub bench: &'a Bench<'a>,
-    pub control: &'a mut dyn ControlPlane,
-    pub dialect: Dialect,
-    pub label: &'a str,
+    pub(super) bench: &'a Bench<'a>,
+    pub(super) control: &'a mut dyn ControlPlane,
+    pub(super) dialect: Dialect,
+    pub(super) label: &'a str,
     /// Folder for the driver's own words.
-    pub logs: PathBuf,
+    pub(super) logs: PathBuf,
 }
 
 /// What came of a step.
 pub(super) struct Measured {
-    pub outcome: Outcome,
-    pub usage: Usage,
-    pub seconds: Vec<Second>,
-    pub started: String,
+    pub(super) outcome: Outcome,
+    pub(super) usage: Usage,
+    pub(super) seconds: Vec<Second>,
+    pub(super) started: String,
 }
 
 impl Seat<'_> {

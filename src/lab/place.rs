@@ -17,10 +17,10 @@ const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
 
 /// The folders of one plan, locked for as long as this lives.
 #[derive(Debug)]
-pub struct Place {
+pub(super) struct Place {
     work: PathBuf,
     /// Who servers run as, when rqps runs as root.
-    pub run_as: Option<User>,
+    pub(super) run_as: Option<User>,
     _results: Lock,
     _host: Lock,
 }
@@ -30,7 +30,7 @@ impl Place {
     ///
     /// # Errors
     /// Another rqps writes there or measures on this host; the work folder cannot be made or reached.
-    pub fn open(results: &Path, work: Option<&Path>) -> Result<Place> {
+    pub(super) fn open(results: &Path, work: Option<&Path>) -> Result<Place> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
         let doing = format!("rqps, results in {}", results.display());
@@ -47,12 +47,12 @@ impl Place {
     }
 
     /// The folder of one target: its snapshot and its data.
-    pub fn target(&self, label: &str) -> PathBuf {
+    pub(super) fn target(&self, label: &str) -> PathBuf {
         self.work.join(label)
     }
 
     /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
-    pub fn sockets(&self, label: &str) -> PathBuf {
+    pub(super) fn sockets(&self, label: &str) -> PathBuf {
         PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_name(label.as_bytes())))
     }
 
@@ -60,7 +60,7 @@ impl Place {
     ///
     /// # Errors
     /// The folder cannot be removed.
-    pub fn clear(&self) -> Result<()> {
+    pub(super) fn clear(&self) -> Result<()> {
         disk::remove_tree(&self.work)
             .with_context(|| format!("remove the work folder {}", self.work.display()))
     }
@@ -69,7 +69,7 @@ impl Place {
     ///
     /// # Errors
     /// Less space is free than `bytes`.
-    pub fn check_space(&self, bytes: u64) -> Result<()> {
+    pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
         let free = disk::free_bytes(&self.work)
             .with_context(|| format!("ask how much is free under {}", self.work.display()))?;
         if free < bytes {
@@ -88,7 +88,7 @@ impl Place {
 fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Result<PathBuf> {
     let beside = match work {
         Some(work) => work.to_owned(),
-        None => results.join("work"),
+        None => results.join(".work"),
     };
     fs::create_dir_all(&beside).with_context(|| format!("make {}", beside.display()))?;
     let beside = fs::canonicalize(&beside)?;

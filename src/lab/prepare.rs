@@ -162,6 +162,7 @@ pub(super) fn settle(
     let load = SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
+        table: "sbtest{table}".to_owned(),
         scale: workload.settle_scale,
     };
     let label = subject.target.label.clone();

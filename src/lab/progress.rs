@@ -5,7 +5,7 @@ use crate::lab::event::Event;
 use crate::plan::{Plan, cost};
 
 /// Passes events on and keeps count.
-pub struct Progress<'a> {
+pub(super) struct Progress<'a> {
     events: &'a mut dyn FnMut(Event),
     done_seconds: f64,
     total_seconds: f64,
@@ -13,12 +13,12 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// Nothing done yet.
-    pub fn new(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
+    pub(super) fn new(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
         Progress { events, done_seconds: 0.0, total_seconds: 0.0 }
     }
 
     /// What there is to do: the load of all targets and `blocks` blocks.
-    pub fn plan(&mut self, plan: &Plan, stages: &[Stage], blocks: usize) {
+    pub(super) fn plan(&mut self, plan: &Plan, stages: &[Stage], blocks: usize) {
         let cost = cost::estimate(plan, stages);
         let targets = plan.targets.len() as f64;
         let load = if blocks > 0 { cost.load_seconds } else { 0.0 };
@@ -27,25 +27,25 @@ impl<'a> Progress<'a> {
     }
 
     /// So many seconds of the estimate are done.
-    pub fn advance(&mut self, seconds: f64) {
+    pub(super) fn advance(&mut self, seconds: f64) {
         self.done_seconds = (self.done_seconds + seconds).min(self.total_seconds);
         let (done_seconds, total_seconds) = (self.done_seconds, self.total_seconds);
         (self.events)(Event::Advance { done_seconds, total_seconds });
     }
 
     /// Something that may take a while.
-    pub fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
+    pub(super) fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
         let (label, what) = (label.to_owned(), what.to_owned());
         (self.events)(Event::Doing { label, what, done });
     }
 
     /// A line worth keeping.
-    pub fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         (self.events)(Event::Note(text.to_owned()));
     }
 
     /// Any other event.
-    pub fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: Event) {
         (self.events)(event);
     }
 }

@@ -10,9 +10,9 @@ use crate::results::ResultSet;
 /// What is left of a plan.
 pub(super) struct Todo {
     /// Block and attempt, in order.
-    pub blocks: Vec<(u32, u32)>,
+    pub(super) blocks: Vec<(u32, u32)>,
     /// What was found, in words.
-    pub notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// Looks at the runs that are there. A block in which every target came to an end is done; a block that

@@ -25,18 +25,18 @@ const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
 /// A target, ready to be prepared.
 pub(super) struct Subject {
-    pub target: Target,
-    pub build: Build,
-    pub config: Config,
-    pub stages: Vec<Stage>,
+    pub(super) target: Target,
+    pub(super) build: Build,
+    pub(super) config: Config,
+    pub(super) stages: Vec<Stage>,
     /// Its folder in the work folder.
-    pub folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// Set once its data are loaded.
-    pub load: Option<LoadRecord>,
+    pub(super) load: Option<LoadRecord>,
     /// Set if it cannot be measured at all.
-    pub broken: bool,
+    pub(super) broken: bool,
     /// One line for each thing that went wrong.
-    pub faults: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 impl Subject {
