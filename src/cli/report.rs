@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::cli::args::{self, Report};
 use crate::cli::exit;
-use crate::results;
+use crate::report::Format;
+use crate::{analyze, report, results};
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
@@ -29,8 +30,14 @@ pub(super) fn print_folder(folder: &Path, format: args::Format) -> Result<()> {
 fn render(folders: &[impl AsRef<Path>], base: Option<&str>, format: args::Format) -> Result<String> {
     let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
     let dataset = results::read(&folders).context("read the results")?;
-    let _ = (base, format);
-    Ok(format!("{} runs\n", dataset.runs.len()))
+    let comparison = analyze::compare(&dataset, base).context("compare the runs")?;
+    let format = match format {
+        args::Format::Text => Format::Text,
+        args::Format::Tsv => Format::Tsv,
+        args::Format::Csv => Format::Csv,
+        args::Format::Json => Format::Json,
+    };
+    Ok(report::render(&comparison, format))
 }
 
 fn to_stdout(text: &str) -> Result<()> {
