@@ -3,6 +3,8 @@
 //! Each rule is a function from a text to what is wrong with it. One test holds it against the
 //! whole tree, another shows on a bad sample that it can fail.
 
+#![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::RangeInclusive;
@@ -88,7 +90,7 @@ const SYNONYM_FIELDS: &[&str] = &["threads", "users", "connections"];
 
 #[test]
 fn modules_import_only_from_layers_below() {
-    hold(sources(), |path, text| layers(path, text));
+    hold(sources(), layers);
 }
 
 #[test]
@@ -303,7 +305,7 @@ fn long_functions(path: &str, text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn lines_are_short() {
-    hold(rust_files(), |path, text| long_lines(path, text));
+    hold(rust_files(), long_lines);
 }
 
 #[test]
@@ -325,7 +327,7 @@ fn long_lines(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn files_say_what_they_are_for() {
-    hold(rust_files(), |path, text| header(path, text));
+    hold(rust_files(), header);
 }
 
 #[test]
@@ -346,7 +348,7 @@ fn header(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn modules_have_names_that_say_something() {
-    hold(rust_files(), |path, text| empty_names(path, text));
+    hold(rust_files(), empty_names);
 }
 
 #[test]
@@ -369,7 +371,7 @@ fn empty_names(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn only_the_c_interfaces_are_unsafe() {
-    hold(rust_files(), |path, text| unsafe_code(path, text));
+    hold(rust_files(), unsafe_code);
 }
 
 #[test]
@@ -393,7 +395,7 @@ fn unsafe_code(path: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn only_the_command_line_prints_exits_and_reads_the_environment() {
-    hold(sources(), |path, text| shell_only(path, text));
+    hold(sources(), shell_only);
 }
 
 #[test]
@@ -500,7 +502,7 @@ fn glossary(text: &str) -> Vec<String> {
 
 #[test]
 fn names_use_the_words_of_the_glossary() {
-    hold(sources(), |path, text| synonyms(path, text));
+    hold(sources(), synonyms);
 }
 
 #[test]
@@ -612,7 +614,7 @@ const BANNED_TEXTS: &[(&str, &str)] = &[
 fn no_file_names_the_machine_it_was_written_on() {
     let generated = |path: &str| path == "Cargo.lock" || path.starts_with("vendor/");
     let files = tree_files().into_iter().filter(|(path, _)| !generated(path)).collect();
-    hold(files, |path, text| banned_texts(path, text));
+    hold(files, banned_texts);
 }
 
 #[test]
