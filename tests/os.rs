@@ -39,7 +39,7 @@ fn owners_are_kept_by_root() {
     }
 }
 
-/// An installed Postgres in a folder of its own, killed when the test ends.
+/// An installed Postgres in a folder of its own, stopped when the test ends.
 struct Postgres {
     programs: PathBuf,
     folder: tempfile::TempDir,
@@ -91,8 +91,9 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Without its postmaster every other process of a Postgres ends by itself.
-        let _ = self.server.kill();
+        // Immediate shutdown, which also gives its shared memory back.
+        let pid = rustix::process::Pid::from_child(&self.server);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
         let _ = self.server.wait();
     }
 }
