@@ -159,8 +159,8 @@ fn hypervisor() -> Option<String> {
 }
 
 /// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
-/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor do
-/// the reasons of what is missing.
+/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
+/// do the reasons of what is missing.
 pub fn fingerprint(host: &Host) -> String {
     let stable = Host {
         memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),

@@ -7,7 +7,8 @@ use std::fs::OpenOptions;
 use std::io::Write;
 
 /// Notes that `test` was left out and why; the test returns after it.
-pub fn note(test: &str, why: &str) {
+#[allow(clippy::print_stderr, reason = "whoever runs one test by hand is to see it")]
+pub(crate) fn note(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {}\n", why.replace('\n', " "));
     eprint!("{line}");
     if let Some(path) = std::env::var_os("RQPS_SKIP_LOG") {
