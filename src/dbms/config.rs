@@ -236,11 +236,11 @@ fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
     }
 }
 
-/// Megabytes of write-ahead or redo log: as much as the cache, at least 512 and at most 16384.
+/// Megabytes of write-ahead or redo log: as much as the cache, at least 256 and at most 16384.
 /// Published runs have 20 to 40 GB with 10 GB of cache; less suffices for shorter runs, and some
 /// versions fill the whole log with zeros when they first start, which every snapshot then copies.
 fn log_mb(cache_mb: u64) -> u64 {
-    cache_mb.clamp(512, 16384)
+    cache_mb.clamp(256, 16384)
 }
 
 #[cfg(test)]
@@ -289,7 +289,7 @@ mod tests {
         check("a = {cache_mb}MB", "a = 3072MB\n");
         check("a = -{cache_kb}", "a = -3145728\n");
         check("a = {log_mb}M, {half_log_mb}", "a = 3072M, 1536\n");
-        assert_eq!(log_mb(10), 512);
+        assert_eq!(log_mb(10), 256);
         assert_eq!(log_mb(100_000), 16384);
     }
 

@@ -32,6 +32,7 @@ use crate::wire::WireError;
 
 pub use self::external::external;
 pub use self::settle::SettleLoad;
+pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
 /// Where and how one target lives.
 #[derive(Clone, Debug)]

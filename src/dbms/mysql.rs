@@ -99,16 +99,11 @@ impl Mysql {
     fn bootstrap(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
         let root = self.server.root()?;
         let statements = mariadb::bootstrap_statements(root, self.is_mariadb())?;
-        make_database_folders(&self.server.db_folder())?;
+        // The statements create tables in it, not the folder itself.
+        self.server.make_data_subfolder("mysql")?;
         args.push("--bootstrap".to_owned());
         self.server.run_tool(program, args, Some(&statements))
     }
-}
-
-fn make_database_folders(db: &Path) -> Result<(), DbmsError> {
-    let folder = db.join("mysql");
-    std::fs::create_dir_all(&folder)
-        .map_err(DbmsError::io(format!("make the folder {}", folder.display())))
 }
 
 /// The folder with `english/errmsg.sys`, if it is at one of the usual places: the path compiled

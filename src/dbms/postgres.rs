@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::dbms::server::{Server, Session, connect, socket, table};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::os::process::{Stop, StopSignal};
@@ -158,10 +158,22 @@ pub(super) fn reported_version(
     Ok(first.unwrap_or_default())
 }
 
+/// The VACUUM of a table as this version understands it.
+pub(super) fn vacuum_statement(
+    session: &mut dyn Session,
+    doing: &str,
+) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, DbmsError> {
+    let rows = session.rows("SHOW server_version_num").map_err(DbmsError::sql(doing))?;
+    let number = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<u32>().ok());
+    // Without it a vacuum may leave dead index entries when they are few.
+    let cleanup = if number.unwrap_or(0) >= 120_000 { ", index_cleanup ON" } else { "" };
+    Ok(move |table: &str| format!("VACUUM (verbose, analyze{cleanup}) {table}"))
+}
+
 /// VACUUM of all tables at the same time, then CHECKPOINT.
 pub(super) fn maintain<C>(
     load: &SettleLoad,
-    interrupt: &crate::dbms::Interrupt,
+    interrupt: &Interrupt,
     doing: &str,
     connect: C,
     progress: &mut dyn FnMut(&str),
@@ -170,14 +182,9 @@ where
     C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
 {
     let mut session = connect().map_err(DbmsError::sql(doing))?;
-    let rows = session.rows("SHOW server_version_num").map_err(DbmsError::sql(doing))?;
-    let number = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<u32>().ok());
-    // Without it a vacuum may leave dead index entries when they are few.
-    let cleanup = if number.unwrap_or(0) >= 120_000 { ", index_cleanup ON" } else { "" };
+    let statement = vacuum_statement(&mut *session, doing)?;
     progress(&format!("vacuum of {} tables", load.tables));
-    on_all_tables(load.names(), interrupt, doing, connect, move |table| {
-        format!("VACUUM (verbose, analyze{cleanup}) {table}")
-    })?;
+    on_all_tables(load.names(), interrupt, doing, connect, statement)?;
     progress("checkpoint");
     session.run("CHECKPOINT").map_err(DbmsError::sql(format!("{doing}: CHECKPOINT")))
 }
@@ -215,7 +222,8 @@ pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>,
     }
     let sizes = session.rows(
         "SELECT relname, relkind::text, reltuples::text, pg_relation_size(oid)::text \
-         FROM pg_class WHERE relkind IN ('r', 'i') AND relname LIKE '%sbtest%' ORDER BY relname",
+         FROM pg_class WHERE relkind IN ('r', 'i') \
+         AND relnamespace = 'public'::regnamespace ORDER BY relname",
     )?;
     files.push(("pg_sizes.tsv".to_owned(), table("relation\tkind\trows\tbytes", &sizes)));
     Ok(files)

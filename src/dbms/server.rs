@@ -132,6 +132,12 @@ impl Server {
         Ok(())
     }
 
+    /// Makes a folder within `db/`, for the user of the server.
+    pub(super) fn make_data_subfolder(&self, name: &str) -> Result<(), DbmsError> {
+        make_folder(&self.db_folder().join(name))?;
+        self.own_data()
+    }
+
     /// Writes the config as a file that the server can read. Returns its path.
     pub(super) fn write_config(&self, name: &str, text: &str) -> Result<PathBuf, DbmsError> {
         let path = self.site.data.join(name);

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
@@ -21,6 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::os::tree::stat_of;
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -193,6 +195,8 @@ enum State {
     Running(u32),
     Failed(String),
     Exited(String),
+    /// The warden fell silent before it said how its process ended.
+    Gone,
 }
 
 impl Said {
@@ -302,6 +306,7 @@ impl Warden {
     pub fn has_exited(&self) -> Option<String> {
         match &*self.said.lock() {
             State::Exited(status) | State::Failed(status) => Some(status.clone()),
+            State::Gone => Some("its warden was killed, and it with it".to_owned()),
             State::Starting | State::Running(_) => None,
         }
     }
@@ -344,7 +349,7 @@ impl Warden {
 
 impl State {
     fn is_over(&self) -> bool {
-        matches!(self, State::Exited(_) | State::Failed(_))
+        matches!(self, State::Exited(_) | State::Failed(_) | State::Gone)
     }
 }
 
@@ -370,12 +375,15 @@ fn listen(output: impl Read, said: &Said) {
         }
     }
     if !said.lock().is_over() {
-        said.set(State::Failed("its warden was killed, and it with it".to_owned()));
+        said.set(State::Gone);
     }
 }
 
 /// All processes of the tree of `root`, `root` first, parents before children. A process that is
 /// gone has only itself.
+///
+/// All of /proc is read, unlike in [`crate::os::tree::processes`]: the kernel's lists of children
+/// may lack some while others come and go, and here none may be missed.
 pub fn tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (pid, parent) in all_processes() {
@@ -394,7 +402,19 @@ pub fn tree(root: u32) -> Vec<u32> {
 
 /// The parent of a process, or `None` if there is no such process.
 pub fn parent_of(pid: u32) -> Option<u32> {
-    parse_parent(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    Some(stat_of(pid).ok()?.parent)
+}
+
+/// The short name of a process (`postgres`, at most 15 bytes), or `None` if there is none.
+pub fn name_of(pid: u32) -> Option<String> {
+    Some(stat_of(pid).ok()?.name)
+}
+
+/// The process that listens on a unix socket, if it is on this host and in this namespace.
+pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(path).ok()?;
+    let owner = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    u32::try_from(owner.pid.as_raw_nonzero().get()).ok()
 }
 
 /// Every process with its parent.
@@ -407,11 +427,6 @@ fn all_processes() -> Vec<(u32, u32)> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|pid| Some((pid, parent_of(pid)?)))
         .collect()
-}
-
-/// The fourth field of /proc/PID/stat. The second, the name, may hold spaces and brackets.
-fn parse_parent(stat: &str) -> Option<u32> {
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Sends a signal; a process that is gone already is no error.
@@ -571,15 +586,22 @@ fn parse_stop(line: &str) -> Option<Stop> {
     Some(Stop { signal, timeout_ms: words.next()?.parse().ok()? })
 }
 
-/// Collects all children that have ended; keeps the status of `root`.
-fn reap(root: u32, status: &mut Option<String>) {
-    while let Ok(Some((pid, how))) = rustix::process::wait(WaitOptions::NOHANG) {
-        if u32::try_from(pid.as_raw_nonzero().get()) == Ok(root) {
-            *status = Some(match (how.exit_status(), how.terminating_signal()) {
-                (Some(code), _) => format!("exit status {code}"),
-                (None, Some(signal)) => format!("killed by signal {signal}"),
-                (None, None) => "unknown status".to_owned(),
-            });
+/// Collects all children that have ended; keeps the status of `root`. Returns true if no child is
+/// left at all, adopted ones counted: then nothing is left of the tree.
+fn reap(root: u32, status: &mut Option<String>) -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, how))) => {
+                if u32::try_from(pid.as_raw_nonzero().get()) == Ok(root) {
+                    *status = Some(match (how.exit_status(), how.terminating_signal()) {
+                        (Some(code), _) => format!("exit status {code}"),
+                        (None, Some(signal)) => format!("killed by signal {signal}"),
+                        (None, None) => "unknown status".to_owned(),
+                    });
+                }
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => return false,
+            Err(_) => return true,
         }
     }
 }
@@ -603,13 +625,12 @@ fn end_tree(
     let mut deadline = Instant::now() + Duration::from_millis(stop.timeout_ms);
     let mut ask = true;
     loop {
-        reap(root, status);
+        if reap(root, status) {
+            return;
+        }
         if status.is_none() && ask {
             let _ = send(root, stop.signal.signal(), stop.signal.name());
             ask = false;
-        }
-        if tree(own).len() == 1 {
-            return;
         }
         if status.is_some() || Instant::now() >= deadline {
             signal_all(Signal::KILL);
@@ -634,15 +655,6 @@ fn end_tree(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_parent_is_read_past_any_name() {
-        let check = |stat: &str, parent| assert_eq!(parse_parent(stat), parent, "{stat}");
-        check("12 (sh) S 7 12 12 0", Some(7));
-        check("12 (a) b) (c) R 3 12", Some(3));
-        check("12 (sh", None);
-        check("", None);
-    }
 
     #[test]
     fn orders_are_understood_or_ignored() {
