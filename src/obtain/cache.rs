@@ -94,7 +94,12 @@ impl Cache {
     pub(super) fn begin(&self, key: &str, progress: &mut Progress<'_>) -> Result<Partial, Reason> {
         let path = self.lock_path(key);
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let lock = opened.map_err(Reason::io("open the lock", &path))?;
+        let lock = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotFound => Reason::CacheReadOnly { root: self.root.clone() },
+            _ => Reason::io("open the lock", &path)(error),
+        })?;
         let mut waiting = false;
         loop {
             match lock.try_lock() {
@@ -164,7 +169,11 @@ impl Partial {
     }
 
     /// Writes the manifest, brings all to the disk, and puts the build in its place.
-    pub(super) fn keep(self, manifest: &Manifest) -> Result<(), Reason> {
+    pub(super) fn keep(
+        self,
+        manifest: &Manifest,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
         // Half a gigabyte that need not go to the disk any more.
         remove_all(&self.package).map_err(Reason::io("remove", &self.package))?;
         let path = self.build.join(MANIFEST);
@@ -173,9 +182,7 @@ impl Partial {
         let mut file = File::create(&path).map_err(Reason::io("create", &path))?;
         writeln!(file, "{text}").map_err(Reason::io("write", &path))?;
         file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
-        // One call for thousands of files; fsync of each would take seconds.
-        rustix::fs::syncfs(&file)
-            .map_err(|error| Reason::io("bring to disk", &self.build)(error.into()))?;
+        bring_to_disk(&file, progress)?.map_err(Reason::io("bring to disk", &self.build))?;
         // What is there is not whole, or it would have been used.
         remove_all(&self.target).map_err(Reason::io("remove", &self.target))?;
         fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
@@ -190,6 +197,19 @@ impl Drop for Partial {
         // Whatever remains is removed when the cache is opened again.
         let _ = remove_all(&self.folder);
     }
+}
+
+/// One call for thousands of files, since fsync of each would take seconds; on a thread of its own,
+/// since it may wait for what others have written.
+fn bring_to_disk(file: &File, progress: &mut Progress<'_>) -> Result<io::Result<()>, Reason> {
+    std::thread::scope(|scope| {
+        let sync = scope.spawn(|| rustix::fs::syncfs(file).map_err(io::Error::from));
+        while !sync.is_finished() {
+            progress.tick(|| "writing to the disk".to_string())?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(sync.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))))
+    })
 }
 
 fn read_manifest(path: &Path) -> Option<Manifest> {

@@ -111,6 +111,13 @@ fn known_on(dbms: Option<Dbms>, machine: Machine) -> Vec<Entry> {
 /// The package for the version that a user wrote: the version itself if the table has it, else the
 /// newest in the table that begins with these numbers, else the version as given.
 pub(super) fn resolve(dbms: Dbms, asked: &Version, machine: Machine) -> Result<Resolved, Reason> {
+    // The version becomes part of a path and of a client's arguments.
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
+    let text = asked.as_str();
+    let digit = text.starts_with(|first: char| first.is_ascii_digit());
+    if !digit || !text.bytes().all(allowed) {
+        return Err(Reason::NotAVersion { dbms, version: text.to_string() });
+    }
     let entries = known_on(Some(dbms), machine);
     if let Some(entry) = entries.iter().find(|entry| entry.version == *asked) {
         return Ok(resolved(entry, None));
@@ -232,6 +239,15 @@ mod tests {
         let error = resolve(Dbms::Mysql, &Version::new("8.0.33"), Machine::Aarch64).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("aarch64") && text.contains("mysql=PATH"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_version_is_refused() {
+        for text in ["", "../../etc", "17/../..", "17:zip", "latest", "17 2", "17\n"] {
+            let error = resolve(Dbms::Postgres, &Version::new(text), Machine::X86_64);
+            let said = error.unwrap_err().to_string();
+            assert!(said.contains("is no version; `rqps builds postgres`"), "{said}");
+        }
     }
 
     #[test]

@@ -40,6 +40,24 @@ pub enum Reason {
         /// What was looked for.
         coordinates: String,
     },
+    /// What stands after `@` is no version.
+    #[error("{version:?} is no version; `rqps builds {dbms}` lists versions")]
+    NotAVersion {
+        /// The product.
+        dbms: Dbms,
+        /// What was written.
+        version: String,
+    },
+    /// The cache can be read but not written, and does not have the build.
+    #[error(
+        "it is not in the cache {}, which cannot be written; fetch it as the owner of the cache \
+         with `rqps get`, or name another folder with RQPS_CACHE",
+        root.display()
+    )]
+    CacheReadOnly {
+        /// The cache.
+        root: PathBuf,
+    },
     /// Nobody packages this DBMS for this machine.
     #[error(
         "no package of {dbms} is known for {machine}; install {dbms} and name its tree with \

@@ -74,9 +74,13 @@ fn find(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf), Reas
         return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
     }
     let names = layout::server_names(dbms).join(" or ");
+    let hint = match dbms {
+        Dbms::Postgres => "Debian's is /usr/lib/postgresql/VERSION",
+        _ => "Debian's is /usr",
+    };
     let looked = format!(
         "there is no {names} in its bin, sbin or libexec; name the folder that holds those \
-         (`make install` makes one)"
+         (`make install` makes one, {hint})"
     );
     Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
 }

@@ -15,6 +15,18 @@ use crate::obtain::progress::Progress;
 /// How often a running client is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
+/// Words by which mvn says that it cannot reach a repository, the most telling first.
+const UNREACHABLE: [&str; 8] = [
+    "Unknown host",
+    "Connection refused",
+    "Network is unreachable",
+    "timed out",
+    "status code",
+    "in offline mode",
+    "Could not transfer ",
+    "No plugin found for prefix",
+];
+
 /// What to fetch, with what, where to.
 pub(super) struct Fetch<'a> {
     /// The program: `mvn`, or a path.
@@ -44,7 +56,8 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
 
 fn start(fetch: &Fetch<'_>) -> Result<Child, Reason> {
     let spawned = Command::new(fetch.client)
-        .args(["-B", "-q", "dependency:copy", "-Dmdep.useBaseVersion=true"])
+        .args(["-B", "-q", "-Dstyle.color=never"])
+        .args(["dependency:copy", "-Dmdep.useBaseVersion=true"])
         .arg(format!("-Dartifact={}", fetch.coordinates))
         .arg(format!("-DoutputDirectory={}", fetch.into.display()))
         // Elsewhere it would read a pom.xml that happens to lie about.
@@ -101,16 +114,7 @@ fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
             coordinates: fetch.coordinates.to_string(),
         };
     }
-    let unreachable = [
-        "Could not transfer ",
-        "Unknown host",
-        "in offline mode",
-        "No plugin found for prefix",
-        "Connection refused",
-        "timed out",
-        "Network is unreachable",
-    ];
-    let line = lines().find(|line| unreachable.iter().any(|words| line.contains(words)));
+    let line = UNREACHABLE.iter().find_map(|words| lines().find(|line| line.contains(words)));
     if let Some(line) = line {
         return Reason::Network { client: name(fetch), said: shortened(line), dbms: fetch.dbms };
     }
@@ -129,7 +133,7 @@ fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
 
 /// The gist of a long line: what follows the name of the goal that failed.
 fn shortened(line: &str) -> String {
-    let line = line.trim_start_matches("[ERROR] ");
+    let line = line.split_once("[ERROR] ").map_or(line, |(_, rest)| rest).trim();
     let gist = line.split_once("on project standalone-pom: ").map_or(line, |(_, gist)| gist);
     match gist.char_indices().nth(300) {
         Some((end, _)) => format!("{} …", &gist[..end]),

@@ -117,7 +117,7 @@ fn by_version(
     }
     let manifest = fetch_into(clients, dbms, &resolved, &partial, progress)?;
     progress.begin(&format!("writing {key} to the disk"));
-    partial.keep(&manifest)?;
+    partial.keep(&manifest, progress)?;
     cache.get(&key).ok_or_else(|| Reason::Io {
         doing: "find",
         path: cache.root().join("builds").join(&key),
