@@ -30,6 +30,8 @@ pub(super) enum Command {
     Get(Get),
     #[command(hide = true)]
     Driver,
+    #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
+    SqliteProcess,
     #[command(hide = true)]
     Warden,
     #[command(hide = true)]

@@ -220,8 +220,15 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     }
     eprintln!("rqps: results are in {}", out.display());
-    report::print_folder(out, format)?;
-    Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+    if summary.faults.is_empty() {
+        report::print_folder(out, format)?;
+        return Ok(exit::FINE);
+    }
+    // Where everything failed there is nothing to report, and the faults have been said.
+    if let Err(error) = report::print_folder(out, format) {
+        eprintln!("rqps: no report: {error:#}");
+    }
+    Ok(exit::RUN_FAILED)
 }
 
 /// A flag that the first Ctrl-C sets; the second ends the program at once.

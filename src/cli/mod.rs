@@ -69,6 +69,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),
+        Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::Warden => return Ok(hidden::warden()),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
@@ -87,6 +88,7 @@ mod hidden {
 
     use anyhow::{Context, Result};
 
+    use crate::dbms;
     use crate::driver::{self, Ending};
     use crate::os::{process, spinner};
 
@@ -100,6 +102,10 @@ mod hidden {
 
     pub(super) fn warden() -> ExitCode {
         process::warden_main()
+    }
+
+    pub(super) fn sqlite_process() -> ExitCode {
+        dbms::sqlite_process(io::stdin().lock(), io::stdout())
     }
 
     pub(super) fn spinner() -> Result<()> {
