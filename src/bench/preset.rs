@@ -305,7 +305,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "cache",
-        about: "memory of the DBMS's own cache, 8M to 64T in powers of 1024, or auto: from the data",
+        about: "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: from the data",
         apply: |workload, value| {
             workload.cache_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
             Ok(())
@@ -556,7 +556,8 @@ mod tests {
         check_error(
             "row=5",
             "set `row`: there is no such setting; there are tables, rows, clients, seconds, \
-             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, rate, placement, idle",
+             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, rate, placement, \
+             idle",
         );
         check_error("rows", "set `rows`: there is no `=`; write key=value, for example rows=1M");
     }
