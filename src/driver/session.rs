@@ -117,6 +117,13 @@ impl Session {
         }
     }
 
+    /// What the protocol says of the server's side: on Postgres the process of the backend.
+    pub(crate) fn connection_id(&self) -> Option<u32> {
+        match self {
+            Session::Sqlite(_) | Session::Fake(_) => None,
+        }
+    }
+
     /// Executes one statement given as text.
     pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {
@@ -130,6 +137,21 @@ impl Session {
         match self {
             Session::Sqlite(connection) => connection.rows(sql).map_err(refused),
             Session::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+        }
+    }
+}
+
+impl Session {
+    /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
+    pub(crate) fn copy_in(
+        &mut self,
+        sql: &str,
+        _fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        match self {
+            Session::Sqlite(_) | Session::Fake(_) => {
+                Err(WireError::Protocol(format!("only Postgres understands {sql}")))
+            }
         }
     }
 }
