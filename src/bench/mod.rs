@@ -29,8 +29,9 @@ pub enum Order {
 /// What a benchmark does after its load, in order.
 ///
 /// Every step of the order is a [`Stage::Measure`], those that only warm with `reported` false.
-/// [`Stage::Settle`] stands where the published work runs its post-write step: after the first
-/// warm-up that follows the load, and after the last read-write step.
+/// [`Stage::Settle`] stands where the published work runs its post-write step after the last
+/// read-write step. The one after the load is not among them: what is measured starts from a
+/// snapshot that was taken after it.
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     sysbench::stages(dialect, order, workload)
 }

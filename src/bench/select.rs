@@ -37,8 +37,7 @@ pub enum SelectError {
 /// case counts; a pattern must match the whole name. One string may hold several, with commas.
 ///
 /// A step that only warms comes along with the steps that it warms unless it is excluded by name.
-/// The first [`Stage::Settle`] stays, because it follows the load; a later one stays where a kept
-/// write comes before it and a kept step after it.
+/// A [`Stage::Settle`] stays where a kept write comes before it and a kept step after it.
 ///
 /// # Errors
 ///
@@ -86,18 +85,17 @@ pub fn select(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, Select
     Ok(settled(kept.map(|(stage, _)| stage).collect()))
 }
 
-/// Drops each [`Stage::Settle`] but the first that has nothing to settle or nothing to settle for.
+/// Drops each [`Stage::Settle`] that has nothing to settle or nothing to settle for.
 fn settled(stages: Vec<Stage>) -> Vec<Stage> {
     let mut kept: Vec<Stage> = Vec::new();
-    let mut first = true;
     let mut dirty = false;
     for stage in stages {
         match &stage {
             Stage::Settle => {
-                if first || dirty {
+                if dirty {
                     kept.push(stage);
                 }
-                (first, dirty) = (false, false);
+                dirty = false;
             }
             Stage::Measure(step) => {
                 dirty |= step.group == Group::Write;

@@ -184,7 +184,6 @@ use Entry::{Pre, Run, Settle, Warm, WarmPre};
 /// in a row by a slip and kept the second result; here it runs once.
 const FULL: &[Entry] = &[
     Warm("point-query"),
-    Settle,
     Pre("point-query"),
     Pre("random-points"),
     Pre("read-only"),
@@ -224,7 +223,6 @@ const FULL: &[Entry] = &[
 /// Since April 2025.
 const ABBREVIATED: &[Entry] = &[
     Warm("point-query"),
-    Settle,
     WarmPre("scan"),
     Pre("point-query"),
     Pre("range-notcovered-si"),
