@@ -124,12 +124,8 @@ fn relative_rates(tsv: &str) -> Vec<(String, f64)> {
 /// Kills rqps with SIGKILL at a moment that depends on `round`, and returns how many whole steps lay on
 /// disk right after.
 fn start_and_kill(words: &[&str], after: Duration) -> bool {
-    let mut child = rqps()
-        .args(words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("start rqps");
+    let mut child =
+        rqps().args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
     let began = Instant::now();
     while began.elapsed() < after {
         if let Some(status) = child.try_wait().expect("look") {
@@ -230,12 +226,8 @@ fn a_second_rqps_is_refused_with_the_reason() {
     };
     // It sleeps through its steps in real time, which keeps it busy.
     let slow = words("one");
-    let mut first = rqps()
-        .args(&slow)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("start rqps");
+    let mut first =
+        rqps().args(&slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
     let began = Instant::now();
     while !folder.path().join("one/plan.toml").exists() {
         assert!(began.elapsed() < Duration::from_secs(20), "the first never starts");
@@ -245,7 +237,8 @@ fn a_second_rqps_is_refused_with_the_reason() {
         let second = rqps().args(words(out)).output().expect("start rqps");
         assert_eq!(second.status.code(), Some(2));
         let said = text(&second.stderr);
-        let reason = if out == "one" { "another rqps writes there" } else { "another rqps measures" };
+        let reason =
+            if out == "one" { "another rqps writes there" } else { "another rqps measures" };
         assert!(said.contains(reason), "{said}");
         assert!(said.contains(&first.id().to_string()), "the holder is named: {said}");
     }

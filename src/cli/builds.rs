@@ -25,9 +25,9 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
     let cached = cache.manifests();
     println!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in catalogue::known(dbms) {
-        let here = cached.iter().any(|manifest| {
-            manifest.dbms == entry.dbms && manifest.version == entry.version
-        });
+        let here = cached
+            .iter()
+            .any(|manifest| manifest.dbms == entry.dbms && manifest.version == entry.version);
         println!(
             "{:<24} {:<8} {:<60} {}",
             format!("{}@{}", entry.dbms, entry.version),

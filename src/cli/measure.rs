@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::preset::{self, Preset};
 use crate::bench::Order;
+use crate::bench::preset::{self, Preset};
 use crate::cli::args::{
     CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
     Quickstart, Run, Shape,
@@ -33,13 +33,8 @@ const QUICKSTART_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
-const QUICKSTART_SETTINGS: [&str; 5] = [
-    "rows=100000",
-    "read_seconds=1",
-    "write_seconds=1",
-    "warmup_seconds=0.3",
-    "settle_scale=0",
-];
+const QUICKSTART_SETTINGS: [&str; 5] =
+    ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.3", "settle_scale=0"];
 
 /// `rqps quickstart`.
 pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {

@@ -111,12 +111,12 @@ impl Display {
         let share = self.done_seconds / self.total_seconds;
         let measured = self.began.elapsed().as_secs_f64() / self.done_seconds.max(1e-9);
         // The estimate's own pace counts as if a twentieth of the plan had been seen to keep it.
-        let pace = if self.done_seconds > 0.0 {
-            (measured * share + 0.05) / (share + 0.05)
-        } else {
-            1.0
-        };
-        format!("about {} left  ", units::duration(Duration::from_secs_f64((left * pace).max(0.0).round())))
+        let pace =
+            if self.done_seconds > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
+        format!(
+            "about {} left  ",
+            units::duration(Duration::from_secs_f64((left * pace).max(0.0).round()))
+        )
     }
 }
 

@@ -27,7 +27,11 @@ pub(super) fn print_folder(folder: &Path, format: args::Format) -> Result<()> {
     to_stdout(&render(&[folder], None, format)?)
 }
 
-fn render(folders: &[impl AsRef<Path>], base: Option<&str>, format: args::Format) -> Result<String> {
+fn render(
+    folders: &[impl AsRef<Path>],
+    base: Option<&str>,
+    format: args::Format,
+) -> Result<String> {
     let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
     let dataset = results::read(&folders).context("read the results")?;
     let comparison = analyze::compare(&dataset, base).context("compare the runs")?;

@@ -5,7 +5,7 @@ use crate::domain::benchmark::RateUnit;
 /// Something happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-  /// Something is being done that may take a while, to this target.
+    /// Something is being done that may take a while, to this target.
     Doing {
         /// Label of the target, or empty.
         label: String,

@@ -10,9 +10,7 @@ use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
-use crate::driver::protocol::{
-    Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION,
-};
+use crate::driver::protocol::{Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION};
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;

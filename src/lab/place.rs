@@ -101,7 +101,10 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
         return Err(unreachable).context("use the folder of --work");
     }
     // Results under root's own home are closed to servers; what they need goes where they may.
-    let elsewhere = PathBuf::from(format!("/var/tmp/rqps-{}", short_name(beside.as_os_str().as_encoded_bytes())));
+    let elsewhere = PathBuf::from(format!(
+        "/var/tmp/rqps-{}",
+        short_name(beside.as_os_str().as_encoded_bytes())
+    ));
     fs::remove_dir(&beside).ok();
     fs::create_dir_all(&elsewhere).with_context(|| format!("make {}", elsewhere.display()))?;
     user::check_reachable(&elsewhere, user)?;

@@ -32,9 +32,7 @@ pub(super) fn blocks_to_do(results: &ResultSet, blocks: u32, targets: usize) -> 
             continue;
         };
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
-        let over = |run: &&RunRecord| {
-            matches!(run.status, Status::Complete | Status::Failed(_))
-        };
+        let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
         if of_last.iter().all(|run| over(run)) && of_last.len() == targets {
             todo.notes.push(format!("block {block} is done"));

@@ -110,7 +110,8 @@ pub fn print(plan: &Plan) -> String {
         seed: plan.seed.to_string(),
         workload: plan.workload.clone(),
     };
-    toml::to_string(&file).unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
+    toml::to_string(&file)
+        .unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
 }
 
 /// The first 12 hex digits of the SHA-256 of the printed plan.

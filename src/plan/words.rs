@@ -191,7 +191,8 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
         None if dbms == Dbms::Sqlite => Source::CompiledIn,
         _ => {
             let fault = format!("it does not say which {dbms}");
-            let hint = format!("write {dbms}@VERSION or {dbms}=PATH; `rqps builds {dbms}` lists versions");
+            let hint =
+                format!("write {dbms}@VERSION or {dbms}=PATH; `rqps builds {dbms}` lists versions");
             return Err(error(word, &fault, &hint));
         }
     };
@@ -206,7 +207,8 @@ fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &st
         }
         Source::Path(path) => {
             let last = path.iter().rev().map(|part| part.to_string_lossy().into_owned());
-            let telling = last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
+            let telling =
+                last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
             format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
         }
         Source::CompiledIn | Source::Dsn(_) => dbms.name().to_owned(),
