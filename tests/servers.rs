@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rqps::dbms::{Interrupt, Site, config, control_plane};
+use rqps::dbms::{ControlPlane, DbmsError, Interrupt, SettleLoad, Site, config, control_plane};
+use rqps::domain::endpoint::{Address, Endpoint};
 use rqps::domain::build::{Build, Dbms, Manifest, Version};
 use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden};
 use rqps::os::user;
@@ -313,47 +314,105 @@ fn version_of(root: &Path, names: &[&str]) -> String {
     text.split_whitespace().find(starts_with_digit).unwrap().to_owned()
 }
 
-#[test]
-fn scratch_init() {
-    let check = |dbms, root: &Path, version: &str| {
-        let place = Place::new(dbms, root, version);
-        let started = Instant::now();
-        let mut plane = control_plane(place.site("data")).unwrap();
-        match plane.init() {
-            Ok(()) => eprintln!("{dbms} {version}: init ok {:?}", started.elapsed()),
-            Err(e) => eprintln!("{dbms} {version}: {e}"),
-        }
-        eprintln!(
-            "{}",
-            place
-                .logs()
-                .lines()
-                .filter(|l| l.to_lowercase().contains("err") || l.to_lowercase().contains("warn"))
-                .take(8)
-                .collect::<Vec<_>>()
-                .join("\n")
-        );
-        eprintln!(
-            "{}",
-            String::from_utf8(
-                Command::new("sh")
-                    .arg("-c")
-                    .arg(format!("ls {0}; du -sh {0}", place.path("data/db").display()))
-                    .output()
-                    .unwrap()
-                    .stdout
-            )
-            .unwrap()
-            .replace('\n', " ")
-        );
+/// Copies a data folder as a snapshot is: by root, so that all files belong to root.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+    assert!(status.success());
+}
+
+fn rows(plane: &dyn ControlPlane, sql: &str) -> Vec<String> {
+    let (endpoint, login) = plane.endpoint();
+    let Endpoint::Server(Address::Unix(path)) = endpoint else { panic!() };
+    let out = if login.user == "rqps" {
+        Command::new("psql").args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"]).arg(path.parent().unwrap()).args(["-U", &login.user, "-d", &login.database, "-c", sql]).output().unwrap()
+    } else {
+        Command::new("mariadb").args(["--no-defaults", "-N", "-B", "-u", &login.user, "-D", &login.database, "-S"]).arg(path).args(["-e", sql]).output().unwrap()
     };
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).lines().map(str::to_owned).collect()
+}
+
+/// The whole life of a server.
+fn check_life(dbms: Dbms, root: &Path, version: &str) {
+    let place = Place::new(dbms, root, version);
+    let name = format!("{dbms} {version}");
+    let mut plane = control_plane(place.site("data")).unwrap();
+    let mut times = Vec::new();
+    let mut clock = Instant::now();
+    let mut lap = |what: &str| {
+        times.push(format!("{what} {:.1} s", clock.elapsed().as_secs_f64()));
+        clock = Instant::now();
+    };
+    plane.init().unwrap_or_else(|error| panic!("{name}: {error}"));
+    lap("init");
+    plane.start().unwrap_or_else(|error| panic!("{name}: {error}"));
+    lap("start");
+    let reported = plane.reported_version().unwrap();
+    assert!(reported.starts_with(version), "{name} says {reported}");
+    assert!(user::choose(None).unwrap().is_none_or(|user| {
+        fs::metadata(format!("/proc/{}", plane.server_pid().unwrap())).unwrap().uid() == user.uid
+    }));
+    for table in ["sbtest1", "sbtest2"] {
+        rows(&*plane, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, c CHAR(120))"));
+        rows(&*plane, &format!("INSERT INTO {table} VALUES (1, 'one'), (2, 'two')"));
+    }
+    let mut load =
+        SettleLoad { tables: 2, rows_total: 4, table: "sbtest{table}".to_owned(), scale: 0.05 };
+    lap("tables");
+    let before = limits(&*plane, dbms);
+    plane.settle(&load, &mut |_| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(limits(&*plane, dbms), before, "{name}");
+    lap("settle");
+    let status = plane.status().unwrap();
+    eprintln!("{:?}", status.iter().map(|(n, t)| (n, t.len())).collect::<Vec<_>>());
+    lap("status");
+    plane.pause().unwrap();
+    plane.resume().unwrap();
+    plane.check().unwrap();
+    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest2"), ["2"], "{name}");
+    // A paused server stops in good order, too.
+    plane.pause().unwrap();
+    plane.stop().unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(!place.path("s").exists(), "{name}");
+    lap("stop");
+    copy(&place.path("data"), &place.path("copy"));
+    lap("copy");
+    let mut plane = control_plane(place.site("copy")).unwrap();
+    assert!(matches!(plane.init(), Err(DbmsError::DataNotEmpty(_))), "{name}");
+    plane.start().unwrap_or_else(|error| panic!("{name} on a copy: {error}"));
+    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest1"), ["2"], "{name}");
+    load.scale = 0.0;
+    plane.settle(&load, &mut |_| {}).unwrap();
+    plane.stop().unwrap();
+    lap("again");
+    eprintln!("{name}: {}", times.join(", "));
+    eprintln!("{}", place.logs().lines().filter(|l| (l.to_lowercase().contains("err") || l.to_lowercase().contains("warn") || l.to_lowercase().contains("hint"))).take(12).collect::<Vec<_>>().join("\n"));
+}
+
+/// Settings that settling changes for a while.
+fn limits(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
+    if dbms == Dbms::Postgres {
+        return Vec::new();
+    }
+    rows(plane, "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%'
+        OR Variable_name LIKE 'innodb_idle_flush_pct'")
+}
+
+#[test]
+fn postgres_lives() {
     for root in roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql") {
-        check(Dbms::Postgres, &root, &version_of(&root, &["postgres"]));
+        check_life(Dbms::Postgres, &root, &version_of(&root, &["postgres"]));
     }
+}
+#[test]
+fn mysql_lives() {
     for root in roots("RQPS_TEST_MYSQL", "/nowhere") {
-        check(Dbms::Mysql, &root, &version_of(&root, &["mysqld"]));
+        check_life(Dbms::Mysql, &root, &version_of(&root, &["mysqld"]));
     }
+}
+#[test]
+fn mariadb_lives() {
     for root in roots("RQPS_TEST_MARIADB", "/nowhere") {
-        check(Dbms::Mariadb, &root, &version_of(&root, &["mariadbd", "mysqld"]));
+        check_life(Dbms::Mariadb, &root, &version_of(&root, &["mariadbd", "mysqld"]));
     }
 }

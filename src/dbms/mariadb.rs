@@ -24,6 +24,9 @@ const BEFORE: &str = "use mysql;\n\
     set @skip_auth_anonymous=1;\n\
     set @current_hostname='localhost';\n";
 
+/// The files of MySQL know no variable against accounts without a name.
+const DROP_NAMELESS: &str = "delete from user where user='';\n";
+
 /// A MariaDB that rqps runs.
 pub(super) fn new(site: Site) -> Result<Mysql, DbmsError> {
     Mysql::new(site)
@@ -58,6 +61,9 @@ pub(super) fn bootstrap_statements(root: &Path, mariadb: bool) -> Result<String,
                 )));
             }
         }
+    }
+    if !mariadb {
+        text.push_str(DROP_NAMELESS);
     }
     text.push_str(CREATE_DATABASE);
     Ok(text)

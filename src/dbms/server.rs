@@ -26,6 +26,9 @@ const READY_POLL: Duration = Duration::from_millis(20);
 /// How long one such question may take.
 const READY_QUESTION: Duration = Duration::from_secs(5);
 
+/// SQLSTATE cannot_connect_now of Postgres.
+const STARTING_UP: &str = "57P03";
+
 /// How long a shutdown in good order may take: a checkpoint of a large cache onto a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -263,6 +266,10 @@ impl Server {
             let Err(answer) = question(READY_QUESTION) else {
                 return Ok(());
             };
+            if is_final(&answer) {
+                self.warden = None;
+                return Err(self.ended(&doing, format!("it refuses the first query: {answer}")));
+            }
             if Instant::now() > deadline {
                 let seconds = self.site.start_timeout.as_secs();
                 let what = format!("it does not answer after {seconds} s ({answer})");
@@ -335,6 +342,11 @@ impl Server {
         let what = format!("it ended with {status}, so its data folder cannot be copied");
         Err(self.ended(&doing, what))
     }
+}
+
+/// True for a refusal that will not pass. "The database system is starting up" will.
+fn is_final(error: &WireError) -> bool {
+    matches!(error, WireError::Server { code, .. } if code != STARTING_UP)
 }
 
 /// A socket in the private folder, checked to be short enough and free.
