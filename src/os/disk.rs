@@ -39,7 +39,9 @@ pub enum DiskError {
 
 fn way_out(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::StorageFull => "; free some space or choose a folder on a larger disk",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space or choose a folder on a larger disk"
+        }
         _ => "",
     }
 }
@@ -97,7 +99,8 @@ pub struct Copied {
 /// absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What the
 /// copy wrote is on the disk when this returns, so that it is not written while something is
 /// measured. Sockets and pipes are left out: they belong to a process, not to the data.
-/// `progress` is told the bytes so far and of all.
+/// `progress` is told the bytes so far and of all. After a fault `to` holds a part of the copy, for
+/// the caller to remove.
 pub fn copy_tree(
     from: &Path,
     to: &Path,

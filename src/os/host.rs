@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::domain::host::Host;
 use crate::os::{affinity, disk, proc};
 
+/// A guest of a hypervisor that does not tell its name.
+const GUEST: &str = "unnamed";
+
 /// Reads the facts of this machine and of the disk under `data_folder`. What cannot be read has its
 /// reason in `missing`.
 pub fn read(data_folder: &Path) -> Host {
@@ -17,7 +20,9 @@ pub fn read(data_folder: &Path) -> Host {
     let kernel = rustix::system::uname();
     let words = [kernel.release(), kernel.version()].map(|word| word.to_string_lossy());
     host.kernel = Some(words.join(" "));
-    host.virtualization = host.virtualization.map(|seen| hypervisor().unwrap_or(seen));
+    if host.virtualization.as_deref() == Some(GUEST) {
+        host.virtualization = hypervisor().or(host.virtualization);
+    }
     match disk::device_under(data_folder) {
         Ok(device) => {
             let no_disk = format!("file system {} has no block device", device.filesystem);
@@ -60,6 +65,9 @@ fn read_tree(root: &Path) -> Host {
     if cpu.cores.is_none() {
         facts.absent("cores", "/proc/cpuinfo does not tell the topology");
     }
+    if cpu.hypervisor.is_none() {
+        facts.absent("virtualization", "/proc/cpuinfo does not tell whether this is a guest");
+    }
     let memory = facts.text("memory_bytes", "proc/meminfo").and_then(|text| {
         let memory = proc::memory(&text);
         memory.map_err(|error| facts.absent("memory_bytes", &error.to_string())).ok()
@@ -72,7 +80,7 @@ fn read_tree(root: &Path) -> Host {
         cores: cpu.cores,
         smt: facts.line("smt", &format!("{system}/smt/control")),
         governor: facts.line("governor", &format!("{system}/cpu0/cpufreq/scaling_governor")),
-        virtualization: Some(if cpu.hypervisor { "unnamed" } else { "none" }.to_string()),
+        virtualization: cpu.hypervisor.map(|guest| if guest { GUEST } else { "none" }.to_string()),
         mitigations: facts.mitigations(&format!("{system}/vulnerabilities")),
         transparent_huge_pages: huge.as_deref().and_then(proc::bracketed).map(str::to_string),
         huge_pages: memory.map(|memory| memory.huge_pages),
@@ -222,7 +230,7 @@ mod tests {
     fn nothing_at_all_is_no_panic_but_reasons() {
         let root = tempfile::tempdir().unwrap();
         let host = read_tree(root.path());
-        for fact in ["cpu_model", "cores", "memory_bytes", "smt", "mitigations", "os"] {
+        for fact in ["cpu_model", "cores", "virtualization", "memory_bytes", "mitigations", "os"] {
             assert!(host.missing.contains_key(fact), "{fact}");
         }
     }
@@ -231,6 +239,7 @@ mod tests {
     fn this_machine_has_cpus_memory_and_a_file_system() {
         let host = read(&std::env::temp_dir());
         assert!(host.cpus > 0 && host.memory_bytes > 0, "{host:?}");
+        assert!(host.virtualization.is_some() || host.missing.contains_key("virtualization"));
         assert!(host.kernel.is_some() && host.filesystem.is_some(), "{host:?}");
         assert_eq!(fingerprint(&host), fingerprint(&read(&std::env::temp_dir())));
     }

@@ -272,8 +272,8 @@ pub struct CpuInfo {
     pub cpus: u32,
     /// Distinct pairs of physical and core id, if they are told.
     pub cores: Option<u32>,
-    /// True if the CPU itself says that it is a guest's.
-    pub hypervisor: bool,
+    /// True if the CPU itself says that it is a guest's; `None` where CPUs do not tell (ARM).
+    pub hypervisor: Option<bool>,
 }
 
 /// Parses /proc/cpuinfo. Nothing in it is certain to be there.
@@ -291,7 +291,7 @@ pub fn cpu_info(text: &str) -> CpuInfo {
                 "core id" => core = Some(told),
                 "flags" => {
                     let seen = told.split_ascii_whitespace().any(|flag| flag == "hypervisor");
-                    info.hypervisor = info.hypervisor || seen;
+                    info.hypervisor = Some(seen || info.hypervisor == Some(true));
                 }
                 _ => {}
             }
@@ -550,12 +550,13 @@ mod tests {
             model: Some("Some CPU @ 3.00GHz".to_string()),
             cpus: 4,
             cores: Some(2),
-            hypervisor: false,
+            hypervisor: Some(false),
         };
         assert_eq!(cpu_info(&text), expected);
-        assert!(cpu_info("processor : 0\nflags : fpu hypervisor sse\n").hypervisor);
+        let guest = cpu_info("processor : 0\nflags : fpu hypervisor sse\n");
+        assert_eq!(guest.hypervisor, Some(true));
         let arm = cpu_info("processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\n");
-        assert_eq!((arm.cpus, arm.cores, arm.model), (2, None, None));
+        assert_eq!((arm.cpus, arm.cores, arm.model, arm.hypervisor), (2, None, None, None));
     }
 
     const MOUNTS: &str = "\
