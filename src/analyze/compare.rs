@@ -235,9 +235,8 @@ pub fn compare(dataset: &Dataset, base: Option<&str>) -> Result<Comparison, Anal
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
     let values = all_values(&dataset.runs);
-    let mut steps = step_heads(dataset);
-    let steps: Vec<StepComparison> = steps
-        .drain(..)
+    let steps: Vec<StepComparison> = step_heads(dataset)
+        .into_iter()
         .map(|(head, places)| compare_step(dataset, &labels, &values, head, &places))
         .collect();
     let groups = summarize_groups(&steps);

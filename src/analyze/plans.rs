@@ -29,7 +29,7 @@ pub fn shorten(normalized: &str, width: usize) -> String {
 }
 
 /// Each number becomes `#`, each run of blanks one blank; parentheses of costs go whole.
-fn without_numbers(line: &str) -> String {
+pub(super) fn without_numbers(line: &str) -> String {
     let line = match (line.find("(cost="), line.rfind(')')) {
         (Some(open), Some(close)) if open < close => {
             format!("{}{}", &line[..open], &line[close + 1..])

@@ -44,8 +44,12 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
 
 /// What must be seen before the first number is.
 fn loud_caveats(comparison: &Comparison) -> Option<Section> {
-    let points: Vec<String> =
-        comparison.caveats.iter().filter(|caveat| caveat.kind.is_loud()).map(point).collect();
+    let points: Vec<String> = comparison
+        .caveats
+        .iter()
+        .filter(|c| c.kind.is_loud())
+        .map(|c| point(comparison, c))
+        .collect();
     (!points.is_empty()).then(|| Section {
         id: "warnings",
         heading: "WARNING: these numbers may not be comparable".to_owned(),
@@ -61,15 +65,16 @@ fn caveats(comparison: &Comparison) -> Option<Section> {
     for kind in kinds {
         blocks.push(Block::Paragraph(format!("{}. {}", kind.title(), kind.advice())));
         let of_kind = comparison.caveats.iter().filter(|caveat| caveat.kind == kind);
-        blocks.push(Block::List(of_kind.map(point).collect()));
+        blocks.push(Block::List(of_kind.map(|caveat| point(comparison, caveat)).collect()));
     }
     (!blocks.is_empty()).then(|| Section { id: "caveats", heading: "Caveats".to_owned(), blocks })
 }
 
-fn point(caveat: &Caveat) -> String {
+fn point(comparison: &Comparison, caveat: &Caveat) -> String {
     let target = caveat.target.as_ref().map(|target| format!("{target}: ")).unwrap_or_default();
     let steps = match caveat.steps.len() {
         0 => String::new(),
+        all if all == comparison.steps.len() && all > 2 => format!(" (all {all} steps)"),
         _ => format!(" ({})", caveat.steps.join(", ")),
     };
     format!("{target}{}{steps}", caveat.text)
@@ -80,6 +85,7 @@ fn how_to_read() -> Section {
         "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
          at a block that was broken off count too.",
+        "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
         "[low, high] is the 95 % t interval on those d, n the number of pairs. An interval that \
          holds 1 means that no difference was shown; one pair has no interval.",
         "Absolute values are medians over the runs of a target. Relative values of other metrics \
