@@ -384,29 +384,45 @@ fn child_that_fetches() {
     obtain_with(&clients, Dbms::Mysql, &version("5.7.1"), &cache, &mut |_| {}).unwrap();
 }
 
+/// Ends a child and the client that the child started, however the test ends.
+struct Ended {
+    child: std::process::Child,
+    client: PathBuf,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Ok(pid) = fs::read_to_string(&self.client) {
+            let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
 #[test]
 fn a_killed_rqps_leaves_nothing_that_stays() {
     let fixture = Fixture::new("echo half > $out/mysql.zip; echo $$ > $here/pid; exec sleep 600");
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_that_fetches"])
         .env("RQPS_TEST_CHILD_FETCH", fixture.folder.path())
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let mut ended = Ended { child, client: fixture.path("pid") };
     wait_for(&fixture.path("pid"));
     fixture.cache();
     let partial = fixture.path("cache/partial/mysql-5.7.1-x86_64");
     assert!(partial.exists(), "a fetch that is going on is left alone");
 
-    child.kill().unwrap();
-    child.wait().unwrap();
+    ended.child.kill().unwrap();
+    ended.child.wait().unwrap();
     assert!(partial.exists(), "the dead cannot tidy up");
     fixture.cache();
     assert_eq!(fixture.leftovers(), Vec::<PathBuf>::new());
 
-    // The orphaned client is ours to end; the fetch then works as if nothing had been.
-    let pid = fs::read_to_string(fixture.path("pid")).unwrap();
-    Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
+    // The fetch then works as if nothing had been, while the orphaned client is still there.
     fs::write(fixture.path("mysql.zip"), mysql_zip(MYSQL)).unwrap();
     let text = format!("#!/bin/sh\ncp {} .\n", fixture.path("mysql.zip").display());
     program(&fixture.clients.mvn, &text);
