@@ -1,1 +1,276 @@
-//! Placeholder.
+//! Quantities as people write and read them.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A quantity that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("read {text:?} as {what}: {rule}")]
+pub struct UnitError {
+    text: String,
+    what: &'static str,
+    rule: &'static str,
+}
+
+/// A count with commas between thousands: `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A rate in few characters: `812`, `9.31k`, `31.2k`, `1.25M`; below 100 with one decimal.
+pub fn rate(per_second: f64) -> String {
+    if !per_second.is_finite() {
+        return per_second.to_string();
+    }
+    // Compared with what rounds up to the next unit, so that no `1000k` appears.
+    if per_second < 99.95 {
+        return format!("{per_second:.1}");
+    }
+    if per_second < 999.5 {
+        return format!("{per_second:.0}");
+    }
+    let (scaled, unit) = match per_second {
+        r if r < 999_500.0 => (r / 1e3, "k"),
+        r if r < 999_500_000.0 => (r / 1e6, "M"),
+        r => (r / 1e9, "G"),
+    };
+    let decimals = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+/// Bytes in binary units, three digits: `512 B`, `1.50 KiB`, `64.0 MiB`, `119 GiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut scaled = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while scaled >= 1023.5 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+    format!("{scaled:.decimals$} {}", UNITS[unit])
+}
+
+/// A duration in its two largest units: `850ms`, `12.5s`, `3m20s`, `2h05m`, `3d04h`.
+pub fn duration(duration: Duration) -> String {
+    let tenths = (duration.as_millis() + 50) / 100;
+    if duration.as_millis() < 1000 {
+        return format!("{}ms", duration.as_millis());
+    }
+    if tenths < 600 {
+        let (whole, tenth) = (tenths / 10, tenths % 10);
+        return if tenth == 0 { format!("{whole}s") } else { format!("{whole}.{tenth}s") };
+    }
+    let seconds = (duration.as_millis() + 500) / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (hours, days) {
+        (0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (_, 0) => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{days}d{:02}h", hours % 24),
+    }
+}
+
+/// Reads a duration: `30m`, `1h30m`, `2.5s`, `300ms`, or a bare number of seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    const RULE: &str = "write a number with ms, s, m, h or d, such as 90s, 1h30m or 250ms";
+    let fault = || UnitError { text: text.to_string(), what: "a duration", rule: RULE };
+    let mut rest = text.trim();
+    if let Some(seconds) = plain_number(rest) {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| fault());
+    }
+    let mut total = 0.0;
+    if rest.is_empty() {
+        return Err(fault());
+    }
+    while !rest.is_empty() {
+        let unit_at = rest.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(fault)?;
+        let (number, tail) = rest.split_at(unit_at);
+        let unit_end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit_end);
+        let seconds = match unit {
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            _ => return Err(fault()),
+        };
+        total += plain_number(number.trim()).ok_or_else(fault)? * seconds;
+        rest = tail.trim_start();
+    }
+    Duration::try_from_secs_f64(total).map_err(|_| fault())
+}
+
+/// Reads a count: `10000000`, `10M`, `1.5k`, `10_000`, `10,000`; k, M and G are powers of 1000.
+pub fn parse_count(text: &str) -> Result<u64, UnitError> {
+    const RULE: &str = "write a whole number, with k, M or G for powers of 1000: 250000, 10M";
+    let scales = [("k", 1e3), ("K", 1e3), ("m", 1e6), ("M", 1e6), ("g", 1e9), ("G", 1e9)];
+    let plain: String = text.trim().chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    scaled(&plain, &scales).ok_or(UnitError { text: text.to_string(), what: "a count", rule: RULE })
+}
+
+/// Reads bytes: `4GiB`, `512MB`, `64k`, or a bare number. As in the settings of database systems,
+/// kB, MB and GB are powers of 1024 like their unambiguous forms KiB, MiB and GiB.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    const RULE: &str = "write a number with kB, MB, GB or TB (powers of 1024): 512MB, 4GiB";
+    let fault = || UnitError { text: text.to_string(), what: "bytes", rule: RULE };
+    let lower = text.trim().to_ascii_lowercase();
+    let short = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b')).unwrap_or(&lower);
+    let power = |n: i32| 1024f64.powi(n);
+    let scales = [("k", power(1)), ("m", power(2)), ("g", power(3)), ("t", power(4))];
+    // `5ib` is nobody's unit.
+    if lower.ends_with("ib") && short.ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(fault());
+    }
+    scaled(short, &scales).ok_or_else(fault)
+}
+
+/// A number with one of the suffixes, as a whole number; exact as long as no suffix is given.
+fn scaled(text: &str, scales: &[(&str, f64)]) -> Option<u64> {
+    if let Ok(exact) = text.parse::<u64>() {
+        return text.starts_with(|c: char| c.is_ascii_digit()).then_some(exact);
+    }
+    let (suffix, scale) = scales.iter().find(|(suffix, _)| text.ends_with(suffix))?;
+    let number = plain_number(text.strip_suffix(suffix)?.trim_end())? * scale;
+    // Above 2^53 not every whole number is a float, so nothing would tell what was meant.
+    (number <= 9e15 && number.fract().abs() < 1e-6).then_some(number.round() as u64)
+}
+
+/// Digits with at most one point: no sign, no exponent, no infinity.
+fn plain_number(text: &str) -> Option<f64> {
+    let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if plain && text.starts_with(|c: char| c.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_have_commas() {
+        let check = |number, text: &str| assert_eq!(count(number), text);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1,000");
+        check(1_234_567, "1,234,567");
+        check(u64::MAX, "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn rates_are_short() {
+        let check = |number, text: &str| assert_eq!(rate(number), text, "{number}");
+        check(0.0, "0.0");
+        check(3.12, "3.1");
+        check(99.96, "100");
+        check(812.4, "812");
+        check(999.6, "1.00k");
+        check(9_306.0, "9.31k");
+        check(31_249.0, "31.2k");
+        check(999_600.0, "1.00M");
+        check(1_250_000.0, "1.25M");
+        check(2e9, "2.00G");
+        check(f64::NAN, "NaN");
+    }
+
+    #[test]
+    fn bytes_are_binary() {
+        let check = |number, text: &str| assert_eq!(bytes(number), text);
+        check(0, "0 B");
+        check(1023, "1023 B");
+        check(1536, "1.50 KiB");
+        check(64 << 20, "64.0 MiB");
+        check(119 << 30, "119 GiB");
+        check((1 << 20) - 1, "1.00 MiB");
+        check(u64::MAX, "16.0 EiB");
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        let check = |ms, text: &str| assert_eq!(duration(Duration::from_millis(ms)), text);
+        check(0, "0ms");
+        check(850, "850ms");
+        check(12_500, "12.5s");
+        check(12_000, "12s");
+        check(59_960, "1m00s");
+        check(200_000, "3m20s");
+        check(7_500_000, "2h05m");
+        check(274_000_000, "3d04h");
+    }
+
+    #[test]
+    fn durations_are_read() {
+        let check = |text: &str, ms: Option<u64>| {
+            let read = parse_duration(text).ok();
+            assert_eq!(read, ms.map(Duration::from_millis), "{text}");
+        };
+        check("30m", Some(1_800_000));
+        check("1h30m", Some(5_400_000));
+        check("1h 30m", Some(5_400_000));
+        check("2.5s", Some(2_500));
+        check("300ms", Some(300));
+        check("90", Some(90_000));
+        check("1d", Some(86_400_000));
+        for bad in ["", "s", "5y", "-5s", "5s3", "1e9s", "inf", "nan", "5 5s", "1.2.3s", "µs"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn counts_are_read() {
+        let check = |text: &str, read| assert_eq!(parse_count(text).ok(), read, "{text}");
+        check("10000000", Some(10_000_000));
+        check("10M", Some(10_000_000));
+        check("1.5k", Some(1_500));
+        check("10,000", Some(10_000));
+        check("10_000", Some(10_000));
+        check("18446744073709551615", Some(u64::MAX));
+        for bad in ["", "M", "1.5", "0.0001k", "-1", "+1", "1e6", "10MB", "99999999999G"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn bytes_are_read() {
+        let check = |text: &str, read| assert_eq!(parse_bytes(text).ok(), read, "{text}");
+        check("4GiB", Some(4 << 30));
+        check("512MB", Some(512 << 20));
+        check("64k", Some(64 << 10));
+        check("100", Some(100));
+        check("100B", Some(100));
+        check("1.5 GB", Some(3 << 29));
+        check("2T", Some(2 << 40));
+        for bad in ["", "B", "GB", "5ib", "-1MB", "1 parsec"] {
+            check(bad, None);
+        }
+        let fault = parse_bytes("lots").unwrap_err().to_string();
+        assert!(fault.starts_with("read \"lots\" as bytes: write a number"), "{fault}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in "\\PC{0,20}", number: u64, real: f64) {
+            let _ = (parse_duration(&text), parse_count(&text), parse_bytes(&text));
+            let _ = (count(number), bytes(number), rate(real));
+            let _ = duration(Duration::from_millis(number));
+        }
+
+        #[test]
+        fn printed_durations_are_read_back(seconds in 0u64..60) {
+            let whole = Duration::from_secs(seconds);
+            prop_assert_eq!(parse_duration(&duration(whole)).unwrap(), whole);
+        }
+    }
+}

@@ -1,1 +1,77 @@
-//! Placeholder head of bench.
+//! Benchmarks as data: which stages there are, in which order, with which SQL. Nothing here opens
+//! a connection.
+
+pub mod preset;
+pub mod select;
+pub mod sysbench;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::benchmark::{Group, Stage, Workload};
+use crate::domain::build::Dialect;
+use crate::driver::protocol::LoadTask;
+
+pub use select::{SelectError, select};
+
+/// Which of the published orders of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
+    Full,
+    /// Since April 2025, 32 reported steps; reads before the writes only warm.
+    #[default]
+    Abbreviated,
+}
+
+/// What a benchmark does after its load, in order.
+///
+/// Every step of the order is a [`Stage::Measure`], those that only warm with `reported` false.
+/// [`Stage::Settle`] stands where the published work runs its post-write step after the last
+/// read-write step. The one after the load is not among them: what is measured starts from a
+/// snapshot that was taken after it.
+pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
+    sysbench::stages(dialect, order, workload)
+}
+
+/// How the tables are made and filled. `storage_engine` goes into MySQL's ENGINE clause as it is
+/// given; the other dialects have no such choice.
+pub fn load_task(dialect: Dialect, workload: &Workload, storage_engine: Option<&str>) -> LoadTask {
+    sysbench::load_task(dialect, workload, storage_engine)
+}
+
+/// One line of a listing of steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Name of the step.
+    pub name: String,
+    /// Its group.
+    pub group: Group,
+    /// False for warm-ups.
+    pub reported: bool,
+    /// True parameters.
+    pub detail: String,
+    /// Statements of an event in order, as the dialect spells them, in-lists shortened; `10 × …`
+    /// where one is repeated.
+    pub statements: Vec<String>,
+}
+
+/// All steps of an order, for `rqps` listings and documents.
+pub fn names(dialect: Dialect, order: Order) -> Vec<Listing> {
+    let workload = preset::QUICK.workload();
+    let mut listings = Vec::new();
+    for stage in stages(dialect, order, &workload) {
+        if let Stage::Measure(step) = stage {
+            listings.push(Listing {
+                statements: sysbench::statements(dialect, &step.script),
+                name: step.name,
+                group: step.group,
+                reported: step.reported,
+                detail: step.detail,
+            });
+        }
+    }
+    listings
+}

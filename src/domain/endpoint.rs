@@ -17,8 +17,26 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
-        /// True to require TLS (needs the cargo feature `tls`).
-        tls: bool,
+        /// Whether the bytes are encrypted.
+        tls: Tls,
+    },
+}
+
+/// Encryption of a TCP connection. Anything but [`Tls::Off`] needs the cargo feature `tls`. There
+/// is no "encrypt if the server likes to": two servers must not be measured differently by chance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tls {
+    /// Plain.
+    #[default]
+    Off,
+    /// Encrypted, with whatever certificate the server shows (`sslmode=require`).
+    Require,
+    /// Encrypted, and the certificate must be for this host name and signed by one of the
+    /// certificates of this PEM file (`sslmode=verify-full`).
+    Verify {
+        /// The PEM file.
+        root_certificate: PathBuf,
     },
 }
 

@@ -37,7 +37,7 @@ pub struct Operation {
     /// Prepared once per connection, table and kind; or sent as text each time.
     pub protocol: Protocol,
     /// Values of the placeholders in order. In text protocol, `{1}`, `{2}` … in the SQL are
-    /// replaced by literals.
+    /// replaced by literals: `42`, and texts with their quotes: `'0123…'`.
     pub parameters: Vec<Parameter>,
     /// Executed this many times per event with new parameters, all on one table.
     pub repeat: u32,

@@ -1,4 +1,112 @@
 //! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
 //! else.
 
+mod client;
+mod clock;
+mod crew;
+mod fake;
+mod loader;
+mod measure;
+mod placement;
+mod plans;
+mod program;
 pub mod protocol;
+mod recorder;
+mod session;
+mod talk;
+
+use std::io::{BufRead, Write};
+
+use crate::driver::protocol::{Job, Message, Task, VERSION};
+use crate::driver::session::Opener;
+use crate::driver::talk::{Gone, Talk};
+
+/// How the job of a driver process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All was done and said.
+    Done,
+    /// The job failed; the fault was said in a [`Message::Failed`].
+    Failed,
+    /// The other side went away: nobody is listening any more.
+    Abandoned,
+}
+
+/// The driver process: reads one [`Job`] as a line of JSON, carries it out, and writes
+/// [`Message`]s, one a line.
+///
+/// Returns early with [`Ending::Abandoned`] when `input` ends, since the lab is gone then; threads
+/// of clients may still be running, so the caller is to end the process.
+pub fn main(mut input: impl BufRead + Send + 'static, output: impl Write) -> Ending {
+    // Without this the driver would go on loading a server that nobody reads the results of. Where
+    // it fails, the end of the input still tells.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let mut line = String::new();
+    let read = input.read_line(&mut line);
+    let mut talk = Talk::watching(output, input);
+    let job = match read {
+        Ok(0) => return Ending::Abandoned,
+        Ok(_) => parse(&line),
+        Err(error) => Err(format!("failed to read the job: {error}")),
+    };
+    end(job.map(|job| carry_out(&job, &mut talk)), &mut talk)
+}
+
+/// Carries out one job in this process, for tests of what lies above: as [`main`] without an input
+/// to watch.
+pub fn run_job(job: &Job, output: impl Write) -> Ending {
+    let mut talk = Talk::alone(output);
+    end(Ok(carry_out(job, &mut talk)), &mut talk)
+}
+
+/// A fault, or the other side gone.
+enum Stop {
+    Fault(String),
+    Gone,
+}
+
+impl From<String> for Stop {
+    fn from(fault: String) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Stop {
+        Stop::Gone
+    }
+}
+
+fn parse(line: &str) -> Result<Job, String> {
+    let job: Job = serde_json::from_str(line).map_err(|error| {
+        format!("failed to read the job as one line of JSON: {error}; a driver is started by rqps")
+    })?;
+    if job.version != VERSION {
+        return Err(format!(
+            "failed to take the job: it speaks version {} and this driver version {VERSION}; \
+             use one and the same rqps for both",
+            job.version
+        ));
+    }
+    Ok(job)
+}
+
+fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
+    let opener = Opener::new(job)?;
+    match &job.task {
+        Task::Load(task) => loader::load(job, task, opener, talk),
+        Task::Measure(task) => measure::measure(job, task, opener, talk),
+    }
+}
+
+fn end<W: Write>(result: Result<Result<(), Stop>, String>, talk: &mut Talk<W>) -> Ending {
+    let fault = match result {
+        Ok(Ok(())) => return Ending::Done,
+        Ok(Err(Stop::Gone)) => return Ending::Abandoned,
+        Ok(Err(Stop::Fault(fault))) | Err(fault) => fault,
+    };
+    match talk.say(&Message::Failed { fault }) {
+        Ok(()) => Ending::Failed,
+        Err(Gone) => Ending::Abandoned,
+    }
+}

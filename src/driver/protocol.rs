@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Pace, Placement};
+use crate::domain::benchmark::{Pace, Placement, RateUnit};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::run::Outcome;
@@ -79,6 +79,10 @@ pub struct MeasureTask {
     pub seconds: f64,
     /// Closed or open.
     pub pace: Pace,
+    /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
+    /// begins when every client has finished its last warm-up event, every client finishes the
+    /// event that is in flight at its end, and `Outcome::seconds` says how long that took.
+    pub rate: RateUnit,
     /// Where threads and the server's side of connections run.
     pub placement: Placement,
     /// Root process of the server, if it runs on this host and may be pinned.

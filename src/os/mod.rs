@@ -1,5 +1,14 @@
 //! The operating system: pure parsers of /proc, samples of counters, processes that die with their
 //! parent, CPUs, disks, the clock. Knows no DBMS by name.
 
+pub mod affinity;
+pub mod clock;
+pub mod disk;
+pub mod host;
+pub mod lock;
+pub mod proc;
 pub mod process;
+pub mod sample;
+pub mod spinner;
+pub mod tree;
 pub mod user;

@@ -1,1 +1,680 @@
-//! Processes that die with their parent.
+//! Processes that die with their parent: the warden.
+//!
+//! A server must never outlive rqps, also when rqps is ended by `kill -9`, when the server is
+//! stopped (SIGSTOP), and when its children have made sessions of their own. So rqps never starts a
+//! server itself: it starts its own program again as a *warden*, which starts the server and waits
+//! on a pipe whose other end only rqps holds. When that pipe closes, rqps is gone, and the warden
+//! ends the whole tree.
+//!
+//! The two talk in lines. To the warden: the job as one JSON line, then `stop SIGNAL TIMEOUT_MS`.
+//! From the warden: `pid N`, then `exited STATUS`; or `failed WHY`.
+#![allow(unsafe_code)] // One block: `pre_exec` in `Job::start`.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::os::tree::stat_of;
+use rustix::process::{Pid, Signal, WaitOptions};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use thiserror::Error;
+
+/// The hidden subcommand that runs [`warden_main`].
+pub const WARDEN_COMMAND: &str = "warden";
+
+/// What [`Warden::has_exited`] says of a process that ended without complaint.
+pub const CLEAN_EXIT: &str = "exit status 0";
+
+/// How long past its own timeout a warden is waited for before its tree is killed from outside.
+const WARDEN_GRACE: Duration = Duration::from_secs(20);
+
+/// How often the tree is looked at again while it is being ended.
+const END_POLL: Duration = Duration::from_millis(10);
+
+/// Signals by which servers are asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StopSignal {
+    /// Postgres: disconnect everybody and shut down (fast).
+    Int,
+    /// MySQL, MariaDB: shut down.
+    Term,
+    /// Postgres: end at once, recover at the next start (immediate).
+    Quit,
+    /// Ends anything.
+    Kill,
+}
+
+impl StopSignal {
+    fn name(self) -> &'static str {
+        match self {
+            StopSignal::Int => "INT",
+            StopSignal::Term => "TERM",
+            StopSignal::Quit => "QUIT",
+            StopSignal::Kill => "KILL",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<StopSignal> {
+        [StopSignal::Int, StopSignal::Term, StopSignal::Quit, StopSignal::Kill]
+            .into_iter()
+            .find(|signal| signal.name() == name)
+    }
+
+    fn signal(self) -> Signal {
+        match self {
+            StopSignal::Int => Signal::INT,
+            StopSignal::Term => Signal::TERM,
+            StopSignal::Quit => Signal::QUIT,
+            StopSignal::Kill => Signal::KILL,
+        }
+    }
+}
+
+/// How a tree is ended: the signal goes to its root; what is left after the timeout is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// For the root of the tree.
+    pub signal: StopSignal,
+    /// Milliseconds until the rest is killed.
+    pub timeout_ms: u64,
+}
+
+impl Stop {
+    /// At once.
+    pub const HARD: Stop = Stop { signal: StopSignal::Kill, timeout_ms: 0 };
+}
+
+/// User and group that a process runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// User id.
+    pub uid: u32,
+    /// Group id; all other groups are dropped.
+    pub gid: u32,
+}
+
+/// What a warden starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The program, as an absolute path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment: nothing is inherited, so that a run does not depend on the shell
+    /// that started it.
+    pub env: BTreeMap<String, String>,
+    /// Its working folder, which the user of `run_as` must be able to enter.
+    pub folder: PathBuf,
+    /// What it reads on standard input; `None` for nothing.
+    pub stdin: Option<PathBuf>,
+    /// Standard output and error are appended here.
+    pub log: PathBuf,
+    /// Only when rqps runs as root.
+    pub run_as: Option<Identity>,
+    /// Removed, with all in it, after the last process has ended.
+    pub remove_after: Option<PathBuf>,
+    /// How the tree is ended when rqps is gone.
+    pub on_loss: Stop,
+}
+
+/// What can go wrong with a warden and its process.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// The warden could not be started or spoken to.
+    #[error("start {program} through {warden}: {source}")]
+    Warden {
+        /// What it was to start.
+        program: PathBuf,
+        /// The program of rqps itself.
+        warden: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The warden could not start the process.
+    #[error("start {program}: {why}")]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// In the words of the warden.
+        why: String,
+    },
+    /// Something that even SIGKILL does not end: a process in an uninterruptible system call.
+    #[error(
+        "end process {pid}: it or a child of it is still there after {seconds} s; \
+         a disk that does not answer holds it (look at its state in /proc/{pid}/status)"
+    )]
+    Stuck {
+        /// The server.
+        pid: u32,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A signal could not be sent.
+    #[error("send {signal} to process {pid}: {source}")]
+    Signal {
+        /// Its name.
+        signal: &'static str,
+        /// To whom.
+        pid: u32,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The lab's side: a running process and the warden that watches it. Dropping it ends both.
+#[derive(Debug)]
+pub struct Warden {
+    child: Child,
+    commands: Option<ChildStdin>,
+    server: u32,
+    said: Arc<Said>,
+}
+
+/// What the warden has said so far.
+#[derive(Debug, Default)]
+struct Said {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Starting,
+    Running(u32),
+    Failed(String),
+    Exited(String),
+    /// The warden fell silent before it said how its process ended.
+    Gone,
+}
+
+impl Said {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, state: State) {
+        *self.lock() = state;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the state satisfies `done`, at most `limit`. Returns the state at the end.
+    fn wait(&self, limit: Duration, done: impl Fn(&State) -> bool) -> State {
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(self.lock(), limit, |state| !done(state))
+            .unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+}
+
+impl Warden {
+    /// Starts `job` under a warden. `program_self` is the program of rqps: the warden is its hidden
+    /// subcommand [`WARDEN_COMMAND`]. Returns when the process has started (not when it is ready).
+    pub fn spawn(job: &Job, program_self: &Path) -> Result<Warden, ProcessError> {
+        let fault = |source| ProcessError::Warden {
+            program: job.program.clone(),
+            warden: program_self.to_owned(),
+            source,
+        };
+        // A process group of its own: Ctrl-C of the terminal is for rqps, which stops its servers
+        // in order.
+        let mut child = Command::new(program_self)
+            .arg(WARDEN_COMMAND)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(fault)?;
+        let said = Arc::new(Said::default());
+        if let Some(output) = child.stdout.take() {
+            let said = Arc::clone(&said);
+            thread::spawn(move || listen(output, &said));
+        }
+        let commands = child.stdin.take();
+        let mut warden = Warden { child, commands, server: 0, said };
+        let mut line = serde_json::to_string(job).map_err(io::Error::other).map_err(fault)?;
+        line.push('\n');
+        // If the warden is gone already, what it said explains it better than "broken pipe".
+        let sent = warden.send(&line);
+        match warden.said.wait(WARDEN_GRACE, |state| *state != State::Starting) {
+            State::Running(pid) => warden.server = pid,
+            // A process that ended at once: `has_exited` says how.
+            State::Exited(_) if sent.is_ok() => {}
+            State::Failed(why) => {
+                return Err(ProcessError::Start { program: job.program.clone(), why });
+            }
+            _ => {
+                let silence = io::Error::other("it does not answer as a warden does");
+                return Err(fault(sent.err().unwrap_or(silence)));
+            }
+        }
+        Ok(warden)
+    }
+
+    /// The process that was asked for; all others of the server descend from it or were adopted by
+    /// the warden.
+    pub fn server_pid(&self) -> u32 {
+        self.server
+    }
+
+    /// All processes of the server, root first.
+    pub fn tree(&self) -> Vec<u32> {
+        tree(self.child.id()).split_off(1)
+    }
+
+    /// Stops all processes of the server from running (SIGSTOP).
+    pub fn pause(&self) -> Result<(), ProcessError> {
+        // The root first, so that it starts no more children; then until nothing new is seen.
+        let mut stopped = Vec::new();
+        loop {
+            let new: Vec<u32> =
+                self.tree().into_iter().filter(|pid| !stopped.contains(pid)).collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            for pid in new {
+                send(pid, Signal::STOP, "SIGSTOP")?;
+                stopped.push(pid);
+            }
+        }
+    }
+
+    /// Lets all processes of the server run again (SIGCONT).
+    pub fn resume(&self) -> Result<(), ProcessError> {
+        // The root last: what it waits for runs already.
+        for pid in self.tree().into_iter().rev() {
+            send(pid, Signal::CONT, "SIGCONT")?;
+        }
+        Ok(())
+    }
+
+    /// How the process ended ([`CLEAN_EXIT`], `exit status 1`, `killed by signal 9`), or `None`
+    /// while it runs.
+    pub fn has_exited(&self) -> Option<String> {
+        match &*self.said.lock() {
+            State::Exited(status) | State::Failed(status) => Some(status.clone()),
+            State::Gone => Some("its warden was killed, and it with it".to_owned()),
+            State::Starting | State::Running(_) => None,
+        }
+    }
+
+    /// Waits at most `limit` for the process to end by itself; see [`Warden::has_exited`].
+    pub fn wait(&self, limit: Duration) -> Option<String> {
+        self.said.wait(limit, State::is_over);
+        self.has_exited()
+    }
+
+    /// Ends the process: resumes it, sends `signal` to it, kills all that is left after `timeout`,
+    /// and removes its private folder. Returns how it ended. Does nothing if it has ended.
+    pub fn stop(&mut self, signal: StopSignal, timeout: Duration) -> Result<String, ProcessError> {
+        let milliseconds = timeout.as_millis();
+        // A warden that is gone does not take commands; the state tells.
+        let _ = self.send(&format!("stop {} {milliseconds}\n", signal.name()));
+        let limit = timeout + WARDEN_GRACE;
+        let state = self.said.wait(limit, State::is_over);
+        let stuck = !state.is_over();
+        if stuck {
+            for pid in tree(self.child.id()) {
+                let _ = send(pid, Signal::KILL, "SIGKILL");
+            }
+        }
+        self.commands = None;
+        if stuck {
+            return Err(ProcessError::Stuck { pid: self.server, seconds: limit.as_secs() });
+        }
+        let _ = self.child.wait();
+        Ok(self.has_exited().unwrap_or_default())
+    }
+
+    fn send(&mut self, line: &str) -> io::Result<()> {
+        match &mut self.commands {
+            Some(commands) => commands.write_all(line.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        matches!(self, State::Exited(_) | State::Failed(_) | State::Gone)
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        let _ = self.stop(StopSignal::Kill, Duration::ZERO);
+    }
+}
+
+/// Reads what the warden says until it ends.
+fn listen(output: impl Read, said: &Said) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        match word {
+            "pid" => {
+                if let Ok(pid) = rest.parse() {
+                    said.set(State::Running(pid));
+                }
+            }
+            "exited" => said.set(State::Exited(rest.to_owned())),
+            "failed" => said.set(State::Failed(rest.to_owned())),
+            _ => {}
+        }
+    }
+    if !said.lock().is_over() {
+        said.set(State::Gone);
+    }
+}
+
+/// All processes of the tree of `root`, `root` first, parents before children. A process that is
+/// gone has only itself.
+///
+/// All of /proc is read, unlike in [`crate::os::tree::processes`]: the kernel's lists of children
+/// may lack some while others come and go, and here none may be missed.
+pub fn tree(root: u32) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (pid, parent) in all_processes() {
+        children.entry(parent).or_default().push(pid);
+    }
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        if let Some(more) = children.remove(pid) {
+            found.extend(more);
+        }
+        next += 1;
+    }
+    found
+}
+
+/// The parent of a process, or `None` if there is no such process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    Some(stat_of(pid).ok()?.parent)
+}
+
+/// The short name of a process (`postgres`, at most 15 bytes), or `None` if there is none.
+pub fn name_of(pid: u32) -> Option<String> {
+    Some(stat_of(pid).ok()?.name)
+}
+
+/// The process that listens on a unix socket, if it is on this host and in this namespace.
+pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
+    let stream = UnixStream::connect(path).ok()?;
+    let owner = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    u32::try_from(owner.pid.as_raw_nonzero().get()).ok()
+}
+
+/// Every process with its parent.
+fn all_processes() -> Vec<(u32, u32)> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|pid| Some((pid, parent_of(pid)?)))
+        .collect()
+}
+
+/// Sends a signal; a process that is gone already is no error.
+fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), ProcessError> {
+    let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Ok(());
+    };
+    match rustix::process::kill_process(target, signal) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(ProcessError::Signal { signal: name, pid, source: errno.into() }),
+    }
+}
+
+/// The warden itself: reads its job from standard input, starts the process, and ends its tree when
+/// asked to or when standard input closes. This is the whole of the hidden subcommand.
+pub fn warden_main() -> ExitCode {
+    let mut input = BufReader::new(io::stdin());
+    let mut line = String::new();
+    match input.read_line(&mut line) {
+        Ok(0) => return ExitCode::SUCCESS,
+        Ok(_) => {}
+        Err(error) => return refuse(&format!("read the job: {error}")),
+    }
+    let job: Job = match serde_json::from_str(&line) {
+        Ok(job) => job,
+        Err(error) => return refuse(&format!("understand the job: {error}")),
+    };
+    match guard(&job, input) {
+        Ok(status) => {
+            say(&format!("exited {status}"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+fn refuse(why: &str) -> ExitCode {
+    say(&format!("failed {}", why.replace('\n', " ")));
+    ExitCode::FAILURE
+}
+
+/// Tells the lab. Nobody listens after the lab is gone, and that is no reason to fail.
+fn say(line: &str) {
+    let mut output = io::stdout().lock();
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+/// What a warden waits for. It sleeps until one of these comes: a warden must not disturb what is
+/// being measured.
+enum Event {
+    /// Some child has ended.
+    Child,
+    /// The lab asks to end the tree.
+    Stop(Stop),
+    /// The lab is gone.
+    Lost,
+}
+
+/// Starts the process and stays until all of its tree is gone. Returns how it ended.
+fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> {
+    // Orphans of the tree become children of this process, so that none gets away.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (tell, events) = mpsc::channel();
+    // Before the start, so that an early death is not missed.
+    watch_signals(tell.clone())?;
+    let root = job.start()?;
+    say(&format!("pid {root}"));
+    thread::spawn(move || watch_commands(input, &tell));
+    let mut status = None;
+    let stop = loop {
+        match events.recv() {
+            Ok(Event::Child) => {
+                reap(root, &mut status);
+                if status.is_some() {
+                    break Stop::HARD;
+                }
+            }
+            Ok(Event::Stop(stop)) => break stop,
+            Ok(Event::Lost) | Err(_) => break job.on_loss,
+        }
+    };
+    end_tree(job, root, stop, &events, &mut status);
+    if let Some(folder) = &job.remove_after {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    Ok(status.unwrap_or_else(|| "unknown status".to_owned()))
+}
+
+impl Job {
+    /// Starts the process and returns its id.
+    fn start(&self) -> io::Result<u32> {
+        let named = |what: &str, path: &Path| {
+            let place = format!("{what} {}", path.display());
+            move |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"))
+        };
+        let log = OpenOptions::new().append(true).create(true).open(&self.log);
+        let log = log.map_err(named("open the log", &self.log))?;
+        let stdin = match &self.stdin {
+            Some(path) => Stdio::from(File::open(path).map_err(named("open", path))?),
+            None => Stdio::null(),
+        };
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).env_clear().envs(&self.env).current_dir(&self.folder);
+        command.stdin(stdin).stdout(log.try_clone()?).stderr(log);
+        if let Some(identity) = self.run_as {
+            // The standard library drops supplementary groups too when root gives up its user.
+            command.uid(identity.uid).gid(identity.gid);
+        }
+        // SAFETY: between fork and exec the closure makes one system call and touches no memory
+        // that another thread could hold locked.
+        unsafe {
+            command.pre_exec(|| {
+                // If the warden itself is killed, its process ends with it.
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                Ok(())
+            });
+        }
+        let folder = self.folder.display();
+        let hint = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{error} (working folder {folder})"))
+        };
+        Ok(command.spawn().map_err(hint)?.id())
+    }
+}
+
+/// Turns signals into events. A warden that is asked to end treats it as the loss of the lab.
+fn watch_signals(tell: Sender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            let event = if signal == SIGCHLD { Event::Child } else { Event::Lost };
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Turns lines of the lab into events; the end of input means that the lab is gone.
+fn watch_commands(input: impl BufRead, tell: &Sender<Event>) {
+    for line in input.lines().map_while(Result::ok) {
+        if let Some(stop) = parse_stop(&line)
+            && tell.send(Event::Stop(stop)).is_err()
+        {
+            return;
+        }
+    }
+    let _ = tell.send(Event::Lost);
+}
+
+/// `stop SIGNAL TIMEOUT_MS`.
+fn parse_stop(line: &str) -> Option<Stop> {
+    let mut words = line.split_ascii_whitespace();
+    (words.next()? == "stop").then_some(())?;
+    let signal = StopSignal::from_name(words.next()?)?;
+    Some(Stop { signal, timeout_ms: words.next()?.parse().ok()? })
+}
+
+/// Collects all children that have ended; keeps the status of `root`. Returns true if no child is
+/// left at all, adopted ones counted: then nothing is left of the tree.
+fn reap(root: u32, status: &mut Option<String>) -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, how))) => {
+                if u32::try_from(pid.as_raw_nonzero().get()) == Ok(root) {
+                    *status = Some(match (how.exit_status(), how.terminating_signal()) {
+                        (Some(code), _) => format!("exit status {code}"),
+                        (None, Some(signal)) => format!("killed by signal {signal}"),
+                        (None, None) => "unknown status".to_owned(),
+                    });
+                }
+            }
+            Ok(None) | Err(rustix::io::Errno::INTR) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Ends every process below this one, the root in good order if there is time.
+fn end_tree(
+    job: &Job,
+    root: u32,
+    mut stop: Stop,
+    events: &Receiver<Event>,
+    status: &mut Option<String>,
+) {
+    let own = std::process::id();
+    let signal_all = |signal| {
+        for pid in tree(own).into_iter().skip(1) {
+            let _ = send(pid, signal, "");
+        }
+    };
+    // A stopped process cannot shut down.
+    signal_all(Signal::CONT);
+    let mut deadline = Instant::now() + Duration::from_millis(stop.timeout_ms);
+    let mut ask = true;
+    loop {
+        if reap(root, status) {
+            return;
+        }
+        if status.is_none() && ask {
+            let _ = send(root, stop.signal.signal(), stop.signal.name());
+            ask = false;
+        }
+        if status.is_some() || Instant::now() >= deadline {
+            signal_all(Signal::KILL);
+        }
+        // A harder order may come while the first one is carried out.
+        let more = match events.recv_timeout(END_POLL) {
+            Ok(Event::Stop(more)) => more,
+            Ok(Event::Lost) => job.on_loss,
+            Ok(Event::Child) => continue,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(END_POLL);
+                continue;
+            }
+        };
+        deadline = deadline.min(Instant::now() + Duration::from_millis(more.timeout_ms));
+        stop = more;
+        ask = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_understood_or_ignored() {
+        let check = |line, stop| assert_eq!(parse_stop(line), stop, "{line}");
+        check("stop INT 500", Some(Stop { signal: StopSignal::Int, timeout_ms: 500 }));
+        check("stop KILL 0", Some(Stop::HARD));
+        check("stop HUP 0", None);
+        check("stop TERM", None);
+        check("stop TERM soon", None);
+        check("start TERM 1", None);
+    }
+
+    #[test]
+    fn a_tree_begins_with_its_root_and_holds_its_children() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let found = tree(std::process::id());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found[0], std::process::id());
+        assert!(found.contains(&child.id()));
+        assert_eq!(tree(child.id()), [child.id()]);
+    }
+}

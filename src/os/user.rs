@@ -1,1 +1,248 @@
-//! The unprivileged user that servers run as when rqps runs as root.
+//! The unprivileged user that servers run as when rqps runs as root: servers refuse to run as root,
+//! and should not.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, lchown};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::os::process::Identity;
+
+/// The user that is taken when none is named.
+const DEFAULT_USER: &str = "nobody";
+
+/// A line of /etc/passwd.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+}
+
+/// Why a user cannot be had, or cannot reach a folder.
+#[derive(Debug, Error)]
+pub enum UserError {
+    /// /etc/passwd could not be read.
+    #[error("read /etc/passwd to find the user that servers run as: {0}")]
+    Passwd(io::Error),
+    /// Nobody of that name or number.
+    #[error(
+        "find the user '{0}' that servers are to run as: it is not in /etc/passwd; \
+         name another one or create it (useradd --system {0})"
+    )]
+    Unknown(String),
+    /// Servers do not run as root.
+    #[error("run servers as '{0}': that is root, and servers refuse it; name another user")]
+    Root(String),
+    /// Only root can run servers as somebody else.
+    #[error(
+        "run servers as '{wanted}': only root can do that and this is user {uid}; \
+         leave the option out"
+    )]
+    NotRoot {
+        /// The user named.
+        wanted: String,
+        /// The user that rqps runs as.
+        uid: u32,
+    },
+    /// A folder could not be given to the user.
+    #[error("give {path} to user {user}: {source}")]
+    Chown {
+        /// What.
+        path: PathBuf,
+        /// To whom.
+        user: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file on the way could not be looked at.
+    #[error("look at {path}: {source}")]
+    Look {
+        /// The first that could not be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The user cannot get there.
+    #[error(
+        "reach {wanted} as user {user}, who servers run as because rqps runs as root: \
+         {user} may not enter {folder} (mode {mode:o}); choose a place outside it, or allow it \
+         with `chmod o+x {folder}`"
+    )]
+    Closed {
+        /// Where to.
+        wanted: PathBuf,
+        /// Who.
+        user: String,
+        /// The first folder that is closed.
+        folder: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+impl User {
+    /// As the warden wants it.
+    pub fn identity(&self) -> Identity {
+        Identity { uid: self.uid, gid: self.gid }
+    }
+}
+
+/// True if this process may do everything.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The user that servers run as: `None` (as rqps itself) unless rqps runs as root; then the one
+/// `wanted` by name or number, or `nobody`.
+pub fn choose(wanted: Option<&str>) -> Result<Option<User>, UserError> {
+    if !is_root() {
+        let uid = rustix::process::geteuid().as_raw();
+        return match wanted {
+            Some(name) => Err(UserError::NotRoot { wanted: name.to_owned(), uid }),
+            None => Ok(None),
+        };
+    }
+    let passwd = fs::read_to_string("/etc/passwd").map_err(UserError::Passwd)?;
+    find(&passwd, wanted.unwrap_or(DEFAULT_USER)).map(Some)
+}
+
+/// The user of that name or number in the text of /etc/passwd; never root.
+fn find(passwd: &str, wanted: &str) -> Result<User, UserError> {
+    let number: Option<u32> = wanted.parse().ok();
+    let user = passwd
+        .lines()
+        .filter_map(parse_line)
+        .find(|user| user.name == wanted || Some(user.uid) == number)
+        .ok_or_else(|| UserError::Unknown(wanted.to_owned()))?;
+    if user.uid == 0 {
+        return Err(UserError::Root(wanted.to_owned()));
+    }
+    Ok(user)
+}
+
+/// `name:x:uid:gid:…`.
+fn parse_line(line: &str) -> Option<User> {
+    let mut fields = line.split(':');
+    let name = fields.next()?.to_owned();
+    let uid = fields.nth(1)?.parse().ok()?;
+    let gid = fields.next()?.parse().ok()?;
+    Some(User { name, uid, gid })
+}
+
+/// Gives a folder and all in it to `user`. Links are changed, not followed.
+pub fn chown_tree(path: &Path, user: &User) -> Result<(), UserError> {
+    let fault = |path: &Path| {
+        let (path, user) = (path.to_owned(), user.name.clone());
+        move |source| UserError::Chown { path, user, source }
+    };
+    lchown(path, Some(user.uid), Some(user.gid)).map_err(fault(path))?;
+    if fs::symlink_metadata(path).map_err(fault(path))?.is_dir() {
+        for entry in fs::read_dir(path).map_err(fault(path))? {
+            chown_tree(&entry.map_err(fault(path))?.path(), user)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that `user` can get to `path`: every folder above it, and itself if it is a folder, may
+/// be entered. Access control lists and supplementary groups are not considered.
+pub fn check_reachable(path: &Path, user: &User) -> Result<(), UserError> {
+    let whole = fs::canonicalize(path)
+        .map_err(|source| UserError::Look { path: path.to_owned(), source })?;
+    let mut folders: Vec<&Path> = whole.ancestors().collect();
+    folders.reverse();
+    for folder in folders {
+        let facts = fs::metadata(folder)
+            .map_err(|source| UserError::Look { path: folder.to_owned(), source })?;
+        if facts.is_dir() && !may_enter(facts.mode(), facts.uid(), facts.gid(), user) {
+            return Err(UserError::Closed {
+                wanted: path.to_owned(),
+                user: user.name.clone(),
+                folder: folder.to_owned(),
+                mode: facts.mode() & 0o7777,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The execute bit that counts for `user`: owner, else group, else others.
+fn may_enter(mode: u32, uid: u32, gid: u32, user: &User) -> bool {
+    let bit = if uid == user.uid {
+        0o100
+    } else if gid == user.gid {
+        0o010
+    } else {
+        0o001
+    };
+    mode & bit != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n\
+        broken line\n\
+        postgres:x:113:121:,,,:/var/lib/postgresql:/bin/bash\n\
+        nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+
+    #[test]
+    fn users_are_found_by_name_and_number() {
+        let check = |wanted, name: &str, uid, gid| {
+            let user = User { name: name.to_owned(), uid, gid };
+            assert_eq!(find(PASSWD, wanted).unwrap(), user, "{wanted}");
+        };
+        check("nobody", "nobody", 65534, 65534);
+        check("postgres", "postgres", 113, 121);
+        check("113", "postgres", 113, 121);
+        assert!(matches!(find(PASSWD, "mysql"), Err(UserError::Unknown(_))));
+        assert!(matches!(find(PASSWD, "root"), Err(UserError::Root(_))));
+        assert!(matches!(find(PASSWD, "0"), Err(UserError::Root(_))));
+    }
+
+    #[test]
+    fn the_bit_of_owner_group_or_others_counts() {
+        let user = User { name: "u".to_owned(), uid: 7, gid: 8 };
+        let check = |mode, uid, gid, may| {
+            assert_eq!(may_enter(mode, uid, gid, &user), may, "{mode:o} {uid} {gid}");
+        };
+        check(0o700, 7, 0, true);
+        check(0o077, 7, 8, false);
+        check(0o710, 0, 8, true);
+        check(0o701, 0, 8, false);
+        check(0o701, 0, 0, true);
+        check(0o770, 0, 0, false);
+    }
+
+    #[test]
+    fn the_first_closed_folder_is_named() {
+        use std::os::unix::fs::PermissionsExt;
+        let outer = tempfile::tempdir().unwrap();
+        let closed = outer.path().join("closed");
+        let inner = closed.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        set(outer.path(), 0o755);
+        set(&closed, 0o700);
+        // Nobody that owns any of these.
+        let stranger = User { name: "stranger".to_owned(), uid: 4_000_000, gid: 4_000_000 };
+        match check_reachable(&inner, &stranger) {
+            Err(UserError::Closed { folder, mode, .. }) => {
+                assert!(folder.ends_with("closed"), "{}", folder.display());
+                assert_eq!(mode, 0o700);
+            }
+            other => panic!("not refused: {other:?}"),
+        }
+        set(&closed, 0o711);
+        check_reachable(&inner, &stranger).unwrap();
+    }
+}

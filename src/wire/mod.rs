@@ -1,6 +1,14 @@
 //! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one
-//! write and one read, rows are
-//! counted but not decoded, and nothing is allocated per statement once buffers have grown.
+//! write and one read, rows are counted but not decoded, and nothing is allocated per statement once
+//! buffers have grown.
+
+pub mod dsn;
+pub mod mysql;
+pub mod postgres;
+mod rsa;
+mod socket;
+#[cfg(feature = "tls")]
+mod tls;
 
 use thiserror::Error;
 
@@ -62,4 +70,37 @@ pub enum WireError {
     /// The server said something that this client does not understand or support.
     #[error("{0}")]
     Protocol(String),
+}
+
+impl WireError {
+    /// The server's code, if it was the server who refused.
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            WireError::Server { code, .. } => Some(code),
+            WireError::Io { .. } | WireError::Protocol(_) => None,
+        }
+    }
+}
+
+/// Rows of text as the control plane reads them: `None` is NULL.
+pub type TextRows = Vec<Vec<Option<String>>>;
+
+/// What is done with the rows of a reply.
+trait RowSink {
+    /// False if rows are counted only: then a row need never be in memory as a whole.
+    const WANTS_ROWS: bool;
+
+    /// A whole row in the protocol's own text form. False if it makes no sense.
+    fn row(&mut self, body: &[u8]) -> bool;
+}
+
+/// Counts rows without looking at them.
+struct CountRows;
+
+impl RowSink for CountRows {
+    const WANTS_ROWS: bool = false;
+
+    fn row(&mut self, _body: &[u8]) -> bool {
+        true
+    }
 }

@@ -1,0 +1,350 @@
+//! Config files by name: looked up in the user's folder, else shipped; version guards and sizes
+//! filled in.
+//!
+//! A config is the DBMS's own file format with two additions. A trailing comment may guard a line:
+//! `jit = off  # since 11`, `query_cache_type = 0  # until 5.7`, `x = 1  # since 5.7 until 8.0.29`;
+//! what follows a colon in it is for the reader. And sizes may be asked for: `{cache_mb}`,
+//! `{cache_kb}` (the cache that the plan gives to every target), `{log_mb}` (the write-ahead or
+//! redo log that goes with it). Comments and blank lines are dropped, so the text, and its hash,
+//! are only what the DBMS reads.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::domain::build::{Dbms, Version};
+use crate::domain::config::Config;
+
+/// What is shipped: DBMS, name, text.
+const SHIPPED: [(Dbms, &str, &str); 6] = [
+    (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
+    (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
+    (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),
+    (Dbms::Fake, "default", include_str!("../../configs/fake/default.conf")),
+];
+
+/// Why a config cannot be had.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// No file and nothing shipped has that name.
+    #[error(
+        "find the config '{name}' of {dbms}: looked for {looked}; shipped are {shipped}; \
+         write that file, or name one by its path"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Of which product.
+        dbms: Dbms,
+        /// Files that do not exist.
+        looked: String,
+        /// Names that do.
+        shipped: String,
+    },
+    /// The file is there and cannot be read.
+    #[error("read the config {path}: {source}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A guard or a size that nobody knows.
+    #[error("understand line {line} of the config '{name}' of {dbms}: {what}")]
+    Syntax {
+        /// Name of the config.
+        name: String,
+        /// Of which product.
+        dbms: Dbms,
+        /// From 1.
+        line: usize,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+}
+
+/// Loads the config `name` (or the file of that path) for one version of a DBMS, with a cache of
+/// `cache_bytes`. `folder` is the user's configs folder, which holds `DBMS/NAME.conf` or `.cnf` and
+/// comes before what is shipped.
+pub fn load(
+    dbms: Dbms,
+    name: &str,
+    folder: Option<&Path>,
+    version: &Version,
+    cache_bytes: u64,
+) -> Result<Config, ConfigError> {
+    let (name, text) = find(dbms, name, folder)?;
+    let text = render(&text, version, cache_bytes).map_err(|(line, what)| ConfigError::Syntax {
+        name: name.clone(),
+        dbms,
+        line,
+        what,
+    })?;
+    let hash = hash(&text);
+    Ok(Config { name, text, hash })
+}
+
+/// Names of what is shipped for a DBMS.
+pub fn shipped(dbms: Dbms) -> Vec<&'static str> {
+    SHIPPED.iter().filter(|(of, _, _)| *of == dbms).map(|(_, name, _)| *name).collect()
+}
+
+/// The first 12 hex digits of the SHA-256 of `text`.
+pub fn hash(text: &str) -> String {
+    let mut hex = String::new();
+    for byte in &Sha256::digest(text.as_bytes())[..6] {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// The short name and the raw text.
+fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String), ConfigError> {
+    let mut files = Vec::new();
+    if name.contains('/') {
+        files.push(PathBuf::from(name));
+    } else if let Some(folder) = folder {
+        for ending in ["conf", "cnf"] {
+            files.push(folder.join(dbms.name()).join(format!("{name}.{ending}")));
+        }
+    }
+    for path in &files {
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                return Ok((stem.unwrap_or_else(|| name.to_owned()), text));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(ConfigError::Read { path: path.clone(), source }),
+        }
+    }
+    if let Some((_, _, text)) = SHIPPED.iter().find(|(of, known, _)| *of == dbms && *known == name)
+    {
+        return Ok((name.to_owned(), (*text).to_owned()));
+    }
+    let looked: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let looked = if looked.is_empty() { "no file".to_owned() } else { looked.join(" and ") };
+    let shipped = shipped(dbms).join(", ");
+    Err(ConfigError::Unknown { name: name.to_owned(), dbms, looked, shipped })
+}
+
+/// What the DBMS reads; or the line and what is wrong with it.
+fn render(text: &str, version: &Version, cache_bytes: u64) -> Result<String, (usize, String)> {
+    let mut rendered = String::new();
+    for (index, line) in text.lines().enumerate() {
+        let fault = |what| (index + 1, what);
+        let (setting, comment) = split_comment(line);
+        if setting.is_empty() || !applies(comment, version).map_err(fault)? {
+            continue;
+        }
+        rendered.push_str(&fill_sizes(setting, cache_bytes).map_err(fault)?);
+        rendered.push('\n');
+    }
+    Ok(rendered)
+}
+
+/// The setting and the comment of a line. `#` begins a comment at the start of a line and after
+/// white space, but not within quotes; `;` does at the start of a line.
+fn split_comment(line: &str) -> (&str, &str) {
+    let line = line.trim();
+    if line.starts_with(';') {
+        return ("", "");
+    }
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None if c == '#' && before.is_whitespace() => {
+                return (line[..at].trim_end(), line[at + 1..].trim());
+            }
+            None => {}
+        }
+        before = c;
+    }
+    (line, "")
+}
+
+/// Whether a line with this comment is for `version`. A comment that does not begin with `since` or
+/// `until` guards nothing.
+fn applies(comment: &str, version: &Version) -> Result<bool, String> {
+    let guard = comment.split(':').next().unwrap_or_default();
+    let words: Vec<&str> = guard.split_whitespace().collect();
+    if !matches!(words.first(), Some(&"since" | &"until")) {
+        return Ok(true);
+    }
+    for pair in words.chunks(2) {
+        let numbers = pair.get(1).map(|text| Version::new(*text).numbers()).unwrap_or_default();
+        if numbers.is_empty() {
+            return Err(format!("the guard '# {guard}' lacks a version, as in '# since 8.0.30'"));
+        }
+        let holds = match pair[0] {
+            "since" => version.at_least(&numbers),
+            // `until 5.7` holds for 5.7.44 too: only as many numbers as are given count.
+            "until" => !version.at_least(&next(numbers)),
+            other => {
+                return Err(format!(
+                    "the guard '# {guard}' has '{other}' where 'since' or 'until' must be; \
+                     remarks go after a colon"
+                ));
+            }
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The first version that no longer begins with these numbers.
+fn next(mut numbers: Vec<u32>) -> Vec<u32> {
+    if let Some(last) = numbers.last_mut() {
+        *last += 1;
+    }
+    numbers
+}
+
+/// Replaces `{cache_mb}` and its like.
+fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
+    let cache_mb = (cache_bytes >> 20).max(1);
+    let sizes = [
+        ("{cache_mb}", cache_mb),
+        ("{cache_kb}", (cache_bytes >> 10).max(1)),
+        ("{log_mb}", log_mb(cache_mb)),
+        ("{half_log_mb}", log_mb(cache_mb) / 2),
+    ];
+    let mut filled = setting.to_owned();
+    for (word, size) in sizes {
+        filled = filled.replace(word, &size.to_string());
+    }
+    match filled.split_once('{').and_then(|(_, rest)| rest.split_once('}')) {
+        Some((word, _))
+            if !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_') =>
+        {
+            let known: Vec<&str> = sizes.iter().map(|(word, _)| *word).collect();
+            Err(format!("there is no size {{{word}}}; there are {}", known.join(", ")))
+        }
+        _ => Ok(filled),
+    }
+}
+
+/// Megabytes of write-ahead or redo log: as much as the cache, at least 256 and at most 16384.
+/// Published runs have 20 to 40 GB with 10 GB of cache; less suffices for shorter runs, and some
+/// versions fill the whole log with zeros when they first start, which every snapshot then copies.
+fn log_mb(cache_mb: u64) -> u64 {
+    cache_mb.clamp(256, 16384)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(text: &str, version: &str) -> Result<String, (usize, String)> {
+        render(text, &Version::new(version), 3 << 30)
+    }
+
+    #[test]
+    fn guards_select_lines() {
+        let check = |line: &str, version, wanted: bool| {
+            let found = rendered(line, version).unwrap();
+            assert_eq!(!found.is_empty(), wanted, "{line} for {version}");
+        };
+        check("a = 1", "9.6.24", true);
+        check("a = 1 # since 11", "11.22.1", true);
+        check("a = 1 # since 11", "10.5", false);
+        check("a = 1 # until 5.7", "5.7.44", true);
+        check("a = 1 # until 5.7", "8.0.33", false);
+        check("a = 1 # since 5.7 until 8.0.29", "8.0.29", true);
+        check("a = 1 # since 5.7 until 8.0.29: then the other", "8.0.30", false);
+        check("a = 1 # fast since 12", "11", true);
+        check("# since 11", "11", false);
+        check("; a = 1", "11", false);
+        check("   ", "11", false);
+    }
+
+    #[test]
+    fn comments_go_and_quotes_stay() {
+        let check = |line: &str, wanted: &str| {
+            assert_eq!(rendered(line, "11").unwrap(), wanted, "{line}");
+        };
+        check("a = '# b' # c", "a = '# b'\n");
+        check("  a = b#c", "a = b#c\n");
+        check("[mysqld]", "[mysqld]\n");
+        check("a = \"{} x\"", "a = \"{} x\"\n");
+    }
+
+    #[test]
+    fn sizes_are_filled_in() {
+        let check = |line: &str, wanted: &str| {
+            assert_eq!(rendered(line, "11").unwrap(), wanted, "{line}");
+        };
+        check("a = {cache_mb}MB", "a = 3072MB\n");
+        check("a = -{cache_kb}", "a = -3145728\n");
+        check("a = {log_mb}M, {half_log_mb}", "a = 3072M, 1536\n");
+        assert_eq!(log_mb(10), 256);
+        assert_eq!(log_mb(100_000), 16384);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_line() {
+        let check = |text: &str, line, words: &str| {
+            let (at, what) = rendered(text, "11").unwrap_err();
+            assert_eq!(at, line, "{text}");
+            assert!(what.contains(words), "{what}");
+        };
+        check("\na = 1 # since", 2, "lacks a version");
+        check("a = 1 # since 11 but 12", 1, "'but'");
+        check("a = {cash_mb}", 1, "there is no size {cash_mb}");
+    }
+
+    #[test]
+    fn the_hash_is_the_head_of_sha256() {
+        // printf 'abc' | sha256sum
+        assert_eq!(hash("abc"), "ba7816bf8f01");
+    }
+
+    #[test]
+    fn shipped_configs_render_for_all_versions() {
+        let check = |dbms, versions: &[&str]| {
+            for version in versions {
+                for name in shipped(dbms) {
+                    let version = Version::new(*version);
+                    let config = load(dbms, name, None, &version, 1 << 30).unwrap();
+                    assert!(!config.text.contains('#'), "{}", config.text);
+                    assert_eq!(config.hash, hash(&config.text));
+                }
+            }
+        };
+        check(Dbms::Postgres, &["9.6.24", "11.22.1", "17.2.0", "18.0"]);
+        check(Dbms::Mysql, &["5.5.34", "5.6.14", "5.7.44", "8.0.33"]);
+        check(Dbms::Mariadb, &["10.1.23", "10.2.11", "10.11.5", "11.4.5", "11.8.2"]);
+        check(Dbms::Sqlite, &["3.34.1", "3.46.0"]);
+        check(Dbms::Fake, &["1"]);
+    }
+
+    #[test]
+    fn the_users_file_comes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = folder.path().join("mysql");
+        fs::create_dir(&of).unwrap();
+        fs::write(of.join("tiny.cnf"), "[mysqld]\nx = 1\n").unwrap();
+        fs::write(of.join("default.conf"), "y = 2\n").unwrap();
+        let version = Version::new("8.0.33");
+        let get = |name: &str| load(Dbms::Mysql, name, Some(folder.path()), &version, 1 << 30);
+        assert_eq!(get("tiny").unwrap().text, "[mysqld]\nx = 1\n");
+        assert_eq!(get("default").unwrap().text, "y = 2\n");
+        let path = of.join("tiny.cnf");
+        let by_path = load(Dbms::Mysql, path.to_str().unwrap(), None, &version, 1).unwrap();
+        assert_eq!((by_path.name.as_str(), by_path.text.as_str()), ("tiny", "[mysqld]\nx = 1\n"));
+        let error = get("none").unwrap_err().to_string();
+        assert!(error.contains("mysql/none.conf and ") && error.contains("default"), "{error}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The fake DBMS: nothing but a file, and, if its config asks for it, a process that sleeps; fails
+//! where its config says. For tests of rqps itself.
+//!
+//! Its config: `mean_us = 100` (service time), `real_time = true` (sleep through steps as a real
+//! run would), `process = true` (a server process under a warden), `fail = init|start|settle|check|
+//! stop` (that call fails).
+
+use std::fs;
+use std::path::Path;
+
+use crate::dbms::server::Server;
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::domain::endpoint::{Endpoint, Login};
+use crate::os::process::{Stop, StopSignal};
+
+/// Service time when the config names none, microseconds.
+const DEFAULT_MEAN_US: u64 = 100;
+
+/// The fake one.
+pub(super) struct Fake {
+    server: Server,
+}
+
+impl Fake {
+    pub(super) fn new(site: Site) -> Fake {
+        Fake { server: Server::new(site) }
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.server.site.config.text.lines().find_map(|line| {
+            let (key, value) = line.split_once('=')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.setting(name) == Some("true")
+    }
+
+    fn fail_at(&self, place: &str) -> Result<(), DbmsError> {
+        if self.setting("fail") == Some(place) {
+            return Err(DbmsError::Ended {
+                doing: format!("{place} {}", self.server.name()),
+                what: "its config says so (fail)".to_owned(),
+                tail: String::new(),
+                hint: String::new(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl ControlPlane for Fake {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        self.fail_at("init")?;
+        self.server.make_data_folder()?;
+        let path = self.server.db_folder().join("fake.txt");
+        fs::write(&path, "the data of the fake DBMS\n")
+            .map_err(DbmsError::io(format!("write {}", path.display())))
+    }
+
+    fn start(&mut self) -> Result<(), DbmsError> {
+        self.fail_at("start")?;
+        if !self.is_set("process") {
+            return Ok(());
+        }
+        let args = ["-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
+        let args = args.map(str::to_owned).to_vec();
+        self.server.launch(Path::new("/bin/sh"), args, Stop::HARD)
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        let mean = self.setting("mean_us").and_then(|text| text.parse().ok());
+        let endpoint = Endpoint::Fake {
+            mean_us: mean.unwrap_or(DEFAULT_MEAN_US),
+            real_time: self.is_set("real_time"),
+        };
+        (endpoint, Login::default())
+    }
+
+    fn session_setup(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server.pid()
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        Ok(self.server.site.build.manifest.version.to_string())
+    }
+
+    fn settle(
+        &mut self,
+        _load: &SettleLoad,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError> {
+        // Its clock is a fake, too: nothing to wait for.
+        progress("at rest");
+        self.fail_at("settle")
+    }
+
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        Ok(vec![("fake.txt".to_owned(), self.server.site.config.text.clone())])
+    }
+
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server.pause()
+    }
+
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server.resume()
+    }
+
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.fail_at("check")?;
+        if self.is_set("process") { self.server.check() } else { Ok(()) }
+    }
+
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        self.fail_at("stop")?;
+        self.server.stop(StopSignal::Term)
+    }
+}

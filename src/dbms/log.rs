@@ -1,0 +1,159 @@
+//! The last lines of a server's log, and what they tell.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Lines shown of a log.
+const TAIL_LINES: usize = 15;
+
+/// Bytes read from the end of a log.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// What the log of a failed server says, ready to be appended to an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The last lines with a heading; begins with a line break, unless there is no log.
+    pub(super) tail: String,
+    /// What to do; begins with a line break, unless the log tells nothing known.
+    pub(super) hint: String,
+}
+
+/// Reads the end of `path` from byte `start` on: older lines are of an earlier start.
+pub(super) fn read(path: &Path, start: u64) -> Words {
+    let text = read_end(path, start).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    let tail = if last.is_empty() {
+        format!("; its log {} is empty", path.display())
+    } else {
+        let quoted: String = last.iter().map(|line| format!("\n  | {line}")).collect();
+        format!("; the last lines of {}:{quoted}", path.display())
+    };
+    Words { tail, hint: hint(&text).map(|hint| format!("\n{hint}")).unwrap_or_default() }
+}
+
+/// The size of a log before something is appended to it.
+pub(super) fn end(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |facts| facts.len())
+}
+
+fn read_end(path: &Path, start: u64) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let from = start.max(file.metadata()?.len().saturating_sub(TAIL_BYTES));
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What servers say, in lower case, and what it means. The first that is found counts.
+const MEANINGS: [(&[&str], &str); 7] = [
+    (
+        &[
+            "no space left on device",
+            "disk is full",
+            "disk full",
+            "errcode: 28",
+            "error number 28",
+            "os error 28",
+            "error 28 ",
+        ],
+        "The disk is full: free some space or choose another place for data folders.",
+    ),
+    (
+        &["error while loading shared libraries", "cannot open shared object file"],
+        "The system lacks a library that this build needs: install the package that has it \
+         (on Debian: libaio1, libnuma1, libncurses5 …; `apt-file search NAME` tells which).",
+    ),
+    (
+        &[
+            "unrecognized configuration parameter",
+            "unknown variable",
+            "unknown option",
+            "ambiguous option",
+            "invalid value for parameter",
+            "requires a numeric value",
+            "requires a boolean value",
+            "syntax error in file",
+            "found option without preceding group",
+            "unknown suffix",
+            "outside the valid range",
+        ],
+        "A setting is not known to this version, or has a wrong value: correct the config, or \
+         guard its line with `# since VERSION` or `# until VERSION`.",
+    ),
+    (
+        &["address already in use", "another mysqld server running on port", "bind on tcp/ip port"],
+        "The port or socket is taken: another server listens there; stop it or choose another \
+         port.",
+    ),
+    (
+        &[
+            "lock file \"",
+            "unable to lock ./ibdata1",
+            "pre-existing shared memory block",
+            "can't lock aria control file",
+        ],
+        "Another server runs on this data folder: stop it first.",
+    ),
+    (
+        &["cannot allocate memory", "could not map anonymous shared memory", "out of memory"],
+        "There is not enough memory for the caches asked for: choose a smaller cache size.",
+    ),
+    (
+        &["permission denied", "errcode: 13"],
+        "The user that servers run as may not use some file: see the name in the log.",
+    ),
+];
+
+fn hint(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let found = MEANINGS.iter().find(|(said, _)| said.iter().any(|words| text.contains(words)));
+    found.map(|(_, meaning)| *meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_words_have_a_meaning() {
+        let check = |text: &str, wanted: Option<&str>| match (hint(text), wanted) {
+            (None, None) => {}
+            (Some(found), Some(wanted)) => assert!(found.contains(wanted), "{text}: {found}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        };
+        // Each line is what a server really said.
+        check("FATAL:  could not write lock file: No space left on device", Some("disk is full"));
+        check("[ERROR] /x/mysqld: Disk full (/tmp/MLfd=1); waiting", Some("disk is full"));
+        check("[ERROR] mysqld: unknown variable 'innodb_foo=1'", Some("not known"));
+        check("LOG:  unrecognized configuration parameter \"x\" in file", Some("not known"));
+        check("LOG:  could not bind IPv4 address: Address already in use", Some("taken"));
+        check("InnoDB: Unable to lock ./ibdata1, error: 11", Some("Another server"));
+        check("FATAL:  lock file \"postmaster.pid\" already exists", Some("Another server"));
+        check("mysqld: error while loading shared libraries: libaio.so.1", Some("lacks a library"));
+        check("Shutdown complete", None);
+    }
+
+    #[test]
+    fn only_the_last_lines_of_this_start_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.log");
+        std::fs::write(&path, "of an earlier start\n").unwrap();
+        let start = end(&path);
+        let mut all = std::fs::read_to_string(&path).unwrap();
+        for line in 1..=20 {
+            all.push_str(&format!("line {line}\n\n"));
+        }
+        std::fs::write(&path, all).unwrap();
+        let words = read(&path, start);
+        assert!(words.tail.ends_with("\n  | line 20"), "{}", words.tail);
+        assert!(words.tail.contains("\n  | line 6\n"), "{}", words.tail);
+        assert!(!words.tail.contains("| line 5\n"), "{}", words.tail);
+        assert_eq!(words.hint, "");
+        std::fs::write(&path, "of an earlier start\n").unwrap();
+        assert!(read(&path, start).tail.ends_with("is empty"));
+        assert!(read(&folder.path().join("none"), 0).tail.ends_with("none is empty"));
+    }
+}

@@ -1,0 +1,357 @@
+//! MySQL 5.5 to 8.x, and what MariaDB shares with it: all but how a data folder is made.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::dbms::server::{Row, Server, Session, connect, socket, table};
+use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
+use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb};
+use crate::domain::build::{Dbms, Dialect};
+use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::os::process::{Stop, StopSignal};
+use crate::wire::WireError;
+
+/// The database that holds the tables.
+pub(super) const DATABASE: &str = "test";
+
+/// How long a session of the control plane may take to connect.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Dirty pages of the buffer pool that count as none.
+const FEW_PAGES: u64 = 50;
+
+/// Undo records not yet purged that count as none.
+const SHORT_HISTORY: u64 = 1000;
+
+/// Ends the statements of an init file that a data folder is made with.
+pub(super) const CREATE_DATABASE: &str = "CREATE DATABASE IF NOT EXISTS test;\n";
+
+/// A MySQL or MariaDB that rqps runs.
+pub(super) struct Mysql {
+    server: Server,
+}
+
+impl Mysql {
+    pub(super) fn new(site: Site) -> Result<Mysql, DbmsError> {
+        Ok(Mysql { server: Server::new(site) })
+    }
+
+    fn address(&self) -> Address {
+        Address::Unix(self.server.site.sockets.join("mysql.sock"))
+    }
+
+    fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
+        connect(Dialect::Mysql, &self.address(), &login(), CONNECT)
+            .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
+    }
+
+    fn is_mariadb(&self) -> bool {
+        self.server.site.build.manifest.dbms == Dbms::Mariadb
+    }
+
+    fn program(&self) -> Result<PathBuf, DbmsError> {
+        let names: &[&str] = if self.is_mariadb() { &["mariadbd", "mysqld"] } else { &["mysqld"] };
+        self.server.program(names)
+    }
+
+    /// Arguments for a start and for making a data folder alike: only our config, our folders.
+    fn base_args(&self) -> Result<Vec<String>, DbmsError> {
+        let text = &self.server.site.config.text;
+        // Without a heading the server reads none of it.
+        let text = if text.trim_start().starts_with('[') {
+            text.clone()
+        } else {
+            format!("[mysqld]\n{text}")
+        };
+        let config = self.server.write_config("my.cnf", &text)?;
+        let root = self.server.root()?;
+        let mut args = vec![
+            format!("--defaults-file={}", config.display()),
+            format!("--basedir={}", root.display()),
+            format!("--datadir={}", self.server.db_folder().display()),
+            format!("--tmpdir={}", self.server.temporary_folder().display()),
+        ];
+        if let Some(messages) = messages_folder(root) {
+            args.push(format!("--lc-messages-dir={}", messages.display()));
+        }
+        match self.server.site.storage_engine.as_deref() {
+            None | Some("innodb") => {}
+            Some("rocksdb" | "myrocks") => args.extend([
+                "--plugin-load-add=ha_rocksdb.so".to_owned(),
+                "--plugin-maturity=unknown".to_owned(),
+                "--default-storage-engine=rocksdb".to_owned(),
+            ]),
+            Some(other) => args.push(format!("--default-storage-engine={other}")),
+        }
+        Ok(args)
+    }
+
+    /// MySQL 5.7 and later make their system tables themselves.
+    fn initialize(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
+        let file = self.server.write_config("tmp/create.sql", CREATE_DATABASE)?;
+        args.push("--initialize-insecure".to_owned());
+        args.push(format!("--init-file={}", file.display()));
+        self.server.run_tool(program, args, None)
+    }
+
+    /// Earlier ones, and MariaDB, read the statements that make them. The packages' own install
+    /// scripts do the same, but need Perl, a shell, and a host name that can be looked up.
+    fn bootstrap(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
+        let root = self.server.root()?;
+        let statements = mariadb::bootstrap_statements(root, self.is_mariadb())?;
+        // The statements create tables in it, not the folder itself.
+        self.server.make_data_subfolder("mysql")?;
+        args.push("--bootstrap".to_owned());
+        self.server.run_tool(program, args, Some(&statements))
+    }
+}
+
+/// The folder with `english/errmsg.sys`, if it is at one of the usual places: the path compiled
+/// into the server is that of the machine that built it.
+fn messages_folder(root: &Path) -> Option<PathBuf> {
+    ["share", "share/mysql", "share/mariadb"]
+        .into_iter()
+        .map(|folder| root.join(folder))
+        .find(|folder| folder.join("english/errmsg.sys").is_file())
+}
+
+fn login() -> Login {
+    Login { user: "root".to_owned(), password: String::new(), database: DATABASE.to_owned() }
+}
+
+impl ControlPlane for Mysql {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        let program = self.program()?;
+        self.server.make_data_folder()?;
+        let args = self.base_args()?;
+        let version = &self.server.site.build.manifest.version;
+        if !self.is_mariadb() && version.at_least(&[5, 7, 6]) {
+            self.initialize(&program, args)
+        } else {
+            self.bootstrap(&program, args)
+        }
+    }
+
+    fn start(&mut self) -> Result<(), DbmsError> {
+        let program = self.program()?;
+        let sockets = &self.server.site.sockets;
+        let path = socket(sockets, "mysql.sock")?;
+        let mut args = self.base_args()?;
+        args.push(format!("--socket={}", path.display()));
+        args.push(format!("--pid-file={}", sockets.join("mysql.pid").display()));
+        match self.server.site.tcp_port {
+            None => args.push("--skip-networking".to_owned()),
+            Some(port) => {
+                args.extend(["--bind-address=127.0.0.1".to_owned(), format!("--port={port}")]);
+            }
+        }
+        if !self.is_mariadb() && self.server.site.build.manifest.version.at_least(&[8, 0, 11]) {
+            // The second protocol would listen on a public port and a public socket.
+            args.push("--mysqlx=OFF".to_owned());
+        }
+        self.server.launch(&program, args, Stop::HARD)?;
+        let address = self.address();
+        self.server.wait_ready(&|timeout| {
+            connect(Dialect::Mysql, &address, &login(), timeout)?.run("SELECT 1")
+        })
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        (Endpoint::Server(self.address()), login())
+    }
+
+    fn session_setup(&self) -> Vec<String> {
+        // The character set of the tables, so that no version converts what others do not.
+        vec!["SET NAMES latin1".to_owned()]
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server.pid()
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        let doing = "ask the version of";
+        let mut session = self.session(doing)?;
+        reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
+    fn settle(
+        &mut self,
+        load: &SettleLoad,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError> {
+        let address = self.address();
+        let connect = move || connect(Dialect::Mysql, &address, &login(), CONNECT);
+        let doing = format!("settle {}", self.server.name());
+        maintain(load, &self.server.site.interrupt, &doing, connect, progress)
+    }
+
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        let mut session = self.session("read the status of")?;
+        let doing = format!("read the status of {}", self.server.name());
+        status(&mut *session).map_err(DbmsError::sql(doing))
+    }
+
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server.pause()
+    }
+
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server.resume()
+    }
+
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server.check()
+    }
+
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        self.server.stop(StopSignal::Term)
+    }
+}
+
+/// The first column of the first row.
+fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
+    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
+/// `VERSION()` of a session.
+pub(super) fn reported_version(
+    session: &mut dyn Session,
+    doing: &str,
+) -> Result<String, DbmsError> {
+    let version = one_value(session, "SELECT VERSION()").map_err(DbmsError::sql(doing))?;
+    Ok(version.unwrap_or_default())
+}
+
+/// The settings that make InnoDB write dirty pages now, with the value for that. In this order,
+/// because the low-water mark may not be above the limit; restored in the opposite one.
+const FLUSH_NOW: [(&str, &str); 3] = [
+    ("innodb_max_dirty_pages_pct_lwm", "1"),
+    ("innodb_max_dirty_pages_pct", "1"),
+    // Since 8.0.18.
+    ("innodb_idle_flush_pct", "100"),
+];
+
+/// ANALYZE TABLE of all tables at the same time while dirty pages are written; then waits until
+/// they are, or the time is over. Settings are as before when it returns, also with an error.
+pub(super) fn maintain<C>(
+    load: &SettleLoad,
+    interrupt: &Interrupt,
+    doing: &str,
+    connect: C,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), DbmsError>
+where
+    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+{
+    let end = Instant::now() + load.wait();
+    let mut session = connect().map_err(DbmsError::sql(doing))?;
+    let saved = flush_now(&mut *session);
+    progress(&format!("analyze of {} tables", load.tables));
+    let analyzed = on_all_tables(load.names(), interrupt, doing, connect, |table| {
+        format!("ANALYZE TABLE {table}")
+    });
+    let rested = analyzed
+        .and_then(|()| settle_rocksdb(&mut *session, interrupt, progress))
+        .and_then(|rocks| {
+            let mut quiet = || !rocks && all_is_written(&mut *session);
+            rest(end, interrupt, progress, &mut quiet)
+        });
+    for (name, value) in saved.iter().rev() {
+        let sql = format!("SET GLOBAL {name} = {value}");
+        session.run(&sql).map_err(DbmsError::sql(format!("{doing}: {sql}")))?;
+    }
+    rested
+}
+
+/// Lowers the limits of dirty pages; returns those that this version has, with their old values.
+/// A server that does not allow it (a DSN without the right to) flushes at its own pace.
+fn flush_now(session: &mut dyn Session) -> Vec<(&'static str, String)> {
+    let mut saved = Vec::new();
+    for (name, value) in FLUSH_NOW {
+        if let Ok(Some(old)) = one_value(session, &format!("SELECT @@GLOBAL.{name}"))
+            && session.run(&format!("SET GLOBAL {name} = {value}")).is_ok()
+        {
+            saved.push((name, old));
+        }
+    }
+    saved
+}
+
+/// True if hardly a page is dirty and purge has caught up.
+fn all_is_written(session: &mut dyn Session) -> bool {
+    let number = |rows: Result<Vec<Row>, WireError>, column: usize| {
+        rows.ok()?.first()?.get(column)?.as_ref()?.parse::<u64>().ok()
+    };
+    let dirty = number(session.rows("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'"), 1);
+    let history = number(
+        session.rows(
+            "SELECT COUNT FROM information_schema.INNODB_METRICS \
+             WHERE NAME = 'trx_rseg_history_len'",
+        ),
+        0,
+    );
+    dirty.is_some_and(|pages| pages <= FEW_PAGES) && history.unwrap_or(0) <= SHORT_HISTORY
+}
+
+/// MyRocks: waits for compactions, flushes the memtable, compacts level 0. Returns whether there is
+/// a RocksDB at all.
+fn settle_rocksdb(
+    session: &mut dyn Session,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(&str),
+) -> Result<bool, DbmsError> {
+    let engine = "SELECT 1 FROM information_schema.ENGINES \
+                  WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
+    if !matches!(one_value(session, engine), Ok(Some(_))) {
+        return Ok(false);
+    }
+    let running = "SELECT COUNT(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
+    progress("flush of the memtable and compaction of level 0");
+    let mut wait_for_compactions = |session: &mut dyn Session| -> Result<(), DbmsError> {
+        let pause = |seconds| Instant::now() + Duration::from_secs(seconds);
+        loop {
+            match one_value(session, running) {
+                Ok(Some(count)) if count != "0" => {
+                    rest(pause(10), interrupt, &mut *progress, &mut || false)?;
+                }
+                Ok(_) => return Ok(()),
+                // Versions without that table: the published scripts wait 30 s.
+                Err(_) => return rest(pause(30), interrupt, &mut *progress, &mut || false),
+            }
+        }
+    };
+    wait_for_compactions(session)?;
+    for setting in ["rocksdb_force_flush_memtable_now", "rocksdb_compact_lzero_now"] {
+        // Not every version has both; what is missing is not needed there.
+        let _ = session.run(&format!("SET GLOBAL {setting} = 1"));
+        wait_for_compactions(session)?;
+    }
+    Ok(true)
+}
+
+/// Settings and counters.
+pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>, WireError> {
+    let mut files = Vec::new();
+    let variables = session.rows("SHOW GLOBAL VARIABLES")?;
+    files.push(("variables.tsv".to_owned(), table("name\tvalue", &variables)));
+    let counters = session.rows("SHOW GLOBAL STATUS")?;
+    files.push(("status.tsv".to_owned(), table("name\tvalue", &counters)));
+    for engine in ["INNODB", "ROCKSDB"] {
+        // One of the two is missing on most servers, or not allowed.
+        if let Ok(rows) = session.rows(&format!("SHOW ENGINE {engine} STATUS")) {
+            let texts: Vec<String> = rows
+                .into_iter()
+                .map(|row| row.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+                .collect();
+            files.push((format!("{}_status.txt", engine.to_lowercase()), texts.join("\n")));
+        }
+    }
+    let tables = session.rows(
+        "SELECT TABLE_NAME, ENGINE, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH, DATA_FREE \
+         FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME",
+    )?;
+    let heading = "table\tengine\trows\tdata_bytes\tindex_bytes\tfree_bytes";
+    files.push(("tables.tsv".to_owned(), table(heading, &tables)));
+    Ok(files)
+}

@@ -1,0 +1,230 @@
+//! PostgreSQL 9.6 and later.
+
+use std::time::{Duration, Instant};
+
+use crate::dbms::server::{Server, Session, connect, socket, table};
+use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
+use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::os::process::{Stop, StopSignal};
+use crate::wire::WireError;
+
+/// User and database.
+const NAME: &str = "rqps";
+
+/// The port that names the socket when no TCP port is asked for.
+const DEFAULT_PORT: u16 = 5432;
+
+/// How long a session of the control plane may take to connect.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// When rqps is gone: an immediate shutdown, which frees shared memory too.
+const ON_LOSS: Stop = Stop { signal: StopSignal::Quit, timeout_ms: 3000 };
+
+/// A Postgres that rqps runs.
+pub(super) struct Postgres {
+    server: Server,
+}
+
+impl Postgres {
+    pub(super) fn new(site: Site) -> Result<Postgres, DbmsError> {
+        Ok(Postgres { server: Server::new(site) })
+    }
+
+    fn address(&self) -> Address {
+        let site = &self.server.site;
+        let port = site.tcp_port.unwrap_or(DEFAULT_PORT);
+        Address::Unix(site.sockets.join(format!(".s.PGSQL.{port}")))
+    }
+
+    fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
+        connect(Dialect::Postgres, &self.address(), &login(), CONNECT)
+            .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
+    }
+}
+
+fn login() -> Login {
+    Login { user: NAME.to_owned(), password: String::new(), database: NAME.to_owned() }
+}
+
+impl ControlPlane for Postgres {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        let initdb = self.server.program(&["initdb"])?;
+        let postgres = self.server.program(&["postgres"])?;
+        self.server.make_data_folder()?;
+        let data = self.server.db_folder().to_string_lossy().into_owned();
+        // Checksums as in the published runs; the same locale and encoding everywhere, because
+        // comparing text is a good part of some steps; no fsync, nothing here is worth it yet.
+        let args = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
+        let mut args: Vec<String> = args.map(str::to_owned).to_vec();
+        args.extend(["--data-checksums".to_owned(), "--no-sync".to_owned()]);
+        if !self.server.site.build.manifest.version.at_least(&[10]) {
+            // The long name came with 10.
+            args.pop();
+            args.push("--nosync".to_owned());
+        }
+        self.server.run_tool(&initdb, args, None)?;
+        // The packages have no client programs; the single-user server makes the database.
+        let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
+        self.server.run_tool(&postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
+    }
+
+    fn start(&mut self) -> Result<(), DbmsError> {
+        let program = self.server.program(&["postgres"])?;
+        let site = &self.server.site;
+        let port = site.tcp_port.unwrap_or(DEFAULT_PORT);
+        socket(&site.sockets, &format!(".s.PGSQL.{port}"))?;
+        let config = self.server.write_config("postgresql.conf", &site.config.text)?;
+        let host = if site.tcp_port.is_some() { "127.0.0.1" } else { "" };
+        let settings = [
+            format!("config_file={}", config.display()),
+            format!("listen_addresses={host}"),
+            format!("port={port}"),
+            format!("unix_socket_directories={}", site.sockets.display()),
+        ];
+        let mut args = vec!["-D".to_owned(), self.server.db_folder().display().to_string()];
+        for setting in settings {
+            args.extend(["-c".to_owned(), setting]);
+        }
+        self.server.launch(&program, args, ON_LOSS)?;
+        let address = self.address();
+        self.server.wait_ready(&|timeout| {
+            connect(Dialect::Postgres, &address, &login(), timeout)?.run("SELECT 1")
+        })
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        (Endpoint::Server(self.address()), login())
+    }
+
+    fn session_setup(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        self.server.pid()
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        let doing = "ask the version of";
+        let mut session = self.session(doing)?;
+        reported_version(&mut *session, &format!("{doing} {}", self.server.name()))
+    }
+
+    fn settle(
+        &mut self,
+        load: &SettleLoad,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError> {
+        let address = self.address();
+        let connect = move || connect(Dialect::Postgres, &address, &login(), CONNECT);
+        let doing = format!("settle {}", self.server.name());
+        let end = Instant::now() + load.wait();
+        maintain(load, &self.server.site.interrupt, &doing, connect, progress)?;
+        rest(end, &self.server.site.interrupt, progress, &mut || false)
+    }
+
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        let mut session = self.session("read the status of")?;
+        let doing = format!("read the status of {}", self.server.name());
+        status(&mut *session).map_err(DbmsError::sql(doing))
+    }
+
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server.pause()
+    }
+
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server.resume()
+    }
+
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server.check()
+    }
+
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        self.server.stop(StopSignal::Int)
+    }
+}
+
+/// `server_version` of a session.
+pub(super) fn reported_version(
+    session: &mut dyn Session,
+    doing: &str,
+) -> Result<String, DbmsError> {
+    let rows = session.rows("SHOW server_version").map_err(DbmsError::sql(doing))?;
+    let first = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    Ok(first.unwrap_or_default())
+}
+
+/// The VACUUM of a table as this version understands it.
+pub(super) fn vacuum_statement(
+    session: &mut dyn Session,
+    doing: &str,
+) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, DbmsError> {
+    let rows = session.rows("SHOW server_version_num").map_err(DbmsError::sql(doing))?;
+    let number = rows.first().and_then(|row| row.first()?.as_ref()?.parse::<u32>().ok());
+    // Without it a vacuum may leave dead index entries when they are few.
+    let cleanup = if number.unwrap_or(0) >= 120_000 { ", index_cleanup ON" } else { "" };
+    Ok(move |table: &str| format!("VACUUM (verbose, analyze{cleanup}) {table}"))
+}
+
+/// VACUUM of all tables at the same time, then CHECKPOINT.
+pub(super) fn maintain<C>(
+    load: &SettleLoad,
+    interrupt: &Interrupt,
+    doing: &str,
+    connect: C,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), DbmsError>
+where
+    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+{
+    let mut session = connect().map_err(DbmsError::sql(doing))?;
+    let statement = vacuum_statement(&mut *session, doing)?;
+    progress(&format!("vacuum of {} tables", load.tables));
+    on_all_tables(load.names(), interrupt, doing, connect, statement)?;
+    progress("checkpoint");
+    session.run("CHECKPOINT").map_err(DbmsError::sql(format!("{doing}: CHECKPOINT")))
+}
+
+/// Views whose rows are kept with a run. Those that a version does not have are left out.
+const VIEWS: [&str; 8] = [
+    "pg_stat_database",
+    "pg_stat_bgwriter",
+    "pg_stat_checkpointer",
+    "pg_stat_wal",
+    "pg_stat_io",
+    "pg_stat_user_tables",
+    "pg_stat_user_indexes",
+    "pg_statio_user_tables",
+];
+
+/// Settings and counters.
+pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>, WireError> {
+    let settings = session
+        .rows("SELECT name, setting, coalesce(unit, ''), source FROM pg_settings ORDER BY name")?;
+    let mut files =
+        vec![("pg_settings.tsv".to_owned(), table("name\tsetting\tunit\tsource", &settings))];
+    for view in VIEWS {
+        let columns = session.rows(&format!(
+            "SELECT a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
+             WHERE c.relname = '{view}' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        ))?;
+        if columns.is_empty() {
+            continue;
+        }
+        let names: Vec<String> =
+            columns.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+        let rows = session.rows(&format!("SELECT * FROM {view}"))?;
+        files.push((format!("{view}.tsv"), table(&names.join("\t"), &rows)));
+    }
+    let sizes = session.rows(
+        "SELECT relname, relkind::text, reltuples::text, pg_relation_size(oid)::text \
+         FROM pg_class WHERE relkind IN ('r', 'i') \
+         AND relnamespace = 'public'::regnamespace ORDER BY relname",
+    )?;
+    files.push(("pg_sizes.tsv".to_owned(), table("relation\tkind\trows\tbytes", &sizes)));
+    Ok(files)
+}

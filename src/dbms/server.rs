@@ -1,0 +1,410 @@
+//! What all servers that rqps runs have in common: folders, programs, the warden, waiting until a
+//! query is answered, and errors that end in the last lines of the log.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::dbms::log::{self, Words};
+use crate::dbms::{DbmsError, Site};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::{Address, Login};
+use crate::os::process::{CLEAN_EXIT, Job, Stop, StopSignal, Warden};
+use crate::os::user::{check_reachable, chown_tree};
+use crate::wire::WireError;
+
+/// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
+const SOCKET_PATH_LIMIT: usize = 107;
+
+/// Between two questions whether a starting server answers.
+const READY_POLL: Duration = Duration::from_millis(20);
+
+/// How long one such question may take.
+const READY_QUESTION: Duration = Duration::from_secs(5);
+
+/// SQLSTATE cannot_connect_now of Postgres.
+const STARTING_UP: &str = "57P03";
+
+/// How long a shutdown in good order may take: a checkpoint of a large cache onto a slow disk.
+const STOP_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// One row of text columns.
+pub(super) type Row = Vec<Option<String>>;
+
+/// A session of the control plane.
+pub(super) trait Session: Send {
+    /// Rows of a query as text.
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError>;
+    /// A statement whose rows do not matter.
+    fn run(&mut self, sql: &str) -> Result<(), WireError>;
+}
+
+/// Connects a session of the control plane.
+pub(super) fn connect(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+    timeout: Duration,
+) -> Result<Box<dyn Session>, WireError> {
+    let _ = (dialect, address, login, timeout);
+    Err(WireError::Protocol("no client for this protocol yet".to_owned()))
+}
+
+/// A server under a warden, or the place for one.
+pub(super) struct Server {
+    /// Where and how.
+    pub(super) site: Site,
+    warden: Option<Warden>,
+    log_start: u64,
+    paused: bool,
+}
+
+impl Server {
+    pub(super) fn new(site: Site) -> Server {
+        Server { site, warden: None, log_start: 0, paused: false }
+    }
+
+    /// `postgres 17.2.0`.
+    pub(super) fn name(&self) -> String {
+        let manifest = &self.site.build.manifest;
+        format!("{} {}", manifest.dbms, manifest.version)
+    }
+
+    /// The folder that holds `bin/`.
+    pub(super) fn root(&self) -> Result<&Path, DbmsError> {
+        self.site.build.root.as_deref().ok_or_else(|| {
+            DbmsError::Unsupported(format!(
+                "start {}: it has no folder of programs, somebody else runs it",
+                self.name()
+            ))
+        })
+    }
+
+    /// The first of `names` that is a file in one of the usual folders.
+    pub(super) fn program(&self, names: &[&'static str]) -> Result<PathBuf, DbmsError> {
+        let root = self.root()?;
+        for name in names {
+            for folder in ["bin", "sbin", "libexec", "scripts"] {
+                let path = root.join(folder).join(name);
+                if path.is_file() {
+                    return Ok(path);
+                }
+            }
+        }
+        Err(DbmsError::NoProgram {
+            program: names.first().copied().unwrap_or("the server"),
+            dbms: self.site.build.manifest.dbms,
+            root: root.to_owned(),
+        })
+    }
+
+    /// The folder that the server knows as its data folder.
+    pub(super) fn db_folder(&self) -> PathBuf {
+        self.site.data.join("db")
+    }
+
+    /// For files that live as long as a statement.
+    pub(super) fn temporary_folder(&self) -> PathBuf {
+        self.site.data.join("tmp")
+    }
+
+    /// Makes the data folder with empty `db/` and `tmp/`, for the user of the server.
+    pub(super) fn make_data_folder(&self) -> Result<(), DbmsError> {
+        refuse_used(&self.site.data)?;
+        for folder in [self.db_folder(), self.temporary_folder(), self.site.logs.clone()] {
+            make_folder(&folder)?;
+        }
+        self.own_data()
+    }
+
+    /// Gives the data folder to the user of the server (copies made by root belong to root) and
+    /// checks that he can reach it and the build.
+    fn own_data(&self) -> Result<(), DbmsError> {
+        close_folder(&self.db_folder())?;
+        if let Some(user) = &self.site.run_as {
+            chown_tree(&self.site.data, user)?;
+            check_reachable(&self.site.data, user)?;
+            if let Some(root) = &self.site.build.root {
+                check_reachable(root, user)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a folder within `db/`, for the user of the server.
+    pub(super) fn make_data_subfolder(&self, name: &str) -> Result<(), DbmsError> {
+        make_folder(&self.db_folder().join(name))?;
+        self.own_data()
+    }
+
+    /// Writes the config as a file that the server can read. Returns its path.
+    pub(super) fn write_config(&self, name: &str, text: &str) -> Result<PathBuf, DbmsError> {
+        let path = self.site.data.join(name);
+        fs::write(&path, text).map_err(DbmsError::io(format!("write {}", path.display())))?;
+        if let Some(user) = &self.site.run_as {
+            chown_tree(&path, user)?;
+        }
+        Ok(path)
+    }
+
+    /// Runs a program of the DBMS to its end, with `input` on standard input.
+    pub(super) fn run_tool(
+        &self,
+        program: &Path,
+        args: Vec<String>,
+        input: Option<&str>,
+    ) -> Result<(), DbmsError> {
+        let log = self.site.logs.join("init.log");
+        let short = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let doing = format!("make a data folder for {} with {short}", self.name());
+        let stdin = match input {
+            Some(text) => Some(self.write_config("tmp/init.sql", text)?),
+            None => None,
+        };
+        let log_start = log::end(&log);
+        let job = Job { stdin, ..self.job(program, args, log.clone(), Stop::HARD) };
+        let warden = Warden::spawn(&job, &self.site.warden_program)
+            .map_err(DbmsError::process(doing.clone()))?;
+        let ended = |what: String| {
+            let Words { tail, hint } = log::read(&log, log_start);
+            DbmsError::Ended { doing: doing.clone(), what, tail, hint }
+        };
+        let deadline = Instant::now() + self.site.start_timeout;
+        loop {
+            self.site.interrupt.check()?;
+            match warden.wait(READY_POLL) {
+                Some(status) if status == CLEAN_EXIT => return Ok(()),
+                Some(status) => return Err(ended(format!("it ended with {status}"))),
+                None if Instant::now() > deadline => {
+                    let seconds = self.site.start_timeout.as_secs();
+                    return Err(ended(format!("it was not done after {seconds} s")));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Starts the server; it is not ready when this returns.
+    pub(super) fn launch(
+        &mut self,
+        program: &Path,
+        args: Vec<String>,
+        on_loss: Stop,
+    ) -> Result<(), DbmsError> {
+        let log = self.log();
+        make_folder(&self.site.logs)?;
+        make_folder(&self.temporary_folder())?;
+        self.own_data()?;
+        make_folder(&self.site.sockets)?;
+        close_folder(&self.site.sockets)?;
+        if let Some(user) = &self.site.run_as {
+            chown_tree(&self.site.sockets, user)?;
+            check_reachable(&self.site.sockets, user)?;
+        }
+        self.log_start = log::end(&log);
+        let job = Job {
+            remove_after: Some(self.site.sockets.clone()),
+            ..self.job(program, args, log, on_loss)
+        };
+        let warden = Warden::spawn(&job, &self.site.warden_program)
+            .map_err(DbmsError::process(format!("start {}", self.name())))?;
+        self.warden = Some(warden);
+        self.paused = false;
+        Ok(())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.site.logs.join("server.log")
+    }
+
+    /// A job with what all programs have in common: nothing of the shell that started rqps.
+    fn job(&self, program: &Path, args: Vec<String>, log: PathBuf, on_loss: Stop) -> Job {
+        let mut env: BTreeMap<String, String> = BTreeMap::new();
+        let mut set = |name: &str, value: &str| env.insert(name.to_owned(), value.to_owned());
+        set("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+        set("LC_ALL", "C");
+        set("TZ", "UTC");
+        set("HOME", &self.site.data.to_string_lossy());
+        set("TMPDIR", &self.temporary_folder().to_string_lossy());
+        // Some packages carry system libraries (libaio) in a folder of their own.
+        let libraries = self.site.build.root.as_ref().map(|root| root.join("libs"));
+        if let Some(libraries) = libraries.filter(|path| path.is_dir()) {
+            set("LD_LIBRARY_PATH", &libraries.to_string_lossy());
+        }
+        Job {
+            program: program.to_owned(),
+            args,
+            env,
+            folder: self.db_folder(),
+            stdin: None,
+            log,
+            run_as: self.site.run_as.as_ref().map(|user| user.identity()),
+            remove_after: None,
+            on_loss,
+        }
+    }
+
+    /// Asks `question` until it is answered. An end of the server, or too long a silence, is an
+    /// error.
+    pub(super) fn wait_ready(
+        &mut self,
+        question: &dyn Fn(Duration) -> Result<(), WireError>,
+    ) -> Result<(), DbmsError> {
+        let doing = format!("start {}", self.name());
+        let deadline = Instant::now() + self.site.start_timeout;
+        loop {
+            let stopped = self.site.interrupt.check();
+            if stopped.is_err() {
+                self.warden = None;
+                return stopped;
+            }
+            self.check_while(&doing)?;
+            let Err(answer) = question(READY_QUESTION) else {
+                return Ok(());
+            };
+            if is_final(&answer) {
+                self.warden = None;
+                return Err(self.ended(&doing, format!("it refuses the first query: {answer}")));
+            }
+            if Instant::now() > deadline {
+                let seconds = self.site.start_timeout.as_secs();
+                let what = format!("it does not answer after {seconds} s ({answer})");
+                // Ended first, so that its last words are in the log.
+                self.warden = None;
+                return Err(self.ended(&doing, what));
+            }
+            thread::sleep(READY_POLL);
+        }
+    }
+
+    /// An error if the server is gone.
+    pub(super) fn check(&mut self) -> Result<(), DbmsError> {
+        self.check_while(&format!("keep {} running", self.name()))
+    }
+
+    fn check_while(&mut self, doing: &str) -> Result<(), DbmsError> {
+        let status = match &self.warden {
+            None => "it is not running".to_owned(),
+            Some(warden) => match warden.has_exited() {
+                None => return Ok(()),
+                Some(status) => format!("it ended with {status}"),
+            },
+        };
+        self.warden = None;
+        Err(self.ended(doing, status))
+    }
+
+    fn ended(&self, doing: &str, what: String) -> DbmsError {
+        let Words { tail, hint } = log::read(&self.log(), self.log_start);
+        DbmsError::Ended { doing: doing.to_owned(), what, tail, hint }
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.warden.as_ref().map(Warden::server_pid)
+    }
+
+    pub(super) fn pause(&mut self) -> Result<(), DbmsError> {
+        let doing = format!("pause {}", self.name());
+        if let Some(warden) = &self.warden {
+            self.paused = true;
+            warden.pause().map_err(DbmsError::process(doing))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self) -> Result<(), DbmsError> {
+        let doing = format!("resume {}", self.name());
+        if let Some(warden) = &self.warden
+            && self.paused
+        {
+            warden.resume().map_err(DbmsError::process(doing))?;
+            self.paused = false;
+        }
+        Ok(())
+    }
+
+    /// Shuts down by `signal`. It is an error if the server did not end well by itself.
+    pub(super) fn stop(&mut self, signal: StopSignal) -> Result<(), DbmsError> {
+        let doing = format!("stop {}", self.name());
+        let Some(mut warden) = self.warden.take() else {
+            return Ok(());
+        };
+        self.paused = false;
+        let status =
+            warden.stop(signal, STOP_TIMEOUT).map_err(DbmsError::process(doing.clone()))?;
+        if status == CLEAN_EXIT {
+            return Ok(());
+        }
+        let what = format!("it ended with {status}, so its data folder cannot be copied");
+        Err(self.ended(&doing, what))
+    }
+}
+
+/// True for a refusal that will not pass. "The database system is starting up" will.
+fn is_final(error: &WireError) -> bool {
+    matches!(error, WireError::Server { code, .. } if code != STARTING_UP)
+}
+
+/// A socket in the private folder, checked to be short enough and free.
+pub(super) fn socket(folder: &Path, name: &str) -> Result<PathBuf, DbmsError> {
+    let path = folder.join(name);
+    let length = path.as_os_str().len();
+    if length > SOCKET_PATH_LIMIT {
+        return Err(DbmsError::SocketPath { path, length, limit: SOCKET_PATH_LIMIT });
+    }
+    if UnixStream::connect(&path).is_ok() {
+        return Err(DbmsError::Unsupported(format!(
+            "listen on {}: another server answers there; stop it or choose another folder for \
+             temporary files",
+            path.display()
+        )));
+    }
+    Ok(path)
+}
+
+/// An error unless a folder is empty or not there.
+pub(super) fn refuse_used(data: &Path) -> Result<(), DbmsError> {
+    let mut entries = match fs::read_dir(data) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            let doing = format!("look into the data folder {}", data.display());
+            return Err(DbmsError::Io { doing, source });
+        }
+    };
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(DbmsError::DataNotEmpty(data.to_owned())),
+    }
+}
+
+pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
+    fs::create_dir_all(path).map_err(DbmsError::io(format!("make the folder {}", path.display())))
+}
+
+/// Makes a folder private to its owner; servers insist on it.
+fn close_folder(path: &Path) -> Result<(), DbmsError> {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .map_err(DbmsError::io(format!("make the folder {} private", path.display())))
+}
+
+/// Rows as tab-separated lines under a heading; NULL as `\N`.
+pub(super) fn table(heading: &str, rows: &[Row]) -> String {
+    let mut text = format!("{heading}\n");
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| match cell {
+                Some(cell) => cell.replace(['\t', '\n'], " "),
+                None => "\\N".to_owned(),
+            })
+            .collect();
+        text.push_str(&cells.join("\t"));
+        text.push('\n');
+    }
+    text
+}

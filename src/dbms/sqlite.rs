@@ -1,0 +1,225 @@
+//! SQLite: no server, a database file that the driver process opens.
+//!
+//! What the control plane itself asks of SQLite is done by a process of its own, too (the hidden
+//! subcommand [`SQLITE_COMMAND`]): a library that was loaded from a path, or a damaged database,
+//! must not take the lab along.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dbms::server::{Row, make_folder, refuse_used, table};
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::domain::endpoint::{Endpoint, Login};
+use crate::embed::sqlite::{self, Connection};
+
+/// The hidden subcommand that runs [`sqlite_process`].
+pub const SQLITE_COMMAND: &str = "sqlite-statements";
+
+/// How long a statement of the control plane waits for a lock, milliseconds.
+const BUSY_TIMEOUT_MS: u32 = 10_000;
+
+/// A SQLite database.
+pub(super) struct Sqlite {
+    site: Site,
+}
+
+/// What the subcommand is to do: one JSON value on standard input.
+#[derive(Debug, Serialize, Deserialize)]
+struct Work {
+    library: Option<PathBuf>,
+    path: PathBuf,
+    statements: Vec<String>,
+}
+
+/// What it answers: one JSON value on standard output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// The rows of each statement.
+    Rows(Vec<Vec<Row>>),
+    /// Why it failed, and where.
+    Failed(String),
+}
+
+impl Sqlite {
+    pub(super) fn new(site: Site) -> Sqlite {
+        Sqlite { site }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.site.data.join("rqps.db")
+    }
+
+    /// Runs statements as a client would, after the PRAGMAs of the config. Returns the rows of each.
+    fn ask(&self, doing: &str, statements: &[&str]) -> Result<Vec<Vec<Row>>, DbmsError> {
+        let doing = format!("{doing} sqlite {}", self.site.build.manifest.version);
+        let setup = self.session_setup();
+        let first = setup.len();
+        let work = Work {
+            library: self.site.build.root.clone(),
+            path: self.path(),
+            statements: setup.into_iter().chain(statements.iter().map(|s| s.to_string())).collect(),
+        };
+        let answer = self.run(&work).map_err(DbmsError::io(doing.clone()))?;
+        match answer {
+            Answer::Rows(mut rows) => Ok(rows.split_off(first.min(rows.len()))),
+            Answer::Failed(what) => {
+                Err(DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() })
+            }
+        }
+    }
+
+    fn run(&self, work: &Work) -> io::Result<Answer> {
+        let mut child = Command::new(&self.site.warden_program)
+            .arg(SQLITE_COMMAND)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(serde_json::to_string(work)?.as_bytes())?;
+        }
+        let output = child.wait_with_output()?;
+        serde_json::from_slice(&output.stdout).map_err(|_| {
+            io::Error::other(format!("the process that asks it ended with {}", output.status))
+        })
+    }
+}
+
+/// The whole of the hidden subcommand: opens the database, runs the statements, answers.
+pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode {
+    // It ends with the lab: SQLite's files bear that.
+    let signal = rustix::process::Signal::KILL;
+    let _ = rustix::process::set_parent_process_death_signal(Some(signal));
+    let mut text = String::new();
+    let answer = input
+        .read_to_string(&mut text)
+        .map_err(|error| format!("read its work: {error}"))
+        .and_then(|_| {
+            serde_json::from_str(&text).map_err(|error| format!("understand its work: {error}"))
+        })
+        .and_then(|work: Work| carry_out(&work));
+    let answer = match answer {
+        Ok(rows) => Answer::Rows(rows),
+        Err(why) => Answer::Failed(why),
+    };
+    match serde_json::to_writer(&mut output, &answer).map(|()| output.flush()) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn carry_out(work: &Work) -> Result<Vec<Vec<Row>>, String> {
+    let sqlite = match &work.library {
+        Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
+        None => sqlite::Sqlite::compiled_in(),
+    };
+    let mut connection = Connection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
+        .map_err(|error| format!("open {}: {error}", work.path.display()))?;
+    let mut all = Vec::new();
+    for statement in &work.statements {
+        let rows = connection.rows(statement).map_err(|error| format!("{statement}: {error}"))?;
+        all.push(rows);
+    }
+    Ok(all)
+}
+
+/// PRAGMAs whose values are kept with a run.
+const PRAGMAS: [&str; 11] = [
+    "auto_vacuum",
+    "cache_size",
+    "encoding",
+    "freelist_count",
+    "journal_mode",
+    "mmap_size",
+    "page_count",
+    "page_size",
+    "synchronous",
+    "temp_store",
+    "wal_autocheckpoint",
+];
+
+impl ControlPlane for Sqlite {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        refuse_used(&self.site.data)?;
+        make_folder(&self.site.data)
+    }
+
+    /// Opens the file once with the config, so that a wrong setting or library shows here.
+    fn start(&mut self) -> Result<(), DbmsError> {
+        self.ask("start", &["SELECT 1"]).map(|_| ())
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        let library = self.site.build.root.clone();
+        (Endpoint::File { path: self.path(), library }, Login::default())
+    }
+
+    fn session_setup(&self) -> Vec<String> {
+        self.site.config.text.lines().map(|line| format!("PRAGMA {line}")).collect()
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        let rows = self.ask("ask the version of", &["SELECT sqlite_version()"])?;
+        let first = rows.into_iter().flatten().flatten().next();
+        Ok(first.flatten().unwrap_or_default())
+    }
+
+    /// Statistics and a checkpoint. SQLite does nothing in the background, so there is nothing to
+    /// wait for afterwards.
+    fn settle(
+        &mut self,
+        _load: &SettleLoad,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError> {
+        progress("analyze and checkpoint");
+        self.ask("settle", &["ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"]).map(|_| ())
+    }
+
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        let mut statements: Vec<String> =
+            PRAGMAS.iter().map(|name| format!("PRAGMA {name}")).collect();
+        statements.push("PRAGMA compile_options".to_owned());
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        let mut answers = self.ask("read the status of", &statements)?;
+        let options = answers.pop().unwrap_or_default();
+        let named = PRAGMAS.iter().zip(answers).map(|(name, rows)| {
+            let value = rows.into_iter().flatten().next().flatten();
+            vec![Some((*name).to_owned()), value]
+        });
+        Ok(vec![
+            ("pragmas.tsv".to_owned(), table("pragma\tvalue", &named.collect::<Vec<Row>>())),
+            ("compile_options.tsv".to_owned(), table("option", &options)),
+        ])
+    }
+
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    /// There is no process; the next statement tells whether the file is sound.
+    fn check(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    /// Moves the rest of the write-ahead log into the database, so that the file alone is all.
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        if !self.path().exists() {
+            return Ok(());
+        }
+        self.ask("stop", &["PRAGMA wal_checkpoint(TRUNCATE)"]).map(|_| ())
+    }
+}

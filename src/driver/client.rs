@@ -1,0 +1,524 @@
+//! The loop of one client: next event after the reply (closed), or on a schedule (open).
+//!
+//! Per event it reads the clock once, allocates nothing, takes no lock and writes only memory of
+//! its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::datagen::rng::Rng;
+use crate::domain::benchmark::Pace;
+use crate::domain::build::Dialect;
+use crate::driver::clock::Clock;
+use crate::driver::program::{Program, Stumble, Tally};
+use crate::driver::recorder::Recorder;
+use crate::driver::session::Session;
+use crate::wire::WireError;
+
+/// Nanoseconds of a second.
+pub(crate) const SECOND: f64 = 1e9;
+
+/// One client with all that it needs.
+pub(crate) struct Client {
+    session: Session,
+    program: Program,
+    clock: Clock,
+    dialect: Dialect,
+    schedule: Option<Schedule>,
+    recorder: Arc<Recorder>,
+    /// The event that ended after the limit of the last call.
+    pending: Option<Event>,
+    /// When the last event ended: under a closed pace the next one begins then.
+    last_end: u64,
+    window: Option<Window>,
+    counts: Counts,
+}
+
+/// The measured window on the client's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Its first nanosecond.
+    pub(crate) start: u64,
+    /// Events that end later do not count.
+    pub(crate) end: u64,
+    /// True if every client begins an event at the start and finishes the one that is in flight at
+    /// the end: for events so long that cutting them would count wrong.
+    pub(crate) whole_events: bool,
+}
+
+/// What one client did in the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) events: u64,
+    pub(crate) tally: Tally,
+    pub(crate) errors: BTreeMap<String, u64>,
+    /// The time that the events are to be divided by, nanoseconds.
+    pub(crate) window_ns: u64,
+    /// True if no event ended in the window and the one in flight was counted over its own time.
+    pub(crate) stretched: bool,
+    /// Under an open pace: events whose intended start lies in the window.
+    pub(crate) due: u64,
+    /// Under an open pace: the furthest behind the schedule, nanoseconds.
+    pub(crate) behind_ns: u64,
+}
+
+/// One event that was carried out.
+struct Event {
+    intended: u64,
+    start: u64,
+    end: u64,
+    tally: Tally,
+    /// False if the window ended while it was still being retried.
+    complete: bool,
+}
+
+/// A seeded Poisson schedule.
+struct Schedule {
+    rng: Rng,
+    mean_gap_ns: f64,
+    /// In floating point so that gaps of any size add up without a bias.
+    next: f64,
+}
+
+impl Schedule {
+    fn restart(&mut self, now: u64) {
+        self.next = now as f64;
+        self.advance();
+    }
+
+    fn advance(&mut self) {
+        self.next += self.rng.exponential() * self.mean_gap_ns;
+    }
+}
+
+impl Client {
+    /// A client whose session is set up and whose program is prepared.
+    pub(crate) fn new(
+        session: Session,
+        program: Program,
+        clock: Clock,
+        dialect: Dialect,
+        recorder: Arc<Recorder>,
+    ) -> Client {
+        Client {
+            session,
+            program,
+            clock,
+            dialect,
+            schedule: None,
+            recorder,
+            pending: None,
+            last_end: 0,
+            window: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Sets the pace: client `index` of `clients` takes its share of an open rate.
+    pub(crate) fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
+        if let Pace::Open { events_per_second } = pace {
+            let mean_gap_ns = SECOND * f64::from(clients.max(1)) / events_per_second;
+            let rng = Rng::stream(seed, "pace", u64::from(index));
+            self.schedule = Some(Schedule { rng, mean_gap_ns, next: 0.0 });
+        }
+    }
+
+    /// The client's clock.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Sends `count` small statements, one after the other.
+    pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
+        for _ in 0..count {
+            self.session.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs uncounted events until `end`. The error is a whole fault, as in all calls here.
+    pub(crate) fn warm_up(&mut self, end: u64) -> Result<(), String> {
+        self.last_end = self.clock.now();
+        if let Some(schedule) = &mut self.schedule {
+            schedule.restart(self.last_end);
+        }
+        self.run_until(end, end)
+    }
+
+    /// Opens the window. An event in flight from the warm-up counts if it ends within; not so under
+    /// an open pace, where the schedule starts anew and the queue is not inherited, and not if
+    /// only whole events count.
+    pub(crate) fn open_window(&mut self, window: Window) {
+        if self.schedule.is_some() || window.whole_events {
+            self.pending = None;
+            self.last_end = self.clock.wait_until(window.start).max(self.last_end);
+        }
+        if let Some(schedule) = &mut self.schedule {
+            schedule.restart(window.start);
+        }
+        self.window = Some(window);
+    }
+
+    /// Runs until no further event can end by `limit`, which is the end of the window or before.
+    pub(crate) fn run_to(&mut self, limit: u64) -> Result<(), String> {
+        let stop = self.window.map_or(limit, |window| window.end);
+        self.run_until(limit, stop)
+    }
+
+    /// Closes the window and tells what was counted.
+    pub(crate) fn close_window(&mut self) -> Counts {
+        let Some(window) = self.window else { return Counts::default() };
+        let mut length = window.end - window.start;
+        if let Some(event) = self.pending.take().filter(|event| event.complete) {
+            if window.whole_events {
+                length = event.end - window.start;
+                self.record(&event);
+            } else if self.counts.events == 0 && self.schedule.is_none() {
+                length = event.end - event.start;
+                self.counts.stretched = true;
+                self.record(&event);
+            }
+        }
+        self.counts.window_ns = length;
+        self.count_backlog(window.end);
+        self.window = None;
+        std::mem::take(&mut self.counts)
+    }
+
+    /// Events that were due but had no turn: they are the distance between due and done.
+    fn count_backlog(&mut self, end: u64) {
+        let Some(schedule) = &mut self.schedule else { return };
+        let backlog = end.saturating_sub(schedule.next as u64);
+        self.counts.behind_ns = self.counts.behind_ns.max(backlog);
+        while schedule.next < end as f64 {
+            self.counts.due += 1;
+            schedule.advance();
+        }
+    }
+
+    /// Carries out events; those that end by `limit` are recorded, the one that ends later is kept
+    /// for the next call. After `stop` a failing event is not retried.
+    fn run_until(&mut self, limit: u64, stop: u64) -> Result<(), String> {
+        if let Some(event) = self.pending.take() {
+            if event.end > limit {
+                self.pending = Some(event);
+                return Ok(());
+            }
+            self.record(&event);
+        }
+        loop {
+            if let Some(schedule) = &self.schedule
+                && schedule.next > limit as f64
+            {
+                return Ok(());
+            }
+            let event = self.event(stop)?;
+            if event.end > limit {
+                self.pending = Some(event);
+                return Ok(());
+            }
+            self.record(&event);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, stop: u64) -> Result<Event, String> {
+        let mut start = self.last_end;
+        let mut intended = start;
+        if let Some(schedule) = &mut self.schedule {
+            intended = schedule.next as u64;
+            schedule.advance();
+            if intended > start {
+                start = self.clock.wait_until(intended);
+            }
+            if self.window.is_some() {
+                self.counts.due += 1;
+                self.counts.behind_ns = self.counts.behind_ns.max(start - intended);
+            }
+        }
+        let mut tally = Tally::default();
+        let mut complete = true;
+        while let Err(stumble) = self.program.attempt(&mut self.session, &mut tally) {
+            if !self.may_retry(stumble, stop)? {
+                complete = false;
+                break;
+            }
+        }
+        let end = self.clock.now();
+        self.last_end = end;
+        Ok(Event { intended, start, end, tally, complete })
+    }
+
+    #[inline]
+    fn record(&mut self, event: &Event) {
+        if self.window.is_none() || !event.complete {
+            return;
+        }
+        self.counts.events += 1;
+        self.counts.tally.add(&event.tally);
+        self.recorder.event(
+            event.end - event.intended,
+            event.end - event.start,
+            self.counts.tally.statements,
+        );
+    }
+
+    /// Counts the error and takes the transaction back. False if the time is over.
+    #[cold]
+    fn may_retry(&mut self, stumble: Stumble, stop: u64) -> Result<bool, String> {
+        let Stumble { kind, error } = stumble;
+        let code = match &error {
+            WireError::Server { code, .. } if is_ignorable(self.dialect, code) => code.clone(),
+            _ => return Err(format!("failed to execute {kind}: {error}")),
+        };
+        let now = self.clock.now();
+        if self.window.is_some_and(|window| now <= window.end || window.whole_events) {
+            *self.counts.errors.entry(code).or_insert(0) += 1;
+            self.recorder.error();
+        }
+        if self.program.is_transaction() {
+            self.roll_back()?;
+        }
+        Ok(now < stop)
+    }
+
+    /// Neither counted nor required to find a transaction: a deadlock has ended it already on
+    /// MySQL, and SQLite ends it for some errors.
+    fn roll_back(&mut self) -> Result<(), String> {
+        match self.session.simple("ROLLBACK") {
+            Ok(_) | Err(WireError::Server { .. }) => Ok(()),
+            Err(error) => Err(format!("failed to roll back: {error}")),
+        }
+    }
+}
+
+/// Errors after which the event begins again, as sysbench has them: deadlock, lock wait timeout and
+/// record changed on MySQL; deadlock, serialization failure and unique violation on Postgres.
+///
+/// Beyond sysbench's list, MySQL's duplicate key (1062) is treated as its Postgres twin 23505: the
+/// delete and insert of write-only meet it after `delete` runs have thinned the table out, and it
+/// stays visible under its code. For SQLite it is every form of BUSY and LOCKED.
+fn is_ignorable(dialect: Dialect, code: &str) -> bool {
+    match dialect {
+        Dialect::Mysql => matches!(code, "1213" | "1020" | "1205" | "1062"),
+        Dialect::Postgres => matches!(code, "40P01" | "23505" | "40001"),
+        // Extended result codes carry the primary code in their lowest byte.
+        Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
+        Dialect::Fake => code == "40001",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::domain::script::{
+        Distribution, Operation, Parameter, Protocol, Script, TableChoice,
+    };
+    use crate::driver::fake::{Fake, Fault};
+    use crate::driver::recorder::Snapshot;
+
+    const MS: u64 = 1_000_000;
+
+    struct Bench {
+        client: Client,
+        recorder: Arc<Recorder>,
+        log: Arc<Mutex<Vec<String>>>,
+    }
+
+    fn script(transaction: bool) -> Script {
+        let operation = |kind: &str, sql: &str, parameters: Vec<Parameter>| Operation {
+            kind: kind.to_owned(),
+            sql: sql.to_owned(),
+            protocol: Protocol::Prepared,
+            parameters,
+            repeat: 1,
+            table: TableChoice::Uniform,
+        };
+        Script {
+            transaction,
+            operations: vec![
+                operation("read", "SELECT c FROM t{table} WHERE id = ?", vec![Parameter::Id]),
+                Operation {
+                    protocol: Protocol::Text,
+                    table: TableChoice::SameAsPrevious,
+                    ..operation(
+                        "write",
+                        "UPDATE t{table} SET c = {2}, k = {1} WHERE id = {3}",
+                        vec![Parameter::Key, Parameter::ColumnC, Parameter::SameId],
+                    )
+                },
+            ],
+            distribution: Distribution::Uniform,
+        }
+    }
+
+    /// A fake client whose statements take 1 ms on average.
+    fn bench(seed: u64, index: u32, faults: Vec<(u64, Fault)>, pace: Pace) -> Bench {
+        let transaction = faults.iter().any(|(_, fault)| matches!(fault, Fault::Refuse(_)));
+        let mut fake = Fake::new(seed, index, 1_000);
+        fake.faults = faults;
+        let (clock, log) = (fake.clock(), Arc::clone(&fake.log));
+        let mut session = Session::Fake(Box::new(fake));
+        let script = script(transaction);
+        let program =
+            Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
+        let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
+        let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));
+        client.set_pace(pace, seed, index, 1);
+        Bench { client, recorder, log }
+    }
+
+    fn run(bench: &mut Bench, warm_ms: u64, window_ms: u64, whole_events: bool) -> Counts {
+        bench.client.warm_up(warm_ms * MS).unwrap();
+        let start = bench.client.clock().now().max(warm_ms * MS);
+        let start = if whole_events { start } else { warm_ms * MS };
+        let window = Window { start, end: start + window_ms * MS, whole_events };
+        bench.client.open_window(window);
+        bench.client.run_to(window.end).unwrap();
+        bench.client.close_window()
+    }
+
+    fn statements(seed: u64, index: u32, stall: bool) -> Vec<String> {
+        let faults = if stall { vec![(10, Fault::Stall(50 * MS))] } else { vec![] };
+        let mut bench = bench(seed, index, faults, Pace::Closed);
+        run(&mut bench, 100, 300, false);
+        let log = bench.log.lock().unwrap();
+        log[..100].to_vec()
+    }
+
+    #[test]
+    fn one_seed_gives_the_same_statements_whatever_the_latencies() {
+        let first = statements(7, 0, false);
+        assert_eq!(first, statements(7, 0, true));
+        assert_ne!(first, statements(7, 1, false), "clients differ");
+        assert_ne!(first, statements(8, 0, false), "seeds differ");
+    }
+
+    #[test]
+    fn parameters_and_tables_go_where_the_script_says() {
+        for pair in statements(3, 0, false).chunks(2) {
+            let [read, write] = pair else { panic!("{pair:?}") };
+            let table = |sql: &str| sql.split(" t").nth(1).unwrap()[..1].to_owned();
+            assert_eq!(table(read), table(&write.replace("UPDATE", "FROM")), "same table");
+            let id = read.split("[Int(").nth(1).unwrap().trim_end_matches(")]");
+            assert!(write.ends_with(&format!("WHERE id = {id}")), "{read} {write}");
+            let text = write.split('\'').nth(1).unwrap();
+            assert_eq!(text.len(), 119);
+            assert!(text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+        }
+    }
+
+    #[test]
+    fn refused_events_begin_again_and_are_counted_by_code() {
+        let faults = vec![(2, Fault::Refuse("40001")), (90, Fault::Refuse("40001"))];
+        let mut bench = bench(1, 0, faults, Pace::Closed);
+        // BEGIN, SELECT (refused), ROLLBACK, then again from BEGIN.
+        let counts = run(&mut bench, 20, 1_000, false);
+        assert_eq!(counts.errors, BTreeMap::from([("40001".to_owned(), 1)]), "warm-up not counted");
+        let log = bench.log.lock().unwrap();
+        assert!(log[1].starts_with("SELECT") && log[2] == "ROLLBACK", "{:?}", &log[..4]);
+        assert!(log[3].starts_with("BEGIN"), "{:?}", &log[..4]);
+        assert_ne!(log[1], log[4], "new parameters");
+        // The statements before the refused one were executed and count; it and ROLLBACK do not.
+        let extra = counts.tally.statements - 4 * counts.events;
+        assert!(extra < 4, "{counts:?}");
+        assert_eq!(
+            counts.tally.reads + counts.tally.writes + counts.tally.others,
+            counts.tally.statements
+        );
+    }
+
+    #[test]
+    fn the_latency_of_a_refused_event_holds_the_retry() {
+        let faults = vec![(30, Fault::Refuse("40001")), (30, Fault::Stall(100 * MS))];
+        let faults = faults.into_iter().rev().collect();
+        let mut bench = bench(1, 0, faults, Pace::Closed);
+        run(&mut bench, 0, 1_000, false);
+        let (_, values) = Snapshot::take([&*bench.recorder]).since(&Snapshot::default(), &[1.0]);
+        assert!(values[0] > 100 * MS, "{values:?}");
+    }
+
+    #[test]
+    fn other_errors_are_fatal_and_named() {
+        let mut bench = bench(1, 0, vec![(2, Fault::Refuse("42P01"))], Pace::Closed);
+        let fault = bench.client.warm_up(100 * MS).unwrap_err();
+        assert!(fault.contains("read") && fault.contains("42P01"), "{fault}");
+    }
+
+    #[test]
+    fn an_open_pace_shows_a_stall_in_response_time_only() {
+        let pace = Pace::Open { events_per_second: 100.0 };
+        let mut bench = bench(5, 0, vec![(600, Fault::Stall(1_000 * MS))], pace);
+        let counts = run(&mut bench, 1_000, 10_000, false);
+        // About 100 events were due while one stalled; all of them waited.
+        let snapshot = Snapshot::take([&*bench.recorder]);
+        let (events, response) = snapshot.since(&Snapshot::default(), &[0.5, 0.95, 1.0]);
+        assert_eq!(events, counts.events);
+        assert!(response[0] < 20 * MS, "{response:?}");
+        assert!(response[1] > 200 * MS, "a twentieth waited: {response:?}");
+        assert!(counts.behind_ns > 900 * MS, "{counts:?}");
+        let (_, service) = crate::driver::recorder::histograms(&[&bench.recorder]);
+        let bytes =
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, service.unwrap())
+                .unwrap();
+        let service: hdrhistogram::Histogram<u64> =
+            hdrhistogram::serialization::Deserializer::new()
+                .deserialize(&mut bytes.as_slice())
+                .unwrap();
+        assert!(service.value_at_quantile(0.95) < 10 * MS, "one event was slow, not many");
+        assert!(service.max() > 1_000 * MS);
+        // Poisson: 1000 due, standard deviation 32.
+        assert!((850..1150).contains(&counts.due), "{counts:?}");
+        assert!(counts.due - counts.events < 3, "it caught up: {counts:?}");
+    }
+
+    #[test]
+    fn an_open_pace_does_not_inherit_the_queue_of_the_warm_up() {
+        let pace = Pace::Open { events_per_second: 100.0 };
+        let mut bench = bench(5, 0, vec![(20, Fault::Stall(800 * MS))], pace);
+        let counts = run(&mut bench, 1_000, 2_000, false);
+        assert!(counts.behind_ns < 100 * MS, "{counts:?}");
+    }
+
+    #[test]
+    fn an_overloaded_open_pace_says_how_far_it_fell_behind() {
+        // Two statements of 1 ms make 500 events per second at most.
+        let pace = Pace::Open { events_per_second: 1_000.0 };
+        let counts = run(&mut bench(5, 0, vec![], pace), 0, 4_000, false);
+        assert!((3_800..4_200).contains(&counts.due), "{counts:?}");
+        assert!((1_900..2_100).contains(&counts.events), "{counts:?}");
+        assert!((1_800 * MS..2_200 * MS).contains(&counts.behind_ns), "{counts:?}");
+    }
+
+    #[test]
+    fn events_count_where_they_end() {
+        // The 60th statement begins in the warm-up or early in the window and ends within it.
+        let stall = vec![(60, Fault::Stall(100 * MS))];
+        let counts = run(&mut bench(9, 0, stall, Pace::Closed), 0, 1_000, false);
+        assert!((400..500).contains(&counts.events), "{counts:?}");
+        assert_eq!(counts.window_ns, 1_000 * MS);
+        assert!(!counts.stretched);
+    }
+
+    #[test]
+    fn an_event_longer_than_the_window_counts_over_its_own_time() {
+        let stall = vec![(4, Fault::Stall(5_000 * MS))];
+        let counts = run(&mut bench(9, 0, stall, Pace::Closed), 3, 1_000, false);
+        assert_eq!(counts.events, 1);
+        assert!(counts.stretched);
+        assert!(counts.window_ns > 5_000 * MS && counts.window_ns < 5_010 * MS, "{counts:?}");
+    }
+
+    #[test]
+    fn whole_events_are_counted_from_the_first_start_to_the_last_end() {
+        let mut bench = bench(9, 0, vec![], Pace::Closed);
+        let counts = run(&mut bench, 3, 10, true);
+        let log = bench.log.lock().unwrap();
+        // Every statement that was sent belongs to a warm-up event or to a counted one.
+        let warm = log.len() as u64 / 2 - counts.events;
+        assert!((1..5).contains(&warm) && (3..10).contains(&counts.events), "{warm} {counts:?}");
+        assert!((10 * MS..20 * MS).contains(&counts.window_ns), "{counts:?}");
+    }
+}

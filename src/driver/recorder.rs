@@ -1,0 +1,223 @@
+//! What a client writes per event and the coordinator reads each second, without a lock: counters
+//! with one writer, and a latency histogram in the layout of HdrHistogram with three digits.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+/// 2^11 linear steps hold three significant digits; every further power of two has 2^10 steps.
+const LINEAR_BITS: u32 = 11;
+const HALF: usize = 1 << (LINEAR_BITS - 1);
+/// Latencies of 2^42 ns (73 minutes) and more count as the largest that fits.
+const LARGEST: u64 = (1 << 42) - 1;
+const STEPS: usize = (42 - LINEAR_BITS as usize + 2) * HALF;
+
+/// Place of `nanoseconds` among the steps.
+#[inline]
+fn step_of(nanoseconds: u64) -> usize {
+    let value = nanoseconds.min(LARGEST);
+    // As HdrHistogram: the power of two above the linear part, then the place within it.
+    let bucket = (64 - LINEAR_BITS).saturating_sub((value | 1).leading_zeros());
+    (bucket as usize) * HALF + (value >> bucket) as usize
+}
+
+/// The largest value that falls on a step.
+fn largest_of(step: usize) -> u64 {
+    let bucket = (step / HALF).saturating_sub(1);
+    (((step - bucket * HALF) as u64 + 1) << bucket) - 1
+}
+
+/// Latencies of one client. One thread writes, others may read at any time.
+struct Latencies {
+    counts: Box<[AtomicU32]>,
+}
+
+impl Latencies {
+    fn new() -> Latencies {
+        Latencies { counts: (0..STEPS).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    #[inline]
+    fn record(&self, nanoseconds: u64) {
+        bump(&self.counts[step_of(nanoseconds)]);
+    }
+
+    fn add_to(&self, sums: &mut [u64]) {
+        for (sum, count) in sums.iter_mut().zip(&self.counts) {
+            *sum += u64::from(count.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Plus one by the only writer: a load and a store, no locked instruction.
+#[inline]
+fn bump(count: &AtomicU32) {
+    count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+/// The recorder of one client. On cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Recorder {
+    statements: AtomicU64,
+    errors: AtomicU64,
+    latency: Latencies,
+    service: Option<Latencies>,
+}
+
+impl Recorder {
+    /// With a second histogram for service times under an open pace.
+    pub(crate) fn new(open: bool) -> Recorder {
+        Recorder {
+            statements: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            latency: Latencies::new(),
+            service: open.then(Latencies::new),
+        }
+    }
+
+    /// One event. `statements` is the client's total so far.
+    #[inline]
+    pub(crate) fn event(&self, latency_ns: u64, service_ns: u64, statements: u64) {
+        self.latency.record(latency_ns);
+        self.statements.store(statements, Ordering::Relaxed);
+        if let Some(service) = &self.service {
+            service.record(service_ns);
+        }
+    }
+
+    /// One error, whatever its code.
+    pub(crate) fn error(&self) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The sums over all clients at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) statements: u64,
+    pub(crate) errors: u64,
+    latency: Vec<u64>,
+}
+
+impl Snapshot {
+    /// Of all clients, now.
+    pub(crate) fn take<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Snapshot {
+        let mut snapshot = Snapshot { latency: vec![0; STEPS], ..Snapshot::default() };
+        for recorder in recorders {
+            snapshot.statements += recorder.statements.load(Ordering::Relaxed);
+            snapshot.errors += recorder.errors.load(Ordering::Relaxed);
+            recorder.latency.add_to(&mut snapshot.latency);
+        }
+        snapshot
+    }
+
+    /// Events and the quantiles of their latencies, in nanoseconds, since `earlier`. A quantile is
+    /// the largest value of its step; without events it is 0.
+    pub(crate) fn since(&self, earlier: &Snapshot, quantiles: &[f64]) -> (u64, Vec<u64>) {
+        let moved =
+            |step: usize| self.latency[step] - earlier.latency.get(step).copied().unwrap_or(0);
+        let events: u64 = (0..self.latency.len()).map(moved).sum();
+        let values = quantiles.iter().map(|quantile| {
+            let wanted = ((events as f64 * quantile).ceil() as u64).max(1);
+            let mut seen = 0;
+            let step = (0..self.latency.len()).find(|&step| {
+                seen += moved(step);
+                seen >= wanted
+            });
+            step.map_or(0, largest_of)
+        });
+        (events, values.collect())
+    }
+}
+
+/// Event latencies of all clients and, under an open pace, service times: HdrHistogram V2, base64.
+pub(crate) fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
+    let latency = encode(recorders.iter().map(|recorder| &recorder.latency));
+    let service = recorders
+        .iter()
+        .any(|recorder| recorder.service.is_some())
+        .then(|| encode(recorders.iter().filter_map(|recorder| recorder.service.as_ref())));
+    (latency, service)
+}
+
+fn encode<'a>(all: impl Iterator<Item = &'a Latencies>) -> String {
+    let mut sums = vec![0; STEPS];
+    all.for_each(|latencies| latencies.add_to(&mut sums));
+    let bytes = histogram(&sums).and_then(|histogram| {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
+        Some(bytes)
+    });
+    base64::engine::general_purpose::STANDARD.encode(bytes.unwrap_or_default())
+}
+
+/// The steps are those of HdrHistogram, so every count finds its place again. `None` cannot happen:
+/// the bounds are constants that it accepts.
+fn histogram(sums: &[u64]) -> Option<Histogram<u64>> {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
+    for (step, count) in sums.iter().enumerate().filter(|(_, count)| **count > 0) {
+        histogram.record_n(largest_of(step), *count).ok()?;
+    }
+    Some(histogram)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+
+    #[test]
+    fn steps_are_those_of_hdrhistogram() {
+        let reference = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).unwrap();
+        let mut values: Vec<u64> = (0..5_000).collect();
+        values.extend((12..42).flat_map(|bit| {
+            let power = 1u64 << bit;
+            [power - 1, power, power + 1, power + power / 3, power + power / 2 + 7]
+        }));
+        values.push(LARGEST);
+        for value in values {
+            let step = step_of(value);
+            assert_eq!(largest_of(step), reference.highest_equivalent(value), "{value}");
+            assert_eq!(step_of(largest_of(step)), step, "{value}");
+        }
+        assert_eq!(step_of(u64::MAX), STEPS - 1);
+    }
+
+    #[test]
+    fn a_histogram_survives_its_encoding() {
+        let recorder = Recorder::new(true);
+        for millisecond in 1..=1000 {
+            recorder.event(millisecond * 1_000_000, millisecond * 1_000, millisecond);
+        }
+        let (latency, service) = histograms(&[&recorder, &Recorder::new(true)]);
+        for (text, unit) in [(latency, 1_000_000.0), (service.unwrap(), 1_000.0)] {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+            let read: Histogram<u64> =
+                Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            assert_eq!(read.len(), 1000);
+            for (quantile, want) in [(0.5, 500.0), (0.99, 990.0), (1.0, 1000.0)] {
+                let ratio = read.value_at_quantile(quantile) as f64 / (want * unit);
+                assert!((ratio - 1.0).abs() < 0.001, "{quantile}: {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_interval_is_the_difference_of_two_snapshots() {
+        let recorder = Recorder::new(false);
+        recorder.event(1_000, 0, 3);
+        let first = Snapshot::take([&recorder]);
+        recorder.event(5_000, 0, 6);
+        recorder.event(9_000, 0, 9);
+        recorder.error();
+        let second = Snapshot::take([&recorder]);
+        let (events, values) = second.since(&first, &[0.5, 1.0]);
+        assert_eq!(events, 2);
+        assert_eq!(values, [largest_of(step_of(5_000)), largest_of(step_of(9_000))]);
+        assert_eq!(second.statements - first.statements, 6);
+        assert_eq!(second.errors - first.errors, 1);
+        assert_eq!(second.since(&second, &[0.5]), (0, vec![0]));
+    }
+}

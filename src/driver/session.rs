@@ -1,0 +1,206 @@
+//! One connection of one client, whatever is at its other end. An enum, not a trait: the loop pays
+//! a predictable branch per statement and nothing else.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::driver::fake::Fake;
+use crate::driver::protocol::Job;
+use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
+use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{mysql, postgres};
+
+/// How long connecting and logging in may take.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// How long SQLite waits for a lock before it reports SQLITE_BUSY, milliseconds. `PRAGMA
+/// busy_timeout` in the session setup changes it.
+const SQLITE_BUSY_MS: u32 = 5_000;
+
+/// A connection.
+pub(crate) enum Session {
+    /// A server that speaks Postgres.
+    Postgres(postgres::Client),
+    /// A server that speaks MySQL.
+    Mysql(mysql::Client),
+    /// SQLite in this process.
+    Sqlite(sqlite::Connection),
+    /// The fake DBMS.
+    Fake(Box<Fake>),
+}
+
+/// What sessions are opened with: the endpoint, with its library loaded once for all clients.
+pub(crate) struct Opener {
+    endpoint: Endpoint,
+    login: Login,
+    dialect: Dialect,
+    setup: Vec<String>,
+    seed: u64,
+    sqlite: Option<Arc<Sqlite>>,
+}
+
+impl Opener {
+    /// Loads the library that the endpoint names. The error is a whole fault.
+    pub(crate) fn new(job: &Job) -> Result<Opener, String> {
+        let sqlite = match &job.endpoint {
+            Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
+            Endpoint::File { library: Some(path), .. } => {
+                Some(Sqlite::load(path).map_err(|error| format!("failed to {error}"))?)
+            }
+            Endpoint::Server(_) | Endpoint::Fake { .. } => None,
+        };
+        Ok(Opener {
+            endpoint: job.endpoint.clone(),
+            login: job.login.clone(),
+            dialect: job.dialect,
+            setup: job.session_setup.clone(),
+            seed: job.seed,
+            sqlite: sqlite.map(Arc::new),
+        })
+    }
+
+    /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
+    pub(crate) fn open(&self, client: u32) -> Result<Session, String> {
+        let mut session = match &self.endpoint {
+            Endpoint::Server(address) => self.connect(address)?,
+            Endpoint::File { path, .. } => self.open_file(path)?,
+            Endpoint::Fake { mean_us, .. } => {
+                Session::Fake(Box::new(Fake::new(self.seed, client, *mean_us)))
+            }
+        };
+        for sql in &self.setup {
+            session
+                .simple(sql)
+                .map_err(|error| format!("failed to set a session up with {sql:?}: {error}"))?;
+        }
+        Ok(session)
+    }
+
+    fn connect(&self, address: &Address) -> Result<Session, String> {
+        let session = match self.dialect {
+            Dialect::Mysql => {
+                mysql::Client::connect(address, &self.login, CONNECT).map(Session::Mysql)
+            }
+            _ => postgres::Client::connect(address, &self.login, CONNECT).map(Session::Postgres),
+        };
+        session.map_err(|error| format!("failed to {error}"))
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Session, String> {
+        let sqlite = self.sqlite.as_ref().ok_or("failed to open a file: no library was loaded")?;
+        sqlite::Connection::open(sqlite, path, SQLITE_BUSY_MS)
+            .map(Session::Sqlite)
+            .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
+    }
+}
+
+impl Session {
+    /// Prepares one statement.
+    pub(crate) fn prepare(
+        &mut self,
+        sql: &str,
+        types: &[ValueType],
+    ) -> Result<Prepared, WireError> {
+        match self {
+            Session::Postgres(client) => client.prepare(sql, types),
+            Session::Mysql(client) => client.prepare(sql, types),
+            Session::Sqlite(connection) => {
+                Ok(Prepared(connection.prepare(sql).map_err(refused)?.index()))
+            }
+            Session::Fake(fake) => Ok(fake.prepare(sql)),
+        }
+    }
+
+    /// Executes a prepared statement and reads its reply to the end.
+    #[inline]
+    pub(crate) fn execute(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+    ) -> Result<Reply, WireError> {
+        match self {
+            Session::Postgres(client) => client.execute(statement, values),
+            Session::Mysql(client) => client.execute(statement, values),
+            Session::Sqlite(connection) => {
+                let values = values.iter().map(|value| match value {
+                    Value::Int(int) => sqlite::Value::Int(*int),
+                    Value::Text(text) => sqlite::Value::Text(text),
+                });
+                connection
+                    .execute(Statement::from_index(statement.0), values)
+                    .map(reply)
+                    .map_err(refused)
+            }
+            Session::Fake(fake) => fake.execute(statement, values),
+        }
+    }
+
+    /// What the protocol says of the server's side: on Postgres the process of the backend.
+    pub(crate) fn connection_id(&self) -> Option<u32> {
+        match self {
+            Session::Postgres(client) => Some(client.connection_id()),
+            Session::Mysql(client) => Some(client.connection_id()),
+            Session::Sqlite(_) | Session::Fake(_) => None,
+        }
+    }
+
+    /// Executes one statement given as text.
+    pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+        match self {
+            Session::Postgres(client) => client.simple(sql),
+            Session::Mysql(client) => client.simple(sql),
+            Session::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
+            Session::Fake(fake) => fake.simple(sql),
+        }
+    }
+
+    /// Executes one statement given as text and returns its rows as text: for what is not measured.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
+        match self {
+            Session::Postgres(client) => client.rows(sql),
+            Session::Mysql(client) => client.rows(sql),
+            Session::Sqlite(connection) => connection.rows(sql).map_err(refused),
+            Session::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+        }
+    }
+}
+
+impl Session {
+    /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
+    pub(crate) fn copy_in(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        match self {
+            Session::Postgres(client) => client.copy_in(sql, fill),
+            Session::Mysql(_) | Session::Sqlite(_) | Session::Fake(_) => {
+                Err(WireError::Protocol(format!("only Postgres understands {sql}")))
+            }
+        }
+    }
+}
+
+fn reply(executed: sqlite::Executed) -> Reply {
+    Reply {
+        rows: executed.rows,
+        affected: executed.changed,
+        bytes: executed.bytes,
+        result_set: executed.result_set,
+    }
+}
+
+/// SQLite's errors in the words of the protocols: what the database refuses leaves the session
+/// alive.
+#[cold]
+fn refused(error: SqliteError) -> WireError {
+    match error {
+        SqliteError::Refused { code, message } => {
+            WireError::Server { code: code.to_string(), message }
+        }
+        other => WireError::Protocol(other.to_string()),
+    }
+}

@@ -1,0 +1,81 @@
+//! The driver's side of the conversation: messages out, and the end of the input as a sign that
+//! the lab is gone.
+
+use std::io::{BufRead, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::driver::protocol::Message;
+
+/// The other side is gone.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// Messages out, and whether anybody listens.
+pub(crate) struct Talk<W> {
+    output: W,
+    closed: Receiver<()>,
+    /// Kept where nobody watches, so that the channel stays open.
+    _open: Option<Sender<()>>,
+}
+
+impl<W: Write> Talk<W> {
+    /// Watches `input` for its end.
+    pub(crate) fn watching(output: W, mut input: impl BufRead + Send + 'static) -> Talk<W> {
+        let (sender, closed) = channel();
+        // The thread ends with the input or with the process, and is waited for by nobody.
+        std::thread::spawn(move || {
+            let mut rest = String::new();
+            while input.read_line(&mut rest).is_ok_and(|length| length > 0) {
+                rest.clear();
+            }
+            drop(sender);
+        });
+        Talk { output, closed, _open: None }
+    }
+
+    /// Nobody to watch.
+    pub(crate) fn alone(output: W) -> Talk<W> {
+        let (sender, closed) = channel();
+        Talk { output, closed, _open: Some(sender) }
+    }
+
+    /// Says one message, at once.
+    pub(crate) fn say(&mut self, message: &Message) -> Result<(), Gone> {
+        let mut line = serde_json::to_vec(message).map_err(|_| Gone)?;
+        line.push(b'\n');
+        self.output.write_all(&line).map_err(|_| Gone)?;
+        self.output.flush().map_err(|_| Gone)
+    }
+
+    /// Sleeps for `duration`, less if the other side goes.
+    pub(crate) fn sleep(&self, duration: Duration) -> Result<(), Gone> {
+        match self.closed.recv_timeout(duration) {
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Gone),
+        }
+    }
+
+    /// Waits for something from `news` until `deadline`; `None` at the deadline or when all
+    /// senders are gone.
+    pub(crate) fn wait<T>(
+        &self,
+        news: &Receiver<T>,
+        deadline: Option<Instant>,
+    ) -> Result<Option<T>, Gone> {
+        /// How often the end of the input is looked for while nothing happens.
+        const LOOK: Duration = Duration::from_millis(100);
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match news.recv_timeout(left.map_or(LOOK, |left| left.min(LOOK))) {
+                Ok(item) => return Ok(Some(item)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.sleep(Duration::ZERO)?;
+            if left.is_some_and(|left| left <= LOOK) {
+                return Ok(None);
+            }
+        }
+    }
+}

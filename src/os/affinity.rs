@@ -1,0 +1,303 @@
+//! Which CPUs threads may run on, and which thread of a server answers a connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use thiserror::Error;
+
+use crate::domain::benchmark::Placement;
+use crate::os::proc;
+use crate::os::tree::{self, TreeError};
+
+/// Why something could not be placed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AffinityError {
+    /// The operating system refused.
+    #[error("pin {what} to CPUs {cpus:?}: {reason}")]
+    Refused {
+        /// `this thread`, `thread 123`.
+        what: String,
+        /// Where it should have run.
+        cpus: Vec<usize>,
+        /// Why not.
+        reason: String,
+    },
+    /// A CPU number that no set can hold, or no CPU at all.
+    #[error("pin to CPUs {0:?}: there is no such set of CPUs")]
+    NoSuchSet(Vec<usize>),
+    /// The process cannot be read.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// Disjoint sets need two CPUs.
+    #[error(
+        "place clients and server apart: only {0} CPU may be used; \
+         use --placement together or os, or allow more CPUs"
+    )]
+    TooFew(usize),
+    /// No CPU to place anything on.
+    #[error("place clients: no CPU may be used")]
+    NoCpu,
+}
+
+/// The CPUs that this process may use, ascending. Empty if the operating system does not tell.
+pub fn allowed_cpus() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+}
+
+fn cpu_set(cpus: &[usize]) -> Result<CpuSet, AffinityError> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(AffinityError::NoSuchSet(cpus.to_vec()));
+        }
+        set.set(cpu);
+    }
+    if cpus.is_empty() { Err(AffinityError::NoSuchSet(Vec::new())) } else { Ok(set) }
+}
+
+/// Pins the calling thread.
+pub fn pin_thread(cpus: &[usize]) -> Result<(), AffinityError> {
+    sched_setaffinity(None, &cpu_set(cpus)?).map_err(|error| AffinityError::Refused {
+        what: "this thread".to_string(),
+        cpus: cpus.to_vec(),
+        reason: error.to_string(),
+    })
+}
+
+/// Pins one thread of any process.
+pub fn pin_tid(tid: u32, cpus: &[usize]) -> Result<(), AffinityError> {
+    let gone = || AffinityError::Tree(TreeError::Gone(tid));
+    let raw = i32::try_from(tid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+    match sched_setaffinity(Some(raw), &cpu_set(cpus)?) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::SRCH) => Err(gone()),
+        Err(error) => Err(AffinityError::Refused {
+            what: format!("thread {tid}"),
+            cpus: cpus.to_vec(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Pins all threads of a process. New threads inherit the set of the thread that starts them, so
+/// the list is read again until nobody new is on it.
+pub fn pin_process(pid: u32, cpus: &[usize]) -> Result<(), AffinityError> {
+    let mut done = BTreeSet::new();
+    loop {
+        let fresh: Vec<u32> =
+            tree::threads(pid)?.into_iter().filter(|tid| !done.contains(tid)).collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        for tid in fresh {
+            match pin_tid(tid, cpus) {
+                // A thread may end at any time; the process itself is found gone by the next list.
+                Ok(()) | Err(AffinityError::Tree(TreeError::Gone(_))) => done.insert(tid),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+}
+
+/// Pins all threads of a process and of the processes below it.
+pub fn pin_tree(root: u32, cpus: &[usize]) -> Result<(), AffinityError> {
+    pin_process(root, cpus)?;
+    for pid in tree::processes(root)?.into_iter().skip(1) {
+        match pin_process(pid, cpus) {
+            Ok(()) | Err(AffinityError::Tree(TreeError::Gone(_))) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Thread → times that it was put on a CPU.
+pub type ThreadSnapshot = BTreeMap<u32, u64>;
+
+/// How often each thread of a process has been put on a CPU so far.
+pub fn thread_snapshot(pid: u32) -> Result<ThreadSnapshot, TreeError> {
+    let turns = tree::threads(pid)?.into_iter().filter_map(|tid| Some((tid, turns(pid, tid)?)));
+    Ok(turns.collect())
+}
+
+/// Timeslices, or where the kernel does not count those, the times that it went to sleep.
+fn turns(pid: u32, tid: u32) -> Option<u64> {
+    let file = |name| fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+    let timeslices = file("schedstat").and_then(|text| proc::sched_stat(&text).ok());
+    match timeslices.filter(|stat| stat.timeslices > 0) {
+        Some(stat) => Some(stat.timeslices),
+        None => file("status").and_then(|text| proc::voluntary_switches(&text).ok()),
+    }
+}
+
+/// The thread that was put on a CPU most often between two snapshots. Take one, send twenty pings
+/// on a connection, take the other: the thread that answers it stands out. `None` if nobody moved
+/// or two moved alike.
+pub fn busiest_thread(before: &ThreadSnapshot, after: &ThreadSnapshot) -> Option<u32> {
+    let mut moved: Vec<(u64, u32)> = after
+        .iter()
+        .map(|(tid, turns)| (turns.saturating_sub(before.get(tid).copied().unwrap_or(0)), *tid))
+        .collect();
+    moved.sort_unstable_by(|a, b| b.cmp(a));
+    match moved.as_slice() {
+        [(0, _), ..] | [] => None,
+        [(first, _), (second, _), ..] if first == second => None,
+        [(_, tid), ..] => Some(*tid),
+    }
+}
+
+/// Where one client and the server's side of its connection run. An empty set is not pinned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// The client's thread.
+    pub client: Vec<usize>,
+    /// The server's process or thread for its connection.
+    pub server: Vec<usize>,
+}
+
+/// Where each client and its side of the server run, on the CPUs that may be used.
+///
+/// Together: client i and its connection on the CPU i mod n. Apart: the server on the lower half of
+/// the CPUs, clients on the upper (the larger, if they are odd in number, goes to the server).
+pub fn plan(
+    placement: Placement,
+    clients: u32,
+    cpus: &[usize],
+) -> Result<Vec<Seat>, AffinityError> {
+    let clients = clients as usize;
+    match placement {
+        Placement::Os => Ok(vec![Seat::default(); clients]),
+        _ if cpus.is_empty() => Err(AffinityError::NoCpu),
+        Placement::Together => {
+            let seats = cpus.iter().cycle().take(clients);
+            Ok(seats.map(|&cpu| Seat { client: vec![cpu], server: vec![cpu] }).collect())
+        }
+        Placement::Apart if cpus.len() < 2 => Err(AffinityError::TooFew(cpus.len())),
+        Placement::Apart => {
+            let (server, client) = cpus.split_at(cpus.len().div_ceil(2));
+            Ok(vec![Seat { client: client.to_vec(), server: server.to_vec() }; clients])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn seats(seats: &[(&[usize], &[usize])]) -> Vec<Seat> {
+        let seat = |(client, server): &(&[usize], &[usize])| Seat {
+            client: client.to_vec(),
+            server: server.to_vec(),
+        };
+        seats.iter().map(seat).collect()
+    }
+
+    #[test]
+    fn together_goes_round_the_cpus_that_may_be_used() {
+        let planned = plan(Placement::Together, 3, &[4, 6]).unwrap();
+        assert_eq!(planned, seats(&[(&[4], &[4]), (&[6], &[6]), (&[4], &[4])]));
+        assert_eq!(plan(Placement::Together, 1, &[]), Err(AffinityError::NoCpu));
+    }
+
+    #[test]
+    fn apart_shares_no_cpu() {
+        let planned = plan(Placement::Apart, 2, &[0, 1, 2]).unwrap();
+        assert_eq!(planned, seats(&[(&[2], &[0, 1]), (&[2], &[0, 1])]));
+        assert_eq!(plan(Placement::Apart, 1, &[3, 5]).unwrap(), seats(&[(&[5], &[3])]));
+        let fault = plan(Placement::Apart, 1, &[3]).unwrap_err();
+        assert!(fault.to_string().contains("--placement together"), "{fault}");
+    }
+
+    #[test]
+    fn os_pins_nothing() {
+        assert_eq!(plan(Placement::Os, 2, &[]).unwrap(), vec![Seat::default(); 2]);
+    }
+
+    #[test]
+    fn the_busiest_stands_out_or_there_is_none() {
+        let shot = |turns: &[(u32, u64)]| turns.iter().copied().collect::<ThreadSnapshot>();
+        let check = |after: &[(u32, u64)], expected| {
+            let before = shot(&[(1, 100), (2, 50), (3, 7)]);
+            assert_eq!(busiest_thread(&before, &shot(after)), expected, "{after:?}");
+        };
+        check(&[(1, 103), (2, 71), (3, 7)], Some(2));
+        check(&[(1, 103), (2, 50), (4, 20)], Some(4));
+        check(&[(1, 100), (2, 50), (3, 7)], None);
+        check(&[(1, 110), (2, 60), (3, 7)], None);
+        check(&[], None);
+        check(&[(3, 9)], Some(3));
+    }
+
+    #[test]
+    fn a_thread_is_pinned_and_only_it() {
+        let all = allowed_cpus();
+        let last = *all.last().unwrap();
+        let pinned = std::thread::spawn(move || {
+            pin_thread(&[last]).unwrap();
+            allowed_cpus()
+        });
+        assert_eq!(pinned.join().unwrap(), [last]);
+        assert_eq!(allowed_cpus(), all);
+        assert_eq!(pin_thread(&[]), Err(AffinityError::NoSuchSet(vec![])));
+        assert!(matches!(pin_thread(&[1 << 20]), Err(AffinityError::NoSuchSet(_))));
+    }
+
+    fn cpus_of(tid: u32) -> Vec<usize> {
+        let pid = Pid::from_raw(i32::try_from(tid).unwrap());
+        let set = sched_getaffinity(pid).unwrap();
+        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+    }
+
+    #[test]
+    fn a_tree_is_pinned_whole() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat & echo $!; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let below: u32 = line.trim().parse().unwrap();
+        let first = allowed_cpus()[0];
+        pin_tree(child.id(), &[first]).unwrap();
+        assert_eq!((cpus_of(child.id()), cpus_of(below)), (vec![first], vec![first]));
+        // A script's background process reads from /dev/null, so it has to be ended by number.
+        let below = Pid::from_raw(i32::try_from(below).unwrap()).unwrap();
+        let _ = rustix::process::kill_process(below, rustix::process::Signal::KILL);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let gone = pin_process(child.id(), &[first]).unwrap_err();
+        assert_eq!(gone, AffinityError::Tree(TreeError::Gone(child.id())));
+    }
+
+    #[test]
+    fn the_thread_that_answers_is_found() {
+        let (ask, asked) = mpsc::channel::<()>();
+        let (answer, answers) = mpsc::channel();
+        let answering = std::thread::spawn(move || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            while asked.recv().is_ok() {
+                answer.send(tid).unwrap();
+            }
+        });
+        ask.send(()).unwrap();
+        let tid = u32::try_from(answers.recv().unwrap()).unwrap();
+        let me = std::process::id();
+        let before = thread_snapshot(me).unwrap();
+        for _ in 0..200 {
+            ask.send(()).unwrap();
+            answers.recv().unwrap();
+        }
+        let after = thread_snapshot(me).unwrap();
+        drop(ask);
+        answering.join().unwrap();
+        // The asking thread moves as often, and other tests run beside it: look at the count.
+        let moved = |tid: u32| after[&tid].saturating_sub(before[&tid]);
+        assert!(moved(tid) > 0, "{} {:?}", moved(tid), busiest_thread(&before, &after));
+    }
+}

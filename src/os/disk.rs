@@ -1,0 +1,423 @@
+//! Folders on disks: how large, how much room, copies that share blocks where the file system can,
+//! and the device under them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::os::proc;
+
+/// What went wrong, and where.
+#[derive(Debug, Error)]
+pub enum DiskError {
+    /// An operation on a file or folder failed.
+    #[error("{doing} {path}: {source}{}", way_out(source))]
+    Io {
+        /// `copy`, `read`, `remove` …
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A copy was to go where something is.
+    #[error("copy to {0}: the folder is not empty; remove it or choose another one")]
+    NotEmpty(PathBuf),
+    /// No block device lies under the folder.
+    #[error("no block device lies under {path}: its file system is {filesystem}")]
+    NoDevice {
+        /// The folder.
+        path: PathBuf,
+        /// `tmpfs`, `overlay` …
+        filesystem: String,
+    },
+}
+
+fn way_out(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space or choose a folder on a larger disk"
+        }
+        _ => "",
+    }
+}
+
+fn fault<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> DiskError + 'a {
+    move |source| DiskError::Io { doing, path: path.to_path_buf(), source }
+}
+
+/// Bytes that a folder takes on its disk, as `du` counts: allocated blocks, files with several
+/// names once. Files that vanish meanwhile do not count.
+pub fn folder_bytes(folder: &Path) -> Result<u64, DiskError> {
+    let mut seen = BTreeSet::new();
+    let mut bytes = 0u64;
+    fs::symlink_metadata(folder).map_err(fault("read", folder))?;
+    let mut waiting = vec![folder.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        let meta = match fs::symlink_metadata(&path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(fault("read", &path)(error)),
+        };
+        if meta.nlink() > 1 && !meta.is_dir() && !seen.insert((meta.dev(), meta.ino())) {
+            continue;
+        }
+        bytes = bytes.saturating_add(meta.blocks().saturating_mul(512));
+        if meta.is_dir() {
+            match fs::read_dir(&path) {
+                Ok(entries) => waiting.extend(entries.filter_map(Result::ok).map(|e| e.path())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(fault("read", &path)(error)),
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+/// Bytes that an unprivileged user may still write into the file system under `path`.
+pub fn free_bytes(path: &Path) -> Result<u64, DiskError> {
+    let stat = rustix::fs::statvfs(path).map_err(|error| fault("read", path)(error.into()))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// What a copy did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Regular files.
+    pub files: u64,
+    /// Their bytes, holes included.
+    pub bytes: u64,
+    /// Files that share their blocks with the original.
+    pub cloned: u64,
+}
+
+/// Copies a folder with modes, owners, times, symbolic links and holes into `to`, which must be
+/// absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What the
+/// copy wrote is on the disk when this returns, so that it is not written while something is
+/// measured. Sockets and pipes are left out: they belong to a process, not to the data.
+/// `progress` is told the bytes so far and of all. After a fault `to` holds a part of the copy, for
+/// the caller to remove.
+pub fn copy_tree(
+    from: &Path,
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Copied, DiskError> {
+    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(DiskError::NotEmpty(to.to_path_buf()));
+    }
+    let of = apparent_bytes(from)?;
+    let mut copier = Copier { of, progress, copied: Copied::default() };
+    copier.folder(from, to)?;
+    let folder = File::open(to).map_err(fault("open", to))?;
+    rustix::fs::syncfs(&folder).map_err(|error| fault("write out", to)(error.into()))?;
+    Ok(copier.copied)
+}
+
+fn apparent_bytes(folder: &Path) -> Result<u64, DiskError> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder).map_err(fault("read", folder))? {
+        let path = entry.map_err(fault("read", folder))?.path();
+        let meta = fs::symlink_metadata(&path).map_err(fault("read", &path))?;
+        if meta.is_dir() {
+            bytes += apparent_bytes(&path)?;
+        } else if meta.is_file() {
+            bytes += meta.len();
+        }
+    }
+    Ok(bytes)
+}
+
+struct Copier<'a> {
+    of: u64,
+    progress: &'a mut dyn FnMut(u64, u64),
+    copied: Copied,
+}
+
+/// So much is copied between two calls of `progress`.
+const CHUNK_BYTES: u64 = 64 << 20;
+
+impl Copier<'_> {
+    fn folder(&mut self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        fs::create_dir_all(to).map_err(fault("make", to))?;
+        for entry in fs::read_dir(from).map_err(fault("read", from))? {
+            let entry = entry.map_err(fault("read", from))?;
+            let (source, target) = (entry.path(), to.join(entry.file_name()));
+            let kind = entry.file_type().map_err(fault("read", &source))?;
+            if kind.is_dir() {
+                self.folder(&source, &target)?;
+            } else if kind.is_symlink() {
+                link(&source, &target)?;
+            } else if kind.is_file() {
+                self.file(&source, &target)?;
+            }
+        }
+        // Last, since a folder may forbid writing into it, and writing moves its time.
+        let meta = fs::symlink_metadata(from).map_err(fault("read", from))?;
+        let folder = File::open(to).map_err(fault("open", to))?;
+        dress(&folder, to, &meta)
+    }
+
+    fn file(&mut self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        let source = File::open(from).map_err(fault("read", from))?;
+        let meta = source.metadata().map_err(fault("read", from))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let target = options.open(to).map_err(fault("make", to))?;
+        if rustix::fs::ioctl_ficlone(&target, &source).is_ok() {
+            self.copied.cloned += 1;
+            self.copied.bytes += meta.len();
+        } else {
+            self.extents(&source, &target, meta.len()).map_err(fault("copy to", to))?;
+        }
+        self.copied.files += 1;
+        (self.progress)(self.copied.bytes, self.of);
+        dress(&target, to, &meta)
+    }
+
+    /// Copies what lies between holes.
+    fn extents(&mut self, source: &File, target: &File, len: u64) -> io::Result<()> {
+        target.set_len(len)?;
+        let mut at = 0;
+        while at < len {
+            let Some((data, hole)) = extent(source, at, len)? else { break };
+            self.copied.bytes += data - at;
+            at = data;
+            while at < hole {
+                let chunk = CHUNK_BYTES.min(hole - at);
+                let (mut reader, mut writer) = (source, target);
+                reader.seek(SeekFrom::Start(at))?;
+                writer.seek(SeekFrom::Start(at))?;
+                let done = io::copy(&mut io::Read::take(reader, chunk), &mut writer)?;
+                if done == 0 {
+                    return Err(io::Error::other("the original became shorter"));
+                }
+                at += done;
+                self.copied.bytes += done;
+                (self.progress)(self.copied.bytes, self.of);
+            }
+        }
+        self.copied.bytes += len - at;
+        let mut writer = target;
+        writer.flush()
+    }
+}
+
+/// The first data at or after `at` and the hole behind it; `None` if only a hole is left. A file
+/// system that knows no holes has one extent.
+fn extent(source: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
+    use rustix::fs::SeekFrom::{Data, Hole};
+    use rustix::io::Errno;
+    match rustix::fs::seek(source, Data(at)) {
+        Ok(data) => {
+            let hole = rustix::fs::seek(source, Hole(data))?;
+            Ok(Some((data.min(len), hole.min(len))))
+        }
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL) => Ok(Some((at, len))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn link(from: &Path, to: &Path) -> Result<(), DiskError> {
+    let text = fs::read_link(from).map_err(fault("read", from))?;
+    symlink(text, to).map_err(fault("make", to))?;
+    let meta = fs::symlink_metadata(from).map_err(fault("read", from))?;
+    let made = fs::symlink_metadata(to).map_err(fault("read", to))?;
+    if (made.uid(), made.gid()) != (meta.uid(), meta.gid()) {
+        lchown(to, Some(meta.uid()), Some(meta.gid())).map_err(fault("give away", to))?;
+    }
+    Ok(())
+}
+
+/// Owner first, since giving a file away takes bits from its mode.
+fn dress(made: &File, path: &Path, like: &fs::Metadata) -> Result<(), DiskError> {
+    let now = made.metadata().map_err(fault("read", path))?;
+    if (now.uid(), now.gid()) != (like.uid(), like.gid()) {
+        std::os::unix::fs::fchown(made, Some(like.uid()), Some(like.gid()))
+            .map_err(fault("give away", path))?;
+    }
+    let mode = fs::Permissions::from_mode(like.mode() & 0o7777);
+    made.set_permissions(mode).map_err(fault("set the mode of", path))?;
+    let modified = like.modified().map_err(fault("read", path))?;
+    made.set_modified(modified).map_err(fault("set the time of", path))
+}
+
+/// Removes a folder and all that is in it. One that is not there is no fault.
+pub fn remove_tree(folder: &Path) -> Result<(), DiskError> {
+    match fs::remove_dir_all(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(fault("remove", folder)(error)),
+    }
+}
+
+/// What lies under a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Name in /proc/diskstats: `vda1`, `dm-0`. `None` for tmpfs, overlay, network.
+    pub name: Option<String>,
+    /// True if it spins, as the kernel thinks.
+    pub rotational: Option<bool>,
+    /// Type of the file system.
+    pub filesystem: String,
+    /// Options of the mount and of the file system.
+    pub options: String,
+}
+
+/// The mount and the device under `path`, or under its nearest parent that exists.
+pub fn device_under(path: &Path) -> Result<Device, DiskError> {
+    let absolute = std::path::absolute(path).map_err(fault("read", path))?;
+    let there = absolute.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
+    let there = there.unwrap_or_else(|| PathBuf::from("/"));
+    let table = Path::new("/proc/self/mountinfo");
+    let text = fs::read_to_string(table).map_err(fault("read", table))?;
+    let mounts = proc::mounts(&text);
+    let mount = proc::mount_of(&mounts, &there).ok_or_else(|| {
+        fault("find the mount of", &there)(io::Error::from(io::ErrorKind::NotFound))
+    })?;
+    let number = fs::metadata(&there).map_err(fault("read", &there))?.dev();
+    let number = (rustix::fs::major(number), rustix::fs::minor(number));
+    let folder = [number, mount.device]
+        .iter()
+        .find_map(|(major, minor)| fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok())
+        .or_else(|| named_device(&mount.source));
+    let rotational = folder.as_deref().and_then(rotational);
+    let name = folder.as_deref().and_then(Path::file_name);
+    Ok(Device {
+        name: name.map(|name| name.to_string_lossy().into_owned()),
+        rotational,
+        filesystem: mount.filesystem.clone(),
+        options: mount.options.clone(),
+    })
+}
+
+/// btrfs mounts have a number of their own, but name one of their devices.
+fn named_device(source: &str) -> Option<PathBuf> {
+    let device = fs::canonicalize(source).ok().filter(|path| path.starts_with("/dev"))?;
+    fs::canonicalize(Path::new("/sys/class/block").join(device.file_name()?)).ok()
+}
+
+/// Partitions have it in the folder of their disk.
+fn rotational(device: &Path) -> Option<bool> {
+    let text = [device, device.parent()?]
+        .iter()
+        .find_map(|folder| fs::read_to_string(folder.join("queue/rotational")).ok())?;
+    Some(text.trim() == "1")
+}
+
+/// The name of the block device under `path`, for [`crate::os::sample::Sampler`].
+pub fn device_of(path: &Path) -> Result<String, DiskError> {
+    let device = device_under(path)?;
+    device.name.ok_or_else(|| DiskError::NoDevice {
+        path: path.to_path_buf(),
+        filesystem: device.filesystem,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_keeps_all_but_sockets() {
+        let work = tempfile::tempdir().unwrap();
+        let (from, to) = (work.path().join("from"), work.path().join("new/to"));
+        fs::create_dir_all(from.join("base/1")).unwrap();
+        fs::write(from.join("base/1/data"), vec![7u8; 300_000]).unwrap();
+        fs::write(from.join("empty"), "").unwrap();
+        symlink("base/1", from.join("link")).unwrap();
+        symlink("/nowhere", from.join("broken")).unwrap();
+        fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(from.join("base"), fs::Permissions::from_mode(0o500)).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
+        let mut told = Vec::new();
+        let copied = copy_tree(&from, &to, &mut |bytes, of| told.push((bytes, of))).unwrap();
+        assert_eq!((copied.files, copied.bytes), (2, 300_000));
+        assert_eq!(told.last(), Some(&(300_000, 300_000)));
+        assert_eq!(fs::read(to.join("base/1/data")).unwrap(), vec![7u8; 300_000]);
+        assert_eq!(fs::read_link(to.join("broken")).unwrap(), Path::new("/nowhere"));
+        assert!(!to.join("socket").exists());
+        for name in ["base", "empty", "base/1/data", ""] {
+            let (old, new) = (from.join(name), to.join(name));
+            let (old, new) = (fs::metadata(old).unwrap(), fs::metadata(new).unwrap());
+            assert_eq!((old.mode(), old.uid()), (new.mode(), new.uid()), "{name}");
+            assert_eq!(old.modified().unwrap(), new.modified().unwrap(), "{name}");
+        }
+        for folder in [&from, &to] {
+            fs::set_permissions(folder.join("base"), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+
+    #[test]
+    fn holes_stay_holes_and_data_its_place() {
+        let work = tempfile::tempdir().unwrap();
+        let (from, to) = (work.path().join("from"), work.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        let file = File::create(from.join("sparse")).unwrap();
+        file.set_len(64 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"in the middle", 32 << 20).unwrap();
+        drop(file);
+        let copied = copy_tree(&from, &to, &mut |_, _| {}).unwrap();
+        assert_eq!(copied.bytes, 64 << 20);
+        let text = fs::read(to.join("sparse")).unwrap();
+        assert_eq!(text.len(), 64 << 20);
+        assert_eq!(&text[32 << 20..(32 << 20) + 13], b"in the middle");
+        assert_eq!(text.iter().filter(|&&byte| byte != 0).count(), 13);
+        let blocks = |folder: &Path| fs::metadata(folder.join("sparse")).unwrap().blocks();
+        // A file system without holes fills both.
+        assert!(blocks(&to) <= blocks(&from) + 256, "{} {}", blocks(&to), blocks(&from));
+    }
+
+    #[test]
+    fn a_copy_never_overwrites() {
+        let work = tempfile::tempdir().unwrap();
+        fs::write(work.path().join("x"), "").unwrap();
+        let fault = copy_tree(work.path(), work.path(), &mut |_, _| {}).unwrap_err();
+        assert!(matches!(fault, DiskError::NotEmpty(_)), "{fault}");
+        let absent = work.path().join("absent");
+        let fault = copy_tree(&absent, &work.path().join("to"), &mut |_, _| {}).unwrap_err();
+        assert!(fault.to_string().contains("absent"), "{fault}");
+    }
+
+    #[test]
+    fn folders_are_as_large_as_their_blocks() {
+        let work = tempfile::tempdir().unwrap();
+        let empty = folder_bytes(work.path()).unwrap();
+        fs::write(work.path().join("a"), vec![1u8; 1 << 20]).unwrap();
+        // Delayed allocation gives blocks when the file is written out.
+        File::open(work.path().join("a")).unwrap().sync_all().unwrap();
+        let one = folder_bytes(work.path()).unwrap() - empty;
+        assert!(((1 << 20)..(1 << 20) + 65_536).contains(&one), "{one}");
+        fs::hard_link(work.path().join("a"), work.path().join("b")).unwrap();
+        assert_eq!(folder_bytes(work.path()).unwrap() - empty, one, "two names, one file");
+        assert!(folder_bytes(&work.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn what_lies_under_a_folder() {
+        let work = tempfile::tempdir().unwrap();
+        assert!(free_bytes(work.path()).unwrap() > 0);
+        let device = device_under(work.path()).unwrap();
+        assert!(!device.filesystem.is_empty() && device.options.contains('r'), "{device:?}");
+        let absent = work.path().join("not/yet/made");
+        assert_eq!(device_under(&absent).unwrap(), device);
+        assert_eq!(device_of(work.path()).ok(), device.name);
+        let fault = device_of(Path::new("/proc")).unwrap_err().to_string();
+        assert_eq!(fault, "no block device lies under /proc: its file system is proc");
+    }
+
+    #[test]
+    fn removing_what_is_not_there_is_no_fault() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = work.path().join("a/b");
+        fs::create_dir_all(&folder).unwrap();
+        for _ in 0..2 {
+            remove_tree(&work.path().join("a")).unwrap();
+            assert!(!folder.exists());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A file that one process at a time may hold, and that tells who holds it.
+//!
+//! The lock is flock(2): the kernel lets go of it when its holder ends, however it ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+/// Why a lock was not to be had.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another process holds it.
+    #[error("{path} is held by {who}")]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// `process 123: measuring into rqps-results`, as the holder wrote it.
+        who: String,
+    },
+    /// The file cannot be made or locked.
+    #[error("lock {path}: {source}")]
+    Io {
+        /// The lock file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl Lock {
+    /// Takes the lock at `path`, making the file and its folder if need be, and writes into it who
+    /// holds it: this process, and `doing`, what it does.
+    pub fn acquire(path: &Path, doing: &str) -> Result<Lock, LockError> {
+        let fault = |source| LockError::Io { path: path.to_path_buf(), source };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(fault)?;
+        }
+        let (mut file, writable) = open(path).map_err(fault)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(LockError::Held { path: path.to_path_buf(), who: holder(&mut file) });
+            }
+            Err(error) => return Err(fault(error.into())),
+        }
+        if writable {
+            let text = format!("process {}: {doing}\n", std::process::id());
+            let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+            written.map_err(fault)?;
+        }
+        Ok(Lock { file })
+    }
+}
+
+/// The file, and whether it can be written to. A lock in a folder for everyone, such as /tmp, may
+/// have been made by another user: then it can still be locked, but not say who holds it. It may
+/// also be a trap: a link to a file of ours that we would truncate, so links are refused.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let mut writing = options.clone();
+    writing.write(true);
+    // Not made if it is there: /tmp may forbid to open somebody's file for making.
+    let file = match writing.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => writing.create(true).open(path),
+        opened => opened,
+    };
+    let (file, writable) = match file {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            (options.open(path)?, false)
+        }
+        opened => (opened?, true),
+    };
+    if file.metadata()?.is_file() {
+        Ok((file, writable))
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
+}
+
+impl Drop for Lock {
+    /// The file stays: to remove it would let a second process lock a file that a third no longer
+    /// finds.
+    fn drop(&mut self) {
+        // Only a courtesy to whoever reads it; the lock itself ends with the file.
+        let _ = self.file.set_len(0);
+    }
+}
+
+fn holder(file: &mut File) -> String {
+    let mut text = String::new();
+    match file.take(500).read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_string(),
+        _ => "another process, which has not said what it does".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sub/lock");
+        let lock = Lock::acquire(&path, "measuring into results").unwrap();
+        // A lock belongs to the open file, so a second opening in this process is refused too.
+        let refusal = Lock::acquire(&path, "something else").unwrap_err().to_string();
+        let expected = format!("process {}: measuring into results", std::process::id());
+        assert!(refusal.ends_with(&expected), "{refusal}");
+        drop(lock);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        Lock::acquire(&path, "something else").unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_a_folder_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (precious, link) = (folder.path().join("precious"), folder.path().join("lock"));
+        fs::write(&precious, "data").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        assert!(matches!(Lock::acquire(&link, "x"), Err(LockError::Io { .. })));
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "data");
+        assert!(matches!(Lock::acquire(folder.path(), "x"), Err(LockError::Io { .. })));
+    }
+
+    #[test]
+    fn the_text_of_the_last_holder_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        fs::write(&path, "process 1: something that took far longer to say, and crashed").unwrap();
+        let _lock = Lock::acquire(&path, "x").unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, format!("process {}: x\n", std::process::id()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refusal = Lock::acquire(&file.join("lock"), "x").unwrap_err();
+        assert!(matches!(refusal, LockError::Io { .. }), "{refusal}");
+    }
+}

@@ -1,0 +1,303 @@
+//! The beginning of a MySQL session: greeting, TLS, password.
+
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use super::super::socket::{Channel, check_tls};
+use super::super::{WireError, rsa};
+use super::packet::{self, Reader, ServerError};
+use super::{Client, HEADER};
+use crate::domain::endpoint::{Address, Login};
+
+const CLIENT_LONG_PASSWORD: u32 = 1;
+const CLIENT_LONG_FLAG: u32 = 1 << 2;
+const CLIENT_CONNECT_WITH_DB: u32 = 1 << 3;
+const CLIENT_PROTOCOL_41: u32 = 1 << 9;
+const CLIENT_SSL: u32 = 1 << 11;
+const CLIENT_TRANSACTIONS: u32 = 1 << 13;
+const CLIENT_SECURE_CONNECTION: u32 = 1 << 15;
+const CLIENT_MULTI_STATEMENTS: u32 = 1 << 16;
+const CLIENT_MULTI_RESULTS: u32 = 1 << 17;
+const CLIENT_PS_MULTI_RESULTS: u32 = 1 << 18;
+const CLIENT_PLUGIN_AUTH: u32 = 1 << 19;
+const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
+
+/// What this client can do. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the number
+/// of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own extensions.
+const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
+    | CLIENT_LONG_FLAG
+    | CLIENT_PROTOCOL_41
+    | CLIENT_TRANSACTIONS
+    | CLIENT_SECURE_CONNECTION
+    | CLIENT_MULTI_STATEMENTS
+    | CLIENT_MULTI_RESULTS
+    | CLIENT_PS_MULTI_RESULTS
+    | CLIENT_PLUGIN_AUTH
+    | CLIENT_DEPRECATE_EOF;
+
+/// Without these a server cannot be spoken to. MySQL has all of them since 4.1.
+const REQUIRED: u32 = CLIENT_PROTOCOL_41 | CLIENT_SECURE_CONNECTION;
+
+/// utf8mb4_general_ci, which every version since 5.5.3 and every MariaDB knows.
+const CHARACTER_SET: u8 = 45;
+
+const LONGEST_STATEMENT: u32 = 1 << 30;
+
+const NATIVE: &[u8] = b"mysql_native_password";
+const CACHING_SHA2: &[u8] = b"caching_sha2_password";
+
+/// Answers the greeting, and the server's questions until it says OK. `address` is given if TLS may
+/// be asked for.
+pub(super) fn log_in(
+    mut channel: Channel,
+    address: Option<&Address>,
+    login: &Login,
+) -> Result<Client, WireError> {
+    let (body, mut sequence) = receive(&mut channel)?;
+    if body.first() == Some(&packet::ERR) {
+        return Err(ServerError::parse(&body).into_wire());
+    }
+    let greeting = match Greeting::parse(&body) {
+        Ok(greeting) => greeting,
+        Err(what) => return Err(channel.confused(what)),
+    };
+    let mut capabilities = CAPABILITIES & greeting.capabilities;
+    if !login.database.is_empty() {
+        capabilities |= CLIENT_CONNECT_WITH_DB;
+    }
+    if let Some(address) = address
+        && check_tls(address)?
+    {
+        if greeting.capabilities & CLIENT_SSL == 0 {
+            return Err(channel
+                .confused("the server has no TLS: switch it on there, or use sslmode=disable"));
+        }
+        capabilities |= CLIENT_SSL;
+        sequence = sequence.wrapping_add(1);
+        send(&mut channel, sequence, &fixed_part(capabilities))?;
+        channel = channel.encrypt(address)?;
+    }
+    let mut exchange = Exchange { channel, sequence, login, nonce: greeting.nonce };
+    exchange.respond(capabilities, &greeting.plugin)?;
+    exchange.until_ok()?;
+    exchange.channel.logged_in()?;
+    Ok(Client {
+        channel: exchange.channel,
+        output: Vec::with_capacity(4096),
+        statements: Vec::new(),
+        connection_id: greeting.connection_id,
+        server_version: greeting.version,
+        deprecate_eof: capabilities & CLIENT_DEPRECATE_EOF != 0,
+    })
+}
+
+/// The server's first packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Greeting {
+    pub(super) version: String,
+    pub(super) connection_id: u32,
+    pub(super) capabilities: u32,
+    /// 20 bytes to hash the password with.
+    pub(super) nonce: Vec<u8>,
+    pub(super) plugin: Vec<u8>,
+}
+
+impl Greeting {
+    pub(super) fn parse(body: &[u8]) -> Result<Greeting, String> {
+        let mut reader = Reader(body);
+        match reader.u8() {
+            Some(10) => {}
+            Some(other) => {
+                return Err(format!("protocol version {other} came instead of 10; is that MySQL?"));
+            }
+            None => return Err("the greeting is empty".to_owned()),
+        }
+        let version = String::from_utf8_lossy(reader.until_zero()).into_owned();
+        let short = || format!("the greeting of server {version:?} is too short");
+        let greeting = Greeting::rest(&mut reader).ok_or_else(short)?;
+        if greeting.capabilities & REQUIRED != REQUIRED {
+            return Err(format!("server {version:?} is too old: 4.1 or later is needed"));
+        }
+        let version = match version.strip_prefix("5.5.5-") {
+            Some(mariadb) if mariadb.contains("MariaDB") => mariadb.to_owned(),
+            _ => version,
+        };
+        Ok(Greeting { version, ..greeting })
+    }
+
+    fn rest(reader: &mut Reader<'_>) -> Option<Greeting> {
+        let connection_id = reader.u32()?;
+        let mut nonce = reader.bytes(8)?.to_vec();
+        reader.u8()?;
+        let low = u32::from(reader.u16()?);
+        let _character_set = reader.u8()?;
+        let _status = reader.u16()?;
+        let high = u32::from(reader.u16()?);
+        let nonce_length = usize::from(reader.u8()?);
+        reader.bytes(10)?;
+        // The rest of the nonce has at least 13 bytes, of which the last is a zero.
+        let rest = reader.bytes(nonce_length.saturating_sub(8).max(13))?;
+        nonce.extend_from_slice(rest.strip_suffix(&[0]).unwrap_or(rest));
+        let plugin = match reader.until_zero() {
+            [] => NATIVE.to_vec(),
+            name => name.to_vec(),
+        };
+        let capabilities = low | high << 16;
+        Some(Greeting { version: String::new(), connection_id, capabilities, nonce, plugin })
+    }
+}
+
+/// The fixed part of the login packet, which alone asks for TLS.
+fn fixed_part(capabilities: u32) -> Vec<u8> {
+    let mut body = capabilities.to_le_bytes().to_vec();
+    body.extend_from_slice(&LONGEST_STATEMENT.to_le_bytes());
+    body.push(CHARACTER_SET);
+    body.extend_from_slice(&[0; 23]);
+    body
+}
+
+fn send(channel: &mut Channel, sequence: u8, body: &[u8]) -> Result<(), WireError> {
+    let mut output = vec![0; HEADER];
+    output.extend_from_slice(body);
+    packet::frame(&mut output, sequence);
+    channel.send(&output)
+}
+
+/// The next packet's body and sequence number.
+fn receive(channel: &mut Channel) -> Result<(Vec<u8>, u8), WireError> {
+    channel.need(HEADER)?;
+    let length = packet::body_length(channel.available());
+    let sequence = channel.available()[3];
+    channel.need(HEADER + length)?;
+    let body = channel.available()[HEADER..HEADER + length].to_vec();
+    channel.consume(HEADER + length);
+    Ok((body, sequence))
+}
+
+/// The questions and answers about who we are.
+struct Exchange<'a> {
+    channel: Channel,
+    /// Of the last packet, sent or received.
+    sequence: u8,
+    login: &'a Login,
+    nonce: Vec<u8>,
+}
+
+impl Exchange<'_> {
+    fn send(&mut self, body: &[u8]) -> Result<(), WireError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        send(&mut self.channel, self.sequence, body)
+    }
+
+    /// The login packet. If the server's favourite way of proving the password is not known here,
+    /// the native one is offered, and the server asks again.
+    fn respond(&mut self, capabilities: u32, plugin: &[u8]) -> Result<(), WireError> {
+        let plugin = if plugin == CACHING_SHA2 { CACHING_SHA2 } else { NATIVE };
+        let proof = scramble(plugin, &self.login.password, &self.nonce);
+        let login = self.login;
+        for (what, text) in [("user", &login.user), ("database", &login.database)] {
+            if text.as_bytes().contains(&0) {
+                return Err(WireError::Protocol(format!("the {what} name holds a zero byte")));
+            }
+        }
+        let mut body = fixed_part(capabilities);
+        body.extend_from_slice(login.user.as_bytes());
+        body.push(0);
+        body.push(proof.len() as u8);
+        body.extend_from_slice(&proof);
+        if capabilities & CLIENT_CONNECT_WITH_DB != 0 {
+            body.extend_from_slice(login.database.as_bytes());
+            body.push(0);
+        }
+        if capabilities & CLIENT_PLUGIN_AUTH != 0 {
+            body.extend_from_slice(plugin);
+            body.push(0);
+        }
+        self.send(&body)
+    }
+
+    fn until_ok(&mut self) -> Result<(), WireError> {
+        loop {
+            let (body, sequence) = receive(&mut self.channel)?;
+            self.sequence = sequence;
+            match body.split_first() {
+                Some((&packet::OK, _)) => return Ok(()),
+                Some((&packet::ERR, _)) => return Err(ServerError::parse(&body).into_wire()),
+                Some((&packet::EOF, request)) => self.switch(request)?,
+                Some((1, [3])) => {}
+                Some((1, [4])) => self.full_sha2()?,
+                _ => return Err(self.channel.confused("the answer to the login makes no sense")),
+            }
+        }
+    }
+
+    /// The server wants the password proved in another way.
+    fn switch(&mut self, request: &[u8]) -> Result<(), WireError> {
+        let mut reader = Reader(request);
+        let plugin = reader.until_zero();
+        if plugin == NATIVE || plugin == CACHING_SHA2 {
+            self.nonce = reader.0.strip_suffix(&[0]).unwrap_or(reader.0).to_vec();
+            let proof = scramble(plugin, &self.login.password, &self.nonce);
+            return self.send(&proof);
+        }
+        let name = match plugin {
+            // The server looks at who is at the other end of the socket; nothing is to be said.
+            b"auth_socket" | b"unix_socket" => return self.send(&[]),
+            [] => "mysql_old_password".into(),
+            name => String::from_utf8_lossy(name),
+        };
+        let what = format!(
+            "user {:?} logs in by {name}, which is not supported: give it a password by \
+             mysql_native_password or caching_sha2_password",
+            self.login.user
+        );
+        Err(self.channel.confused(what))
+    }
+
+    /// The server has not got the hash in its cache and wants the password itself: as it is where
+    /// nobody can listen, encrypted with the server's key elsewhere.
+    fn full_sha2(&mut self) -> Result<(), WireError> {
+        const REQUEST_KEY: [u8; 1] = [2];
+        let mut password = self.login.password.clone().into_bytes();
+        password.push(0);
+        if self.channel.is_private() {
+            return self.send(&password);
+        }
+        self.send(&REQUEST_KEY)?;
+        let (body, sequence) = receive(&mut self.channel)?;
+        self.sequence = sequence;
+        let key = match body.split_first() {
+            Some((&packet::ERR, _)) => return Err(ServerError::parse(&body).into_wire()),
+            Some((1, pem)) => rsa::PublicKey::from_pem(&String::from_utf8_lossy(pem)),
+            _ => Err("the server sent no public key".to_owned()),
+        };
+        for (byte, mask) in password.iter_mut().zip(self.nonce.iter().cycle()) {
+            *byte ^= mask;
+        }
+        match key.and_then(|key| key.encrypt(&password)) {
+            Ok(encrypted) => self.send(&encrypted),
+            Err(what) => Err(self.channel.confused(format!(
+                "{what}; use the server's unix socket, TLS, or a user with mysql_native_password"
+            ))),
+        }
+    }
+}
+
+/// Proof of the password that does not show it. An empty password is proved by nothing.
+pub(super) fn scramble(plugin: &[u8], password: &str, nonce: &[u8]) -> Vec<u8> {
+    if password.is_empty() {
+        return Vec::new();
+    }
+    if plugin == CACHING_SHA2 {
+        // SHA256(p) ⊕ SHA256(SHA256(SHA256(p)) ‖ nonce)
+        let once = Sha256::digest(password);
+        let twice = Sha256::digest(once);
+        let mask = Sha256::new().chain_update(twice).chain_update(nonce).finalize();
+        return once.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect();
+    }
+    // SHA1(p) ⊕ SHA1(nonce ‖ SHA1(SHA1(p)))
+    let once = Sha1::digest(password);
+    let twice = Sha1::digest(once);
+    let mask = Sha1::new().chain_update(nonce).chain_update(twice).finalize();
+    once.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect()
+}

@@ -1,0 +1,314 @@
+//! Packets of the MySQL protocol, version 10: built into a buffer, read from a slice. No I/O.
+
+use std::io::{Error, ErrorKind};
+
+use super::super::{Value, ValueType, WireError};
+
+/// Length and sequence number.
+pub(super) const HEADER: usize = 4;
+
+/// Longest body of one packet. A body of just this length has a continuation.
+pub(super) const LONGEST: usize = 0xff_ff_ff;
+
+/// First byte of an OK packet.
+pub(super) const OK: u8 = 0x00;
+/// First byte of a request for a local file.
+pub(super) const LOCAL_INFILE: u8 = 0xfb;
+/// First byte of the packet that ends rows or definitions.
+pub(super) const EOF: u8 = 0xfe;
+/// First byte of an error packet.
+pub(super) const ERR: u8 = 0xff;
+
+/// A statement as text.
+pub(super) const COM_QUERY: u8 = 0x03;
+/// Prepare a statement.
+pub(super) const COM_STMT_PREPARE: u8 = 0x16;
+const COM_STMT_EXECUTE: u8 = 0x17;
+
+const MYSQL_TYPE_LONGLONG: u8 = 0x08;
+const MYSQL_TYPE_VAR_STRING: u8 = 0xfd;
+
+/// Length of the body by the header, which must be in `bytes`.
+#[inline]
+pub(super) fn body_length(bytes: &[u8]) -> usize {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize
+}
+
+/// Frames `output[4..]`, whose first four bytes are kept free for the header. What is longer than
+/// one packet is cut into several.
+#[inline]
+pub(super) fn frame(output: &mut Vec<u8>, sequence: u8) {
+    let length = output.len() - HEADER;
+    if length >= LONGEST {
+        frame_many(output, sequence);
+        return;
+    }
+    output[..3].copy_from_slice(&(length as u32).to_le_bytes()[..3]);
+    output[3] = sequence;
+}
+
+#[cold]
+fn frame_many(output: &mut Vec<u8>, sequence: u8) {
+    let body = output.split_off(HEADER);
+    output.clear();
+    let mut sequence = sequence;
+    let mut chunks = body.chunks(LONGEST);
+    loop {
+        // After a full packet there is always another, if need be an empty one.
+        let chunk = chunks.next().unwrap_or_default();
+        output.extend_from_slice(&(chunk.len() as u32).to_le_bytes()[..3]);
+        output.push(sequence);
+        output.extend_from_slice(chunk);
+        sequence = sequence.wrapping_add(1);
+        if chunk.len() < LONGEST {
+            return;
+        }
+    }
+}
+
+/// A command with its argument.
+pub(super) fn command(output: &mut Vec<u8>, command: u8, argument: &[u8]) {
+    output.extend_from_slice(&[0, 0, 0, 0, command]);
+    output.extend_from_slice(argument);
+    frame(output, 0);
+}
+
+/// COM_STMT_EXECUTE up to the values, with a free header. With `types` told, the server reads them
+/// and keeps them for later executions.
+pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool) -> Vec<u8> {
+    let mut beginning = vec![0, 0, 0, 0, COM_STMT_EXECUTE];
+    beginning.extend_from_slice(&statement.to_le_bytes());
+    // No cursor, one iteration.
+    beginning.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if types.is_empty() {
+        return beginning;
+    }
+    // One bit per value: none is NULL.
+    beginning.extend(std::iter::repeat_n(0, types.len().div_ceil(8)));
+    beginning.push(u8::from(tell));
+    if tell {
+        for kind in types {
+            let code = match kind {
+                ValueType::Int => MYSQL_TYPE_LONGLONG,
+                ValueType::Text => MYSQL_TYPE_VAR_STRING,
+            };
+            beginning.extend_from_slice(&[code, 0]);
+        }
+    }
+    beginning
+}
+
+/// COM_STMT_EXECUTE. `output` must be empty.
+#[inline]
+pub(super) fn execute(
+    output: &mut Vec<u8>,
+    beginning: &[u8],
+    types: &[ValueType],
+    values: &[Value<'_>],
+) -> Result<(), String> {
+    if types.len() != values.len() {
+        return Err(format!("{} values for {} placeholders", values.len(), types.len()));
+    }
+    output.extend_from_slice(beginning);
+    for (kind, value) in types.iter().zip(values) {
+        match (kind, value) {
+            (ValueType::Int, Value::Int(number)) => {
+                output.extend_from_slice(&number.to_le_bytes());
+            }
+            (ValueType::Text, Value::Text(text)) => length_encoded(output, text),
+            _ => return Err(format!("a placeholder of type {kind:?} was given {value:?}")),
+        }
+    }
+    frame(output, 0);
+    Ok(())
+}
+
+/// Bytes with their length before them.
+pub(super) fn length_encoded(output: &mut Vec<u8>, bytes: &[u8]) {
+    let length = bytes.len() as u64;
+    let digits = length.to_le_bytes();
+    match length {
+        0..=250 => output.push(digits[0]),
+        251..=0xffff => {
+            output.push(0xfc);
+            output.extend_from_slice(&digits[..2]);
+        }
+        0x1_0000..=0xff_ffff => {
+            output.push(0xfd);
+            output.extend_from_slice(&digits[..3]);
+        }
+        _ => {
+            output.push(0xfe);
+            output.extend_from_slice(&digits);
+        }
+    }
+    output.extend_from_slice(bytes);
+}
+
+/// Reads a packet's body from the front. Every method gives `None` if the body is too short.
+#[derive(Clone, Copy)]
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// That many bytes.
+    #[inline]
+    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// One byte.
+    #[inline]
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
+    }
+
+    /// Two bytes.
+    #[inline]
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        let (bytes, rest) = self.0.split_first_chunk::<2>()?;
+        self.0 = rest;
+        Some(u16::from_le_bytes(*bytes))
+    }
+
+    /// Four bytes.
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk::<4>()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*bytes))
+    }
+
+    /// A length-encoded integer. NULL (0xfb) and 0xff are none.
+    #[inline]
+    pub(super) fn length(&mut self) -> Option<u64> {
+        let size = match self.u8()? {
+            short @ 0..=250 => return Some(u64::from(short)),
+            0xfc => 2,
+            0xfd => 3,
+            0xfe => 8,
+            _ => return None,
+        };
+        let mut digits = [0; 8];
+        digits[..size].copy_from_slice(self.bytes(size)?);
+        Some(u64::from_le_bytes(digits))
+    }
+
+    /// Up to the next zero byte, which is taken off too, or to the end.
+    pub(super) fn until_zero(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        let text = &self.0[..end];
+        self.0 = self.0.get(end + 1..).unwrap_or_default();
+        text
+    }
+}
+
+/// The end of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// Rows changed.
+    pub(super) affected: u64,
+    /// SERVER_STATUS flags.
+    pub(super) status: u16,
+}
+
+impl Ended {
+    /// By an OK packet, be it after a statement or, with 0xfe in front, after rows.
+    #[inline]
+    pub(super) fn by_ok(body: &[u8]) -> Option<Ended> {
+        let mut reader = Reader(body);
+        reader.u8()?;
+        let affected = reader.length()?;
+        let _last_insert_id = reader.length()?;
+        Some(Ended { affected, status: reader.u16()? })
+    }
+
+    /// By an EOF packet.
+    #[inline]
+    pub(super) fn by_eof(body: &[u8]) -> Option<Ended> {
+        let mut reader = Reader(body);
+        reader.u8()?;
+        let _warnings = reader.u16()?;
+        Some(Ended { affected: 0, status: reader.u16()? })
+    }
+}
+
+/// Number of columns, by the first packet of a result set.
+#[inline]
+pub(super) fn column_count(body: &[u8]) -> Option<u64> {
+    Reader(body).length()
+}
+
+/// What the server said of a statement that it prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Described {
+    /// The server's number of it.
+    pub(super) statement: u32,
+    /// Columns of its result; 0 for none.
+    pub(super) columns: u16,
+    /// Placeholders.
+    pub(super) parameters: u16,
+}
+
+/// The first packet of the answer to COM_STMT_PREPARE.
+pub(super) fn prepared(body: &[u8]) -> Option<Described> {
+    let mut reader = Reader(body);
+    if reader.u8()? != OK {
+        return None;
+    }
+    let statement = reader.u32()?;
+    let columns = reader.u16()?;
+    Some(Described { statement, columns, parameters: reader.u16()? })
+}
+
+/// The values of a row of the text protocol; `None` if they do not add up.
+pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
+    const NULL: u8 = 0xfb;
+    let mut reader = Reader(body);
+    let mut row = Vec::new();
+    while let Some(first) = reader.0.first() {
+        if *first == NULL {
+            reader.u8()?;
+            row.push(None);
+        } else {
+            let length = usize::try_from(reader.length()?).ok()?;
+            let value = reader.bytes(length)?;
+            row.push(Some(String::from_utf8_lossy(value).into_owned()));
+        }
+    }
+    Some(row)
+}
+
+/// An error packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ServerError {
+    /// `1213`.
+    pub(super) number: u16,
+    message: String,
+}
+
+impl ServerError {
+    /// Reads it; what is missing stays empty. Before the login there is no SQLSTATE.
+    pub(super) fn parse(body: &[u8]) -> ServerError {
+        let mut reader = Reader(body);
+        let _ = reader.u8();
+        let number = reader.u16().unwrap_or_default();
+        let message = match reader.0 {
+            [b'#', _, _, _, _, _, message @ ..] => message,
+            message => message,
+        };
+        ServerError { number, message: String::from_utf8_lossy(message).into_owned() }
+    }
+
+    /// As an end of the session.
+    pub(super) fn into_io(self) -> Error {
+        Error::new(ErrorKind::ConnectionAborted, format!("{} ({})", self.message, self.number))
+    }
+
+    /// As a refused statement.
+    pub(super) fn into_wire(self) -> WireError {
+        WireError::Server { code: self.number.to_string(), message: self.message }
+    }
+}

@@ -1,0 +1,290 @@
+//! Messages of the Postgres protocol, version 3: built into a buffer, read from a slice. No I/O.
+
+use std::io::{Error, ErrorKind};
+
+use super::super::{Value, ValueType, WireError};
+
+/// Type and length.
+pub(super) const HEADER: usize = 5;
+
+/// Longest message that is read as a whole: a value may be as long as 1 GB.
+pub(super) const LONGEST_KEPT: usize = (1 << 30) + 4096;
+
+const INT8_OID: u32 = 20;
+const VARCHAR_OID: u32 = 1043;
+
+/// What follows the values: results in binary, Execute of the unnamed portal without a limit of
+/// rows, Sync.
+const EXECUTE_AND_SYNC: [u8; 19] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// Length of the body by the header, which must be in `bytes`; `None` if it is less than nothing.
+#[inline]
+pub(super) fn body_length(bytes: &[u8]) -> Option<usize> {
+    let length = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+    if length > i32::MAX as u32 {
+        return None;
+    }
+    (length as usize).checked_sub(4)
+}
+
+/// Starts a message; [`end`] puts its length.
+pub(super) fn begin(output: &mut Vec<u8>, kind: u8) -> usize {
+    output.push(kind);
+    output.extend_from_slice(&[0; 4]);
+    output.len() - 4
+}
+
+/// Ends the message whose length is at `position`.
+#[inline]
+pub(super) fn end(output: &mut [u8], position: usize) -> Result<(), String> {
+    let length = output.len() - position;
+    match i32::try_from(length) {
+        Ok(length) => {
+            output[position..position + 4].copy_from_slice(&length.to_be_bytes());
+            Ok(())
+        }
+        Err(_) => Err(format!("a statement of {length} bytes is longer than Postgres allows")),
+    }
+}
+
+/// Text and its terminator.
+pub(super) fn text(output: &mut Vec<u8>, text: &str) -> Result<(), String> {
+    if text.as_bytes().contains(&0) {
+        return Err("text for the server holds a zero byte".to_owned());
+    }
+    output.extend_from_slice(text.as_bytes());
+    output.push(0);
+    Ok(())
+}
+
+fn name(number: usize) -> String {
+    format!("s{number}")
+}
+
+/// Query.
+pub(super) fn query(output: &mut Vec<u8>, sql: &str) -> Result<(), String> {
+    let position = begin(output, b'Q');
+    text(output, sql)?;
+    end(output, position)
+}
+
+/// Parse.
+pub(super) fn parse(
+    output: &mut Vec<u8>,
+    number: usize,
+    sql: &str,
+    types: &[ValueType],
+) -> Result<(), String> {
+    let position = begin(output, b'P');
+    text(output, &name(number))?;
+    text(output, sql)?;
+    let count = u16::try_from(types.len()).map_err(|_| "too many placeholders".to_owned())?;
+    output.extend_from_slice(&count.to_be_bytes());
+    for kind in types {
+        let oid = match kind {
+            ValueType::Int => INT8_OID,
+            ValueType::Text => VARCHAR_OID,
+        };
+        output.extend_from_slice(&oid.to_be_bytes());
+    }
+    end(output, position)
+}
+
+/// Describe of a statement.
+pub(super) fn describe(output: &mut Vec<u8>, number: usize) -> Result<(), String> {
+    let position = begin(output, b'D');
+    output.push(b'S');
+    text(output, &name(number))?;
+    end(output, position)
+}
+
+/// Sync.
+pub(super) fn sync(output: &mut Vec<u8>) {
+    output.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+}
+
+/// The Bind message of a statement up to its values, to be copied for every execution. Its length
+/// is put later. The number of types fits, since Parse was built with them.
+pub(super) fn bind_beginning(number: usize, types: &[ValueType]) -> Vec<u8> {
+    let count = (types.len() as u16).to_be_bytes();
+    let mut bind = vec![b'B', 0, 0, 0, 0, 0];
+    bind.extend_from_slice(name(number).as_bytes());
+    bind.push(0);
+    bind.extend_from_slice(&count);
+    for kind in types {
+        let format: u16 = match kind {
+            ValueType::Int => 1,
+            ValueType::Text => 0,
+        };
+        bind.extend_from_slice(&format.to_be_bytes());
+    }
+    bind.extend_from_slice(&count);
+    bind
+}
+
+/// Bind, Execute, Sync. `output` must be empty.
+#[inline]
+pub(super) fn bind_and_execute(
+    output: &mut Vec<u8>,
+    bind: &[u8],
+    types: &[ValueType],
+    values: &[Value<'_>],
+) -> Result<(), String> {
+    if types.len() != values.len() {
+        return Err(format!("{} values for {} placeholders", values.len(), types.len()));
+    }
+    output.extend_from_slice(bind);
+    for (kind, value) in types.iter().zip(values) {
+        match (kind, value) {
+            (ValueType::Int, Value::Int(number)) => {
+                let mut bytes = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
+                bytes[4..].copy_from_slice(&number.to_be_bytes());
+                output.extend_from_slice(&bytes);
+            }
+            (ValueType::Text, Value::Text(text)) => {
+                output.extend_from_slice(&(text.len() as u32).to_be_bytes());
+                output.extend_from_slice(text);
+            }
+            _ => return Err(format!("a placeholder of type {kind:?} was given {value:?}")),
+        }
+    }
+    output.extend_from_slice(&EXECUTE_AND_SYNC);
+    // The length counts itself and the two bytes of result formats, but not Execute and Sync.
+    let length = output.len() - 1 - (EXECUTE_AND_SYNC.len() - 4);
+    match i32::try_from(length) {
+        Ok(length) => {
+            output[1..5].copy_from_slice(&length.to_be_bytes());
+            Ok(())
+        }
+        Err(_) => Err(format!("values of {length} bytes are longer than Postgres allows")),
+    }
+}
+
+/// Starts a message of COPY data, which the caller appends.
+pub(super) fn begin_copy_data(output: &mut Vec<u8>) -> usize {
+    begin(output, b'd')
+}
+
+/// Ends a message of COPY data, or takes it back if it is empty.
+pub(super) fn end_copy_data(output: &mut Vec<u8>, position: usize) -> Result<(), String> {
+    match output.len().checked_sub(position) {
+        None | Some(0..=3) => {
+            Err("the rows of a COPY may only be appended to what is there".to_owned())
+        }
+        Some(4) => {
+            output.truncate(position - 1);
+            Ok(())
+        }
+        Some(_) => end(output, position),
+    }
+}
+
+/// CopyDone.
+pub(super) fn copy_done(output: &mut Vec<u8>) {
+    output.extend_from_slice(&[b'c', 0, 0, 0, 4]);
+}
+
+/// CopyFail.
+pub(super) fn copy_fail(output: &mut Vec<u8>, why: &str) {
+    let length = why.len() as u32 + 5;
+    output.push(b'f');
+    output.extend_from_slice(&length.to_be_bytes());
+    output.extend_from_slice(why.as_bytes());
+    output.push(0);
+}
+
+/// Rows changed, by the tag of CommandComplete: `INSERT 0 5`, `UPDATE 3`. A SELECT changes none.
+#[inline]
+pub(super) fn affected(tag: &[u8]) -> u64 {
+    match tag {
+        [b'S', ..] => 0,
+        [b'I', b'N', ..] | [b'U', b'P', ..] | [b'D', b'E', ..] | [b'M', b'E', ..] => count(tag),
+        [b'C', b'O', b'P', ..] => count(tag),
+        _ => 0,
+    }
+}
+
+/// The number at the end of a tag.
+fn count(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
+    let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    tag[tag.len() - digits..].iter().fold(0, |number: u64, digit| {
+        number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+    })
+}
+
+/// Number of parameters, by a ParameterDescription.
+pub(super) fn parameters(body: &[u8]) -> usize {
+    match body {
+        [high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    }
+}
+
+/// The values of a DataRow in text form; `None` if they do not add up.
+pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut row = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = i32::from_be_bytes(*length);
+        if length == -1 {
+            row.push(None);
+            rest = after;
+        } else {
+            let (value, after) = after.split_at_checked(usize::try_from(length).ok()?)?;
+            row.push(Some(String::from_utf8_lossy(value).into_owned()));
+            rest = after;
+        }
+    }
+    Some(row)
+}
+
+/// An ErrorResponse.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ServerError {
+    severity: String,
+    code: String,
+    message: String,
+}
+
+impl ServerError {
+    /// Reads the fields that matter; what is missing stays empty.
+    pub(super) fn parse(body: &[u8]) -> ServerError {
+        let mut error = ServerError::default();
+        let mut detail = String::new();
+        for field in body.split(|byte| *byte == 0) {
+            let Some((kind, value)) = field.split_first() else { continue };
+            let value = || String::from_utf8_lossy(value).into_owned();
+            match kind {
+                // Severity that is never translated since 9.6; S may be.
+                b'V' => error.severity = value(),
+                b'S' if error.severity.is_empty() => error.severity = value(),
+                b'C' => error.code = value(),
+                b'M' => error.message = value(),
+                b'D' => detail = value(),
+                _ => {}
+            }
+        }
+        if !detail.is_empty() {
+            error.message = format!("{}: {detail}", error.message);
+        }
+        error
+    }
+
+    /// True if the server closes the connection after this.
+    pub(super) fn is_fatal(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+
+    /// As an end of the session.
+    pub(super) fn into_io(self) -> Error {
+        let words = format!("{}: {} ({})", self.severity, self.message, self.code);
+        Error::new(ErrorKind::ConnectionAborted, words)
+    }
+
+    /// As a refused statement.
+    pub(super) fn into_wire(self) -> WireError {
+        WireError::Server { code: self.code, message: self.message }
+    }
+}

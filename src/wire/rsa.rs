@@ -1,0 +1,206 @@
+//! The one RSA operation that `caching_sha2_password` needs over plain TCP: encrypting a password
+//! with the server's public key (RSAES-OAEP with SHA-1, RFC 8017 section 7.1). Only a public key is
+//! used here, so nothing has to be done in constant time.
+
+use std::fs::File;
+use std::io::Read;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
+
+const HASH_BYTES: usize = 20;
+
+/// A public key.
+#[derive(Debug)]
+pub(super) struct PublicKey {
+    modulus: Number,
+    exponent: u32,
+}
+
+impl PublicKey {
+    /// Reads the SubjectPublicKeyInfo that MySQL sends (`-----BEGIN PUBLIC KEY-----`).
+    pub(super) fn from_pem(pem: &str) -> Result<PublicKey, String> {
+        let nonsense = || "the server's public key cannot be read".to_owned();
+        let base64: String = pem
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with("-----"))
+            .flat_map(|line| line.trim_end_matches('\0').chars())
+            .collect();
+        let der = STANDARD.decode(base64).map_err(|_| nonsense())?;
+        let key = PublicKey::from_der(&der).ok_or_else(nonsense)?;
+        // The lower bound is what OAEP needs for a password; the upper one bounds the work.
+        if !(1024..=16384).contains(&(key.modulus.bytes() * 8)) {
+            return Err(format!(
+                "the server's public key has {} bits; 1024 to 16384 are supported",
+                key.modulus.bytes() * 8
+            ));
+        }
+        Ok(key)
+    }
+
+    fn from_der(der: &[u8]) -> Option<PublicKey> {
+        const SEQUENCE: u8 = 0x30;
+        const BIT_STRING: u8 = 0x03;
+        const INTEGER: u8 = 0x02;
+        let (info, _) = element(der, SEQUENCE)?;
+        let (_algorithm, rest) = element(info, SEQUENCE)?;
+        let (bits, _) = element(rest, BIT_STRING)?;
+        let (&0, key) = bits.split_first()? else { return None };
+        let (key, _) = element(key, SEQUENCE)?;
+        let (modulus, rest) = element(key, INTEGER)?;
+        let (exponent, _) = element(rest, INTEGER)?;
+        let mut value = 0u32;
+        for byte in exponent {
+            value = value.checked_mul(256)?.checked_add(u32::from(*byte))?;
+        }
+        let modulus = Number::from_bytes(modulus);
+        // An even modulus is no product of odd primes, and an even exponent cannot be undone.
+        (modulus.0.first()? % 2 == 1 && value % 2 == 1)
+            .then_some(PublicKey { modulus, exponent: value })
+    }
+
+    /// Encrypts a message, with fresh randomness.
+    pub(super) fn encrypt(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+        let mut seed = [0; HASH_BYTES];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut seed))
+            .map_err(|error| format!("randomness could not be read from /dev/urandom: {error}"))?;
+        self.encrypt_with(message, seed)
+    }
+
+    fn encrypt_with(&self, message: &[u8], seed: [u8; HASH_BYTES]) -> Result<Vec<u8>, String> {
+        let size = self.modulus.bytes();
+        let Some(padding) = size.checked_sub(message.len() + 2 * HASH_BYTES + 2) else {
+            return Err(format!("the password is too long for the server's {size}-byte key"));
+        };
+        let mut data = Sha1::digest([]).to_vec();
+        data.extend(std::iter::repeat_n(0, padding));
+        data.push(1);
+        data.extend_from_slice(message);
+        mask(&mut data, &seed);
+        let mut masked_seed = seed;
+        mask(&mut masked_seed, &data);
+        let block = [&[0], masked_seed.as_slice(), &data].concat();
+        let power = Number::from_bytes(&block).power(self.exponent, &self.modulus);
+        Ok(power.to_bytes(size))
+    }
+}
+
+/// Splits off a DER element of that type: its content, and what follows it.
+fn element(der: &[u8], kind: u8) -> Option<(&[u8], &[u8])> {
+    let (&first, rest) = der.split_first()?;
+    let (&length, mut rest) = rest.split_first()?;
+    let mut size = usize::from(length);
+    if length & 0x80 != 0 {
+        let (digits, after) = rest.split_at_checked(usize::from(length & 0x7f))?;
+        if digits.len() > 4 {
+            return None;
+        }
+        size = digits.iter().fold(0, |size, digit| size << 8 | usize::from(*digit));
+        rest = after;
+    }
+    (first == kind).then(|| rest.split_at_checked(size))?
+}
+
+/// XORs data with the mask that MGF1 makes of the seed.
+fn mask(data: &mut [u8], seed: &[u8]) {
+    for (counter, chunk) in (0u32..).zip(data.chunks_mut(HASH_BYTES)) {
+        let block = Sha1::new().chain_update(seed).chain_update(counter.to_be_bytes()).finalize();
+        for (byte, mask) in chunk.iter_mut().zip(block) {
+            *byte ^= mask;
+        }
+    }
+}
+
+/// A natural number: digits to the base 2³², the least one first, without leading zeros.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Number(Vec<u32>);
+
+impl Number {
+    fn from_bytes(bytes: &[u8]) -> Number {
+        let digit =
+            |chunk: &[u8]| chunk.iter().fold(0, |digit, byte| digit << 8 | u32::from(*byte));
+        let mut number = Number(bytes.rchunks(4).map(digit).collect());
+        number.trim();
+        number
+    }
+
+    fn to_bytes(&self, size: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.0.iter().flat_map(|digit| digit.to_le_bytes()).collect();
+        bytes.resize(size, 0);
+        bytes.reverse();
+        bytes
+    }
+
+    fn trim(&mut self) {
+        while self.0.last() == Some(&0) {
+            self.0.pop();
+        }
+    }
+
+    /// Bytes needed to write it.
+    fn bytes(&self) -> usize {
+        let Some(last) = self.0.last() else { return 0 };
+        self.0.len() * 4 - last.leading_zeros() as usize / 8
+    }
+
+    fn is_at_least(&self, other: &Number) -> bool {
+        self.0.len().cmp(&other.0.len()).then_with(|| self.0.iter().rev().cmp(other.0.iter().rev()))
+            != std::cmp::Ordering::Less
+    }
+
+    /// Takes off the other, which must not be larger.
+    fn subtract(&mut self, other: &Number) {
+        let mut borrow = false;
+        for (position, digit) in self.0.iter_mut().enumerate() {
+            let other = other.0.get(position).copied().unwrap_or(0);
+            let (without, first) = digit.overflowing_sub(other);
+            let (without, second) = without.overflowing_sub(u32::from(borrow));
+            *digit = without;
+            borrow = first || second;
+        }
+        self.trim();
+    }
+
+    /// Doubles it and adds the other.
+    fn double_and_add(&mut self, other: Option<&Number>) {
+        let size = self.0.len().max(other.map_or(0, |other| other.0.len())) + 1;
+        self.0.resize(size, 0);
+        let mut carry = 0u64;
+        for (position, digit) in self.0.iter_mut().enumerate() {
+            let added = other.and_then(|other| other.0.get(position)).copied().unwrap_or(0);
+            let sum = (u64::from(*digit) << 1) + u64::from(added) + carry;
+            *digit = sum as u32;
+            carry = sum >> 32;
+        }
+        self.trim();
+    }
+
+    /// self × other mod modulus, bit by bit: slow, and fast enough for one login.
+    fn times(&self, other: &Number, modulus: &Number) -> Number {
+        let mut product = Number(Vec::new());
+        for digit in other.0.iter().rev() {
+            for bit in (0..32).rev() {
+                product.double_and_add((digit >> bit & 1 == 1).then_some(self));
+                while product.is_at_least(modulus) {
+                    product.subtract(modulus);
+                }
+            }
+        }
+        product
+    }
+
+    /// self to the power of the exponent, mod modulus. self must be less than the modulus.
+    fn power(&self, exponent: u32, modulus: &Number) -> Number {
+        let mut power = Number(vec![1]);
+        for bit in (0..32 - exponent.leading_zeros()).rev() {
+            power = power.times(&power, modulus);
+            if exponent >> bit & 1 == 1 {
+                power = power.times(self, modulus);
+            }
+        }
+        power
+    }
+}

@@ -1,0 +1,351 @@
+//! The byte stream under a session (unix socket, TCP, TLS) with its read buffer. Replies are parsed
+//! straight from that buffer, so one read(2) usually brings a whole reply.
+
+use std::io::{self, ErrorKind};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::WireError;
+use crate::domain::endpoint::Address;
+
+/// Enough for the reply of any statement but a scan, and a scan gains nothing from more: servers
+/// flush every 8 or 16 KiB.
+const INPUT_BYTES: usize = 64 * 1024;
+
+/// The ways to reach a server.
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<super::tls::TlsStream>),
+}
+
+/// A connection with the bytes that were received but not yet parsed.
+pub(super) struct Channel {
+    stream: Stream,
+    /// Its length is its capacity; only `start..end` holds bytes.
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes consumed since the beginning.
+    consumed: u64,
+    /// What an error is about: "run a statement on" or "log in to".
+    doing: &'static str,
+    peer: String,
+    /// Set when the stream failed or went out of step; nothing more can be done with it.
+    broken: bool,
+}
+
+impl Channel {
+    /// Connects; every read of the login may take as long as `timeout`.
+    pub(super) fn connect(address: &Address, timeout: Duration) -> Result<Channel, WireError> {
+        let fault = |source| WireError::Io { doing: format!("connect to {address}"), source };
+        let stream = match address {
+            Address::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(fault)?),
+            Address::Tcp { host, port, .. } => {
+                Stream::Tcp(connect_tcp(host, *port, timeout).map_err(fault)?)
+            }
+        };
+        let mut channel = Channel::over(stream, address.to_string());
+        channel.set_read_timeout(Some(timeout))?;
+        Ok(channel)
+    }
+
+    fn over(stream: Stream, peer: String) -> Channel {
+        Channel {
+            stream,
+            input: vec![0; INPUT_BYTES],
+            start: 0,
+            end: 0,
+            consumed: 0,
+            doing: "log in to",
+            peer,
+            broken: false,
+        }
+    }
+
+    /// A channel over one end of a socket pair.
+    #[cfg(test)]
+    pub(super) fn over_pair(stream: UnixStream) -> Channel {
+        Channel::over(Stream::Unix(stream), "a test".to_owned())
+    }
+
+    /// The login is over: reads wait for ever again, and errors speak of statements.
+    pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
+        self.doing = "run a statement on";
+        self.set_read_timeout(None)
+    }
+
+    /// True if nobody on a network can listen: a unix socket or TLS.
+    pub(super) fn is_private(&self) -> bool {
+        !matches!(self.stream, Stream::Tcp(_))
+    }
+
+    /// How long a read may wait; `None` for ever.
+    pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
+        // A zero would be an error of the call; what is meant is "hardly any".
+        let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        let set = match &self.stream {
+            Stream::Unix(stream) => stream.set_read_timeout(timeout),
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+            #[cfg(feature = "tls")]
+            Stream::Tls(stream) => stream.sock.set_read_timeout(timeout),
+        };
+        set.map_err(|source| WireError::Io {
+            doing: format!("set the read timeout of {}", self.peer),
+            source,
+        })
+    }
+
+    /// Writes all bytes, in one call of write(2) unless the socket's buffer is full.
+    #[inline]
+    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
+        if self.broken {
+            return Err(self.out_of_step());
+        }
+        while !bytes.is_empty() {
+            match write(&mut self.stream, bytes) {
+                Ok(written) if written == bytes.len() => return Ok(()),
+                Ok(0) => return Err(self.fault(ErrorKind::WriteZero.into())),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes received and not yet consumed.
+    #[inline]
+    pub(super) fn available(&self) -> &[u8] {
+        &self.input[self.start..self.end]
+    }
+
+    /// Bytes consumed so far in the life of the channel.
+    #[inline]
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Waits until at least `count` bytes are available.
+    #[inline]
+    pub(super) fn need(&mut self, count: usize) -> Result<(), WireError> {
+        while self.end - self.start < count {
+            self.receive(count)?;
+        }
+        Ok(())
+    }
+
+    /// Takes `count` bytes off; they must be available.
+    #[inline]
+    pub(super) fn consume(&mut self, count: usize) {
+        debug_assert!(count <= self.end - self.start, "only what is there can be consumed");
+        self.start += count;
+        self.consumed += count as u64;
+    }
+
+    /// Takes `count` bytes off, whether they have come yet or not, without keeping them.
+    #[inline]
+    pub(super) fn skip(&mut self, mut count: usize) -> Result<(), WireError> {
+        loop {
+            let now = count.min(self.end - self.start);
+            self.consume(now);
+            count -= now;
+            if count == 0 {
+                return Ok(());
+            }
+            self.receive(1)?;
+        }
+    }
+
+    /// One read. Makes room for `count` bytes in all, but never more than doubles the buffer: a
+    /// length that the other side only claims costs nothing until the bytes come.
+    fn receive(&mut self, count: usize) -> Result<(), WireError> {
+        if self.broken {
+            return Err(self.out_of_step());
+        }
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.start + count > self.input.len() {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if self.end == self.input.len() {
+            self.input.resize(self.input.len() * 2, 0);
+        }
+        loop {
+            match read(&mut self.stream, &mut self.input[self.end..]) {
+                Ok(0) => {
+                    let gone = io::Error::new(
+                        ErrorKind::UnexpectedEof,
+                        "the server closed the connection; its log may say why",
+                    );
+                    return Err(self.fault(gone));
+                }
+                Ok(received) => {
+                    self.end += received;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let late = io::Error::new(ErrorKind::TimedOut, "no reply within the time set");
+                    return Err(self.fault(late));
+                }
+                Err(error) => return Err(self.fault(error)),
+            }
+        }
+    }
+
+    /// True if the server has something to say although nobody waits for it. Used while loading,
+    /// so that a full disk is heard of before the last row is sent. Never with TLS.
+    pub(super) fn has_spoken(&mut self) -> Result<bool, WireError> {
+        if self.start < self.end {
+            return Ok(true);
+        }
+        let set_nonblocking = |stream: &Stream, on| match stream {
+            Stream::Unix(stream) => stream.set_nonblocking(on),
+            Stream::Tcp(stream) => stream.set_nonblocking(on),
+            #[cfg(feature = "tls")]
+            Stream::Tls(_) => Ok(()),
+        };
+        #[cfg(feature = "tls")]
+        if matches!(self.stream, Stream::Tls(_)) {
+            return Ok(false);
+        }
+        set_nonblocking(&self.stream, true).map_err(|error| self.fault(error))?;
+        (self.start, self.end) = (0, 0);
+        let received = read(&mut self.stream, &mut self.input);
+        set_nonblocking(&self.stream, false).map_err(|error| self.fault(error))?;
+        match received {
+            Ok(received) => {
+                self.end = received;
+                Ok(received > 0)
+            }
+            // Whatever is wrong will be met again by the next read or write, and named there.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// An error of the stream, after which the session is over.
+    pub(super) fn fault(&mut self, source: io::Error) -> WireError {
+        self.broken = true;
+        WireError::Io { doing: format!("{} {}", self.doing, self.peer), source }
+    }
+
+    /// The server said something that this client cannot follow: the session is over.
+    pub(super) fn confused(&mut self, what: impl Into<String>) -> WireError {
+        self.broken = true;
+        WireError::Protocol(format!("{} {}: {}", self.doing, self.peer, what.into()))
+    }
+
+    fn out_of_step(&self) -> WireError {
+        WireError::Io {
+            doing: format!("{} {}", self.doing, self.peer),
+            source: io::Error::new(
+                ErrorKind::NotConnected,
+                "the session ended with an earlier error; connect again",
+            ),
+        }
+    }
+
+    /// Goes on under TLS. Nothing may have been received yet that is not consumed: it would have
+    /// come from anybody.
+    pub(super) fn encrypt(mut self, address: &Address) -> Result<Channel, WireError> {
+        if self.start != self.end {
+            return Err(self.confused("the server sent more than it should before TLS began"));
+        }
+        let Address::Tcp { host, tls, .. } = address else { return Ok(self) };
+        self.encrypted(host, tls)
+    }
+
+    #[cfg(feature = "tls")]
+    fn encrypted(
+        mut self,
+        host: &str,
+        tls: &crate::domain::endpoint::Tls,
+    ) -> Result<Channel, WireError> {
+        let Stream::Tcp(stream) = self.stream else { return Ok(self) };
+        self.stream = Stream::Tls(Box::new(super::tls::begin(stream, host, tls)?));
+        Ok(self)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn encrypted(
+        self,
+        _host: &str,
+        _tls: &crate::domain::endpoint::Tls,
+    ) -> Result<Channel, WireError> {
+        Err(WireError::Protocol(NO_TLS.to_owned()))
+    }
+}
+
+/// Said when TLS is asked for and not compiled in.
+#[cfg(not(feature = "tls"))]
+const NO_TLS: &str = "this build of rqps cannot speak TLS: build it with `cargo build --release \
+    --features tls`, or use sslmode=disable or a unix socket";
+
+/// Fails early if the address asks for TLS and TLS is not compiled in.
+pub(super) fn check_tls(address: &Address) -> Result<bool, WireError> {
+    let Address::Tcp { tls, .. } = address else { return Ok(false) };
+    let wanted = *tls != crate::domain::endpoint::Tls::Off;
+    #[cfg(not(feature = "tls"))]
+    if wanted {
+        return Err(WireError::Protocol(NO_TLS.to_owned()));
+    }
+    Ok(wanted)
+}
+
+fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => {
+                // A statement is one small write: waiting to fill a segment would cost 40 ms.
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The descriptor, if bytes go to it as they are.
+#[inline]
+fn plain(stream: &Stream) -> Option<BorrowedFd<'_>> {
+    match stream {
+        Stream::Unix(stream) => Some(stream.as_fd()),
+        Stream::Tcp(stream) => Some(stream.as_fd()),
+        #[cfg(feature = "tls")]
+        Stream::Tls(_) => None,
+    }
+}
+
+#[inline]
+fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
+    if let Some(descriptor) = plain(stream) {
+        return Ok(rustix::io::write(descriptor, bytes)?);
+    }
+    #[cfg(feature = "tls")]
+    if let Stream::Tls(stream) = stream {
+        use std::io::Write;
+        let written = stream.write(bytes)?;
+        stream.flush()?;
+        return Ok(written);
+    }
+    Ok(0)
+}
+
+#[inline]
+fn read(stream: &mut Stream, space: &mut [u8]) -> io::Result<usize> {
+    if let Some(descriptor) = plain(stream) {
+        return Ok(rustix::io::read(descriptor, space)?);
+    }
+    #[cfg(feature = "tls")]
+    if let Stream::Tls(stream) = stream {
+        return std::io::Read::read(stream, space);
+    }
+    Ok(0)
+}

@@ -1,0 +1,1 @@
+//! TLS over TCP, by rustls.
