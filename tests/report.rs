@@ -18,8 +18,9 @@ use rqps::domain::host::Host;
 use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
 use rqps::domain::target::Target;
+use rqps::os::host::fingerprint;
 use rqps::report::{Format, render};
-use rqps::results::{ResultSet, ResultsError, fingerprint, read, read_seconds};
+use rqps::results::{ResultSet, ResultsError, read, read_seconds};
 use rqps::stats::summary::summarize;
 
 const BASE: &str = "mysql-5.6.14";
