@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps::dbms::{ControlPlane, DbmsError, Interrupt, SettleLoad, Site, config, control_plane};
-use rqps::domain::endpoint::{Address, Endpoint};
 use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::domain::endpoint::{Address, Endpoint};
 use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden};
 use rqps::os::user;
 
@@ -324,9 +324,19 @@ fn rows(plane: &dyn ControlPlane, sql: &str) -> Vec<String> {
     let (endpoint, login) = plane.endpoint();
     let Endpoint::Server(Address::Unix(path)) = endpoint else { panic!() };
     let out = if login.user == "rqps" {
-        Command::new("psql").args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"]).arg(path.parent().unwrap()).args(["-U", &login.user, "-d", &login.database, "-c", sql]).output().unwrap()
+        Command::new("psql")
+            .args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"])
+            .arg(path.parent().unwrap())
+            .args(["-U", &login.user, "-d", &login.database, "-c", sql])
+            .output()
+            .unwrap()
     } else {
-        Command::new("mariadb").args(["--no-defaults", "-N", "-B", "-u", &login.user, "-D", &login.database, "-S"]).arg(path).args(["-e", sql]).output().unwrap()
+        Command::new("mariadb")
+            .args(["--no-defaults", "-N", "-B", "-u", &login.user, "-D", &login.database, "-S"])
+            .arg(path)
+            .args(["-e", sql])
+            .output()
+            .unwrap()
     };
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).lines().map(str::to_owned).collect()
@@ -386,7 +396,18 @@ fn check_life(dbms: Dbms, root: &Path, version: &str) {
     plane.stop().unwrap();
     lap("again");
     eprintln!("{name}: {}", times.join(", "));
-    eprintln!("{}", place.logs().lines().filter(|l| (l.to_lowercase().contains("err") || l.to_lowercase().contains("warn") || l.to_lowercase().contains("hint"))).take(12).collect::<Vec<_>>().join("\n"));
+    eprintln!(
+        "{}",
+        place
+            .logs()
+            .lines()
+            .filter(|l| (l.to_lowercase().contains("err")
+                || l.to_lowercase().contains("warn")
+                || l.to_lowercase().contains("hint")))
+            .take(12)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
 }
 
 /// Settings that settling changes for a while.
@@ -394,8 +415,11 @@ fn limits(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
     if dbms == Dbms::Postgres {
         return Vec::new();
     }
-    rows(plane, "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%'
-        OR Variable_name LIKE 'innodb_idle_flush_pct'")
+    rows(
+        plane,
+        "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%'
+        OR Variable_name LIKE 'innodb_idle_flush_pct'",
+    )
 }
 
 #[test]

@@ -10,4 +10,4 @@ mod store;
 pub use error::ResultsError;
 pub use read::{read, read_run};
 pub use seconds::{COLUMNS, Column, read_seconds};
-pub use store::{ResultSet, RunFolder, fingerprint};
+pub use store::{ResultSet, RunFolder};

@@ -8,10 +8,10 @@ use std::thread;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::store::fingerprint;
 use super::{ResultSet, ResultsError};
 use crate::domain::host::Host;
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
+use crate::os::host::fingerprint;
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 
 use super::{ResultsError, atomic, read, seconds};
 use crate::domain::host::Host;
 use crate::domain::run::{RunKey, RunRecord, Second, StepRecord};
+use crate::os::host::fingerprint;
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -22,20 +22,11 @@ pub struct RunFolder {
     folder: PathBuf,
 }
 
-/// The first 12 hex digits of the SHA-256 of the host's compact JSON: [`RunRecord`]'s
-/// `host_fingerprint`, and the key of [`crate::domain::run::Dataset`]'s hosts.
-pub fn fingerprint(host: &Host) -> String {
-    // A host is strings, integers and maps with text keys, so this cannot fail.
-    let json = serde_json::to_vec(host).unwrap_or_default();
-    let digest = Sha256::digest(&json);
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl ResultSet {
     /// Opens `dir` for the results of a plan on a host, and makes it where it is missing.
     ///
-    /// A folder with the same plan and host is taken up again. One that holds another plan, was
-    /// measured on another host, or holds anything else (but for names that begin with a dot) is
+    /// A folder with the same plan and host (by [`fingerprint`]) is taken up again. One that holds
+    /// another plan, was measured on another host, or holds anything else (but for names that begin with a dot) is
     /// refused.
     pub fn create(dir: &Path, plan_toml: &str, host: &Host) -> Result<ResultSet, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
@@ -51,7 +42,7 @@ impl ResultSet {
                 return Err(occupied("it holds the results of another plan".to_owned()));
             }
             let there = set.host()?;
-            if there != *host {
+            if fingerprint(&there) != fingerprint(host) {
                 let why = format!(
                     "its results were measured on another host, or the host has changed \
                      ({})",
@@ -209,7 +200,7 @@ fn differing_facts(a: &Host, b: &Host) -> String {
     let Some(a) = a.as_object() else { return String::new() };
     let differing: Vec<String> = a
         .iter()
-        .filter(|(name, value)| b.get(name.as_str()) != Some(value))
+        .filter(|(name, value)| *name != "missing" && b.get(name.as_str()) != Some(value))
         .map(|(name, value)| {
             format!("{name}: {value} then, {} now", b.get(name.as_str()).unwrap_or(value))
         })
