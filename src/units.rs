@@ -173,7 +173,7 @@ mod tests {
     fn rates_are_short() {
         let check = |number, text: &str| assert_eq!(rate(number), text, "{number}");
         check(0.0, "0.0");
-        check(3.14159, "3.1");
+        check(3.12, "3.1");
         check(99.96, "100");
         check(812.4, "812");
         check(999.6, "1.00k");

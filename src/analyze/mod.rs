@@ -1,1 +1,11 @@
-//! Placeholder head of analyze.
+//! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
+//! Pure functions over a dataset; the same runs give the same numbers for ever.
+
+pub mod caveat;
+pub mod compare;
+pub mod groups;
+pub mod metrics;
+pub mod plans;
+
+pub use caveat::Caveat;
+pub use compare::{AnalyzeError, Comparison, compare};

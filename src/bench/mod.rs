@@ -4,6 +4,10 @@
 pub mod preset;
 pub mod select;
 pub mod sysbench;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
 
 use crate::domain::benchmark::{Group, Stage, Workload};
 use crate::domain::build::Dialect;
@@ -12,7 +16,8 @@ use crate::driver::protocol::LoadTask;
 pub use select::{SelectError, select};
 
 /// Which of the published orders of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Order {
     /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
     Full,
@@ -24,8 +29,9 @@ pub enum Order {
 /// What a benchmark does after its load, in order.
 ///
 /// Every step of the order is a [`Stage::Measure`], those that only warm with `reported` false.
-/// [`Stage::Settle`] stands where the published work runs its post-write step: after the first
-/// warm-up that follows the load, and after the last read-write step.
+/// [`Stage::Settle`] stands where the published work runs its post-write step after the last
+/// read-write step. The one after the load is not among them: what is measured starts from a
+/// snapshot that was taken after it.
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     sysbench::stages(dialect, order, workload)
 }

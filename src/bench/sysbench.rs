@@ -184,7 +184,6 @@ use Entry::{Pre, Run, Settle, Warm, WarmPre};
 /// in a row by a slip and kept the second result; here it runs once.
 const FULL: &[Entry] = &[
     Warm("point-query"),
-    Settle,
     Pre("point-query"),
     Pre("random-points"),
     Pre("read-only"),
@@ -224,7 +223,6 @@ const FULL: &[Entry] = &[
 /// Since April 2025.
 const ABBREVIATED: &[Entry] = &[
     Warm("point-query"),
-    Settle,
     WarmPre("scan"),
     Pre("point-query"),
     Pre("range-notcovered-si"),
@@ -259,6 +257,14 @@ const ABBREVIATED: &[Entry] = &[
     Run("range-notcovered-si"),
     Run("delete"),
     Run("insert"),
+];
+
+/// Steps that only warm → patterns of the steps that they warm.
+pub const WARM_UPS: &[(&str, &[&str])] = &[
+    ("point-query.warm", &["*"]),
+    ("scan.warmpre", &["*.pre*"]),
+    ("scan.warm", &["scan"]),
+    ("points-covered-si.warm", &["points-*-si", "range-*-si"]),
 ];
 
 /// See [`crate::bench::stages`].
@@ -573,19 +579,22 @@ fn placeholders(dialect: Dialect, sql: &str) -> String {
 /// The statements of one event for people: BEGIN and COMMIT shown, long lists cut short, repeats
 /// counted.
 pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = operations(dialect, script);
     if script.transaction {
-        lines.push("BEGIN".to_string());
-    }
-    for operation in &script.operations {
-        let sql = shortened(dialect, &operation.sql);
-        let repeat = operation.repeat;
-        lines.push(if repeat > 1 { format!("{repeat} × {sql}") } else { sql });
-    }
-    if script.transaction {
+        lines.insert(0, "BEGIN".to_string());
         lines.push("COMMIT".to_string());
     }
     lines
+}
+
+/// As [`statements`], without BEGIN and COMMIT: one line for each operation.
+pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
+    let line = |operation: &Operation| {
+        let sql = shortened(dialect, &operation.sql);
+        let repeat = operation.repeat;
+        if repeat > 1 { format!("{repeat} × {sql}") } else { sql }
+    };
+    script.operations.iter().map(line).collect()
 }
 
 /// `IN (?, ?, … ?)` of more than three members as `IN (100 × ?)` or `IN ($1, …, $100)`.

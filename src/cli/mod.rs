@@ -1,28 +1,114 @@
 //! Parse, call, print. The only module that prints, exits or reads the environment.
 
-use std::io;
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod args;
+mod builds;
+mod folders;
+mod measure;
+mod progress;
+mod report;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::dbms::{SQLITE_COMMAND, sqlite_process};
-use crate::driver::{self, Ending};
-use crate::os::process::{WARDEN_COMMAND, warden_main};
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use crate::cli::args::{Arguments, Command};
+
+/// Documented exit codes; scripts depend on them.
+pub mod exit {
+    /// All went well.
+    pub const FINE: u8 = 0;
+    /// The words of the command line or the plan file were wrong, or something that everything needs
+    /// was missing.
+    pub const USAGE: u8 = 2;
+    /// A run failed; the others are there.
+    pub const RUN_FAILED: u8 = 4;
+    /// Stopped by the user.
+    pub const INTERRUPTED: u8 = 130;
+}
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    // Hidden: rqps starts itself for what must not happen in its own process.
-    match std::env::args_os().nth(1).as_deref().and_then(|word| word.to_str()) {
-        Some("driver") => driver_process(),
-        Some(WARDEN_COMMAND) => warden_main(),
-        Some(SQLITE_COMMAND) => sqlite_process(io::stdin().lock(), io::stdout()),
-        _ => ExitCode::SUCCESS,
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return print_usage(&error),
+    };
+    match run(arguments) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
+        Err(error) => {
+            eprintln!("rqps: failed to {error:#}");
+            ExitCode::from(exit::USAGE)
+        }
     }
 }
 
-/// `rqps driver`, hidden: the measuring process, which speaks with the lab over its standard input
-/// and output.
-fn driver_process() -> ExitCode {
-    match driver::main(io::BufReader::new(io::stdin()), io::stdout()) {
-        Ending::Done => ExitCode::SUCCESS,
-        Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
+/// Help and version go to stdout and are no error; the rest is.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // Nothing can be said if the terminal is gone.
+    error.print().ok();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::FINE })
+}
+
+/// A reader that has seen enough, such as `head`, is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let code = match arguments.command {
+        Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
+        Command::Compare(compare) => measure::compare(&compare),
+        Command::Plan(plan) => measure::print_plan(&plan),
+        Command::Run(run) => measure::run(&run),
+        Command::Report(report) => report::print(&report),
+        Command::Builds(builds) => builds::list(&builds),
+        Command::Get(get) => builds::get(&get),
+        Command::Driver => return Ok(hidden::driver()),
+        Command::SqliteProcess => return Ok(hidden::sqlite_process()),
+        Command::Warden => return Ok(hidden::warden()),
+        Command::Spinner => hidden::spinner().map(|()| exit::FINE),
+    }?;
+    Ok(ExitCode::from(code))
+}
+
+/// This binary: drivers and wardens are started from it.
+fn program() -> Result<PathBuf> {
+    std::env::current_exe().context("find the rqps program itself")
+}
+
+/// What the lab starts as processes of their own. Not for users.
+mod hidden {
+    use std::io::{self, BufReader};
+    use std::process::ExitCode;
+
+    use anyhow::{Context, Result};
+
+    use crate::dbms;
+    use crate::driver::{self, Ending};
+    use crate::os::{process, spinner};
+
+    /// One job, then the end of the process: threads of clients may still be running.
+    pub(super) fn driver() -> ExitCode {
+        match driver::main(BufReader::new(io::stdin()), io::stdout().lock()) {
+            Ending::Done => ExitCode::SUCCESS,
+            Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
+        }
+    }
+
+    pub(super) fn warden() -> ExitCode {
+        process::warden_main()
+    }
+
+    pub(super) fn sqlite_process() -> ExitCode {
+        dbms::sqlite_process(io::stdin().lock(), io::stdout())
+    }
+
+    pub(super) fn spinner() -> Result<()> {
+        spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
     }
 }

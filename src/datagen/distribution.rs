@@ -124,3 +124,132 @@ pub fn special(rng: &mut Rng, first: u64, last: u64) -> u64 {
 fn mean_of_twelve(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() / 12.0
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+    use super::*;
+
+    /// Pearson's chi-square test at 1 in 100,000, so that a fixed seed that passes says something
+    /// and a hundred of these tests still do not cry wolf. `weights` need not sum to one.
+    pub(crate) fn assert_fits(counts: &[u64], weights: &[f64]) {
+        let drawn = counts.iter().sum::<u64>() as f64;
+        let whole: f64 = weights.iter().sum();
+        let mut statistic = 0.0;
+        for (count, weight) in counts.iter().zip(weights) {
+            let expected = drawn * weight / whole;
+            assert!(expected >= 5.0, "too few draws for chi-square: {expected} expected");
+            statistic += (*count as f64 - expected).powi(2) / expected;
+        }
+        let freedom = counts.len() as f64 - 1.0;
+        let limit = ChiSquared::new(freedom).unwrap().inverse_cdf(1.0 - 1e-5);
+        assert!(statistic < limit, "chi-square {statistic} over {limit}: {counts:?}");
+    }
+
+    fn zipfian_counts(n: u64, theta: f64, draws: usize) -> Vec<u64> {
+        let zipfian = Zipfian::new(n, theta);
+        let mut rng = Rng::new(1);
+        let mut counts = vec![0; n as usize];
+        (0..draws).for_each(|_| counts[zipfian.draw(&mut rng) as usize - 1] += 1);
+        counts
+    }
+
+    #[test]
+    fn zipfian_has_the_exact_probabilities() {
+        for theta in [0.0, 0.5, 0.8, 0.99, 1.0, 1.5] {
+            for n in [1, 2, 3, 10, 200] {
+                let weights: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-theta)).collect();
+                let counts = zipfian_counts(n, theta, 100_000);
+                if n == 1 {
+                    assert_eq!(counts, [100_000]);
+                } else {
+                    assert_fits(&counts, &weights);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zipfian_over_ten_million_is_right_at_both_ends() {
+        let n = 10_000_000;
+        let zipfian = Zipfian::new(n, 0.8);
+        // Classes: the ten hottest one by one, then by powers of ten.
+        let bounds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100, 1000, 10_000, 100_000, 1_000_000, n];
+        let mut weights = vec![0.0; bounds.len()];
+        let mut class = 0;
+        for k in 1..=n {
+            class += usize::from(k > bounds[class]);
+            weights[class] += (k as f64).powf(-0.8);
+        }
+        let mut counts = vec![0; bounds.len()];
+        let mut rng = Rng::new(2);
+        for _ in 0..200_000 {
+            let k = zipfian.draw(&mut rng);
+            counts[bounds.partition_point(|bound| *bound < k)] += 1;
+        }
+        assert_fits(&counts, &weights);
+    }
+
+    #[test]
+    fn sequences_are_kept() {
+        // From an independent program in another language.
+        let draw = |mut next: Box<dyn FnMut(&mut Rng) -> u64>, count: usize| -> Vec<u64> {
+            let mut rng = Rng::new(7);
+            (0..count).map(|_| next(&mut rng)).collect()
+        };
+        let zipfian = Sampler::Zipfian(Zipfian::new(1_000_000, 0.8));
+        assert_eq!(
+            draw(Box::new(move |rng| zipfian.draw(rng)), 12),
+            [15, 496, 212_089, 20_412, 839_815, 29_875, 220_875, 6_679, 919_286, 31, 117, 494]
+        );
+        assert_eq!(
+            draw(Box::new(|rng| special(rng, 1, 1_000_000)), 8),
+            [489_638, 425_284, 471_174, 502_403, 504_740, 501_176, 415_231, 503_172]
+        );
+        assert_eq!(
+            draw(Box::new(|rng| gaussian(rng, 1, 1_000_000)), 4),
+            [433_099, 425_136, 402_550, 465_866]
+        );
+        assert_eq!(
+            draw(Box::new(|rng| pareto(rng, 1, 1_000_000, PARETO_H)), 6),
+            [1, 4, 91_294, 2_168, 765_682, 4_039]
+        );
+        let uniform = Sampler::Uniform { rows: 100 };
+        assert_eq!(draw(Box::new(move |rng| uniform.draw(rng)), 4), [6, 18, 72, 43]);
+    }
+
+    /// Share of 200,000 draws in `low..=high`.
+    fn share(mut next: impl FnMut(&mut Rng) -> u64, low: u64, high: u64) -> f64 {
+        let mut rng = Rng::new(4);
+        let hits = (0..200_000).filter(|_| (low..=high).contains(&next(&mut rng))).count();
+        hits as f64 / 200_000.0
+    }
+
+    #[test]
+    fn pareto_gives_80_per_cent_to_the_first_20() {
+        let hot = share(|rng| pareto(rng, 1, 1_000_000, PARETO_H), 1, 200_000);
+        assert!((hot - 0.8).abs() < 0.005, "{hot}");
+    }
+
+    #[test]
+    fn gaussian_has_a_deviation_of_a_twelfth() {
+        // Irwin-Hall of twelve is within a per cent of the normal distribution here: 68.3 per cent
+        // lie within one standard deviation.
+        let middle = share(|rng| gaussian(rng, 1, 1_200_000), 500_001, 700_000);
+        assert!((middle - 0.683).abs() < 0.01, "{middle}");
+        assert_eq!(share(|rng| gaussian(rng, 10, 20), 10, 20), 1.0);
+    }
+
+    #[test]
+    fn special_puts_75_per_cent_on_three_quarters_of_a_band_of_one_per_cent() {
+        let n = 1_000_000;
+        // The band is 495,000 to 505,000; its upper three quarters begin at 497,500.
+        let band = share(|rng| special(rng, 1, n), 497_501, 505_001);
+        // Of the other quarter the bell puts 0.0075 × 12 / sqrt(2 pi) = 3.6 per cent there.
+        assert!((band - (0.75 + 0.25 * 0.0359)).abs() < 0.004, "{band}");
+        let lowest_quarter = share(|rng| special(rng, 1, n), 495_001, 497_500);
+        assert!((lowest_quarter - 0.25 * 0.0120).abs() < 0.001, "{lowest_quarter}");
+        assert_eq!(share(|rng| special(rng, 1, 10), 1, 10), 1.0);
+    }
+}

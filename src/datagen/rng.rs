@@ -213,4 +213,109 @@ mod tests {
         let mut rng = Rng::new(1);
         (0..10_000).for_each(|_| check(rng.below(EIGHT_VALUES)));
     }
+
+    // The golden values below are those of an independent program in another language.
+
+    #[test]
+    fn streams_keep_their_sequences() {
+        let check = |mut rng: Rng, want: [u64; 3]| {
+            assert_eq!([rng.next_u64(), rng.next_u64(), rng.next_u64()], want);
+        };
+        check(
+            Rng::new(0),
+            [5_987_356_902_031_041_503, 7_051_070_477_665_621_255, 6_633_766_593_972_829_180],
+        );
+        check(
+            Rng::stream(42, "client", 0),
+            [16_301_515_229_244_687_250, 5_171_031_019_457_996_872, 333_435_318_869_940_342],
+        );
+        check(
+            Rng::stream(42, "client", 1),
+            [7_875_495_736_646_755_968, 125_399_572_070_838_161, 4_378_884_575_129_360_258],
+        );
+    }
+
+    #[test]
+    fn streams_differ_by_seed_purpose_and_index() {
+        let mut firsts = std::collections::HashSet::new();
+        for seed in 0..10 {
+            for purpose in ["client", "schedule", "sbtest"] {
+                for index in 0..100 {
+                    firsts.insert(Rng::stream(seed, purpose, index).next_u64());
+                }
+            }
+        }
+        assert_eq!(firsts.len(), 10 * 3 * 100);
+    }
+
+    #[test]
+    fn uniform_keeps_its_sequence_and_its_limits() {
+        let mut rng = Rng::new(7);
+        let drawn: Vec<u64> = (0..12).map(|_| rng.uniform(1, 100)).collect();
+        assert_eq!(drawn, [6, 18, 72, 43, 97, 47, 73, 33, 99, 8, 12, 18]);
+        assert_eq!(rng.uniform(5, 5), 5);
+        assert!((3..=9).contains(&rng.uniform(9, 3)));
+        // The whole width of 64 bits is a legal range.
+        rng.uniform(0, u64::MAX);
+        assert!(rng.uniform(u64::MAX - 1, u64::MAX) >= u64::MAX - 1);
+    }
+
+    #[test]
+    fn uniform_is_unbiased_where_a_plain_multiplication_is_not() {
+        // Of three quarters of 2^64 values, a plain multiplication gives every third one twice as
+        // often as the others; the remainder by three then shows it.
+        let mut rng = Rng::new(11);
+        let n = 3 << 62;
+        let mut counts = [0u64; 3];
+        (0..30_000).for_each(|_| counts[(rng.below(n) % 3) as usize] += 1);
+        crate::datagen::distribution::tests::assert_fits(&counts, &[1.0; 3]);
+    }
+
+    #[test]
+    fn unit_is_half_open() {
+        let mut rng = Rng::new(7);
+        assert_eq!(rng.unit(), 0.055_360_436_478_333_11);
+        assert_eq!(rng.unit(), 0.172_115_854_448_117_72);
+        let mean = (0..100_000).map(|_| rng.unit()).sum::<f64>() / 100_000.0;
+        // Standard error: 1 / sqrt(12 n) = 0.0009.
+        assert!((mean - 0.5).abs() < 0.004, "{mean}");
+        assert_eq!((u64::MAX >> 11) as f64 * (1.0 / (1u64 << 53) as f64), 1.0 - 2f64.powi(-53));
+    }
+
+    #[test]
+    fn exponential_has_mean_and_deviation_one() {
+        let mut rng = Rng::new(3);
+        let drawn: Vec<f64> = (0..100_000).map(|_| rng.exponential()).collect();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let square = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+        // Standard errors 0.0032 and 0.0089.
+        assert!((mean - 1.0).abs() < 0.015 && (square - 1.0).abs() < 0.045, "{mean} {square}");
+        assert!(drawn.iter().all(|x| x.is_finite() && *x >= 0.0));
+    }
+
+    #[test]
+    fn digits_keep_their_sequence() {
+        let mut out = [0; 40];
+        Rng::new(7).digits(&mut out);
+        assert_eq!(&out, b"0553604364783331172115854448117871757612");
+    }
+
+    #[test]
+    fn every_place_has_uniform_digits() {
+        let mut rng = Rng::new(5);
+        let mut counts = vec![[0u64; 10]; 119];
+        let mut text = [0; 119];
+        for _ in 0..2_000 {
+            rng.digit_groups(&mut text);
+            for (place, byte) in text.iter().enumerate() {
+                match place % 12 {
+                    11 => assert_eq!(*byte, b'-'),
+                    _ => counts[place][usize::from(byte - b'0')] += 1,
+                }
+            }
+        }
+        for place in (0..119).filter(|place| place % 12 != 11) {
+            crate::datagen::distribution::tests::assert_fits(&counts[place], &[1.0; 10]);
+        }
+    }
 }

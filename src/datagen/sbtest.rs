@@ -1,8 +1,6 @@
 //! Rows of the tables sbtest1 … sbtestT: a row depends on seed, table and id alone, so a load may
 //! be split in any way and still makes the same data.
 
-use std::io::Write;
-
 use crate::datagen::rng::StreamKey;
 
 /// Bytes of column c: ten groups of eleven digits joined by `-`.
@@ -54,7 +52,10 @@ impl Table {
     pub fn copy_line(&self, out: &mut Vec<u8>, id: u64) {
         let mut row = Row::default();
         self.row(id, &mut row);
-        append(out, format_args!("{id}\t{}\t", row.k));
+        append_number(out, id);
+        out.push(b'\t');
+        append_number(out, row.k);
+        out.push(b'\t');
         out.extend_from_slice(&row.c);
         out.push(b'\t');
         out.extend_from_slice(&row.pad);
@@ -66,7 +67,11 @@ impl Table {
     pub fn insert_tuple(&self, out: &mut Vec<u8>, id: u64) {
         let mut row = Row::default();
         self.row(id, &mut row);
-        append(out, format_args!("({id},{},'", row.k));
+        out.push(b'(');
+        append_number(out, id);
+        out.push(b',');
+        append_number(out, row.k);
+        out.extend_from_slice(b",'");
         out.extend_from_slice(&row.c);
         out.extend_from_slice(b"','");
         out.extend_from_slice(&row.pad);
@@ -79,7 +84,101 @@ pub fn row(seed: u64, table: u32, id: u64, rows: u64, row: &mut Row) {
     Table::new(seed, table, rows).row(id, row);
 }
 
-/// Writing to a vector cannot fail.
-fn append(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(text);
+/// Appends `number` in decimal. The formatting of the standard library costs as much as the rest of
+/// the row.
+fn append_number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(table: u32, id: u64) -> String {
+        let mut out = Vec::new();
+        Table::new(1, table, 1000).copy_line(&mut out, id);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_keep_their_text() {
+        // From an independent program in another language.
+        assert_eq!(
+            text(1, 1),
+            "1\t828\t\
+             17082072816-05315275885-98975208171-12867295065-17722050019-\
+             19504870913-67825309465-39968673758-76370017692-80316196777\t\
+             36103809696-29772566121-51982980830-23298199492-30675610922\n"
+        );
+        assert_eq!(
+            text(2, 1),
+            "1\t934\t\
+             74002573416-59537545985-79291995735-45195029203-70571264600-\
+             99454134948-87185158969-36886660721-25171942479-42072172834\t\
+             60381252003-38835415599-68471184535-20997676947-86941464682\n"
+        );
+        assert!(text(1, 1000).starts_with("1000\t799\t55296161130-29988064866-"));
+    }
+
+    #[test]
+    fn a_tuple_says_the_same_as_a_line() {
+        for id in [1, 9, 10, 99, 100, 12_345, 2_147_483_647] {
+            let mut tuple = Vec::new();
+            Table::new(1, 3, 1000).insert_tuple(&mut tuple, id);
+            let line = text(3, id);
+            let fields: Vec<&str> = line.trim_end().split('\t').collect();
+            let want = format!("({id},{},'{}','{}')", fields[1], fields[2], fields[3]);
+            assert_eq!(String::from_utf8(tuple).unwrap(), want);
+            assert_eq!((fields[2].len(), fields[3].len()), (C_LEN, PAD_LEN));
+        }
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_the_split_of_a_load() {
+        let table = Table::new(9, 1, 1000);
+        let chunk = |from: u64, to: u64| {
+            let mut out = Vec::new();
+            (from..=to).for_each(|id| table.copy_line(&mut out, id));
+            out
+        };
+        let whole = chunk(1, 1000);
+        let parts = [chunk(1, 333), chunk(334, 400), chunk(401, 1000)].concat();
+        assert!(whole == parts);
+        let mut one = Row::default();
+        row(9, 1, 500, 1000, &mut one);
+        let mut other = Row::default();
+        table.row(500, &mut other);
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn k_is_uniform_over_the_rows() {
+        let table = Table::new(1, 1, 20);
+        let mut counts = [0u64; 20];
+        let mut row = Row::default();
+        for id in 1..=20_000 {
+            table.row(id, &mut row);
+            counts[row.k as usize - 1] += 1;
+        }
+        crate::datagen::distribution::tests::assert_fits(&counts, &[1.0; 20]);
+    }
+
+    #[test]
+    fn numbers_are_those_of_format() {
+        for number in [0, 7, 10, 99, 1_000_000, u64::MAX] {
+            let mut out = Vec::new();
+            append_number(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
 }

@@ -279,11 +279,6 @@ impl Server {
         set("TZ", "UTC");
         set("HOME", &self.site.data.to_string_lossy());
         set("TMPDIR", &self.temporary_folder().to_string_lossy());
-        // Some packages carry system libraries (libaio) in a folder of their own.
-        let libraries = self.site.build.root.as_ref().map(|root| root.join("libs"));
-        if let Some(libraries) = libraries.filter(|path| path.is_dir()) {
-            set("LD_LIBRARY_PATH", &libraries.to_string_lossy());
-        }
         Job {
             program: program.to_owned(),
             args,

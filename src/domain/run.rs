@@ -67,6 +67,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// Hash of the plan that asked for it.
     pub plan_hash: String,
+    /// Labels of all targets of the plan in its order. The first is the base unless a report is
+    /// told otherwise.
+    pub targets: Vec<String>,
     /// Hash of `host.json`.
     pub host_fingerprint: String,
     /// Version of rqps.
@@ -286,7 +289,7 @@ pub struct Second {
 pub struct Dataset {
     /// Fingerprint → host.
     pub hosts: BTreeMap<String, Host>,
-    /// Runs in the order of their keys.
+    /// Runs in the order of the result sets given, and of their keys within each.
     pub runs: Vec<Run>,
 }
 
@@ -295,6 +298,9 @@ pub struct Dataset {
 pub struct Run {
     /// The folder, as the reader is to find it: relative to where the report was asked for.
     pub folder: String,
+    /// The result set that holds it, named the same way. Blocks of two result sets are never
+    /// paired.
+    pub result_set: String,
     /// `run.json`.
     pub record: RunRecord,
     /// `steps/*.json` in order.

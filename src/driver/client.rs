@@ -128,6 +128,14 @@ impl Client {
         &self.clock
     }
 
+    /// Sends `count` small statements, one after the other.
+    pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
+        for _ in 0..count {
+            self.session.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
+        }
+        Ok(())
+    }
+
     /// Runs uncounted events until `end`. The error is a whole fault, as in all calls here.
     pub(crate) fn warm_up(&mut self, end: u64) -> Result<(), String> {
         self.last_end = self.clock.now();

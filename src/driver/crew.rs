@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::domain::run::Outcome;
 use crate::driver::client::{Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::cpu::{self, CpuMark};
 use crate::driver::measure::{self, Meter};
 use crate::driver::protocol::{Job, MeasureTask, Message};
 use crate::driver::recorder::Recorder;
 use crate::driver::session::Opener;
 use crate::driver::talk::Talk;
-use crate::driver::{Stop, plans};
+use crate::driver::{Stop, placement, plans};
+use crate::os::affinity::Seat;
 use crate::os::clock::RealClock;
+use crate::os::tree::{self, Cpu};
 
 /// Enough for SQLite's parser; the pages are only taken when used.
 const STACK: usize = 512 << 10;
@@ -25,10 +25,15 @@ const STACK: usize = 512 << 10;
 /// window of whole events.
 const LEAD: Duration = Duration::from_millis(2);
 
+/// Statements by which the server's thread of a connection is found.
+const PINGS: u32 = 20;
+
 /// What clients say to the coordinator.
 enum News {
     /// Connected and prepared.
     Ready(Ready),
+    /// The pings were answered.
+    Pinged(Result<(), String>),
     /// The warm-up is over. Said only if whole events count.
     Warm,
     /// The window is over.
@@ -38,12 +43,16 @@ enum News {
 }
 
 struct Ready {
+    client: usize,
+    connection_id: Option<u32>,
     plans: BTreeMap<String, String>,
     notes: Vec<String>,
 }
 
 /// What the coordinator tells a client to do.
 enum Order {
+    /// Send some small statements, for the server's thread to be found.
+    Ping,
     /// Run until then, count nothing.
     WarmUp(u64),
     /// Run through the window, count.
@@ -56,6 +65,7 @@ struct Shared {
     task: MeasureTask,
     opener: Opener,
     recorders: Vec<Arc<Recorder>>,
+    seats: Vec<Seat>,
     clock: Clock,
 }
 
@@ -67,21 +77,25 @@ pub(crate) fn measure<W: Write>(
     talk: &mut Talk<W>,
 ) -> Result<(), Stop> {
     let start = Instant::now();
+    let seating = placement::plan(task);
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
         opener,
         recorders: measure::recorders(task),
+        seats: seating.seats,
         clock: Clock::Real(RealClock::starting_at(start)),
     });
     let mut crew = Crew::start(Arc::clone(&shared), start)?;
-    let mut outcome = crew.make_ready(talk)?;
+    let mut ready = crew.make_ready(talk)?;
+    ready.notes.splice(..0, seating.notes);
+    ready.notes.extend(crew.seat_server(&ready.connections, talk)?);
     talk.say(&Message::Warming)?;
     let window = crew.warm_up(talk)?;
     let finished = crew.run_window(window, talk)?;
-    let totals = measure::outcome(job, task, &finished.counts, &shared.recorders);
-    outcome = Outcome { plans: outcome.plans, notes: outcome.notes, ..totals.clone() };
-    outcome.notes.extend(totals.notes);
+    let mut outcome = measure::outcome(job, task, &finished.counts, &shared.recorders);
+    outcome.plans = ready.plans;
+    outcome.notes.splice(..0, ready.notes);
     outcome.client_cpu = finished.cpu_end.since(finished.cpu_start);
     outcome.client_busiest = finished.busiest;
     talk.say(&Message::Measured(Box::new(outcome)))?;
@@ -96,12 +110,20 @@ struct Crew {
     news: Receiver<News>,
 }
 
+/// What the clients said when they were ready.
+#[derive(Default)]
+struct AllReady {
+    connections: Vec<Option<u32>>,
+    plans: BTreeMap<String, String>,
+    notes: Vec<String>,
+}
+
 /// What a finished window gave.
 struct Finished {
     counts: Vec<Counts>,
     busiest: f64,
-    cpu_start: CpuMark,
-    cpu_end: CpuMark,
+    cpu_start: Cpu,
+    cpu_end: Cpu,
 }
 
 impl Crew {
@@ -142,16 +164,49 @@ impl Crew {
         }
     }
 
-    /// All clients are connected and prepared. The outcome holds plans and notes only.
-    fn make_ready<W: Write>(&mut self, talk: &mut Talk<W>) -> Result<Outcome, Stop> {
-        let mut outcome = Outcome::default();
-        for _ in 0..self.orders.len() {
+    /// Waits until all clients are connected and prepared.
+    fn make_ready<W: Write>(&mut self, talk: &mut Talk<W>) -> Result<AllReady, Stop> {
+        let clients = self.orders.len();
+        let mut all = AllReady { connections: vec![None; clients], ..AllReady::default() };
+        for _ in 0..clients {
             if let Some(News::Ready(ready)) = self.hear(None, talk)? {
-                outcome.plans.extend(ready.plans);
-                outcome.notes.extend(ready.notes);
+                all.connections[ready.client] = ready.connection_id;
+                all.plans.extend(ready.plans);
+                all.notes.extend(ready.notes);
             }
         }
-        Ok(outcome)
+        Ok(all)
+    }
+
+    /// Pins the server's side of every connection, one after the other while all others are still.
+    /// Returns notes on those that could not be.
+    fn seat_server<W: Write>(
+        &self,
+        connections: &[Option<u32>],
+        talk: &Talk<W>,
+    ) -> Result<Vec<String>, Stop> {
+        let Shared { job, task, seats, .. } = &*self.shared;
+        let mut notes = Vec::new();
+        for (client, (id, seat)) in connections.iter().zip(seats).enumerate() {
+            let connection = placement::Connection { client, id: *id, seat };
+            let mut stop = None;
+            let seated = placement::seat_server(job, task, &connection, || {
+                let _ = self.orders[client].send(Order::Ping);
+                match self.hear(None, talk) {
+                    Ok(Some(News::Pinged(result))) => result,
+                    Ok(_) => Err("a client said something else than asked".to_owned()),
+                    Err(end) => {
+                        stop = Some(end);
+                        Err("the job ends".to_owned())
+                    }
+                }
+            });
+            if let Some(stop) = stop {
+                return Err(stop);
+            }
+            notes.extend(seated.err());
+        }
+        Ok(notes)
     }
 
     /// Sends the clients through the warm-up; the window is known when this returns.
@@ -189,14 +244,14 @@ impl Crew {
         while self.shared.clock.now() < window.start {
             self.hear(Some(window.start), talk)?;
         }
-        let cpu_start = CpuMark::take();
+        let cpu_start = tree::own_cpu();
         talk.say(&Message::WindowStart)?;
         let clients = self.orders.len();
         let mut finished = Finished {
             counts: vec![Counts::default(); clients],
             busiest: 0.0,
             cpu_start,
-            cpu_end: CpuMark::default(),
+            cpu_end: Cpu::default(),
         };
         let mut meter = Meter::new(&self.shared.recorders, window.start);
         let (mut done, mut last_end) = (0, window.end);
@@ -213,7 +268,7 @@ impl Crew {
             let news = self.hear(deadline, talk)?;
             let now = self.shared.clock.now();
             if cpu_end.is_none() && now >= window.end && !window.whole_events {
-                cpu_end = Some(CpuMark::take());
+                cpu_end = Some(tree::own_cpu());
             }
             if let Some(News::Done { client, counts, cpu_share, end }) = news {
                 finished.counts[client] = *counts;
@@ -225,7 +280,7 @@ impl Crew {
                 talk.say(&Message::Interval(meter.interval(now)))?;
             }
         }
-        finished.cpu_end = cpu_end.unwrap_or_else(CpuMark::take);
+        finished.cpu_end = cpu_end.unwrap_or_else(tree::own_cpu);
         talk.say(&Message::Interval(meter.interval(last_end)))?;
         Ok(finished)
     }
@@ -242,6 +297,9 @@ fn live(
     let _ = news.send(News::Ready(ready));
     while let Ok(order) = inbox.recv() {
         match order {
+            Order::Ping => {
+                let _ = news.send(News::Pinged(client.ping(PINGS)));
+            }
             Order::WarmUp(end) => {
                 client.warm_up(end)?;
                 if measure::counts_whole_events(&shared.task) {
@@ -251,9 +309,9 @@ fn live(
             Order::Measure(window) => {
                 client.open_window(window);
                 let begun = client.clock().now();
-                let before = cpu::of_thread();
+                let before = tree::thread_cpu_ns();
                 client.run_to(window.end)?;
-                let used = cpu::of_thread() - before;
+                let used = tree::thread_cpu_ns() - before;
                 let end = client.clock().now();
                 let done = News::Done {
                     client: index as usize,
@@ -269,12 +327,19 @@ fn live(
 }
 
 fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
-    let Shared { job, task, opener, recorders, clock } = shared;
+    let Shared { job, task, opener, recorders, clock, .. } = shared;
+    let seated = placement::seat_client(&shared.seats[index as usize]);
     let mut session = opener.open(index)?;
-    let mut ready = Ready { plans: BTreeMap::new(), notes: Vec::new() };
+    let mut ready = Ready {
+        client: index as usize,
+        connection_id: session.connection_id(),
+        plans: BTreeMap::new(),
+        notes: Vec::new(),
+    };
     if task.plans && index == 0 {
         (ready.plans, ready.notes) = plans::capture(job, &task.script, &mut session);
     }
+    ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
     let client = measure::ready_client(job, task, index, session, clock.clone(), recorder)?;
     Ok((client, ready))

@@ -51,7 +51,7 @@ impl Fake {
         Fake {
             clock: FakeClock::new(),
             rng: Rng::stream(seed, "fake", u64::from(client)),
-            mean_ns: mean_us as f64 * 1000.0,
+            mean_ns: mean_us as f64 * 1e3,
             statements: Vec::new(),
             executed: 0,
             #[cfg(test)]

@@ -1,20 +1,40 @@
 //! Loading: tables in parallel, rows in the order of their ids, indexes afterwards.
+//!
+//! Data must look as if one client had inserted it in order, whatever is faster: Postgres keeps
+//! rows where they arrive and plans by how well that follows the ids, so one stream fills one
+//! table. InnoDB sorts by primary key anyway, so there a table may be split into ranges.
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::datagen::sbtest::{Row, Table};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
 use crate::driver::protocol::{Job, LoadTask, Message};
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
+use crate::os::affinity;
 use crate::wire::{Value, ValueType, WireError};
 
 /// How often progress is said.
 const PROGRESS: Duration = Duration::from_millis(500);
+
+/// Bytes of one INSERT: as sysbench has them, and less than every server's max_allowed_packet.
+const INSERT_BYTES: usize = 512 << 10;
+
+/// INSERTs in one transaction: a commit per some 10 MB costs next to nothing, and a rollback would
+/// not take for ever.
+const INSERTS_PER_COMMIT: u32 = 20;
+
+/// Bytes of COPY handed on at once.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Rows between two reports of the SQLite loader.
+const REPORT_ROWS: u64 = 10_000;
 
 /// What the loading threads share.
 struct Shared {
@@ -23,15 +43,17 @@ struct Shared {
     opener: Opener,
     rows_done: AtomicU64,
     indexes_done: AtomicU32,
-    /// Number of the next table, from 0, in each phase.
-    next_table: [AtomicU32; 2],
 }
 
-/// The two phases: rows of all tables, then indexes of all tables.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Rows,
-    Indexes,
+/// One piece of work for one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Make a table anew.
+    Create { table: u32 },
+    /// Fill in the rows first..=last.
+    Fill { table: u32, first: u64, last: u64 },
+    /// Make the indexes.
+    Index { table: u32 },
 }
 
 /// Carries out a loading job and says how it went.
@@ -41,27 +63,86 @@ pub(crate) fn load<W: Write>(
     opener: Opener,
     talk: &mut Talk<W>,
 ) -> Result<(), Stop> {
+    if i32::try_from(job.rows).is_err() || job.rows == 0 || job.tables == 0 {
+        return Err(Stop::Fault(format!(
+            "failed to load {} tables of {} rows: ids are 32-bit integers from 1",
+            job.tables, job.rows
+        )));
+    }
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
         opener,
         rows_done: AtomicU64::new(0),
         indexes_done: AtomicU32::new(0),
-        next_table: [AtomicU32::new(0), AtomicU32::new(0)],
     });
-    let load_seconds = run(Phase::Rows, &shared, talk)?;
-    let index_seconds = run(Phase::Indexes, &shared, talk)?;
+    if let Endpoint::Fake { mean_us, .. } = job.endpoint {
+        return pretend(&shared, mean_us, talk);
+    }
+    let tables = 1..=job.tables;
+    let streams = streams(job.dialect, task.parallel);
+    let begun = Instant::now();
+    run(tables.clone().map(|table| Work::Create { table }).collect(), 1, &shared, talk)?;
+    run(fills(job, streams), streams, &shared, talk)?;
+    let load_seconds = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    run(tables.map(|table| Work::Index { table }).collect(), task.parallel, &shared, talk)?;
+    let index_seconds = begun.elapsed().as_secs_f64();
     talk.say(&Message::Loaded { rows: shared.rows_in_all(), load_seconds, index_seconds })?;
     Ok(())
 }
 
-/// Runs one phase on all its threads, saying how far they are; returns its seconds.
-fn run<W: Write>(phase: Phase, shared: &Arc<Shared>, talk: &mut Talk<W>) -> Result<f64, Stop> {
-    let begun = Instant::now();
+/// The fake takes as long as its latency says, a row costing a hundredth of a statement.
+fn pretend<W: Write>(shared: &Shared, mean_us: u64, talk: &mut Talk<W>) -> Result<(), Stop> {
+    let rows = shared.rows_in_all();
+    let of = shared.indexes_in_all();
+    let load_seconds = rows as f64 * mean_us as f64 * 1e-8;
+    talk.say(&Message::Loading { rows, of: rows })?;
+    talk.say(&Message::Indexing { done: of, of })?;
+    talk.say(&Message::Loaded { rows, load_seconds, index_seconds: load_seconds / 4.0 })?;
+    Ok(())
+}
+
+/// Connections that fill tables at the same time.
+fn streams(dialect: Dialect, parallel: u32) -> u32 {
+    match dialect {
+        Dialect::Mysql => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
+        _ => parallel,
+    }
+}
+
+/// The rows of all tables; tables of MySQL in so many ranges that no stream is idle.
+fn fills(job: &Job, streams: u32) -> Vec<Work> {
+    let ranges = match job.dialect {
+        Dialect::Mysql => u64::from(streams.div_ceil(job.tables)).min(job.rows),
+        _ => 1,
+    };
+    let bound = |range: u64| job.rows * range / ranges;
+    (1..=job.tables)
+        .flat_map(|table| {
+            (0..ranges).map(move |range| Work::Fill {
+                table,
+                first: bound(range) + 1,
+                last: bound(range + 1),
+            })
+        })
+        .collect()
+}
+
+/// Runs one phase on up to `threads` threads, saying how far they are.
+fn run<W: Write>(
+    work: Vec<Work>,
+    threads: u32,
+    shared: &Arc<Shared>,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
     let (sender, news) = channel::<Result<(), String>>();
-    let threads = shared.task.parallel.clamp(1, shared.job.tables.max(1));
+    let threads = threads.clamp(1, work.len().max(1) as u32);
+    let indexing = matches!(work.first(), Some(Work::Index { .. }));
+    let work: Arc<[Work]> = work.into();
+    let next = Arc::new(AtomicUsize::new(0));
     for _ in 0..threads {
-        spawn(phase, Arc::clone(shared), sender.clone())?;
+        spawn(Arc::clone(&work), Arc::clone(&next), Arc::clone(shared), sender.clone())?;
     }
     drop(sender);
     let mut left = threads;
@@ -69,25 +150,33 @@ fn run<W: Write>(phase: Phase, shared: &Arc<Shared>, talk: &mut Talk<W>) -> Resu
         match talk.wait(&news, Some(Instant::now() + PROGRESS))? {
             Some(Ok(())) => left -= 1,
             Some(Err(fault)) => return Err(Stop::Fault(fault)),
-            None => talk.say(&shared.progress(phase))?,
+            None => talk.say(&shared.progress(indexing))?,
         }
     }
-    talk.say(&shared.progress(phase))?;
-    Ok(begun.elapsed().as_secs_f64())
+    talk.say(&shared.progress(indexing))?;
+    Ok(())
 }
 
+/// Starts one connection that takes work until none is left.
 fn spawn(
-    phase: Phase,
+    work: Arc<[Work]>,
+    next: Arc<AtomicUsize>,
     shared: Arc<Shared>,
     news: Sender<Result<(), String>>,
 ) -> Result<(), String> {
-    let work = move || {
+    let run = move || {
+        let result = shared.opener.open(0).and_then(|mut session| {
+            while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                shared.carry_out(*one, &mut session)?;
+            }
+            Ok(())
+        });
         // If nobody listens any more, there is nobody to tell.
-        let _ = news.send(shared.work(phase));
+        let _ = news.send(result);
     };
     std::thread::Builder::new()
         .name("loader".to_owned())
-        .spawn(work)
+        .spawn(run)
         .map(|_| ())
         .map_err(|error| format!("failed to start a loading thread: {error}"))
 }
@@ -97,52 +186,44 @@ impl Shared {
         self.job.rows * u64::from(self.job.tables)
     }
 
-    fn progress(&self, phase: Phase) -> Message {
-        match phase {
-            Phase::Rows => Message::Loading {
-                rows: self.rows_done.load(Ordering::Relaxed),
-                of: self.rows_in_all(),
-            },
-            Phase::Indexes => Message::Indexing {
-                done: self.indexes_done.load(Ordering::Relaxed),
-                of: self.job.tables * self.task.index_sql.len() as u32,
-            },
-        }
+    fn indexes_in_all(&self) -> u32 {
+        self.job.tables * self.task.index_sql.len() as u32
     }
 
-    /// One connection takes tables until none is left.
-    fn work(&self, phase: Phase) -> Result<(), String> {
-        let mut session = self.opener.open(0)?;
-        loop {
-            let table = self.next_table[phase as usize].fetch_add(1, Ordering::Relaxed) + 1;
-            if table > self.job.tables {
-                return Ok(());
+    fn progress(&self, indexing: bool) -> Message {
+        if indexing {
+            let done = self.indexes_done.load(Ordering::Relaxed);
+            return Message::Indexing { done, of: self.indexes_in_all() };
+        }
+        Message::Loading { rows: self.rows_done.load(Ordering::Relaxed), of: self.rows_in_all() }
+    }
+
+    fn carry_out(&self, work: Work, session: &mut Session) -> Result<(), String> {
+        match work {
+            Work::Create { table } => {
+                self.control(&self.task.drop_sql, table, session)?;
+                self.control(&self.task.create_sql, table, session)
             }
-            match phase {
-                Phase::Rows => self.fill(table, &mut session)?,
-                Phase::Indexes => {
-                    for sql in &self.task.index_sql {
-                        self.control(sql, table, &mut session)?;
-                        self.indexes_done.fetch_add(1, Ordering::Relaxed);
+            Work::Fill { table, first, last } => {
+                let name = self.task.table.replace("{table}", &table.to_string());
+                let rows = Table::new(self.job.seed, table, self.job.rows);
+                let filled = match self.job.dialect {
+                    Dialect::Postgres => self.copy(&name, &rows, first, last, session),
+                    Dialect::Mysql => self.insert_many(&name, &rows, first, last, session),
+                    Dialect::Sqlite | Dialect::Fake => {
+                        self.insert_each(&name, &rows, first, last, session)
                     }
-                }
+                };
+                filled.map_err(|error| format!("failed to fill {name}: {error}"))
             }
-        }
-    }
-
-    fn fill(&self, table: u32, session: &mut Session) -> Result<(), String> {
-        self.control(&self.task.drop_sql, table, session)?;
-        self.control(&self.task.create_sql, table, session)?;
-        let name = self.task.table.replace("{table}", &table.to_string());
-        let rows = Table::new(self.job.seed, table, self.job.rows);
-        let filled = match session {
-            Session::Sqlite(_) => self.insert_one_by_one(&name, &rows, session),
-            Session::Fake(_) => {
-                self.rows_done.fetch_add(self.job.rows, Ordering::Relaxed);
+            Work::Index { table } => {
+                for sql in &self.task.index_sql {
+                    self.control(sql, table, session)?;
+                    self.indexes_done.fetch_add(1, Ordering::Relaxed);
+                }
                 Ok(())
             }
-        };
-        filled.map_err(|error| format!("failed to fill {name}: {error}"))
+        }
     }
 
     fn control(&self, sql: &str, table: u32, session: &mut Session) -> Result<(), String> {
@@ -153,21 +234,88 @@ impl Shared {
         }
     }
 
-    /// One transaction and one prepared statement: the fastest way into SQLite.
-    fn insert_one_by_one(
+    /// COPY in its binary form: the server parses neither numbers nor escapes.
+    fn copy(
         &self,
         name: &str,
         rows: &Table,
+        first: u64,
+        last: u64,
         session: &mut Session,
     ) -> Result<(), WireError> {
-        /// Rows between two reports.
-        const REPORT: u64 = 10_000;
+        let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.task.columns);
+        let mut row = Row::default();
+        let mut id = first;
+        session.copy_in(&sql, &mut |out| {
+            if id == first {
+                out.extend_from_slice(COPY_HEADER);
+            }
+            let from = id;
+            while id <= last && out.len() < COPY_BYTES {
+                rows.row(id, &mut row);
+                copy_tuple(out, id, &row);
+                id += 1;
+            }
+            self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+            if id > last {
+                out.extend_from_slice(&COPY_TRAILER);
+            }
+            id <= last
+        })?;
+        Ok(())
+    }
+
+    /// Large multi-row INSERTs in large transactions.
+    fn insert_many(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        let head = format!("INSERT INTO {name} ({}) VALUES ", self.task.columns);
+        let mut sql = Vec::with_capacity(INSERT_BYTES + 1024);
+        let (mut id, mut inserts) = (first, 0);
+        session.simple("BEGIN")?;
+        while id <= last {
+            sql.clear();
+            sql.extend_from_slice(head.as_bytes());
+            let from = id;
+            while id <= last && sql.len() < INSERT_BYTES {
+                if id > from {
+                    sql.push(b',');
+                }
+                rows.insert_tuple(&mut sql, id);
+                id += 1;
+            }
+            session.simple(&String::from_utf8_lossy(&sql))?;
+            self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+            inserts += 1;
+            if inserts % INSERTS_PER_COMMIT == 0 {
+                session.simple("COMMIT")?;
+                session.simple("BEGIN")?;
+            }
+        }
+        session.simple("COMMIT").map(|_| ())
+    }
+
+    /// One transaction and one prepared statement: the fastest way into SQLite.
+    fn insert_each(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
         session.simple("BEGIN")?;
         let sql = format!("INSERT INTO {name} ({}) VALUES (?, ?, ?, ?)", self.task.columns);
         let types = [ValueType::Int, ValueType::Int, ValueType::Text, ValueType::Text];
         let insert = session.prepare(&sql, &types)?;
         let mut row = Row::default();
-        for id in 1..=self.job.rows {
+        let mut unreported = 0;
+        for id in first..=last {
             rows.row(id, &mut row);
             let values = [
                 Value::Int(id as i64),
@@ -176,11 +324,94 @@ impl Shared {
                 Value::Text(&row.pad),
             ];
             session.execute(insert, &values)?;
-            if id % REPORT == 0 || id == self.job.rows {
-                let done = if id % REPORT == 0 { REPORT } else { id % REPORT };
-                self.rows_done.fetch_add(done, Ordering::Relaxed);
+            unreported += 1;
+            if unreported == REPORT_ROWS || id == last {
+                self.rows_done.fetch_add(unreported, Ordering::Relaxed);
+                unreported = 0;
             }
         }
         session.simple("COMMIT").map(|_| ())
+    }
+}
+
+/// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.
+const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// A tuple of -1 columns ends the data.
+const COPY_TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// Two int4 and two texts. `rows` is checked to fit 32 bits.
+fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
+    const COLUMNS: [u8; 2] = 4i16.to_be_bytes();
+    const INT: [u8; 4] = 4i32.to_be_bytes();
+    out.extend_from_slice(&COLUMNS);
+    for int in [id, row.k] {
+        out.extend_from_slice(&INT);
+        out.extend_from_slice(&(int as i32).to_be_bytes());
+    }
+    for text in [row.c.as_slice(), &row.pad] {
+        out.extend_from_slice(&(text.len() as i32).to_be_bytes());
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::endpoint::Login;
+    use crate::driver::protocol::{Task, VERSION};
+
+    fn job(dialect: Dialect, tables: u32, rows: u64) -> Job {
+        Job {
+            version: VERSION,
+            dialect,
+            endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
+            login: Login::default(),
+            session_setup: vec![],
+            seed: 1,
+            tables,
+            rows,
+            task: Task::Load(LoadTask {
+                drop_sql: String::new(),
+                create_sql: String::new(),
+                index_sql: vec![],
+                table: String::new(),
+                columns: String::new(),
+                parallel: 2,
+            }),
+        }
+    }
+
+    #[test]
+    fn every_row_is_filled_in_once() {
+        for (dialect, tables, rows, streams, pieces) in [
+            (Dialect::Mysql, 1, 1_000_001, 2, 2),
+            (Dialect::Mysql, 3, 7, 4, 6),
+            (Dialect::Mysql, 1, 1, 2, 1),
+            (Dialect::Mysql, 8, 100, 4, 8),
+            (Dialect::Postgres, 1, 100, 4, 1),
+        ] {
+            let fills = fills(&job(dialect, tables, rows), streams);
+            assert_eq!(fills.len(), pieces, "{dialect:?} {tables} {rows} {streams}");
+            let mut want = (1, 1);
+            for fill in fills {
+                let Work::Fill { table, first, last } = fill else { panic!("{fill:?}") };
+                assert_eq!((table, first), want);
+                assert!(last >= first);
+                want = if last == rows { (table + 1, 1) } else { (table, last + 1) };
+            }
+            assert_eq!(want, (tables + 1, 1));
+        }
+    }
+
+    #[test]
+    fn a_binary_tuple_is_as_postgres_documents_it() {
+        let row = Row { k: 258, c: [b'1'; 119], pad: [b'2'; 59] };
+        let mut out = Vec::new();
+        copy_tuple(&mut out, 1, &row);
+        assert_eq!(out[..18], [0, 4, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 1, 2]);
+        assert_eq!(out[18..22], [0, 0, 0, 119]);
+        assert_eq!(out[22 + 119..22 + 123], [0, 0, 0, 59]);
+        assert_eq!(out.len(), 22 + 119 + 4 + 59);
+        assert_eq!(COPY_HEADER.len(), 11 + 4 + 4);
     }
 }

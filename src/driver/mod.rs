@@ -3,11 +3,11 @@
 
 mod client;
 mod clock;
-mod cpu;
 mod crew;
 mod fake;
 mod loader;
 mod measure;
+mod placement;
 mod plans;
 mod program;
 pub mod protocol;

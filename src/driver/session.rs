@@ -3,12 +3,18 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
 use crate::driver::protocol::Job;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{mysql, postgres};
+
+/// How long connecting and logging in may take.
+const CONNECT: Duration = Duration::from_secs(20);
 
 /// How long SQLite waits for a lock before it reports SQLITE_BUSY, milliseconds. `PRAGMA
 /// busy_timeout` in the session setup changes it.
@@ -16,6 +22,10 @@ const SQLITE_BUSY_MS: u32 = 5_000;
 
 /// A connection.
 pub(crate) enum Session {
+    /// A server that speaks Postgres.
+    Postgres(postgres::Client),
+    /// A server that speaks MySQL.
+    Mysql(mysql::Client),
     /// SQLite in this process.
     Sqlite(sqlite::Connection),
     /// The fake DBMS.
@@ -26,6 +36,7 @@ pub(crate) enum Session {
 pub(crate) struct Opener {
     endpoint: Endpoint,
     login: Login,
+    dialect: Dialect,
     setup: Vec<String>,
     seed: u64,
     sqlite: Option<Arc<Sqlite>>,
@@ -44,6 +55,7 @@ impl Opener {
         Ok(Opener {
             endpoint: job.endpoint.clone(),
             login: job.login.clone(),
+            dialect: job.dialect,
             setup: job.session_setup.clone(),
             seed: job.seed,
             sqlite: sqlite.map(Arc::new),
@@ -53,12 +65,7 @@ impl Opener {
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
     pub(crate) fn open(&self, client: u32) -> Result<Session, String> {
         let mut session = match &self.endpoint {
-            Endpoint::Server(address) => {
-                return Err(format!(
-                    "failed to connect to {address} as {}: no client for it",
-                    self.login.user
-                ));
-            }
+            Endpoint::Server(address) => self.connect(address)?,
             Endpoint::File { path, .. } => self.open_file(path)?,
             Endpoint::Fake { mean_us, .. } => {
                 Session::Fake(Box::new(Fake::new(self.seed, client, *mean_us)))
@@ -70,6 +77,16 @@ impl Opener {
                 .map_err(|error| format!("failed to set a session up with {sql:?}: {error}"))?;
         }
         Ok(session)
+    }
+
+    fn connect(&self, address: &Address) -> Result<Session, String> {
+        let session = match self.dialect {
+            Dialect::Mysql => {
+                mysql::Client::connect(address, &self.login, CONNECT).map(Session::Mysql)
+            }
+            _ => postgres::Client::connect(address, &self.login, CONNECT).map(Session::Postgres),
+        };
+        session.map_err(|error| format!("failed to {error}"))
     }
 
     fn open_file(&self, path: &Path) -> Result<Session, String> {
@@ -85,9 +102,11 @@ impl Session {
     pub(crate) fn prepare(
         &mut self,
         sql: &str,
-        _types: &[ValueType],
+        types: &[ValueType],
     ) -> Result<Prepared, WireError> {
         match self {
+            Session::Postgres(client) => client.prepare(sql, types),
+            Session::Mysql(client) => client.prepare(sql, types),
             Session::Sqlite(connection) => {
                 Ok(Prepared(connection.prepare(sql).map_err(refused)?.index()))
             }
@@ -103,6 +122,8 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<Reply, WireError> {
         match self {
+            Session::Postgres(client) => client.execute(statement, values),
+            Session::Mysql(client) => client.execute(statement, values),
             Session::Sqlite(connection) => {
                 let values = values.iter().map(|value| match value {
                     Value::Int(int) => sqlite::Value::Int(*int),
@@ -117,9 +138,20 @@ impl Session {
         }
     }
 
+    /// What the protocol says of the server's side: on Postgres the process of the backend.
+    pub(crate) fn connection_id(&self) -> Option<u32> {
+        match self {
+            Session::Postgres(client) => Some(client.connection_id()),
+            Session::Mysql(client) => Some(client.connection_id()),
+            Session::Sqlite(_) | Session::Fake(_) => None,
+        }
+    }
+
     /// Executes one statement given as text.
     pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {
+            Session::Postgres(client) => client.simple(sql),
+            Session::Mysql(client) => client.simple(sql),
             Session::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
             Session::Fake(fake) => fake.simple(sql),
         }
@@ -128,8 +160,26 @@ impl Session {
     /// Executes one statement given as text and returns its rows as text: for what is not measured.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
         match self {
+            Session::Postgres(client) => client.rows(sql),
+            Session::Mysql(client) => client.rows(sql),
             Session::Sqlite(connection) => connection.rows(sql).map_err(refused),
             Session::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+        }
+    }
+}
+
+impl Session {
+    /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
+    pub(crate) fn copy_in(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        match self {
+            Session::Postgres(client) => client.copy_in(sql, fill),
+            Session::Mysql(_) | Session::Sqlite(_) | Session::Fake(_) => {
+                Err(WireError::Protocol(format!("only Postgres understands {sql}")))
+            }
         }
     }
 }

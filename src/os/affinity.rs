@@ -182,3 +182,122 @@ pub fn plan(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn seats(seats: &[(&[usize], &[usize])]) -> Vec<Seat> {
+        let seat = |(client, server): &(&[usize], &[usize])| Seat {
+            client: client.to_vec(),
+            server: server.to_vec(),
+        };
+        seats.iter().map(seat).collect()
+    }
+
+    #[test]
+    fn together_goes_round_the_cpus_that_may_be_used() {
+        let planned = plan(Placement::Together, 3, &[4, 6]).unwrap();
+        assert_eq!(planned, seats(&[(&[4], &[4]), (&[6], &[6]), (&[4], &[4])]));
+        assert_eq!(plan(Placement::Together, 1, &[]), Err(AffinityError::NoCpu));
+    }
+
+    #[test]
+    fn apart_shares_no_cpu() {
+        let planned = plan(Placement::Apart, 2, &[0, 1, 2]).unwrap();
+        assert_eq!(planned, seats(&[(&[2], &[0, 1]), (&[2], &[0, 1])]));
+        assert_eq!(plan(Placement::Apart, 1, &[3, 5]).unwrap(), seats(&[(&[5], &[3])]));
+        let fault = plan(Placement::Apart, 1, &[3]).unwrap_err();
+        assert!(fault.to_string().contains("--placement together"), "{fault}");
+    }
+
+    #[test]
+    fn os_pins_nothing() {
+        assert_eq!(plan(Placement::Os, 2, &[]).unwrap(), vec![Seat::default(); 2]);
+    }
+
+    #[test]
+    fn the_busiest_stands_out_or_there_is_none() {
+        let shot = |turns: &[(u32, u64)]| turns.iter().copied().collect::<ThreadSnapshot>();
+        let check = |after: &[(u32, u64)], expected| {
+            let before = shot(&[(1, 100), (2, 50), (3, 7)]);
+            assert_eq!(busiest_thread(&before, &shot(after)), expected, "{after:?}");
+        };
+        check(&[(1, 103), (2, 71), (3, 7)], Some(2));
+        check(&[(1, 103), (2, 50), (4, 20)], Some(4));
+        check(&[(1, 100), (2, 50), (3, 7)], None);
+        check(&[(1, 110), (2, 60), (3, 7)], None);
+        check(&[], None);
+        check(&[(3, 9)], Some(3));
+    }
+
+    #[test]
+    fn a_thread_is_pinned_and_only_it() {
+        let all = allowed_cpus();
+        let last = *all.last().unwrap();
+        let pinned = std::thread::spawn(move || {
+            pin_thread(&[last]).unwrap();
+            allowed_cpus()
+        });
+        assert_eq!(pinned.join().unwrap(), [last]);
+        assert_eq!(allowed_cpus(), all);
+        assert_eq!(pin_thread(&[]), Err(AffinityError::NoSuchSet(vec![])));
+        assert!(matches!(pin_thread(&[1 << 20]), Err(AffinityError::NoSuchSet(_))));
+    }
+
+    fn cpus_of(tid: u32) -> Vec<usize> {
+        let pid = Pid::from_raw(i32::try_from(tid).unwrap());
+        let set = sched_getaffinity(pid).unwrap();
+        (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+    }
+
+    #[test]
+    fn a_tree_is_pinned_whole() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cat & echo $!; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        let below: u32 = line.trim().parse().unwrap();
+        let first = allowed_cpus()[0];
+        pin_tree(child.id(), &[first]).unwrap();
+        assert_eq!((cpus_of(child.id()), cpus_of(below)), (vec![first], vec![first]));
+        // A script's background process reads from /dev/null, so it has to be ended by number.
+        let below = Pid::from_raw(i32::try_from(below).unwrap()).unwrap();
+        let _ = rustix::process::kill_process(below, rustix::process::Signal::KILL);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let gone = pin_process(child.id(), &[first]).unwrap_err();
+        assert_eq!(gone, AffinityError::Tree(TreeError::Gone(child.id())));
+    }
+
+    #[test]
+    fn the_thread_that_answers_is_found() {
+        let (ask, asked) = mpsc::channel::<()>();
+        let (answer, answers) = mpsc::channel();
+        let answering = std::thread::spawn(move || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            while asked.recv().is_ok() {
+                answer.send(tid).unwrap();
+            }
+        });
+        ask.send(()).unwrap();
+        let tid = u32::try_from(answers.recv().unwrap()).unwrap();
+        let me = std::process::id();
+        let before = thread_snapshot(me).unwrap();
+        for _ in 0..200 {
+            ask.send(()).unwrap();
+            answers.recv().unwrap();
+        }
+        let after = thread_snapshot(me).unwrap();
+        drop(ask);
+        answering.join().unwrap();
+        // The asking thread moves as often, and other tests run beside it: look at the count.
+        let moved = |tid: u32| after[&tid].saturating_sub(before[&tid]);
+        assert!(moved(tid) > 0, "{} {:?}", moved(tid), busiest_thread(&before, &after));
+    }
+}

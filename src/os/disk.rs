@@ -39,7 +39,9 @@ pub enum DiskError {
 
 fn way_out(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::StorageFull => "; free some space or choose a folder on a larger disk",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space or choose a folder on a larger disk"
+        }
         _ => "",
     }
 }
@@ -97,7 +99,8 @@ pub struct Copied {
 /// absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What the
 /// copy wrote is on the disk when this returns, so that it is not written while something is
 /// measured. Sockets and pipes are left out: they belong to a process, not to the data.
-/// `progress` is told the bytes so far and of all.
+/// `progress` is told the bytes so far and of all. After a fault `to` holds a part of the copy, for
+/// the caller to remove.
 pub fn copy_tree(
     from: &Path,
     to: &Path,
@@ -313,4 +316,108 @@ pub fn device_of(path: &Path) -> Result<String, DiskError> {
         path: path.to_path_buf(),
         filesystem: device.filesystem,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_keeps_all_but_sockets() {
+        let work = tempfile::tempdir().unwrap();
+        let (from, to) = (work.path().join("from"), work.path().join("new/to"));
+        fs::create_dir_all(from.join("base/1")).unwrap();
+        fs::write(from.join("base/1/data"), vec![7u8; 300_000]).unwrap();
+        fs::write(from.join("empty"), "").unwrap();
+        symlink("base/1", from.join("link")).unwrap();
+        symlink("/nowhere", from.join("broken")).unwrap();
+        fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(from.join("base"), fs::Permissions::from_mode(0o500)).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap();
+        let mut told = Vec::new();
+        let copied = copy_tree(&from, &to, &mut |bytes, of| told.push((bytes, of))).unwrap();
+        assert_eq!((copied.files, copied.bytes), (2, 300_000));
+        assert_eq!(told.last(), Some(&(300_000, 300_000)));
+        assert_eq!(fs::read(to.join("base/1/data")).unwrap(), vec![7u8; 300_000]);
+        assert_eq!(fs::read_link(to.join("broken")).unwrap(), Path::new("/nowhere"));
+        assert!(!to.join("socket").exists());
+        for name in ["base", "empty", "base/1/data", ""] {
+            let (old, new) = (from.join(name), to.join(name));
+            let (old, new) = (fs::metadata(old).unwrap(), fs::metadata(new).unwrap());
+            assert_eq!((old.mode(), old.uid()), (new.mode(), new.uid()), "{name}");
+            assert_eq!(old.modified().unwrap(), new.modified().unwrap(), "{name}");
+        }
+        for folder in [&from, &to] {
+            fs::set_permissions(folder.join("base"), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+
+    #[test]
+    fn holes_stay_holes_and_data_its_place() {
+        let work = tempfile::tempdir().unwrap();
+        let (from, to) = (work.path().join("from"), work.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        let file = File::create(from.join("sparse")).unwrap();
+        file.set_len(64 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"in the middle", 32 << 20).unwrap();
+        drop(file);
+        let copied = copy_tree(&from, &to, &mut |_, _| {}).unwrap();
+        assert_eq!(copied.bytes, 64 << 20);
+        let text = fs::read(to.join("sparse")).unwrap();
+        assert_eq!(text.len(), 64 << 20);
+        assert_eq!(&text[32 << 20..(32 << 20) + 13], b"in the middle");
+        assert_eq!(text.iter().filter(|&&byte| byte != 0).count(), 13);
+        let blocks = |folder: &Path| fs::metadata(folder.join("sparse")).unwrap().blocks();
+        // A file system without holes fills both.
+        assert!(blocks(&to) <= blocks(&from) + 256, "{} {}", blocks(&to), blocks(&from));
+    }
+
+    #[test]
+    fn a_copy_never_overwrites() {
+        let work = tempfile::tempdir().unwrap();
+        fs::write(work.path().join("x"), "").unwrap();
+        let fault = copy_tree(work.path(), work.path(), &mut |_, _| {}).unwrap_err();
+        assert!(matches!(fault, DiskError::NotEmpty(_)), "{fault}");
+        let absent = work.path().join("absent");
+        let fault = copy_tree(&absent, &work.path().join("to"), &mut |_, _| {}).unwrap_err();
+        assert!(fault.to_string().contains("absent"), "{fault}");
+    }
+
+    #[test]
+    fn folders_are_as_large_as_their_blocks() {
+        let work = tempfile::tempdir().unwrap();
+        let empty = folder_bytes(work.path()).unwrap();
+        fs::write(work.path().join("a"), vec![1u8; 1 << 20]).unwrap();
+        // Delayed allocation gives blocks when the file is written out.
+        File::open(work.path().join("a")).unwrap().sync_all().unwrap();
+        let one = folder_bytes(work.path()).unwrap() - empty;
+        assert!(((1 << 20)..(1 << 20) + 65_536).contains(&one), "{one}");
+        fs::hard_link(work.path().join("a"), work.path().join("b")).unwrap();
+        assert_eq!(folder_bytes(work.path()).unwrap() - empty, one, "two names, one file");
+        assert!(folder_bytes(&work.path().join("absent")).is_err());
+    }
+
+    #[test]
+    fn what_lies_under_a_folder() {
+        let work = tempfile::tempdir().unwrap();
+        assert!(free_bytes(work.path()).unwrap() > 0);
+        let device = device_under(work.path()).unwrap();
+        assert!(!device.filesystem.is_empty() && device.options.contains('r'), "{device:?}");
+        let absent = work.path().join("not/yet/made");
+        assert_eq!(device_under(&absent).unwrap(), device);
+        assert_eq!(device_of(work.path()).ok(), device.name);
+        let fault = device_of(Path::new("/proc")).unwrap_err().to_string();
+        assert_eq!(fault, "no block device lies under /proc: its file system is proc");
+    }
+
+    #[test]
+    fn removing_what_is_not_there_is_no_fault() {
+        let work = tempfile::tempdir().unwrap();
+        let folder = work.path().join("a/b");
+        fs::create_dir_all(&folder).unwrap();
+        for _ in 0..2 {
+            remove_tree(&work.path().join("a")).unwrap();
+            assert!(!folder.exists());
+        }
+    }
 }

@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::domain::host::Host;
 use crate::os::{affinity, disk, proc};
 
+/// A guest of a hypervisor that does not tell its name.
+const GUEST: &str = "unnamed";
+
 /// Reads the facts of this machine and of the disk under `data_folder`. What cannot be read has its
 /// reason in `missing`.
 pub fn read(data_folder: &Path) -> Host {
@@ -17,7 +20,9 @@ pub fn read(data_folder: &Path) -> Host {
     let kernel = rustix::system::uname();
     let words = [kernel.release(), kernel.version()].map(|word| word.to_string_lossy());
     host.kernel = Some(words.join(" "));
-    host.virtualization = host.virtualization.map(|seen| hypervisor().unwrap_or(seen));
+    if host.virtualization.as_deref() == Some(GUEST) {
+        host.virtualization = hypervisor().or(host.virtualization);
+    }
     match disk::device_under(data_folder) {
         Ok(device) => {
             let no_disk = format!("file system {} has no block device", device.filesystem);
@@ -60,6 +65,9 @@ fn read_tree(root: &Path) -> Host {
     if cpu.cores.is_none() {
         facts.absent("cores", "/proc/cpuinfo does not tell the topology");
     }
+    if cpu.hypervisor.is_none() {
+        facts.absent("virtualization", "/proc/cpuinfo does not tell whether this is a guest");
+    }
     let memory = facts.text("memory_bytes", "proc/meminfo").and_then(|text| {
         let memory = proc::memory(&text);
         memory.map_err(|error| facts.absent("memory_bytes", &error.to_string())).ok()
@@ -72,7 +80,7 @@ fn read_tree(root: &Path) -> Host {
         cores: cpu.cores,
         smt: facts.line("smt", &format!("{system}/smt/control")),
         governor: facts.line("governor", &format!("{system}/cpu0/cpufreq/scaling_governor")),
-        virtualization: Some(if cpu.hypervisor { "unnamed" } else { "none" }.to_string()),
+        virtualization: cpu.hypervisor.map(|guest| if guest { GUEST } else { "none" }.to_string()),
         mitigations: facts.mitigations(&format!("{system}/vulnerabilities")),
         transparent_huge_pages: huge.as_deref().and_then(proc::bracketed).map(str::to_string),
         huge_pages: memory.map(|memory| memory.huge_pages),
@@ -159,8 +167,8 @@ fn hypervisor() -> Option<String> {
 }
 
 /// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
-/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor do
-/// the reasons of what is missing.
+/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
+/// do the reasons of what is missing.
 pub fn fingerprint(host: &Host) -> String {
     let stable = Host {
         memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
@@ -171,4 +179,89 @@ pub fn fingerprint(host: &Host) -> String {
     let text = serde_json::to_vec(&stable).unwrap_or_default();
     let digest = Sha256::digest(&text);
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let files = [
+            ("proc/cpuinfo", "processor: 0\nmodel name: M\ncore id: 0\nflags: a hypervisor\n"),
+            ("proc/meminfo", "MemTotal: 8388608 kB\nSwapTotal: 0 kB\nHugePages_Total: 3\n"),
+            ("sys/devices/system/cpu/smt/control", "off\n"),
+            ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
+            ("etc/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"),
+        ];
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn facts_come_from_their_files() {
+        let root = tree();
+        let host = read_tree(root.path());
+        let expected = Host {
+            cpu_model: Some("M".to_string()),
+            cpus: 1,
+            cores: Some(1),
+            smt: Some("off".to_string()),
+            virtualization: Some("unnamed".to_string()),
+            mitigations: BTreeMap::from([("meltdown".to_string(), "Not affected".to_string())]),
+            transparent_huge_pages: Some("always".to_string()),
+            huge_pages: Some(3),
+            memory_bytes: 8 << 30,
+            os: Some("Some Linux 1".to_string()),
+            missing: host.missing.clone(),
+            ..Host::default()
+        };
+        assert_eq!(host, expected);
+        assert_eq!(host.missing.keys().collect::<Vec<_>>(), ["governor"]);
+        assert!(host.missing["governor"].contains("scaling_governor"));
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_panic_but_reasons() {
+        let root = tempfile::tempdir().unwrap();
+        let host = read_tree(root.path());
+        for fact in ["cpu_model", "cores", "virtualization", "memory_bytes", "mitigations", "os"] {
+            assert!(host.missing.contains_key(fact), "{fact}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_cpus_memory_and_a_file_system() {
+        let host = read(&std::env::temp_dir());
+        assert!(host.cpus > 0 && host.memory_bytes > 0, "{host:?}");
+        assert!(host.virtualization.is_some() || host.missing.contains_key("virtualization"));
+        assert!(host.kernel.is_some() && host.filesystem.is_some(), "{host:?}");
+        assert_eq!(fingerprint(&host), fingerprint(&read(&std::env::temp_dir())));
+    }
+
+    #[test]
+    fn fingerprints_tell_hosts_apart_but_not_boots() {
+        let host = Host { memory_bytes: (8 << 30) - 5_000_000, ..Host::default() };
+        let print = fingerprint(&host);
+        assert_eq!(print.len(), 12);
+        assert!(print.bytes().all(|byte| byte.is_ascii_hexdigit()), "{print}");
+        let booted = Host { memory_bytes: (8 << 30) - 9_000_000, ..host.clone() };
+        assert_eq!(fingerprint(&booted), print);
+        let reasons = BTreeMap::from([("governor".to_string(), "no file".to_string())]);
+        assert_eq!(fingerprint(&Host { missing: reasons, ..host.clone() }), print);
+        let others = [
+            Host { memory_bytes: 16 << 30, ..host.clone() },
+            Host { cpus: 3, ..host.clone() },
+            Host { governor: Some("powersave".to_string()), ..host.clone() },
+            Host { mount_options: Some("nobarrier".to_string()), ..host.clone() },
+        ];
+        for other in others {
+            assert_ne!(fingerprint(&other), print, "{other:?}");
+        }
+    }
 }

@@ -3,7 +3,8 @@
 //! The lock is flock(2): the kernel lets go of it when its holder ends, however it ends.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -44,14 +45,7 @@ impl Lock {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(fault)?;
         }
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(fault)?;
+        let (mut file, writable) = open(path).map_err(fault)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -59,13 +53,38 @@ impl Lock {
             }
             Err(error) => return Err(fault(error.into())),
         }
-        let write = |file: &mut File| -> io::Result<()> {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "process {}: {doing}", std::process::id())
-        };
-        write(&mut file).map_err(fault)?;
+        if writable {
+            let text = format!("process {}: {doing}\n", std::process::id());
+            let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+            written.map_err(fault)?;
+        }
         Ok(Lock { file })
+    }
+}
+
+/// The file, and whether it can be written to. A lock in a folder for everyone, such as /tmp, may
+/// have been made by another user: then it can still be locked, but not say who holds it. It may
+/// also be a trap: a link to a file of ours that we would truncate, so links are refused.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let mut writing = options.clone();
+    writing.write(true);
+    // Not made if it is there: /tmp may forbid to open somebody's file for making.
+    let file = match writing.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => writing.create(true).open(path),
+        opened => opened,
+    };
+    let (file, writable) = match file {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            (options.open(path)?, false)
+        }
+        opened => (opened?, true),
+    };
+    if file.metadata()?.is_file() {
+        Ok((file, writable))
+    } else {
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -102,6 +121,27 @@ mod tests {
         drop(lock);
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
         Lock::acquire(&path, "something else").unwrap();
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_a_folder_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (precious, link) = (folder.path().join("precious"), folder.path().join("lock"));
+        fs::write(&precious, "data").unwrap();
+        std::os::unix::fs::symlink(&precious, &link).unwrap();
+        assert!(matches!(Lock::acquire(&link, "x"), Err(LockError::Io { .. })));
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "data");
+        assert!(matches!(Lock::acquire(folder.path(), "x"), Err(LockError::Io { .. })));
+    }
+
+    #[test]
+    fn the_text_of_the_last_holder_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        fs::write(&path, "process 1: something that took far longer to say, and crashed").unwrap();
+        let _lock = Lock::acquire(&path, "x").unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, format!("process {}: x\n", std::process::id()));
     }
 
     #[test]

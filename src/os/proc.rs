@@ -272,8 +272,8 @@ pub struct CpuInfo {
     pub cpus: u32,
     /// Distinct pairs of physical and core id, if they are told.
     pub cores: Option<u32>,
-    /// True if the CPU itself says that it is a guest's.
-    pub hypervisor: bool,
+    /// True if the CPU itself says that it is a guest's; `None` where CPUs do not tell (ARM).
+    pub hypervisor: Option<bool>,
 }
 
 /// Parses /proc/cpuinfo. Nothing in it is certain to be there.
@@ -291,7 +291,7 @@ pub fn cpu_info(text: &str) -> CpuInfo {
                 "core id" => core = Some(told),
                 "flags" => {
                     let seen = told.split_ascii_whitespace().any(|flag| flag == "hypervisor");
-                    info.hypervisor = info.hypervisor || seen;
+                    info.hypervisor = Some(seen || info.hypervisor == Some(true));
                 }
                 _ => {}
             }
@@ -412,4 +412,226 @@ pub fn pressure(text: &str) -> Result<Pressure, Malformed> {
 pub fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn host_stat_counts_nice_as_user_and_interrupts_as_system() {
+        let text = "cpu  100 20 30 4000 50 6 7 8 9 1\n\
+                    cpu0 60 10 15 2000 25 3 4 4 5 1\n\
+                    cpu3 40 10 15 2000 25 3 3 4 4 0\n\
+                    intr 12345 1 2 3\n\
+                    ctxt 987654\n\
+                    btime 1700000000\n";
+        let cpu = CpuTicks { user: 120, nice: 20, system: 43, idle: 4000, iowait: 50, steal: 8 };
+        let expected = HostStat { cpu, cpus: 2, context_switches: 987_654 };
+        assert_eq!(host_stat(text), Ok(expected));
+    }
+
+    #[test]
+    fn host_stat_of_an_old_kernel_has_four_columns() {
+        let stat = host_stat("cpu 1 2 3 4\ncpu0 1 2 3 4\nctxt 5\n").unwrap();
+        assert_eq!((stat.cpu.user, stat.cpu.idle, stat.cpu.steal), (3, 4, 0));
+    }
+
+    #[test]
+    fn host_stat_names_what_is_missing() {
+        let check = |text, what: &str| assert_eq!(host_stat(text).unwrap_err().what, what);
+        check("", "line of all CPUs");
+        check("cpu 1 2 3\nctxt 5", "line of all CPUs");
+        check("cpu 1 2 x 4\nctxt 5", "line of all CPUs");
+        check("cpu 1 2 3 4\n", "context switches");
+        check("cpu 1 2 3 4\nctxt many\n", "context switches");
+    }
+
+    #[test]
+    fn a_program_may_have_a_parenthesis_and_spaces_in_its_name() {
+        let text = "4242 (a) R (b c) S 17 4242 4242 0 -1 4194560 900 800 1 2 \
+                    11 22 33 44 20 0 5 0 123456 1000000 777 18446744073709551615 1 1 0 0";
+        let stat = process_stat(text).unwrap();
+        let expected = ProcessStat {
+            pid: 4242,
+            name: "a) R (b c".to_string(),
+            state: 'S',
+            parent: 17,
+            user: 11,
+            system: 22,
+            waited_user: 33,
+            waited_system: 44,
+            threads: 5,
+            start: 123_456,
+            resident_pages: 777,
+        };
+        assert_eq!(stat, expected);
+    }
+
+    #[test]
+    fn a_short_process_stat_is_refused() {
+        let check = |text, what: &str| assert_eq!(process_stat(text).unwrap_err().what, what);
+        check("", "name in parentheses");
+        check("12 (x", "name in parentheses");
+        check("x (x) S 1", "process id");
+        check("12 (x)", "state");
+        check("12 (x) S", "parent");
+        check("12 (x) S 1 1 1 0 -1 0 0 0 0 0 11", "system time");
+    }
+
+    const DISKS: &str = "\
+   8       0 sda 100 5 2000 30 40 6 800 70 0 90 160 0 0 0 0\n\
+   8       1 sda1 1 0 8 1 2 0 16 1 0 2 3\n\
+ 259       0 nvme0n1 7 0 56 1 9 0 72 3 0 11 12 0 0 0 0 0 0\n";
+
+    #[test]
+    fn disks_are_found_by_their_whole_name() {
+        let sda = DiskCounters {
+            reads: 100,
+            sectors_read: 2000,
+            writes: 40,
+            sectors_written: 800,
+            busy_ms: 90,
+        };
+        assert_eq!(disk_counters(DISKS, "sda"), Ok(sda));
+        assert_eq!(disk_counters(DISKS, "sda1").unwrap().sectors_written, 16);
+        assert_eq!(disk_counters(DISKS, "nvme0n1").unwrap().busy_ms, 11);
+        assert_eq!(disk_counters(DISKS, "sd").unwrap_err().what, "line of that device");
+    }
+
+    #[test]
+    fn memory_is_told_in_kib_but_pages_in_pages() {
+        let text = "MemTotal:        1000 kB\nMemFree: 1 kB\nMemAvailable:  600 kB\n\
+                    SwapTotal:        24 kB\nHugePages_Total:      12\nHugepagesize: 2048 kB\n";
+        let expected = Memory {
+            total_bytes: 1_024_000,
+            available_bytes: 614_400,
+            swap_bytes: 24_576,
+            huge_pages: 12,
+        };
+        assert_eq!(memory(text), Ok(expected));
+        assert_eq!(memory("MemFree: 1 kB").unwrap_err().what, "MemTotal");
+    }
+
+    #[test]
+    fn sizes_of_processes() {
+        let rollup = "55d0-7fff ---p 00000000 00:00 0    [rollup]\n\
+                      Rss:                1788 kB\nPss:                 340 kB\n\
+                      Pss_Dirty:           116 kB\n";
+        assert_eq!(proportional_bytes(rollup), Ok(340 * 1024));
+        let status = "Name:\tpostgres\nVmHWM:\t  900 kB\nVmRSS:\t     800 kB\n\
+                      voluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(resident_bytes(status), Ok(800 * 1024));
+        assert_eq!(voluntary_switches(status), Ok(17));
+        assert_eq!(resident_bytes("Name:\tkthreadd\n").unwrap_err().what, "VmRSS");
+    }
+
+    #[test]
+    fn a_thread_has_three_numbers() {
+        let expected = SchedStat { running_ns: 123, waiting_ns: 45, timeslices: 6 };
+        assert_eq!(sched_stat("123 45 6\n"), Ok(expected));
+        assert_eq!(sched_stat("123 45").unwrap_err().what, "timeslices");
+    }
+
+    #[test]
+    fn cores_are_counted_once_whatever_their_threads() {
+        let cpu = |processor, package, core| {
+            format!(
+                "processor\t: {processor}\nmodel name\t: Some CPU @ 3.00GHz\n\
+                 physical id\t: {package}\ncore id\t\t: {core}\nflags\t\t: fpu vme sse\n"
+            )
+        };
+        let text = [cpu(0, 0, 0), cpu(1, 0, 0), cpu(2, 1, 0), cpu(3, 1, 0)].join("\n");
+        let expected = CpuInfo {
+            model: Some("Some CPU @ 3.00GHz".to_string()),
+            cpus: 4,
+            cores: Some(2),
+            hypervisor: Some(false),
+        };
+        assert_eq!(cpu_info(&text), expected);
+        let guest = cpu_info("processor : 0\nflags : fpu hypervisor sse\n");
+        assert_eq!(guest.hypervisor, Some(true));
+        let arm = cpu_info("processor\t: 0\nBogoMIPS\t: 50.00\n\nprocessor\t: 1\n");
+        assert_eq!((arm.cpus, arm.cores, arm.model, arm.hypervisor), (2, None, None, None));
+    }
+
+    const MOUNTS: &str = "\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+40 27 259:2 /sub /srv/my\\040data rw,noatime shared:7 - xfs /dev/nvme0n1p2 rw,attr2\n\
+41 27 0:40 / /srv rw - tmpfs tmpfs rw,size=4k\n\
+garbage\n";
+
+    #[test]
+    fn mounts_may_have_spaces_and_optional_fields() {
+        let mounts = mounts(MOUNTS);
+        assert_eq!(mounts.len(), 3);
+        let expected = Mount {
+            device: (259, 2),
+            point: "/srv/my data".to_string(),
+            options: "rw,noatime,attr2".to_string(),
+            filesystem: "xfs".to_string(),
+            source: "/dev/nvme0n1p2".to_string(),
+        };
+        assert_eq!(mounts[1], expected);
+    }
+
+    #[test]
+    fn the_deepest_mount_holds_a_path() {
+        let mounts = mounts(MOUNTS);
+        let check = |path, filesystem: &str| {
+            assert_eq!(
+                mount_of(&mounts, Path::new(path)).unwrap().filesystem,
+                filesystem,
+                "{path}"
+            );
+        };
+        check("/home", "ext4");
+        check("/srv/other", "tmpfs");
+        check("/srvother", "ext4");
+        check("/srv/my data/pg", "xfs");
+        assert_eq!(mount_of(&[], Path::new("/")), None);
+    }
+
+    #[test]
+    fn of_two_mounts_at_one_place_the_later_lies_on_top() {
+        let twice = "25 24 0:23 / /m rw - tmpfs a rw\n30 25 0:27 / /m rw - ext4 b rw\n";
+        let mounts = mounts(twice);
+        assert_eq!(mount_of(&mounts, Path::new("/m/x")).unwrap().filesystem, "ext4");
+    }
+
+    #[test]
+    fn pressure_of_cpu_may_lack_the_full_line() {
+        let some = "some avg10=0.11 avg60=0.75 avg300=0.72 total=14916386\n";
+        let expected =
+            Pressure { some_avg10: 0.11, some_total_us: 14_916_386, full_total_us: None };
+        assert_eq!(pressure(some), Ok(expected));
+        let both = format!("{some}full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");
+        assert_eq!(pressure(&both).unwrap().full_total_us, Some(5));
+        assert_eq!(pressure("").unwrap_err().what, "line `some`");
+    }
+
+    #[test]
+    fn choices_are_in_brackets() {
+        assert_eq!(bracketed("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(bracketed("always"), None);
+        assert_eq!(bracketed("]["), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_a_parser_panic(
+            text in "(cpu[0-9]?|ctxt|some|full|total=|avg10=|Pss:|VmRSS:|MemTotal:|\
+                     processor|core id|flags|\\(|\\)|-|:|/|\\\\|[0-9]{1,25}|\\PC| |\n){0,60}"
+        ) {
+            let _ = (host_stat(&text), process_stat(&text), disk_counters(&text, "sda"));
+            let _ = (memory(&text), proportional_bytes(&text), resident_bytes(&text));
+            let _ = (sched_stat(&text), voluntary_switches(&text), pressure(&text));
+            let _ = (cpu_info(&text), bracketed(&text), unescape(&text));
+            let _ = mount_of(&mounts(&text), Path::new("/a/b"));
+        }
+    }
 }

@@ -172,3 +172,125 @@ fn disk_usage(now: &DiskCounters, then: &DiskCounters) -> DiskUsage {
         busy_ms: now.busy_ms.saturating_sub(then.busy_ms),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use crate::os::proc::CpuTicks;
+
+    use super::*;
+
+    fn sample(at_seconds: f64, factor: u64) -> Sample {
+        let cpu = CpuTicks {
+            user: 100 * factor,
+            nice: 30 * factor,
+            system: 40 * factor,
+            idle: 500 * factor,
+            iowait: 10 * factor,
+            steal: 2 * factor,
+        };
+        let server =
+            Cpu { total_ns: 9_000_000 * factor, user_ticks: 2 * factor, system_ticks: factor };
+        let disk = DiskCounters {
+            reads: 5 * factor,
+            sectors_read: 80 * factor,
+            writes: 7 * factor,
+            sectors_written: 11 * factor,
+            busy_ms: 13 * factor,
+        };
+        Sample {
+            at_seconds,
+            server: Ok((server, Source::TaskClock)),
+            spinner: Some(Cpu { total_ns: 4_000 * factor, user_ticks: 1, system_ticks: 1 }),
+            host: Ok(HostStat { cpu, cpus: 4, context_switches: 1000 * factor }),
+            disk: Ok(disk),
+        }
+    }
+
+    #[test]
+    fn usage_is_the_difference_in_the_units_of_the_domain() {
+        let usage = sample(3.5, 3).since(&sample(1.0, 1));
+        // Clock ticks are 10 ms on Linux of every architecture that rqps runs on.
+        let host = HostUsage {
+            cpus: 4,
+            user: 2.0,
+            nice: 0.6,
+            system: 0.8,
+            idle: 10.0,
+            iowait: 0.2,
+            steal: 0.04,
+            context_switches: 2000,
+        };
+        let disk = DiskUsage { reads: 10, read_kb: 80.0, writes: 14, write_kb: 11.0, busy_ms: 26 };
+        assert_eq!(usage.seconds, 2.5);
+        assert_eq!(usage.host, host);
+        assert_eq!(usage.disk, Some(disk));
+        let server = CpuTime { user_us: 12_000.0, system_us: 6_000.0 };
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-6, "{a} {b}");
+        close(usage.server_cpu.unwrap().user_us, server.user_us);
+        close(usage.server_cpu.unwrap().system_us, server.system_us);
+        close(usage.spinner_cpu.total_us(), 8.0);
+        assert_eq!(usage.sources["server_cpu"], "task clock");
+    }
+
+    #[test]
+    fn what_is_missing_has_its_reason() {
+        let mut broken = sample(2.0, 2);
+        broken.disk = Err("no line of that device in /proc/diskstats (sdz)".to_string());
+        broken.server = Err("process 7 has ended".to_string());
+        let usage = broken.since(&sample(1.0, 1));
+        assert_eq!((usage.disk, usage.server_cpu), (None, None));
+        assert_eq!(usage.missing["server_cpu"], "process 7 has ended");
+        assert!(usage.missing["disk"].contains("sdz"));
+        assert!(usage.missing.contains_key("server_rss_bytes"));
+        let usage = sample(2.0, 2).since(&broken);
+        assert_eq!(usage.missing["server_cpu"], "process 7 has ended");
+    }
+
+    #[test]
+    fn counters_that_go_back_did_not_move() {
+        let usage = sample(2.0, 1).since(&sample(1.0, 2));
+        assert_eq!(usage.host.iowait, 0.0);
+        assert_eq!(usage.host.context_switches, 0);
+        assert_eq!(usage.disk.unwrap(), DiskUsage::default());
+    }
+
+    #[test]
+    fn a_real_process_is_read() {
+        let loops = "echo; read x; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; read x";
+        let mut command = Command::new("sh");
+        command.args(["-c", loops]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = [0];
+        let mut hear = |child: &mut std::process::Child| {
+            std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line).unwrap()
+        };
+        hear(&mut child);
+        let mut sampler = Sampler::new(Some(child.id()), None, None);
+        let before = sampler.read();
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
+        hear(&mut child);
+        let mut usage = sampler.read().since(&before);
+        sampler.read_memory(&mut usage);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(usage.server_cpu.unwrap().total_us() > 1000.0, "{usage:?}");
+        assert!(usage.server_rss_bytes.unwrap() > 0 && usage.host.cpus > 0);
+        assert!(usage.seconds > 0.0 && usage.host.user > 0.0);
+        assert_eq!(usage.missing.keys().collect::<Vec<_>>(), ["disk"]);
+        assert!(sampler.read().since(&before).missing["server_cpu"].contains("has ended"));
+    }
+
+    #[test]
+    fn without_a_server_the_reason_is_told() {
+        let mut sampler = Sampler::new(None, Some("no-such-disk".to_string()), None);
+        let before = sampler.read();
+        let mut usage = sampler.read().since(&before);
+        sampler.read_memory(&mut usage);
+        for counter in ["server_cpu", "server_rss_bytes"] {
+            assert_eq!(usage.missing[counter], "no server process on this host is known");
+        }
+        assert!(usage.missing["disk"].contains("no-such-disk"));
+    }
+}

@@ -3,8 +3,8 @@
 //! Waking a halted CPU of a virtual machine can cost more than a query (docs/measuring.md). The
 //! spinner is a process of its own, so that its CPU time can be told from everyone else's: one
 //! thread per CPU in the idle scheduling class, which gives way at once to whoever wants to run. It
-//! also holds /dev/cpu_dma_latency at 0 where that can be opened, which keeps bare metal out of deep
-//! idle states. It ends when its standard input closes, so it cannot outlive its parent.
+//! also holds /dev/cpu_dma_latency at 0 where that can be opened, which keeps bare metal out of
+//! deep idle states. It ends when its standard input closes, so it cannot outlive its parent.
 
 #![allow(unsafe_code)]
 
@@ -148,5 +148,64 @@ fn enter_idle_class() -> io::Result<()> {
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &none) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::tree;
+
+    /// Not a test of its own: the other tests start it as the spinner process.
+    #[test]
+    #[ignore = "started by the other tests"]
+    fn as_a_process() {
+        serve(io::stdin(), &mut io::stdout()).unwrap();
+    }
+
+    fn spinner() -> Spinner {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "--nocapture", "os::spinner::tests::as_a_process"]);
+        Spinner::start_command(command).unwrap()
+    }
+
+    #[test]
+    fn it_spins_on_every_cpu_in_the_idle_class_and_ends_when_dropped() {
+        let spinner = spinner();
+        let pid = spinner.pid();
+        let cpus = affinity::allowed_cpus().len();
+        assert!(spinner.description().contains(&format!("each of {cpus} CPUs")));
+        let mut idle = 0;
+        for tid in tree::threads(pid).unwrap() {
+            // SAFETY: the call takes a number and returns one.
+            let class = unsafe { libc::sched_getscheduler(i32::try_from(tid).unwrap()) };
+            idle += usize::from(class == libc::SCHED_IDLE);
+        }
+        assert!(idle >= cpus, "{idle} threads in the idle class, {cpus} CPUs");
+        // It gives way to everyone, so this may take a while on a busy machine, but not for ever.
+        let before = tree::process_clock_ns(pid).unwrap();
+        while tree::process_clock_ns(pid).unwrap() <= before {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(spinner);
+        assert_eq!(tree::stat_of(pid), Err(tree::TreeError::Gone(pid)));
+    }
+
+    #[test]
+    fn it_ends_with_its_input() {
+        let mut spinner = spinner();
+        assert_eq!(spinner.child.try_wait().unwrap(), None);
+        drop(spinner.child.stdin.take());
+        // Without an end of its own it would spin, and this would wait, for ever. How it ended says
+        // nothing: the harness around it may miss the standard output that nobody reads any more.
+        spinner.child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_program_that_is_no_spinner_is_told() {
+        let fault = Spinner::start(Path::new("/bin/true")).unwrap_err();
+        assert!(matches!(fault, SpinnerError::Ended(_)), "{fault}");
+        let fault = Spinner::start(Path::new("/no/such/program")).unwrap_err().to_string();
+        assert!(fault.contains("--idle os"), "{fault}");
     }
 }

@@ -1,1 +1,57 @@
-//! Placeholder head of plan.
+//! What is to be measured, in which order, and what it will cost: pure, printable, hashed.
+//!
+//! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both come
+//! to the same [`Plan`], and the same plan gives the same order of runs for ever.
+
+pub mod cost;
+pub mod file;
+pub mod order;
+pub mod words;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::{self, Order};
+use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::target::Target;
+
+/// A plan, expanded from words or a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What is measured. The first is the base.
+    pub targets: Vec<Target>,
+    /// Which benchmark: `sysbench`.
+    pub benchmark: String,
+    /// Which sequence of the benchmark.
+    pub order: Order,
+    /// Globs that choose steps; empty for all.
+    pub steps: Vec<String>,
+    /// Scale and shape.
+    pub workload: Workload,
+    /// Rounds, each measuring every target once.
+    pub blocks: u32,
+    /// How targets take turns in a block.
+    pub interleave: Interleave,
+    /// Seed of the data, of the order, and of every client.
+    pub seed: u64,
+}
+
+/// How targets take turns in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interleave {
+    /// All servers of the block are up, idle ones stopped; each step visits every target.
+    Step,
+    /// One target's whole sequence after another: for machines where only one fits.
+    Run,
+}
+
+impl Plan {
+    /// The stages of one target. Stages depend on the target only through its dialect.
+    ///
+    /// # Errors
+    /// A glob that matches no step.
+    pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
+        let stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
+        bench::select(stages, &self.steps)
+    }
+}

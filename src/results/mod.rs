@@ -1,1 +1,13 @@
-//! Placeholder head of results.
+//! The run folder: what was measured, as files that can be read, copied and merged for ever
+//! (docs/results.md). Written whole or not at all; nothing is computed here.
+
+mod atomic;
+mod error;
+mod read;
+mod seconds;
+mod store;
+
+pub use error::ResultsError;
+pub use read::{read, read_run};
+pub use seconds::{COLUMNS, Column, read_seconds};
+pub use store::{ResultSet, RunFolder};

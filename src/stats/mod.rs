@@ -1,1 +1,14 @@
-//! Placeholder head of stats.
+//! Pure mathematics of comparing: no database, no clock, no randomness.
+
+pub mod paired;
+pub mod student;
+pub mod summary;
+
+/// Both ends of a confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}

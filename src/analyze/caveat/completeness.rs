@@ -1,0 +1,122 @@
+//! What is not there: runs and steps that failed or were never carried out, pairs that are missing.
+
+use super::{Caveat, Evidence, Kind, PAIRS_MIN};
+use crate::domain::metric::Metric;
+use crate::domain::run::Status;
+
+pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    caveats.extend(runs(evidence));
+    for (target, label) in evidence.targets() {
+        if evidence.comparison.targets[target].runs.is_empty() {
+            let text = "the plan names it, and there is no run of it".to_owned();
+            caveats.push(of(Kind::NeverMeasured, label, Vec::new(), text));
+            continue;
+        }
+        caveats.extend(failed_steps(evidence, target, label));
+        caveats.extend(missing_steps(evidence, target, label));
+        if target > 0 {
+            caveats.extend(pairs(evidence, target, label));
+        }
+    }
+    caveats
+}
+
+fn of(kind: Kind, target: &str, steps: Vec<String>, text: String) -> Caveat {
+    Caveat { kind, target: Some(target.to_owned()), steps, text }
+}
+
+/// What happened, in words.
+fn spell(status: &Status) -> String {
+    match status {
+        Status::Running => "broken off without a word".to_owned(),
+        Status::Complete => "complete".to_owned(),
+        Status::Failed(why) => format!("failed: {}", why.trim()),
+        Status::Interrupted => "interrupted by the user".to_owned(),
+    }
+}
+
+fn runs(evidence: &Evidence) -> Vec<Caveat> {
+    let broken = evidence.comparison.runs.iter().filter(|run| run.status != Status::Complete);
+    let caveats = broken.map(|run| {
+        let text = format!("{}: {}", run.folder, spell(&run.status));
+        of(Kind::FailedRun, &run.key.label, Vec::new(), text)
+    });
+    caveats.collect()
+}
+
+/// Failures of one target, those with the same reason together.
+fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
+    let mut reasons: Vec<(String, Vec<String>, usize)> = Vec::new();
+    for step in &evidence.comparison.steps {
+        for failure in &step.targets[target].failures {
+            let why = spell(&failure.status);
+            let place = reasons.iter().position(|(other, _, _)| *other == why);
+            let place = place.unwrap_or_else(|| {
+                reasons.push((why, Vec::new(), 0));
+                reasons.len() - 1
+            });
+            let (_, steps, count) = &mut reasons[place];
+            *count += 1;
+            if steps.last() != Some(&step.name) {
+                steps.push(step.name.clone());
+            }
+        }
+    }
+    let caveats = reasons.into_iter().map(|(why, steps, count)| {
+        let times = if count > 1 { format!("{count} times: ") } else { String::new() };
+        of(Kind::FailedStep, label, steps, format!("{times}{why}"))
+    });
+    caveats.collect()
+}
+
+fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let steps = evidence.comparison.steps.iter();
+    let missing = steps.filter(|step| {
+        let target = &step.targets[target];
+        target.samples.is_empty() && target.failures.is_empty()
+    });
+    let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
+    let text = "not measured, while another target was".to_owned();
+    (!missing.is_empty()).then(|| of(Kind::MissingStep, label, missing, text))
+}
+
+/// Ratios without pairs and with too few of them; mean and robust estimate apart.
+fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
+    let mut unpaired = Vec::new();
+    let mut few: Vec<(String, usize)> = Vec::new();
+    let mut apart = Vec::new();
+    for step in &evidence.comparison.steps {
+        let Some(relative) = step.targets[target].relative(Metric::Rate) else { continue };
+        match relative.pairs {
+            0 => unpaired.push(step.name.clone()),
+            pairs if pairs < PAIRS_MIN => few.push((step.name.clone(), pairs)),
+            _ => {}
+        }
+        if let (Some(robust), Some(interval)) = (&relative.robust, relative.interval)
+            && !(interval.low..=interval.high).contains(&robust.ratio)
+        {
+            let text = format!(
+                "{:.3} [{:.3}, {:.3}] by the mean, {:.3} [{:.3}, {:.3}] by Hodges-Lehmann",
+                relative.ratio,
+                interval.low,
+                interval.high,
+                robust.ratio,
+                robust.interval.low,
+                robust.interval.high
+            );
+            apart.push(of(Kind::RobustDisagrees, label, vec![step.name.clone()], text));
+        }
+    }
+    let mut caveats = apart;
+    if !unpaired.is_empty() {
+        let text = "no block in which both completed the step".to_owned();
+        caveats.push(of(Kind::NotPaired, label, unpaired, text));
+    }
+    if let Some(least) = few.iter().map(|(_, pairs)| *pairs).min() {
+        let pairs = if least == 1 { "1 pair".to_owned() } else { format!("{least} pairs") };
+        let steps = few.into_iter().map(|(step, _)| step).collect();
+        caveats.push(of(Kind::TooFewBlocks, label, steps, format!("as few as {pairs}")));
+    }
+    caveats
+}

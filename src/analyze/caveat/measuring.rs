@@ -1,0 +1,237 @@
+//! What went wrong or was out of the ordinary while measuring.
+
+use std::collections::BTreeMap;
+
+use super::{
+    CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, Kind, NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN,
+    STEAL_SHARE_MAX, disagreement, percent, spell, worst,
+};
+use crate::analyze::plans;
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+use crate::stats::summary::median;
+
+pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    for (target, label) in evidence.targets() {
+        if evidence.is_embedded(target) {
+            let text = "no server process; the DBMS runs inside the driver".to_owned();
+            let kind = Kind::EmbeddedDbms;
+            caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
+        } else {
+            caveats.extend(client_bound(evidence, target, label));
+        }
+        caveats.extend(missed_pace(evidence, target, label));
+        caveats.extend(errors(evidence, target, label));
+        caveats.extend(no_operations(evidence, target, label));
+        caveats.extend(steal(evidence, target, label));
+        caveats.extend(unmeasured(evidence, target, label));
+        caveats.extend(unreadable(evidence, target, label));
+        caveats.extend(notes(evidence, target, label));
+    }
+    caveats.extend(no_ops(evidence));
+    caveats.extend(sources(evidence));
+    caveats
+}
+
+/// The largest of a step's runs, if it is more than `limit`.
+fn most(
+    records: &[&StepRecord],
+    limit: f64,
+    get: impl Fn(&StepRecord) -> Option<f64>,
+) -> Option<f64> {
+    let most = records.iter().filter_map(|record| get(record)).max_by(f64::total_cmp);
+    most.filter(|most| *most > limit)
+}
+
+fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, CLIENT_BUSY_MAX, |record| Some(record.outcome.client_busiest))
+    });
+    worst(Kind::ClientBound, label, found, |share| {
+        format!("a client thread used up to {} of its CPU", percent(share))
+    })
+}
+
+fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
+            let open = record.outcome.open?;
+            let due = open.due as f64;
+            (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
+        })
+    });
+    worst(Kind::MissedPace, label, found, |missed| {
+        format!("as little as {} of the events due were completed", percent(1.0 - missed))
+    })
+}
+
+fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let share = |record: &StepRecord| {
+        let errors: u64 = record.outcome.errors.values().sum();
+        let tries = (record.outcome.events + errors) as f64;
+        (tries > 0.0).then(|| errors as f64 / tries)
+    };
+    let found = evidence.each_step(target, |records| most(records, ERROR_SHARE_MIN, share));
+    let mut codes: BTreeMap<&str, u64> = BTreeMap::new();
+    for records in &evidence.records {
+        for record in &records[target] {
+            for (code, count) in &record.outcome.errors {
+                *codes.entry(code).or_insert(0) += count;
+            }
+        }
+    }
+    let codes: Vec<String> = codes.iter().map(|(code, n)| format!("{code} {n} times")).collect();
+    worst(Kind::Errors, label, found, |share| {
+        format!("up to {} of the events were tried again; {}", percent(share), codes.join(", "))
+    })
+}
+
+fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        let idle = records.iter().filter(|record| record.outcome.statements == 0).count();
+        (idle > 0).then_some(idle as f64)
+    });
+    worst(Kind::NoOperations, label, found, |runs| format!("in up to {runs} runs of a step"))
+}
+
+fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, STEAL_SHARE_MAX, |record| {
+            let all = f64::from(record.usage.host.cpus) * record.usage.seconds;
+            (all > 0.0).then(|| record.usage.host.steal / all)
+        })
+    });
+    worst(Kind::Steal, label, found, |share| {
+        format!("up to {} of the host's CPU time in a step", percent(share))
+    })
+}
+
+/// One caveat for each counter, with the first reason: reasons name processes and differ by run.
+fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
+    let mut counters: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
+    for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
+        for record in &records[target] {
+            for (counter, reason) in &record.usage.missing {
+                if counter.starts_with("server_") && evidence.is_embedded(target) {
+                    continue;
+                }
+                let (_, steps) = counters.entry(counter).or_insert((reason, Vec::new()));
+                if steps.last() != Some(&step.name) {
+                    steps.push(step.name.clone());
+                }
+            }
+        }
+    }
+    let caveats = counters.into_iter().map(|(counter, (reason, steps))| Caveat {
+        kind: Kind::Unmeasured,
+        target: Some(label.to_owned()),
+        steps,
+        text: format!("{counter}: {reason}"),
+    });
+    caveats.collect()
+}
+
+fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let mut steps = Vec::new();
+    let mut first = None;
+    for step in &evidence.comparison.steps {
+        let samples = step.targets[target].samples.iter().filter(|sample| sample.events > 0);
+        let faults: Vec<&str> =
+            samples.filter_map(|sample| sample.values.why_missing(Metric::P50)).collect();
+        if let Some(fault) = faults.first() {
+            first.get_or_insert_with(|| (*fault).to_owned());
+            steps.push(step.name.clone());
+        }
+    }
+    first.map(|text| Caveat {
+        kind: Kind::UnreadableLatency,
+        target: Some(label.to_owned()),
+        steps,
+        text,
+    })
+}
+
+/// Notes that differ only in numbers are one.
+fn notes(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
+    let mut alike: BTreeMap<String, (&str, usize, Vec<String>)> = BTreeMap::new();
+    for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
+        for note in records[target].iter().flat_map(|record| &record.outcome.notes) {
+            let key = plans::without_numbers(note);
+            let (_, count, steps) = alike.entry(key).or_insert((note, 0, Vec::new()));
+            *count += 1;
+            if steps.last() != Some(&step.name) {
+                steps.push(step.name.clone());
+            }
+        }
+    }
+    let caveats = alike.into_values().map(|(note, count, steps)| {
+        let more = if count > 1 { format!(", and {} like it", count - 1) } else { String::new() };
+        let text = format!("{note}{more}");
+        Caveat { kind: Kind::DriverNote, target: Some(label.to_owned()), steps, text }
+    });
+    caveats.collect()
+}
+
+/// For each step in which any target's writes often met no row: the shares of all targets.
+fn no_ops(evidence: &Evidence) -> Vec<Caveat> {
+    let share = |record: &&StepRecord| {
+        let outcome = &record.outcome;
+        let writes = (outcome.writes + outcome.no_ops) as f64;
+        (writes > 0.0).then(|| outcome.no_ops as f64 / writes)
+    };
+    let mut caveats = Vec::new();
+    for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
+        let shares: Vec<(&str, f64)> = step
+            .targets
+            .iter()
+            .zip(records)
+            .filter_map(|(target, records)| {
+                let shares: Vec<f64> = records.iter().filter_map(share).collect();
+                Some((target.label.as_str(), median(&shares)?))
+            })
+            .collect();
+        if shares.iter().any(|(_, share)| *share >= NO_OP_SHARE_MIN) {
+            let spelled =
+                shares.iter().map(|(label, share)| format!("{} of {label}", percent(*share)));
+            caveats.push(Caveat {
+                kind: Kind::NoOps,
+                target: None,
+                steps: vec![step.name.clone()],
+                text: spelled.collect::<Vec<_>>().join(", "),
+            });
+        }
+    }
+    caveats
+}
+
+/// Counters that came from different places on different targets.
+fn sources(evidence: &Evidence) -> Vec<Caveat> {
+    let mut by_counter: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for records in &evidence.records {
+        for (target, label) in evidence.targets() {
+            for record in &records[target] {
+                for (counter, source) in &record.usage.sources {
+                    let pairs = by_counter.entry(counter).or_default();
+                    let pair = (label.to_owned(), source.clone());
+                    if !pairs.contains(&pair) {
+                        pairs.push(pair);
+                    }
+                }
+            }
+        }
+    }
+    let mut caveats = Vec::new();
+    for (counter, pairs) in by_counter {
+        let values = disagreement(pairs);
+        if !values.is_empty() {
+            caveats.push(Caveat {
+                kind: Kind::DifferentSource,
+                target: None,
+                steps: Vec::new(),
+                text: format!("{counter}: {}", spell(&values)),
+            });
+        }
+    }
+    caveats
+}

@@ -1,0 +1,284 @@
+//! Why a number deserves doubt, as data: what, where, how much, and what to do about it.
+
+mod comparability;
+mod completeness;
+mod measuring;
+mod planning;
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::compare::Comparison;
+use crate::domain::run::{Dataset, StepRecord};
+
+/// A client thread that used more than this share of its CPU limits the rate.
+pub const CLIENT_BUSY_MAX: f64 = 0.8;
+/// An open pace that achieved less than this share of what was due is behind.
+pub const PACE_ACHIEVED_MIN: f64 = 0.99;
+/// Errors below this share of the events of a step are not worth a caveat.
+pub const ERROR_SHARE_MIN: f64 = 0.001;
+/// Writes that met no row, from this share of a step's writes on, decide what its rate means.
+pub const NO_OP_SHARE_MIN: f64 = 0.1;
+/// More CPU time than this share taken by the hypervisor.
+pub const STEAL_SHARE_MAX: f64 = 0.01;
+/// An interval of fewer pairs is too wide to be of use.
+pub const PAIRS_MIN: usize = 3;
+
+/// One reason for doubt.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Caveat {
+    /// Which kind; reports print each kind's advice once.
+    pub kind: Kind,
+    /// The target it is about; `None` for several, named in the text.
+    pub target: Option<String>,
+    /// The steps it is about; empty for all, or where it is about no step.
+    pub steps: Vec<String>,
+    /// What was found, with its numbers.
+    pub text: String,
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident, $loud:literal, $title:literal, $advice:literal;)*) => {
+        /// Kinds of caveats, the gravest first.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Kind {
+            $($(#[doc = $doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// All, the gravest first.
+            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+
+            /// True if numbers may not be comparable at all: to be seen before the first of them.
+            pub fn is_loud(self) -> bool {
+                match self { $(Kind::$kind => $loud,)* }
+            }
+
+            /// What it is, as a head.
+            pub fn title(self) -> &'static str {
+                match self { $(Kind::$kind => $title,)* }
+            }
+
+            /// What it means and what to do about it.
+            pub fn advice(self) -> &'static str {
+                match self { $(Kind::$kind => $advice,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Runs of several hosts.
+    DifferentHost, true, "Different hosts",
+        "A ratio of two machines says nothing about builds: measure all targets on one.";
+    /// Runs of several benchmarks.
+    DifferentBenchmark, true, "Different benchmarks",
+        "Compare runs of one benchmark.";
+    /// Runs of several scales or shapes.
+    DifferentWorkload, true, "Different workloads",
+        "Compare runs of one workload; give each its own results folder.";
+    /// Runs with clients placed differently.
+    DifferentPlacement, true, "Different placements",
+        "Where client and server run changes rates several times over, and ratios with them: \
+         measure all targets with one --placement.";
+    /// Runs with CPUs idling differently.
+    DifferentIdle, true, "Different idle states",
+        "Waking a halted CPU can be most of a query: measure all targets with one --idle.";
+    /// One name for two things.
+    DifferentStep, true, "Steps of one name that differ",
+        "They were written by different versions of rqps: measure both with one.";
+    /// One label for two builds.
+    MixedBuilds, true, "Several builds under one label",
+        "Give each build its own label (label=target).";
+    /// One label for two configurations.
+    MixedSettings, true, "Several settings under one label",
+        "Give each configuration its own label (label=target:CONFIG).";
+    /// Planned and not there.
+    NeverMeasured, false, "Targets without a run",
+        "Take the plan up again with `rqps run PLAN.toml --resume`.";
+    /// A run that is not complete.
+    FailedRun, false, "Runs that did not come to their end",
+        "Their finished steps count. The reason is in the run folder's logs; take the plan up \
+         again with --resume.";
+    /// A step that is not complete.
+    FailedStep, false, "Steps that did not come to their end",
+        "They are left out of every number. The reason is in the run folder's logs.";
+    /// A step that one side lacks.
+    MissingStep, false, "Steps that were not measured on every target",
+        "Nothing can be said of them; measure them on both sides.";
+    /// No block in common.
+    NotPaired, false, "Not measured in the same blocks",
+        "Such a ratio holds whatever else changed between the runs, and has no interval: measure \
+         both targets in one plan.";
+    /// Fewer than three pairs.
+    TooFewBlocks, false, "Too few blocks",
+        "One pair has no interval and that of two is too wide to use: measure more with --blocks, \
+         at least 4, better 6 or more.";
+    /// The client is the bottleneck.
+    ClientBound, false, "Client-bound",
+        "The rate is that of the client, not of the DBMS: use more clients or more CPUs, and look \
+         at server_cpu_us/o.";
+    /// An open pace that was not kept.
+    MissedPace, false, "Missed pace",
+        "The target is overloaded at this rate: its latencies grow with the length of the step. \
+         Compare at a lower rate.";
+    /// Errors.
+    Errors, false, "Errors",
+        "Each failed event began again, so its time is in the latency and its statements are not \
+         in the rate.";
+    /// Writes that meet no row.
+    NoOps, false, "Writes that met no row",
+        "The rate is to a large part that of missed lookups: a faster target runs out of rows \
+         sooner. Compare at an open pace, or with more rows.";
+    /// Nothing was done.
+    NoOperations, false, "No operation was completed",
+        "Use a longer step or less work in an event.";
+    /// The hypervisor took CPU.
+    Steal, false, "CPU time was stolen",
+        "Another virtual machine took it: the pairs spread more, and latencies are not the \
+         DBMS's own.";
+    /// Mean and robust estimate are apart.
+    RobustDisagrees, false, "Mean and robust estimate disagree",
+        "A few blocks decide the mean: look at the runs one by one, or measure more blocks.";
+    /// The optimizer chose differently.
+    PlanDiffers, false, "Different query plans",
+        "A difference in rate may be one of the optimizer's choice: look at statistics and \
+         settings. Numbers are left out of the plans shown.";
+    /// The optimizer chose differently from block to block.
+    PlanChanges, false, "Query plans that change between blocks",
+        "The target's own pairs mix two plans.";
+    /// One name for two texts.
+    DifferentSettings, false, "One configuration name, different settings",
+        "Expected where a setting is not known to every version or is sized from the data; \
+         otherwise a difference may be one of settings.";
+    /// Counters by different means.
+    DifferentSource, false, "Counters read by different means",
+        "Do not compare this counter between these targets.";
+    /// Several versions of the instrument.
+    DifferentRqps, false, "Measured by different versions of rqps",
+        "Measure all targets with one version where small differences matter.";
+    /// A counter that could not be read.
+    Unmeasured, false, "Counters that could not be read",
+        "Metrics that need them are shown as -.";
+    /// A histogram that cannot be decoded.
+    UnreadableLatency, false, "Latencies that cannot be read",
+        "The step's record is damaged or of a later version; its latencies are left out.";
+    /// No server process.
+    EmbeddedDbms, false, "DBMS inside the client",
+        "client_cpu_us/o is client and DBMS together, and there is no server's.";
+    /// What the driver said.
+    DriverNote, false, "Notes of the driver",
+        "What the client could not do as planned.";
+}
+
+/// What the detectors look at.
+struct Evidence<'a> {
+    dataset: &'a Dataset,
+    comparison: &'a Comparison,
+    /// For each step of the comparison and each target: the records behind its samples.
+    records: Vec<Vec<Vec<&'a StepRecord>>>,
+}
+
+/// All caveats, the gravest first; those of one kind in the order of targets and steps.
+pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
+    let evidence = Evidence { dataset, comparison, records: records(dataset, comparison) };
+    let mut caveats = comparability::find(&evidence);
+    caveats.extend(completeness::find(&evidence));
+    caveats.extend(measuring::find(&evidence));
+    caveats.extend(planning::find(&evidence));
+    caveats.sort_by_key(|caveat| caveat.kind);
+    caveats
+}
+
+fn records<'a>(dataset: &'a Dataset, comparison: &Comparison) -> Vec<Vec<Vec<&'a StepRecord>>> {
+    let by_name: Vec<HashMap<&str, &StepRecord>> = dataset
+        .runs
+        .iter()
+        .map(|run| run.steps.iter().map(|step| (step.name.as_str(), step)).collect())
+        .collect();
+    let of = |step: &super::compare::StepComparison| {
+        let of_target = |target: &super::compare::TargetStep| {
+            let runs = target.samples.iter().map(|sample| sample.run);
+            runs.filter_map(|run| by_name[run].get(step.name.as_str()).copied()).collect()
+        };
+        step.targets.iter().map(of_target).collect()
+    };
+    comparison.steps.iter().map(of).collect()
+}
+
+impl<'a> Evidence<'a> {
+    /// For one target, a value of each step where `judge` finds one: name and value.
+    fn each_step<T>(
+        &self,
+        target: usize,
+        judge: impl Fn(&[&'a StepRecord]) -> Option<T>,
+    ) -> Vec<(String, T)> {
+        let steps = self.comparison.steps.iter().zip(&self.records);
+        steps
+            .filter_map(|(step, records)| Some((step.name.clone(), judge(&records[target])?)))
+            .collect()
+    }
+
+    /// Places and labels of all targets.
+    fn targets(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        let targets = self.comparison.targets.iter();
+        targets.map(|target| target.label.as_str()).enumerate()
+    }
+
+    /// True if the DBMS of a target runs inside the client.
+    fn is_embedded(&self, target: usize) -> bool {
+        let facts = &self.comparison.targets[target];
+        facts.target.as_ref().is_some_and(|target| target.dbms.is_embedded())
+    }
+}
+
+/// One caveat of the steps that were found, with the largest value of all in its text; none if
+/// there are none.
+fn worst(
+    kind: Kind,
+    target: &str,
+    found: Vec<(String, f64)>,
+    text: impl Fn(f64) -> String,
+) -> Option<Caveat> {
+    let worst = found.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
+    let steps = found.into_iter().map(|(step, _)| step).collect();
+    Some(Caveat { kind, target: Some(target.to_owned()), steps, text: text(worst) })
+}
+
+/// `12.3 %`, with more digits for small shares.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent {
+        _ if percent >= 10.0 => format!("{percent:.0} %"),
+        _ if percent >= 1.0 => format!("{percent:.1} %"),
+        _ => format!("{percent:.2} %"),
+    }
+}
+
+/// Distinct values in the order of their first appearance, each with the distinct names that have
+/// it; empty if all agree.
+type Disagreement = Vec<(String, Vec<String>)>;
+
+/// The names that disagree, from pairs of name and value.
+fn disagreement(pairs: impl IntoIterator<Item = (String, String)>) -> Disagreement {
+    let mut values = Disagreement::new();
+    for (name, value) in pairs {
+        let place = values.iter().position(|(other, _)| *other == value).unwrap_or(values.len());
+        if place == values.len() {
+            values.push((value, Vec::new()));
+        }
+        let names = &mut values[place].1;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if values.len() > 1 { values } else { Vec::new() }
+}
+
+/// `A (x, y); B (z)`.
+fn spell(values: &[(String, Vec<String>)]) -> String {
+    let parts = values.iter().map(|(value, names)| format!("{value} ({})", names.join(", ")));
+    parts.collect::<Vec<_>>().join("; ")
+}

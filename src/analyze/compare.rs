@@ -1,0 +1,522 @@
+//! Targets divided by their base, step by step, over pairs that were measured in the same block.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use serde::{Serialize, Serializer};
+use thiserror::Error;
+
+use super::caveat::{self, Caveat};
+use super::groups::{GroupSummary, summarize_groups};
+use super::metrics::{self, Values};
+use crate::domain::benchmark::{Group, RateUnit, Workload};
+use crate::domain::build::Manifest;
+use crate::domain::config::Config;
+use crate::domain::host::Host;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
+use crate::domain::target::Target;
+use crate::stats::Interval;
+use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
+use crate::stats::summary::median;
+
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Why there is nothing to compare.
+#[derive(Debug, Error)]
+pub enum AnalyzeError {
+    /// No run folder in what was read.
+    #[error("compare: there is no run in these folders; name a folder that holds run folders")]
+    NoRuns,
+    /// The base that was asked for is not among the targets.
+    #[error("compare with base `{base}`: there is no such target; these folders hold {}",
+            labels.join(", "))]
+    UnknownBase {
+        /// As asked for.
+        base: String,
+        /// The labels there are.
+        labels: Vec<String>,
+    },
+}
+
+/// All targets against the base. Everything that a report shows comes from here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Label of the base.
+    pub base: String,
+    /// The base first, then the others in the order of the plan.
+    pub targets: Vec<TargetFacts>,
+    /// Fingerprint → host.
+    pub hosts: BTreeMap<String, Host>,
+    /// All runs, in the order of their keys.
+    pub runs: Vec<RunFacts>,
+    /// Reported steps in the field's order: by group, then by name.
+    pub steps: Vec<StepComparison>,
+    /// Summaries of point, range and write.
+    pub groups: Vec<GroupSummary>,
+    /// Why numbers deserve doubt, the gravest first.
+    pub caveats: Vec<Caveat>,
+}
+
+/// What is known of a target from its runs. Lists hold distinct values in the order of the runs;
+/// more than one value is a caveat.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetFacts {
+    /// Its label.
+    pub label: String,
+    /// As planned; `None` if none of its runs was begun.
+    pub target: Option<Target>,
+    /// Its builds.
+    pub manifests: Vec<Manifest>,
+    /// Its configurations.
+    pub configs: Vec<Config>,
+    /// Its workloads.
+    pub workloads: Vec<Workload>,
+    /// Loads, one for each result set.
+    pub loads: Vec<LoadRecord>,
+    /// Places of its runs in the comparison's list.
+    pub runs: Vec<usize>,
+}
+
+/// One run folder.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunFacts {
+    /// The folder as the reader finds it.
+    pub folder: String,
+    /// The result set.
+    pub result_set: String,
+    /// Which run.
+    pub key: RunKey,
+    /// How it went.
+    pub status: Status,
+    /// The benchmark.
+    pub benchmark: String,
+    /// Fingerprint of the host.
+    pub host_fingerprint: String,
+    /// Version of rqps that measured.
+    pub rqps_version: String,
+    /// Seed.
+    pub seed: u64,
+    /// Hash of the plan.
+    pub plan_hash: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// RFC 3339, UTC.
+    pub finished: Option<String>,
+}
+
+/// One step of all targets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepComparison {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: Group,
+    /// True parameters.
+    pub detail: String,
+    /// What the rate counts.
+    pub rate: RateUnit,
+    /// One for each target of the comparison, in its order: the base first.
+    pub targets: Vec<TargetStep>,
+}
+
+/// One step of one target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetStep {
+    /// The target.
+    pub label: String,
+    /// Completed measurements, in the order of the runs.
+    pub samples: Vec<Sample>,
+    /// Those that did not come to their end.
+    pub failures: Vec<Failure>,
+    /// All metrics that at least one sample has, or that have a reason to be missing.
+    pub metrics: BTreeMap<Metric, MetricResult>,
+}
+
+impl TargetStep {
+    /// The metric in comparison with the base.
+    pub fn relative(&self, metric: Metric) -> Option<&Relative> {
+        self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
+    }
+
+    /// The median of the metric over the samples.
+    pub fn absolute(&self, metric: Metric) -> Option<f64> {
+        self.metrics.get(&metric).and_then(|result| result.absolute)
+    }
+}
+
+/// One completed step of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// Place of the run in the comparison's list.
+    pub run: usize,
+    /// Events in the window.
+    pub events: u64,
+    /// Statements in the window.
+    pub statements: u64,
+    /// Errors of all codes.
+    pub errors: u64,
+    /// Writes that met no row.
+    pub no_ops: u64,
+    /// Its metrics.
+    pub values: Values,
+}
+
+/// A step that did not come to its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failure {
+    /// Place of the run in the comparison's list.
+    pub run: usize,
+    /// How it went: never [`Status::Complete`].
+    pub status: Status,
+}
+
+/// One metric of one step of one target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MetricResult {
+    /// Median over the samples that have it.
+    pub absolute: Option<f64>,
+    /// How many samples have it.
+    pub n: usize,
+    /// Why the first sample that lacks it does.
+    pub missing: Option<String>,
+    /// In comparison with the base; `None` for the base itself, and where one side has nothing.
+    pub relative: Option<Relative>,
+}
+
+/// Target / base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Relative {
+    /// The ratio; infinite where only the base is 0 (in JSON: the text `inf`).
+    #[serde(serialize_with = "number_or_inf")]
+    pub ratio: f64,
+    /// 95 % t interval on the paired logarithms; `None` for fewer than two pairs, and where a
+    /// value is 0.
+    pub interval: Option<Interval>,
+    /// Sample standard deviation of the paired ln ratios.
+    pub sd_ln: Option<f64>,
+    /// Pairs: one for each block and attempt in which both completed the step. 0 if the ratio is
+    /// one of unpaired medians.
+    pub pairs: usize,
+    /// The robust check on the rate, as a ratio: from 6 pairs on, with its exact 95 % interval.
+    pub robust: Option<Robust>,
+}
+
+/// Hodges-Lehmann estimate of the ratio.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Robust {
+    /// exp of the median Walsh average of the ln ratios.
+    pub ratio: f64,
+    /// Exact interval of the signed-rank statistic.
+    pub interval: Interval,
+}
+
+fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if number.is_finite() {
+        serializer.serialize_f64(*number)
+    } else {
+        serializer.serialize_str("inf")
+    }
+}
+
+/// Compares every target of a dataset with its base: `base`, or the first target of the plan.
+///
+/// Per step and metric, each block and attempt in which both sides completed the step is a pair
+/// with d = ln(target) − ln(base); the ratio is exp(mean d) and its interval the t interval on d
+/// (section 2.3 of the statistics specification). All completed pairs count, also those of a block
+/// that was broken off and done again. Where a value of a pair is 0 the ratio is that of the
+/// medians over the pairs, in the field's convention: 0/0 is 1, x/0 is infinite; it has no
+/// interval. Where both sides were measured but never in one block, the ratio is that of the
+/// medians, has no pairs and no interval, and a caveat says so.
+pub fn compare(dataset: &Dataset, base: Option<&str>) -> Result<Comparison, AnalyzeError> {
+    let labels = ordered_labels(dataset, base)?;
+    let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
+    let targets: Vec<TargetFacts> =
+        labels.iter().map(|label| target_facts(dataset, label)).collect();
+    let values = all_values(&dataset.runs);
+    let steps: Vec<StepComparison> = step_heads(dataset)
+        .into_iter()
+        .map(|(head, places)| compare_step(dataset, &labels, &values, head, &places))
+        .collect();
+    let groups = summarize_groups(&steps);
+    let mut comparison = Comparison {
+        base: labels[0].clone(),
+        targets,
+        hosts: dataset.hosts.clone(),
+        runs,
+        steps,
+        groups,
+        caveats: Vec::new(),
+    };
+    comparison.caveats = caveat::find(dataset, &comparison);
+    Ok(comparison)
+}
+
+/// Labels with the base first and the others in the order of the plans.
+fn ordered_labels(dataset: &Dataset, base: Option<&str>) -> Result<Vec<String>, AnalyzeError> {
+    let mut labels: Vec<String> = Vec::new();
+    for run in &dataset.runs {
+        for label in run.record.targets.iter().chain([&run.record.key.label]) {
+            if !labels.contains(label) {
+                labels.push(label.clone());
+            }
+        }
+    }
+    let Some(first) = labels.first().cloned() else { return Err(AnalyzeError::NoRuns) };
+    let base = base.unwrap_or(&first);
+    match labels.iter().position(|label| label == base) {
+        Some(place) => {
+            let base = labels.remove(place);
+            labels.insert(0, base);
+            Ok(labels)
+        }
+        None => Err(AnalyzeError::UnknownBase { base: base.to_owned(), labels }),
+    }
+}
+
+fn run_facts(run: &Run) -> RunFacts {
+    let record = &run.record;
+    RunFacts {
+        folder: run.folder.clone(),
+        result_set: run.result_set.clone(),
+        key: record.key.clone(),
+        status: record.status.clone(),
+        benchmark: record.benchmark.clone(),
+        host_fingerprint: record.host_fingerprint.clone(),
+        rqps_version: record.rqps_version.clone(),
+        seed: record.seed,
+        plan_hash: record.plan_hash.clone(),
+        started: record.started.clone(),
+        finished: record.finished.clone(),
+    }
+}
+
+fn target_facts(dataset: &Dataset, label: &str) -> TargetFacts {
+    let mut facts = TargetFacts {
+        label: label.to_owned(),
+        target: None,
+        manifests: Vec::new(),
+        configs: Vec::new(),
+        workloads: Vec::new(),
+        loads: Vec::new(),
+        runs: Vec::new(),
+    };
+    for (index, run) in dataset.runs.iter().enumerate() {
+        let record = &run.record;
+        if record.key.label == label {
+            facts.target.get_or_insert_with(|| record.target.clone());
+            push_new(&mut facts.manifests, &record.manifest);
+            push_new(&mut facts.configs, &record.config);
+            push_new(&mut facts.workloads, &record.workload);
+            if let Some(load) = &record.load {
+                push_new(&mut facts.loads, load);
+            }
+            facts.runs.push(index);
+        }
+    }
+    facts
+}
+
+fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
+    if !list.contains(value) {
+        list.push(value.clone());
+    }
+}
+
+/// Metrics of every step of every run, on all CPUs: decoding histograms is most of the work.
+fn all_values(runs: &[Run]) -> Vec<Vec<Values>> {
+    let of_run = |run: &Run| -> Vec<Values> {
+        let wanted = |step: &StepRecord| step.reported && step.status == Status::Complete;
+        let values = |step| if wanted(step) { metrics::values(step) } else { Values::default() };
+        run.steps.iter().map(values).collect()
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
+    let share = runs.len().div_ceil(threads).max(1);
+    thread::scope(|scope| {
+        let part = |part: &'_ [Run]| part.iter().map(of_run).collect::<Vec<_>>();
+        let workers: Vec<_> =
+            runs.chunks(share).map(|runs| scope.spawn(move || part(runs))).collect();
+        workers
+            .into_iter()
+            // A worker that panicked is a bug in here: let it be seen.
+            .flat_map(|worker| {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    })
+}
+
+/// Place of a step: run, step in the run.
+type Place = (usize, usize);
+
+/// The reported steps of all runs in the field's order, and where each was carried out.
+fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
+    let mut places: BTreeMap<&str, (&StepRecord, Vec<Place>)> = BTreeMap::new();
+    for (run_index, run) in dataset.runs.iter().enumerate() {
+        for (step_index, step) in run.steps.iter().enumerate().filter(|(_, step)| step.reported) {
+            let entry = places.entry(&step.name).or_insert_with(|| (step, Vec::new()));
+            entry.1.push((run_index, step_index));
+        }
+    }
+    let mut heads: Vec<_> = places.into_values().collect();
+    heads.sort_by(|(a, _), (b, _)| {
+        (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name)))
+    });
+    heads
+}
+
+/// The field's order of names: letters and digits only, larger numbers first, so that
+/// random-points comes as 1000, 100, 10 and read-only-count before read-only_range.
+fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
+    let (text, number) = match name.rsplit_once('=') {
+        Some((text, number)) => (text, number.parse().unwrap_or(0)),
+        None => (name, 0),
+    };
+    let text = text.chars().filter(char::is_ascii_alphanumeric).collect();
+    (text, std::cmp::Reverse(number), name)
+}
+
+fn compare_step(
+    dataset: &Dataset,
+    labels: &[String],
+    values: &[Vec<Values>],
+    head: &StepRecord,
+    places: &[Place],
+) -> StepComparison {
+    let targets: Vec<TargetStep> =
+        labels.iter().map(|label| target_step(dataset, label, values, places)).collect();
+    let mut step = StepComparison {
+        name: head.name.clone(),
+        group: head.group,
+        detail: head.detail.clone(),
+        rate: head.rate,
+        targets,
+    };
+    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey)> {
+        let key = |sample: &Sample| pair_key(&dataset.runs[sample.run]);
+        target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
+    };
+    let base_keys: BTreeMap<PairKey, usize> =
+        pair_keys(&step.targets[0]).into_iter().map(|(index, key)| (key, index)).collect();
+    let (base, others) = match step.targets.split_first_mut() {
+        Some((base, others)) => (&*base, others),
+        None => return step,
+    };
+    for target in others {
+        let pairs: Vec<(usize, usize)> = pair_keys(target)
+            .into_iter()
+            .filter_map(|(index, key)| base_keys.get(&key).map(|base| (*base, index)))
+            .collect();
+        for metric in Metric::ALL {
+            let relative = relative(metric, base, target, &pairs);
+            if let Some(result) = target.metrics.get_mut(&metric) {
+                result.relative = relative;
+            }
+        }
+    }
+    step
+}
+
+/// What two runs share if they may be paired: result set, block, attempt.
+type PairKey<'a> = (&'a str, u32, u32);
+
+fn pair_key(run: &Run) -> PairKey<'_> {
+    (&run.result_set, run.record.key.block, run.record.key.attempt)
+}
+
+fn target_step(
+    dataset: &Dataset,
+    label: &str,
+    values: &[Vec<Values>],
+    places: &[Place],
+) -> TargetStep {
+    let mut samples = Vec::new();
+    let mut failures = Vec::new();
+    for &(run, step) in
+        places.iter().filter(|(run, _)| dataset.runs[*run].record.key.label == label)
+    {
+        let record = &dataset.runs[run].steps[step];
+        if record.status != Status::Complete {
+            failures.push(Failure { run, status: record.status.clone() });
+            continue;
+        }
+        samples.push(Sample {
+            run,
+            events: record.outcome.events,
+            statements: record.outcome.statements,
+            errors: record.outcome.errors.values().sum(),
+            no_ops: record.outcome.no_ops,
+            values: values[run][step].clone(),
+        });
+    }
+    let metrics = Metric::ALL
+        .into_iter()
+        .filter_map(|metric| metric_result(&samples, metric).map(|result| (metric, result)))
+        .collect();
+    TargetStep { label: label.to_owned(), samples, failures, metrics }
+}
+
+fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
+    let numbers: Vec<f64> = samples.iter().filter_map(|sample| sample.values.get(metric)).collect();
+    let missing = samples.iter().find_map(|sample| sample.values.why_missing(metric));
+    (!samples.is_empty()).then(|| MetricResult {
+        absolute: median(&numbers),
+        n: numbers.len(),
+        missing: missing.map(str::to_owned),
+        relative: None,
+    })
+}
+
+fn relative(
+    metric: Metric,
+    base: &TargetStep,
+    target: &TargetStep,
+    pairs: &[(usize, usize)],
+) -> Option<Relative> {
+    let value = |side: &TargetStep, index: usize| side.samples[index].values.get(metric);
+    let pairs: Vec<(f64, f64)> =
+        pairs.iter().filter_map(|(b, t)| Some((value(base, *b)?, value(target, *t)?))).collect();
+    if pairs.is_empty() {
+        let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
+        return Some(Relative { ratio, interval: None, sd_ln: None, pairs: 0, robust: None });
+    }
+    if pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+        let bases: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        let targets: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
+        let ratio = field_ratio(median(&targets)?, median(&bases)?);
+        let pairs = pairs.len();
+        return Some(Relative { ratio, interval: None, sd_ln: None, pairs, robust: None });
+    }
+    let differences: Vec<f64> =
+        pairs.iter().map(|(base, target)| target.ln() - base.ln()).collect();
+    let mean = mean_interval(&differences, CONFIDENCE)?;
+    // The check costs n² per step: on the rate only, which is what verdicts rest on.
+    let robust =
+        if metric == Metric::Rate { hodges_lehmann(&differences, CONFIDENCE) } else { None };
+    Some(Relative {
+        ratio: mean.mean.exp(),
+        interval: mean.interval.map(exp),
+        sd_ln: mean.sd,
+        pairs: mean.n,
+        robust: robust.and_then(robust_ratio),
+    })
+}
+
+fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {
+    let interval = exp(result.interval?);
+    Some(Robust { ratio: result.estimate.exp(), interval })
+}
+
+fn exp(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp() }
+}
+
+/// The field's division: 0/0 is 1, x/0 is infinite.
+pub fn field_ratio(target: f64, base: f64) -> f64 {
+    match (target == 0.0, base == 0.0) {
+        (true, true) => 1.0,
+        (false, true) => f64::INFINITY,
+        _ => target / base,
+    }
+}

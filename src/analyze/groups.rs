@@ -1,0 +1,60 @@
+//! Summaries of the relative rate over the steps of a group.
+
+use serde::Serialize;
+
+use super::compare::StepComparison;
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+use crate::stats::summary::{Summary, summarize};
+
+/// The relative rates of one group of steps, for every target but the base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// The group.
+    pub group: Group,
+    /// Steps that count: reported, and not of the phase before the writes.
+    pub steps: usize,
+    /// One for each target but the base, in the order of the comparison.
+    pub targets: Vec<TargetSummary>,
+}
+
+/// One target in one group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetSummary {
+    /// The target.
+    pub label: String,
+    /// Over the relative rates of the group's steps; `None` if no step has one. `n` says how many
+    /// of the steps have.
+    pub summary: Option<Summary>,
+}
+
+/// True for steps of the phase before the writes. The field leaves them out of its summaries since
+/// December 2024.
+pub fn is_before_writes(step_name: &str) -> bool {
+    step_name.contains(".pre")
+}
+
+/// Summaries of point, range and write, as far as there are steps. Steps that only warm are not in
+/// a comparison to begin with.
+pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
+    let mut groups = Vec::new();
+    for group in [Group::Point, Group::Range, Group::Write] {
+        let counted: Vec<&StepComparison> = steps
+            .iter()
+            .filter(|step| step.group == group && !is_before_writes(&step.name))
+            .collect();
+        let Some(first) = counted.first() else { continue };
+        let labels = first.targets.iter().skip(1).map(|target| target.label.clone());
+        let targets = labels.enumerate().map(|(index, label)| {
+            let ratios: Vec<f64> = counted
+                .iter()
+                .filter_map(|step| step.targets[index + 1].relative(Metric::Rate))
+                .map(|relative| relative.ratio)
+                .filter(|ratio| ratio.is_finite())
+                .collect();
+            TargetSummary { label, summary: summarize(&ratios) }
+        });
+        groups.push(GroupSummary { group, steps: counted.len(), targets: targets.collect() });
+    }
+    groups
+}

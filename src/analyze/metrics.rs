@@ -1,0 +1,207 @@
+//! Metrics of one step of one run, from the facts of its record.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::domain::benchmark::RateUnit;
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+
+/// Below this many events a 99.9th percentile rests on fewer than ten of them and is withheld.
+pub const P999_EVENTS_MIN: u64 = 10_000;
+
+const MIB: f64 = (1 << 20) as f64;
+const METRICS: usize = Metric::ALL.len();
+
+/// The metrics of one step of one run, and why some are missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values {
+    numbers: [Option<f64>; METRICS],
+    missing: BTreeMap<Metric, String>,
+}
+
+impl Values {
+    /// The metric in its unit, `None` if it could not be computed.
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        self.numbers[metric as usize]
+    }
+
+    /// Why a metric is missing.
+    pub fn why_missing(&self, metric: Metric) -> Option<&str> {
+        self.missing.get(&metric).map(String::as_str)
+    }
+
+    fn put(&mut self, metric: Metric, value: Result<f64, String>) {
+        match value {
+            Ok(number) if number.is_finite() => self.numbers[metric as usize] = Some(number),
+            Ok(_) => {
+                self.missing.insert(metric, "it would be a division by zero".to_owned());
+            }
+            Err(why) => {
+                self.missing.insert(metric, why);
+            }
+        }
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for metric in Metric::ALL {
+            if let Some(number) = self.get(metric) {
+                map.serialize_entry(&metric, &number)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// What the rate counts, as a unit of reports.
+pub fn rate_unit(rate: RateUnit) -> &'static str {
+    match rate {
+        RateUnit::Queries => "qps",
+        RateUnit::RowsScanned => "Krows/s",
+        RateUnit::RowsInserted => "ips",
+    }
+}
+
+/// Operations per second of a step in [`rate_unit`]: statements / s; rows scanned / s / 1000.
+/// Seconds are those of the driver's window.
+pub fn rate(step: &StepRecord) -> Result<f64, String> {
+    let outcome = &step.outcome;
+    match step.rate {
+        _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
+            Err("the measured window has no length".to_owned())
+        }
+        RateUnit::Queries => Ok(outcome.statements as f64 / outcome.seconds),
+        RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
+        RateUnit::RowsInserted => Err("inserted rows are not counted in format 1".to_owned()),
+    }
+}
+
+/// All metrics of a step. "Per operation" divides a rate per second by the step's own rate, so
+/// windows of slightly different length do not matter, and an operation of `scan` is 1000 rows.
+///
+/// - `o/s`: [`rate`].
+/// - `cpu/o`: busy / rate, where busy is per cent of the whole host, 100 × (user + system −
+///   spinners) / (CPUs × s). User includes nice, as vmstat's `us`; system includes irq and softirq
+///   as its `sy`. Waiting and stolen time are not busy.
+/// - `server_cpu_us/o`, `client_cpu_us/o`: CPU µs / s / rate. The server's by its process tree,
+///   the client's by the driver process.
+/// - `cs/o`, `r/o`, `rKB/o`, `wKB/o`: context switches of the host, reads, KiB read and KiB
+///   written of the disk under the data, each / s / rate.
+/// - latencies in ms, from the histogram of events (response time under an open pace).
+/// - `rss_MB`, `data_MB`: bytes / 2^20.
+pub fn values(step: &StepRecord) -> Values {
+    let mut values = Values::default();
+    let rate = rate(step);
+    values.put(Metric::Rate, rate.clone());
+    let per_op = |per_second: Result<f64, String>| match (&rate, &per_second) {
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+        (Ok(rate), _) if *rate <= 0.0 => Err("no operation was completed".to_owned()),
+        (Ok(rate), Ok(per_second)) => Ok(per_second / rate),
+    };
+    let client = step.outcome.client_cpu.total_us() / step.outcome.seconds;
+    values.put(Metric::CpuPerOp, per_op(busy_percent(step)));
+    values.put(Metric::ServerCpuPerOp, per_op(server_cpu_per_second(step)));
+    values.put(Metric::ClientCpuPerOp, per_op(Ok(client)));
+    let switches = step.usage.host.context_switches as f64;
+    values.put(Metric::ContextSwitchesPerOp, per_op(host_rate(step, switches)));
+    let disk = |get: fn(&crate::domain::run::DiskUsage) -> f64| match &step.usage.disk {
+        Some(disk) => sampled_rate(step, get(disk)),
+        None => Err(missing_counter(step, "disk")),
+    };
+    values.put(Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64)));
+    values.put(Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb)));
+    values.put(Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb)));
+    put_latencies(&mut values, step);
+    let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
+    values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
+    let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
+    values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
+    values
+}
+
+/// Busy CPU of the whole host without the spinners, per cent of all CPUs.
+fn busy_percent(step: &StepRecord) -> Result<f64, String> {
+    let usage = &step.usage;
+    let spinners = usage.spinner_cpu.total_us() / 1e6;
+    let busy = (usage.host.user + usage.host.system - spinners).max(0.0);
+    Ok(100.0 * host_rate(step, busy)? / f64::from(usage.host.cpus))
+}
+
+fn server_cpu_per_second(step: &StepRecord) -> Result<f64, String> {
+    match step.usage.server_cpu {
+        Some(cpu) => sampled_rate(step, cpu.total_us()),
+        None => Err(missing_counter(step, "server_cpu")),
+    }
+}
+
+/// A counter of the whole host, which reads as zero where it could not be sampled.
+fn host_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
+    if step.usage.host.cpus == 0 {
+        return Err(missing_counter(step, "host"));
+    }
+    sampled_rate(step, moved)
+}
+
+/// How far a counter moved, per second between its two samples.
+fn sampled_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
+    if step.usage.seconds > 0.0 {
+        Ok(moved / step.usage.seconds)
+    } else {
+        Err("counters were not sampled".to_owned())
+    }
+}
+
+fn missing_counter(step: &StepRecord, counter: &str) -> String {
+    let reason = step.usage.missing.get(counter);
+    reason.cloned().unwrap_or_else(|| "it was not sampled".to_owned())
+}
+
+fn put_latencies(values: &mut Values, step: &StepRecord) {
+    let quantiles = [
+        (Metric::P50, 0.5),
+        (Metric::P95, 0.95),
+        (Metric::P99, 0.99),
+        (Metric::P999, 0.999),
+        (Metric::Max, 1.0),
+    ];
+    match histogram(&step.outcome.latency) {
+        Err(why) => {
+            for (metric, _) in quantiles {
+                values.put(metric, Err(why.clone()));
+            }
+        }
+        Ok(histogram) => {
+            for (metric, quantile) in quantiles {
+                values.put(metric, latency(&histogram, metric, quantile));
+            }
+        }
+    }
+}
+
+fn latency(histogram: &Histogram<u64>, metric: Metric, quantile: f64) -> Result<f64, String> {
+    match histogram.len() {
+        0 => Err("no event was completed".to_owned()),
+        events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
+            Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
+        }
+        _ => Ok(histogram.value_at_quantile(quantile) as f64 / 1e6),
+    }
+}
+
+/// Reads a histogram of nanoseconds: HdrHistogram V2, deflated or not, in base64.
+pub fn histogram(base64: &str) -> Result<Histogram<u64>, String> {
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(base64)
+        .map_err(|fault| format!("the latency histogram is not base64: {fault}"))?;
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|fault| format!("the latency histogram cannot be read: {fault}"))
+}

@@ -1,0 +1,65 @@
+//! `rqps builds` and `rqps get`: what can be obtained, and obtaining it.
+
+use anyhow::{Context, Result, bail};
+
+use crate::cli::args::{Builds, Get};
+use crate::cli::{exit, folders};
+use crate::domain::build::Dbms;
+use crate::lab;
+use crate::obtain::{self, catalogue};
+use crate::plan::words;
+
+/// `rqps builds`.
+pub(super) fn list(words: &Builds) -> Result<u8> {
+    let dbms = match &words.dbms {
+        None => None,
+        Some(name) => match Dbms::from_name(name) {
+            Some(dbms) => Some(dbms),
+            None => {
+                let known: Vec<_> = Dbms::ALL.iter().map(|dbms| dbms.name()).collect();
+                bail!("list builds of `{name}`: no such DBMS (known: {})", known.join(", "))
+            }
+        },
+    };
+    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
+    let cached = cache.manifests();
+    println!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
+    for entry in catalogue::known(dbms) {
+        let here = cached
+            .iter()
+            .any(|manifest| manifest.dbms == entry.dbms && manifest.version == entry.version);
+        println!(
+            "{:<24} {:<8} {:<60} {}",
+            format!("{}@{}", entry.dbms, entry.version),
+            if here { "yes" } else { "" },
+            entry.coordinates,
+            entry.note
+        );
+    }
+    println!("Any other version is tried as given; DBMS=PATH takes an installed tree.");
+    Ok(exit::FINE)
+}
+
+/// `rqps get`.
+pub(super) fn get(words: &Get) -> Result<u8> {
+    let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
+    for target in words::targets(&words.targets)? {
+        let label = target.label.clone();
+        let mut say = |what: &str| eprintln!("rqps: {label}: {what}");
+        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
+            .with_context(|| format!("obtain {label}"))?;
+        let manifest = &build.manifest;
+        println!("{label}: {}", manifest.reported.trim());
+        println!("  from {}", manifest.origin);
+        if let Some(sha256) = &manifest.sha256 {
+            println!("  sha256 {sha256}");
+        }
+        if let Some(compiler) = &manifest.compiler {
+            println!("  compiled by {compiler}");
+        }
+        if let Some(root) = &build.root {
+            println!("  in {}", root.display());
+        }
+    }
+    Ok(exit::FINE)
+}

@@ -1,0 +1,41 @@
+//! Where things go when the user did not say.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+/// The cache of builds: as said, else /var/cache/rqps for root (servers run as somebody else and must
+/// reach it), else the XDG cache folder.
+pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
+    if let Some(said) = said {
+        return Ok(said.to_owned());
+    }
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/var/cache/rqps"));
+    }
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(folder) = variable("XDG_CACHE_HOME") {
+        return Ok(PathBuf::from(folder).join("rqps"));
+    }
+    match variable("HOME") {
+        Some(home) => Ok(PathBuf::from(home).join(".cache/rqps")),
+        None => bail!("find a folder for builds: neither --cache nor RQPS_CACHE nor HOME is set"),
+    }
+}
+
+/// The result folder: as said, else a new one in ./rqps-results, named after the time and the labels.
+pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
+    if let Some(said) = said {
+        return said.to_owned();
+    }
+    let time = crate::os::clock::now_rfc3339();
+    let time: String = time.chars().filter(|c| c.is_ascii_digit() || *c == 'T').take(15).collect();
+    let mut name = format!("{time}-{}", labels.join("-vs-"));
+    name.truncate(120);
+    Path::new("rqps-results").join(name)
+}
+
+/// The user's configurations: only if the folder is there or was asked for.
+pub(super) fn configs(said: &Path) -> Option<PathBuf> {
+    (said.is_dir() || said != Path::new("configs")).then(|| said.to_owned())
+}

@@ -1,0 +1,240 @@
+//! The commands that measure: quickstart, compare, plan, run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::Order;
+use crate::bench::preset::{self, Preset};
+use crate::cli::args::{
+    CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
+    Quickstart, Run, Shape,
+};
+use crate::cli::progress::Display;
+use crate::cli::{exit, folders, report};
+use crate::domain::benchmark::{Idle, Pace, Placement};
+use crate::lab::{self, Assignment};
+use crate::os::affinity;
+use crate::plan::{Interleave, Plan, cost, file, words};
+use crate::units;
+
+/// The embedded default compared with a configuration of it that differs in one thing that matters.
+const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
+
+/// Steps of every group, short enough for about a minute in all.
+const QUICKSTART_STEPS: [&str; 6] = [
+    "point-query",
+    "random-points_range=100",
+    "range-notcovered-si",
+    "read-only_range=100",
+    "update-index",
+    "write-only",
+];
+const QUICKSTART_SETTINGS: [&str; 5] =
+    ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.3", "settle_scale=0"];
+
+/// `rqps quickstart`.
+pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
+    let targets = QUICKSTART_TARGETS.map(str::to_owned).to_vec();
+    let plan = plan_of(&targets, &quickstart_shape())?;
+    let folders = Folders {
+        out: words.out.clone(),
+        configs: "configs".into(),
+        work: None,
+        cache: CacheFolder { cache: None },
+    };
+    carry_out(plan, &folders, false, Format::Text)
+}
+
+fn quickstart_shape() -> Shape {
+    Shape {
+        bench: "sysbench".to_owned(),
+        preset: "quick".to_owned(),
+        order: None,
+        steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
+        blocks: 3,
+        clients: None,
+        settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
+        rate: None,
+        interleave: InterleaveWord::Step,
+        placement: None,
+        idle: IdleWord::Os,
+        seed: 1,
+    }
+}
+
+/// `rqps compare`.
+pub(super) fn compare(words: &Compare) -> Result<u8> {
+    let plan = plan_of(&words.targets, &words.shape)?;
+    carry_out(plan, &words.folders, false, words.format)
+}
+
+/// `rqps plan`.
+pub(super) fn print_plan(words: &Compare) -> Result<u8> {
+    let plan = plan_of(&words.targets, &words.shape)?;
+    let Some(first) = plan.targets.first() else { bail!("plan: there is no target") };
+    let stages = plan.stages(first)?;
+    let cost = cost::estimate(&plan, &stages);
+    println!("{}", file::print(&plan));
+    println!(
+        "# about {} in all ({} for loading); {} measured windows; about {} of disk while it runs",
+        units::duration(seconds(cost.total_seconds)),
+        units::duration(seconds(cost.load_seconds)),
+        cost.windows,
+        units::bytes(cost.disk_bytes)
+    );
+    println!(
+        "# plan {}; a step about {}, a run about {}",
+        file::hash(&plan),
+        units::duration(seconds(cost.step_seconds)),
+        units::duration(seconds(cost.run_seconds))
+    );
+    Ok(exit::FINE)
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// `rqps run`.
+pub(super) fn run(words: &Run) -> Result<u8> {
+    let path = match (words.resume, words.plan.is_dir()) {
+        (true, true) => words.plan.join("plan.toml"),
+        (false, true) => {
+            bail!(
+                "run {}: it is a folder\nhint: name a plan file, or add --resume to go on with it",
+                words.plan.display()
+            )
+        }
+        _ => words.plan.clone(),
+    };
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("read the plan {}", path.display()))?;
+    let plan = file::parse(&text).with_context(|| format!("use the plan {}", path.display()))?;
+    let mut folders = Folders {
+        out: words.folders.out.clone(),
+        configs: words.folders.configs.clone(),
+        work: words.folders.work.clone(),
+        cache: CacheFolder { cache: words.folders.cache.cache.clone() },
+    };
+    if words.resume && words.plan.is_dir() {
+        folders.out = Some(words.plan.clone());
+    }
+    if words.resume && folders.out.is_none() {
+        bail!("resume: say which result folder, as PLAN or with --out");
+    }
+    carry_out(plan, &folders, words.resume, words.format)
+}
+
+fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
+    let Some(preset) = Preset::named(&shape.preset) else {
+        let known: Vec<_> = preset::ALL.iter().map(|preset| preset.name).collect();
+        bail!("use the preset `{}`: there is none (known: {})", shape.preset, known.join(", "));
+    };
+    let mut workload = preset.workload();
+    for setting in &shape.settings {
+        preset::set(&mut workload, setting)?;
+    }
+    if let Some(clients) = shape.clients {
+        workload.clients = clients;
+    }
+    if let Some(rate) = shape.rate {
+        if !(rate.is_finite() && rate > 0.0) {
+            bail!("pace events at {rate} a second: --rate takes a number above 0");
+        }
+        workload.pace = Pace::Open { events_per_second: rate };
+    }
+    workload.idle = match shape.idle {
+        IdleWord::Awake => Idle::Awake,
+        IdleWord::Os => Idle::Os,
+    };
+    workload.placement = match shape.placement {
+        Some(PlacementWord::Together) => Placement::Together,
+        Some(PlacementWord::Apart) => Placement::Apart,
+        Some(PlacementWord::Os) => Placement::Os,
+        None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
+        None => Placement::Os,
+    };
+    let plan = Plan {
+        targets: words::targets(targets)?,
+        benchmark: shape.bench.clone(),
+        order: match shape.order {
+            None => preset.order,
+            Some(OrderWord::Abbreviated) => Order::Abbreviated,
+            Some(OrderWord::Full) => Order::Full,
+        },
+        steps: shape.steps.clone(),
+        workload,
+        blocks: shape.blocks,
+        interleave: match shape.interleave {
+            InterleaveWord::Step => Interleave::Step,
+            InterleaveWord::Run => Interleave::Run,
+        },
+        seed: shape.seed,
+    };
+    file::check(&plan)?;
+    for target in &plan.targets {
+        plan.stages(target)?;
+    }
+    Ok(plan)
+}
+
+fn carry_out(plan: Plan, folders: &Folders, resume: bool, format: Format) -> Result<u8> {
+    let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
+    let out = folders::results(folders.out.as_deref(), &labels);
+    let assignment = Assignment {
+        plan,
+        out: out.clone(),
+        cache: folders::cache(folders.cache.cache.as_deref())?,
+        configs: folders::configs(&folders.configs),
+        work: folders.work.clone(),
+        program: super::program()?,
+        resume,
+        stop: stop_flag()?,
+    };
+    let mut display = Display::new();
+    let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
+    drop(display);
+    let summary = summary.with_context(|| format!("carry out the plan ({})", out.display()))?;
+    finish(&summary, &out, format)
+}
+
+fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
+    for fault in &summary.faults {
+        eprintln!("rqps: failed: {fault}");
+    }
+    if summary.interrupted {
+        eprintln!(
+            "rqps: stopped; what was finished is in {}\nhint: go on with `rqps run --resume {}`",
+            out.display(),
+            out.display()
+        );
+        return Ok(exit::INTERRUPTED);
+    }
+    eprintln!("rqps: results are in {}", out.display());
+    if summary.faults.is_empty() {
+        report::print_folder(out, format)?;
+        return Ok(exit::FINE);
+    }
+    // Where everything failed there is nothing to report, and the faults have been said.
+    if let Err(error) = report::print_folder(out, format) {
+        eprintln!("rqps: no report: {error:#}");
+    }
+    Ok(exit::RUN_FAILED)
+}
+
+/// A flag that the first Ctrl-C sets; the second ends the program at once.
+fn stop_flag() -> Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let code = i32::from(exit::INTERRUPTED);
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .context("listen for Ctrl-C")?;
+    }
+    Ok(stop)
+}

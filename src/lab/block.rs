@@ -1,0 +1,302 @@
+//! One block: every target measured once, on fresh servers over restored snapshots.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::dbms::ControlPlane;
+use crate::domain::benchmark::Stage;
+use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
+use crate::lab::event::Event;
+use crate::lab::measure::{self, Seat};
+use crate::lab::progress::Progress;
+use crate::lab::subject::Subject;
+use crate::lab::{Bench, prepare};
+use crate::os::disk;
+use crate::plan::file::without_password;
+use crate::plan::{Interleave, cost};
+use crate::results::RunFolder;
+
+/// One target at work in this block.
+struct Run<'a> {
+    subject: &'a mut Subject,
+    record: RunRecord,
+    folder: RunFolder,
+    data: PathBuf,
+    control: Box<dyn ControlPlane>,
+}
+
+/// Runs a block.
+///
+/// # Errors
+/// The result folder cannot be written. What goes wrong with one target is written into its run, and
+/// the others go on.
+pub(super) fn run(
+    bench: &Bench<'_>,
+    subjects: &mut [Subject],
+    order: &[usize],
+    block: u32,
+    attempt: u32,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let mut members: Vec<(u32, &mut Subject)> = Vec::new();
+    for (index, subject) in subjects.iter_mut().enumerate() {
+        let place = order.iter().position(|target| *target == index).unwrap_or(index);
+        if !subject.broken {
+            members.push((place as u32 + 1, subject));
+        }
+    }
+    members.sort_by_key(|(place, _)| *place);
+    let at_once = match bench.assignment.plan.interleave {
+        Interleave::Step => members.len(),
+        Interleave::Run => 1,
+    };
+    while !members.is_empty() && !bench.stopped() {
+        let rest = members.split_off(at_once.min(members.len()));
+        let group = std::mem::replace(&mut members, rest);
+        together(bench, group, block, attempt, progress)?;
+    }
+    Ok(())
+}
+
+/// Runs the targets of a group side by side: each stage visits all of them in order.
+fn together(
+    bench: &Bench<'_>,
+    group: Vec<(u32, &mut Subject)>,
+    block: u32,
+    attempt: u32,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let mut runs = Vec::new();
+    for (order, subject) in group {
+        let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
+        if let Some(run) = start(bench, subject, key, progress)? {
+            runs.push(run);
+        }
+    }
+    let stages = runs.iter().map(|run| run.subject.stages.len()).max().unwrap_or(0);
+    let alone = runs.len() == 1;
+    for stage in 0..stages {
+        for run in &mut runs {
+            if run.record.status != Status::Running || bench.stopped() {
+                continue;
+            }
+            if !alone {
+                run.control.resume()?;
+            }
+            if let Err(error) = run.stage(bench, stage, progress) {
+                run.fail(bench, &error, progress);
+            } else if !alone {
+                run.control.pause()?;
+            }
+        }
+    }
+    for run in runs {
+        run.finish(bench, progress)?;
+    }
+    Ok(())
+}
+
+/// Restores the snapshot and starts the server. `None` if that failed: the run says why.
+fn start<'a>(
+    bench: &Bench<'_>,
+    subject: &'a mut Subject,
+    key: RunKey,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Run<'a>>> {
+    let name = key.folder();
+    let record = record(bench, subject, key);
+    let folder = bench.results.begin_run(&record)?;
+    let data = subject.folder.join(&name);
+    let logs = folder.folder().join("logs");
+    fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
+    progress.doing(&subject.target.label, "restore the snapshot and start", None);
+    let restored = if subject.is_external() {
+        Ok(())
+    } else {
+        disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
+            .map(|_| ())
+            .with_context(|| format!("restore the snapshot of {}", subject.target.label))
+    };
+    let started = restored.and_then(|()| {
+        let mut control = subject.control(bench, data.clone(), logs.clone())?;
+        control.start()?;
+        Ok(control)
+    });
+    let control = match started {
+        Ok(control) => control,
+        Err(error) => {
+            let mut record = record;
+            let text = format!("start: {error:#}");
+            record.status = Status::Failed(text.clone());
+            record.finished = Some(super::now());
+            folder.update(&record)?;
+            subject.fault(format!("{name}: {text}"), progress);
+            remove(&data, progress);
+            return Ok(None);
+        }
+    };
+    let mut run = Run { subject, record, folder, data, control };
+    if let Err(error) = run.settle_in(bench, &logs, progress) {
+        run.fail(bench, &error, progress);
+    }
+    Ok(Some(run))
+}
+
+fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
+    let plan = &bench.assignment.plan;
+    RunRecord {
+        format: FORMAT,
+        key,
+        target: without_password(&subject.target),
+        targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
+        manifest: subject.build.manifest.clone(),
+        config: subject.config.clone(),
+        benchmark: plan.benchmark.clone(),
+        workload: plan.workload.clone(),
+        seed: plan.seed,
+        plan_hash: bench.plan_hash.clone(),
+        host_fingerprint: bench.host_fingerprint.clone(),
+        rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: super::now(),
+        finished: None,
+        status: Status::Running,
+        load: subject.load.clone(),
+    }
+}
+
+impl Run<'_> {
+    /// What the started server says of itself; an external one gets its tables here.
+    fn settle_in(
+        &mut self,
+        bench: &Bench<'_>,
+        logs: &std::path::Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.record.manifest.reported = self.control.reported_version()?;
+        if self.subject.is_external() {
+            let control = self.control.as_mut();
+            let load = prepare::load(bench, self.subject, control, logs, progress)?;
+            prepare::settle(bench, self.subject, control, progress)?;
+            self.record.load = Some(load);
+        }
+        self.folder.update(&self.record)?;
+        Ok(())
+    }
+
+    fn stage(
+        &mut self,
+        bench: &Bench<'_>,
+        index: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let Some(stage) = self.subject.stages.get(index).cloned() else { return Ok(()) };
+        let workload = &bench.assignment.plan.workload;
+        let rows = u64::from(workload.tables) * workload.rows;
+        let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
+        match &stage {
+            Stage::Settle => {
+                prepare::settle(bench, self.subject, self.control.as_mut(), progress)?;
+            }
+            Stage::Measure(step) => self.measure(bench, index, step, progress)?,
+        }
+        progress.advance(cost::stage_seconds(&stage, settle_seconds));
+        Ok(())
+    }
+
+    /// Measures a step. A step that fails on a living server is written down as failed and the next one
+    /// follows; if the server is gone, so is the run.
+    fn measure(
+        &mut self,
+        bench: &Bench<'_>,
+        index: usize,
+        step: &crate::domain::benchmark::Step,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let plan = &bench.assignment.plan;
+        let label = self.record.key.label.clone();
+        let number = index as u32 + 1;
+        progress.doing(&label, &step.name, None);
+        let mut seat = Seat {
+            bench,
+            control: self.control.as_mut(),
+            dialect: self.subject.target.dbms.dialect(),
+            label: &label,
+            logs: self.folder.folder().join("logs"),
+        };
+        let seed = measure::seed_of(plan.seed, self.record.key.block, number);
+        match seat.measure(step, seed) {
+            Ok(measured) => {
+                let rate = measure::rate(&measured.outcome, step.rate);
+                let seconds = measured.seconds.clone();
+                let record = measure::record(step, number, measured, &self.data);
+                self.folder.write_step(&record, &seconds)?;
+                progress.event(Event::Measured {
+                    block: self.record.key.block,
+                    blocks: plan.blocks,
+                    label,
+                    step: step.name.clone(),
+                    rate,
+                    unit: step.rate,
+                });
+                Ok(())
+            }
+            Err(error) if bench.stopped() => Err(error),
+            Err(error) => {
+                self.control.check()?;
+                let text = format!("{error:#}");
+                let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
+                self.folder.write_step(&failed, &[])?;
+                let run = self.record.key.folder();
+                self.subject.fault(format!("{run}: {}: {text}", step.name), progress);
+                Ok(())
+            }
+        }
+    }
+
+    fn fail(&mut self, bench: &Bench<'_>, error: &anyhow::Error, progress: &mut Progress<'_>) {
+        if bench.stopped() {
+            self.record.status = Status::Interrupted;
+            return;
+        }
+        let text = format!("{error:#}");
+        self.record.status = Status::Failed(text.clone());
+        let run = self.record.key.folder();
+        self.subject.fault(format!("{run}: {text}"), progress);
+    }
+
+    /// Keeps what the server says of itself, stops it, and closes the run.
+    fn finish(mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<()> {
+        if bench.stopped() && self.record.status == Status::Running {
+            self.record.status = Status::Interrupted;
+        }
+        if self.record.status == Status::Running {
+            self.record.status = Status::Complete;
+            self.control.resume()?;
+            match self.control.status() {
+                Ok(texts) => {
+                    for (name, text) in texts {
+                        self.folder.write_log(&name, &text)?;
+                    }
+                }
+                Err(error) => progress.note(&format!("{}: {error}", self.record.key.folder())),
+            }
+        }
+        if let Err(error) = self.control.stop() {
+            progress.note(&format!("{}: stop: {error}", self.record.key.folder()));
+        }
+        remove(&self.data, progress);
+        self.record.finished = Some(super::now());
+        self.folder.update(&self.record)?;
+        Ok(())
+    }
+}
+
+fn remove(data: &std::path::Path, progress: &mut Progress<'_>) {
+    if data.exists()
+        && let Err(error) = disk::remove_tree(data)
+    {
+        progress.note(&format!("remove {}: {error}", data.display()));
+    }
+}

@@ -1,0 +1,85 @@
+//! The other process: spawns `rqps driver`, hands it its job, and passes its messages on.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::driver::protocol::{Job, Message};
+
+/// A driver at work. Dropping it ends the process.
+#[derive(Debug)]
+pub(super) struct DriverProcess {
+    child: Child,
+    // Held open: the driver ends when it closes.
+    _input: ChildStdin,
+    messages: Receiver<Result<Message>>,
+}
+
+impl DriverProcess {
+    /// Starts a driver on its job. What it writes to stderr goes to `log`.
+    ///
+    /// # Errors
+    /// The process cannot be started or does not take its job.
+    pub(super) fn spawn(program: &Path, job: &Job, log: &Path) -> Result<DriverProcess> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .with_context(|| format!("open {}", log.display()))?;
+        let mut child = Command::new(program)
+            .arg("driver")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            // Ctrl-C on the terminal is the lab's to handle.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("start {} driver", program.display()))?;
+        let mut input = child.stdin.take().context("the driver has no standard input")?;
+        let output = child.stdout.take().context("the driver has no standard output")?;
+        let mut line = serde_json::to_vec(job)?;
+        line.push(b'\n');
+        input.write_all(&line).context("hand the driver its job")?;
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let message = line.map_err(anyhow::Error::from).and_then(|line| {
+                    serde_json::from_str(&line).with_context(|| format!("understand `{line}`"))
+                });
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(DriverProcess { child, _input: input, messages })
+    }
+
+    /// The next message; `None` when `wait` passed without one.
+    ///
+    /// # Errors
+    /// The driver ended before it was done, or said something that is no message.
+    pub(super) fn next(&mut self, wait: Duration) -> Result<Option<Message>> {
+        match self.messages.recv_timeout(wait) {
+            Ok(message) => message.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = self.child.wait().context("wait for the driver")?;
+                Err(anyhow!("the driver process ended before its job was done ({status})"))
+            }
+        }
+    }
+}
+
+impl Drop for DriverProcess {
+    fn drop(&mut self) {
+        // Both fail only for a process that is gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,52 @@
+//! What the lab tells whoever watches. Events carry facts; how they look is the command line's matter.
+
+use crate::domain::benchmark::RateUnit;
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Something is being done that may take a while, to this target.
+    Doing {
+        /// Label of the target, or empty.
+        label: String,
+        /// "load rows", "settle".
+        what: String,
+        /// Share done, 0 to 1, if it is known.
+        done: Option<f64>,
+    },
+    /// A target is loaded and its snapshot taken.
+    Loaded {
+        /// Label of the target.
+        label: String,
+        /// Rows.
+        rows: u64,
+        /// Seconds for rows.
+        load_seconds: f64,
+        /// Seconds for indexes.
+        index_seconds: f64,
+    },
+    /// A step of one target was measured.
+    Measured {
+        /// Round.
+        block: u32,
+        /// Rounds in all.
+        blocks: u32,
+        /// Label of the target.
+        label: String,
+        /// Name of the step.
+        step: String,
+        /// Operations per second.
+        rate: f64,
+        /// Of what.
+        unit: RateUnit,
+    },
+    /// Something a reader should see later too: a fault, something resumed, a fact that limits the result.
+    Note(String),
+    /// How far the plan is, in seconds of its estimate.
+    Advance {
+        /// Done.
+        done_seconds: f64,
+        /// In all.
+        total_seconds: f64,
+    },
+}

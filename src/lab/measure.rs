@@ -1,0 +1,244 @@
+//! One step on one target: a driver process at work, counters sampled beside it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::datagen::rng::Rng;
+use crate::dbms::ControlPlane;
+use crate::domain::benchmark::{RateUnit, Step, Workload};
+use crate::domain::build::Dialect;
+use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
+use crate::driver::protocol::{Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION};
+use crate::lab::Bench;
+use crate::lab::driver_process::DriverProcess;
+use crate::lab::progress::Progress;
+use crate::os::sample::{Sample, Sampler};
+
+/// How often the lab looks whether it is to stop, and whether the server lives.
+const LOOK: Duration = Duration::from_millis(200);
+/// A driver that is silent for this long beyond what it was asked for is stuck.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What a step is carried out on.
+pub(super) struct Seat<'a> {
+    pub(super) bench: &'a Bench<'a>,
+    pub(super) control: &'a mut dyn ControlPlane,
+    pub(super) dialect: Dialect,
+    pub(super) label: &'a str,
+    /// Folder for the driver's own words.
+    pub(super) logs: PathBuf,
+}
+
+/// What came of a step.
+pub(super) struct Measured {
+    pub(super) outcome: Outcome,
+    pub(super) usage: Usage,
+    pub(super) seconds: Vec<Second>,
+    pub(super) started: String,
+}
+
+impl Seat<'_> {
+    fn job(&self, seed: u64, task: Task) -> Job {
+        let (endpoint, login) = self.control.endpoint();
+        let workload = &self.bench.assignment.plan.workload;
+        Job {
+            version: VERSION,
+            dialect: self.dialect,
+            endpoint,
+            login,
+            session_setup: self.control.session_setup(),
+            seed,
+            tables: workload.tables,
+            rows: workload.rows,
+            task,
+        }
+    }
+
+    fn driver(&self, job: &Job) -> Result<DriverProcess> {
+        let log = self.logs.join("driver.log");
+        DriverProcess::spawn(&self.bench.assignment.program, job, &log)
+    }
+
+    /// The next message. Looks after the server and the user's wish to stop while it waits.
+    fn next(&mut self, driver: &mut DriverProcess, patience: Duration) -> Result<Message> {
+        let began = Instant::now();
+        loop {
+            match driver.next(LOOK) {
+                Ok(Some(Message::Failed { fault })) => {
+                    // A server that died explains more than the connection that broke.
+                    self.control.check()?;
+                    bail!("{fault}");
+                }
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) => self.control.check()?,
+                Err(error) => {
+                    self.control.check()?;
+                    return Err(error);
+                }
+            }
+            if self.bench.stopped() {
+                bail!("stopped by the user");
+            }
+            if began.elapsed() > patience {
+                bail!("the driver said nothing for {} s", patience.as_secs());
+            }
+        }
+    }
+
+    /// Creates and fills the tables.
+    ///
+    /// # Errors
+    /// The server refuses or dies; the user stops.
+    pub(super) fn load(
+        &mut self,
+        task: LoadTask,
+        progress: &mut Progress<'_>,
+    ) -> Result<LoadRecord> {
+        let job = self.job(self.bench.assignment.plan.seed, Task::Load(task));
+        let mut driver = self.driver(&job)?;
+        loop {
+            match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
+                Message::Loading { rows, of } => {
+                    progress.doing(self.label, "load rows", Some(rows as f64 / of.max(1) as f64));
+                }
+                Message::Indexing { done, of } => {
+                    let share = f64::from(done) / f64::from(of.max(1));
+                    progress.doing(self.label, "make indexes", Some(share));
+                }
+                Message::Loaded { rows, load_seconds, index_seconds } => {
+                    return Ok(LoadRecord { rows, load_seconds, index_seconds, data_bytes: None });
+                }
+                other => bail!("the driver was to load and said {other:?}"),
+            }
+        }
+    }
+
+    /// Carries out a step.
+    ///
+    /// # Errors
+    /// The server or the driver fails; the user stops.
+    pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
+        let workload = self.bench.assignment.plan.workload.clone();
+        let server_pid = self.control.server_pid();
+        let task = Task::Measure(Box::new(measure_task(step, &workload, server_pid)));
+        let job = self.job(seed, task);
+        let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
+        let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
+        let mut driver = self.driver(&job)?;
+        let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
+        let mut window: Option<Window> = None;
+        loop {
+            match self.next(&mut driver, patience)? {
+                Message::Warming => {}
+                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::Interval(interval) => {
+                    if let Some(window) = &mut window {
+                        window.cut(interval, sampler.read());
+                    }
+                }
+                Message::Measured(outcome) => {
+                    let Some(window) = window else { bail!("the driver measured no window") };
+                    return Ok(window.close(*outcome, &mut sampler));
+                }
+                other => bail!("the driver was to measure and said {other:?}"),
+            }
+        }
+    }
+}
+
+fn measure_task(step: &Step, workload: &Workload, server_pid: Option<u32>) -> MeasureTask {
+    MeasureTask {
+        script: step.script.clone(),
+        rate: step.rate,
+        clients: workload.clients,
+        warmup_seconds: step.warmup_seconds,
+        seconds: step.seconds,
+        pace: workload.pace,
+        placement: workload.placement,
+        server_pid,
+        plans: true,
+    }
+}
+
+/// The measured window as it grows.
+struct Window {
+    started: String,
+    first: Sample,
+    last: Sample,
+    seconds: Vec<Second>,
+}
+
+impl Window {
+    fn open(first: Sample) -> Window {
+        let last = first.clone();
+        Window { started: super::now(), first, last, seconds: Vec::new() }
+    }
+
+    fn cut(&mut self, interval: Interval, sample: Sample) {
+        let usage = Some(sample.since(&self.last));
+        self.last = sample;
+        self.seconds.push(Second {
+            second: interval.second,
+            seconds: interval.seconds,
+            events: interval.events,
+            statements: interval.statements,
+            errors: interval.errors,
+            p50_us: interval.p50_us,
+            p95_us: interval.p95_us,
+            p99_us: interval.p99_us,
+            max_us: interval.max_us,
+            usage,
+        });
+    }
+
+    fn close(self, outcome: Outcome, sampler: &mut Sampler) -> Measured {
+        let mut usage = sampler.read().since(&self.first);
+        sampler.read_memory(&mut usage);
+        Measured { outcome, usage, seconds: self.seconds, started: self.started }
+    }
+}
+
+/// The seed of a step: the same for every target of a block, so that a pair sees the same statements.
+pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
+    Rng::stream(plan_seed, "step", u64::from(block) << 32 | u64::from(step_index)).next_u64()
+}
+
+/// The record of a step that was measured.
+pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
+    StepRecord {
+        started: measured.started,
+        outcome: measured.outcome,
+        usage: measured.usage,
+        data_bytes: super::bytes_of(data),
+        ..empty_record(step, index, Status::Complete)
+    }
+}
+
+/// The record of a step of which there is nothing but how it ended.
+pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecord {
+    StepRecord {
+        format: FORMAT,
+        index,
+        name: step.name.clone(),
+        group: step.group,
+        reported: step.reported,
+        detail: step.detail.clone(),
+        rate: step.rate,
+        status,
+        started: super::now(),
+        outcome: Outcome::default(),
+        usage: Usage::default(),
+        data_bytes: None,
+    }
+}
+
+/// Operations per second, for whoever watches.
+pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
+    let operations = match unit {
+        RateUnit::Queries | RateUnit::RowsInserted => outcome.statements,
+        RateUnit::RowsScanned => outcome.rows_scanned,
+    };
+    operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)
+}

@@ -1,0 +1,171 @@
+//! Loads each target once, lets it settle, and keeps a snapshot that every block starts from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::dbms::{ControlPlane, SettleLoad};
+use crate::domain::run::LoadRecord;
+use crate::lab::Bench;
+use crate::lab::event::Event;
+use crate::lab::measure::Seat;
+use crate::lab::progress::Progress;
+use crate::lab::subject::Subject;
+use crate::os::{disk, user};
+use crate::plan::cost;
+
+/// Written beside a snapshot when it is whole; a resumed plan takes the snapshot only then.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    plan_hash: String,
+    config_hash: String,
+    load: LoadRecord,
+}
+
+/// Prepares all subjects. One that fails is marked broken; the others go on.
+///
+/// # Errors
+/// The user stopped, or no subject could be prepared.
+pub(super) fn all(
+    bench: &Bench<'_>,
+    subjects: &mut [Subject],
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    for subject in subjects.iter_mut() {
+        if bench.stopped() {
+            return Ok(());
+        }
+        match one(bench, subject, progress) {
+            Ok(load) => subject.load = load,
+            Err(_) if bench.stopped() => return Ok(()),
+            Err(error) => {
+                subject.broken = true;
+                subject.fault(format!("prepare: {error:#}"), progress);
+            }
+        }
+        progress.advance(load_estimate(bench));
+    }
+    Ok(())
+}
+
+fn load_estimate(bench: &Bench<'_>) -> f64 {
+    let plan = &bench.assignment.plan;
+    cost::estimate(plan, &[]).load_seconds / plan.targets.len() as f64
+}
+
+/// The folder that blocks restore from.
+pub(super) fn snapshot(subject: &Subject) -> PathBuf {
+    subject.folder.join("snapshot")
+}
+
+/// Prepares one subject. An external server has no snapshot: its tables are loaded in each block.
+fn one(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    progress: &mut Progress<'_>,
+) -> Result<Option<LoadRecord>> {
+    if subject.is_external() {
+        return Ok(None);
+    }
+    let mark = subject.folder.join("snapshot.json");
+    if let Some(load) = kept(bench, subject, &mark) {
+        progress.doing(&subject.target.label, "take the snapshot that is there", None);
+        return Ok(Some(load));
+    }
+    if subject.folder.exists() {
+        disk::remove_tree(&subject.folder)
+            .with_context(|| format!("remove {}", subject.folder.display()))?;
+    }
+    let data = subject.folder.join("loading");
+    fs::create_dir_all(&data).with_context(|| format!("make {}", data.display()))?;
+    if let Some(user) = &bench.place.run_as {
+        user::chown_tree(&subject.folder, user)?;
+    }
+    let mut load = fill(bench, subject, &data, progress)?;
+    load.data_bytes = super::bytes_of(&data);
+    fs::rename(&data, snapshot(subject)).context("name the snapshot")?;
+    let whole = Mark {
+        plan_hash: bench.plan_hash.clone(),
+        config_hash: subject.config.hash.clone(),
+        load: load.clone(),
+    };
+    fs::write(&mark, serde_json::to_vec_pretty(&whole)?)
+        .with_context(|| format!("write {}", mark.display()))?;
+    Ok(Some(load))
+}
+
+fn kept(bench: &Bench<'_>, subject: &Subject, mark: &Path) -> Option<LoadRecord> {
+    let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
+    let same = mark.plan_hash == bench.plan_hash && mark.config_hash == subject.config.hash;
+    (same && snapshot(subject).is_dir()).then_some(mark.load)
+}
+
+fn fill(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    data: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<LoadRecord> {
+    let logs = bench.assignment.out.join("load").join(&subject.target.label);
+    fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
+    let mut control = subject.control(bench, data.to_owned(), logs.clone())?;
+    progress.doing(&subject.target.label, "initialise", None);
+    control.init()?;
+    progress.doing(&subject.target.label, "start", None);
+    control.start()?;
+    let load = load(bench, subject, control.as_mut(), &logs, progress)?;
+    settle(bench, subject, control.as_mut(), progress)?;
+    progress.doing(&subject.target.label, "stop and keep a snapshot", None);
+    control.stop()?;
+    Ok(load)
+}
+
+/// Creates and fills the tables of a server that is up.
+///
+/// # Errors
+/// The server refuses or dies; the user stops.
+pub(super) fn load(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    control: &mut dyn ControlPlane,
+    logs: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<LoadRecord> {
+    let dialect = subject.target.dbms.dialect();
+    let storage_engine = subject.target.storage_engine.as_deref();
+    let task = crate::bench::load_task(dialect, &bench.assignment.plan.workload, storage_engine);
+    let label = &subject.target.label;
+    let mut seat = Seat { bench, control, dialect, label, logs: logs.to_owned() };
+    let load = seat.load(task, progress)?;
+    progress.event(Event::Loaded {
+        label: label.clone(),
+        rows: load.rows,
+        load_seconds: load.load_seconds,
+        index_seconds: load.index_seconds,
+    });
+    Ok(load)
+}
+
+/// The settle rules after loading and after writing.
+///
+/// # Errors
+/// The server refuses or dies.
+pub(super) fn settle(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    control: &mut dyn ControlPlane,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let workload = &bench.assignment.plan.workload;
+    let load = SettleLoad {
+        tables: workload.tables,
+        rows_total: u64::from(workload.tables) * workload.rows,
+        table: "sbtest{table}".to_owned(),
+        scale: workload.settle_scale,
+    };
+    let label = subject.target.label.clone();
+    control.settle(&load, &mut |what: &str| progress.doing(&label, what, None))?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! How far the plan is, in seconds of its estimate: the lab counts, the command line shows.
+
+use crate::domain::benchmark::Stage;
+use crate::lab::event::Event;
+use crate::plan::{Plan, cost};
+
+/// Passes events on and keeps count.
+pub(super) struct Progress<'a> {
+    events: &'a mut dyn FnMut(Event),
+    done_seconds: f64,
+    total_seconds: f64,
+}
+
+impl<'a> Progress<'a> {
+    /// Nothing done yet.
+    pub(super) fn new(events: &'a mut dyn FnMut(Event)) -> Progress<'a> {
+        Progress { events, done_seconds: 0.0, total_seconds: 0.0 }
+    }
+
+    /// What there is to do: the load of all targets and `blocks` blocks.
+    pub(super) fn plan(&mut self, plan: &Plan, stages: &[Stage], blocks: usize) {
+        let cost = cost::estimate(plan, stages);
+        let targets = plan.targets.len() as f64;
+        let load = if blocks > 0 { cost.load_seconds } else { 0.0 };
+        self.total_seconds = load + cost.run_seconds * targets * blocks as f64;
+        self.advance(0.0);
+    }
+
+    /// So many seconds of the estimate are done.
+    pub(super) fn advance(&mut self, seconds: f64) {
+        self.done_seconds = (self.done_seconds + seconds).min(self.total_seconds);
+        let (done_seconds, total_seconds) = (self.done_seconds, self.total_seconds);
+        (self.events)(Event::Advance { done_seconds, total_seconds });
+    }
+
+    /// Something that may take a while.
+    pub(super) fn doing(&mut self, label: &str, what: &str, done: Option<f64>) {
+        let (label, what) = (label.to_owned(), what.to_owned());
+        (self.events)(Event::Doing { label, what, done });
+    }
+
+    /// A line worth keeping.
+    pub(super) fn note(&mut self, text: &str) {
+        (self.events)(Event::Note(text.to_owned()));
+    }
+
+    /// Any other event.
+    pub(super) fn event(&mut self, event: Event) {
+        (self.events)(event);
+    }
+}

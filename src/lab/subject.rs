@@ -1,0 +1,125 @@
+//! A target with everything that is needed to run it: build, configuration, stages, folders.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::dbms::{self, ControlPlane, Interrupt, Site};
+use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::build::{Build, Source};
+use crate::domain::config::Config;
+use crate::domain::run::LoadRecord;
+use crate::domain::target::Target;
+use crate::lab::Bench;
+use crate::lab::progress::Progress;
+use crate::obtain;
+
+/// Servers have this long to start: a first start on a slow disk recovers and creates files.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// Bytes that a loaded row takes in a cache, indexes and page overhead included, rounded up.
+const CACHED_ROW_BYTES: u64 = 400;
+/// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
+const CACHE_FLOOR_BYTES: u64 = 256 << 20;
+
+/// A target, ready to be prepared.
+pub(super) struct Subject {
+    pub(super) target: Target,
+    pub(super) build: Build,
+    pub(super) config: Config,
+    pub(super) stages: Vec<Stage>,
+    /// Its folder in the work folder.
+    pub(super) folder: PathBuf,
+    /// Set once its data are loaded.
+    pub(super) load: Option<LoadRecord>,
+    /// Set if it cannot be measured at all.
+    pub(super) broken: bool,
+    /// One line for each thing that went wrong.
+    pub(super) faults: Vec<String>,
+}
+
+impl Subject {
+    /// Remembers a fault, and says it.
+    pub(super) fn fault(&mut self, text: String, progress: &mut Progress<'_>) {
+        let line = format!("{}: {text}", self.target.label);
+        progress.note(&line);
+        self.faults.push(line);
+    }
+
+    /// True for a server that somebody else runs.
+    pub(super) fn is_external(&self) -> bool {
+        matches!(self.target.source, Source::Dsn(_))
+    }
+
+    /// The control plane of this target on a data folder.
+    pub(super) fn control(
+        &self,
+        bench: &Bench<'_>,
+        data: PathBuf,
+        logs: PathBuf,
+    ) -> Result<Box<dyn ControlPlane>> {
+        let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
+        if let Source::Dsn(dsn) = &self.target.source {
+            anyhow::bail!("reach {dsn}: not yet");
+        }
+        let site = Site {
+            build: self.build.clone(),
+            config: self.config.clone(),
+            data,
+            logs,
+            sockets: bench.place.sockets(&self.target.label),
+            storage_engine: self.target.storage_engine.clone(),
+            run_as: bench.place.run_as.clone(),
+            warden_program: bench.assignment.program.clone(),
+            start_timeout: START_TIMEOUT,
+            tcp_port: None,
+            interrupt,
+        };
+        Ok(dbms::control_plane(site)?)
+    }
+}
+
+/// All targets of the plan, their builds obtained and their configurations filled in.
+///
+/// # Errors
+/// A build that cannot be obtained, a configuration that does not exist, a glob without a step: all
+/// before anything is measured.
+pub(super) fn all(bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Vec<Subject>> {
+    let assignment = bench.assignment;
+    let cache = super::open_cache(&assignment.cache)?;
+    let mut subjects = Vec::new();
+    for target in &assignment.plan.targets {
+        let label = target.label.clone();
+        let mut say = |what: &str| progress.doing(&label, what, None);
+        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
+            .with_context(|| format!("obtain {label}"))?;
+        let memory = bench.memory_bytes / assignment.plan.targets.len() as u64;
+        let config = dbms::config::load(
+            target.dbms,
+            &target.config,
+            assignment.configs.as_deref(),
+            &build.manifest.version,
+            cache_bytes(&assignment.plan.workload, memory),
+        )
+        .with_context(|| format!("configure {label}"))?;
+        subjects.push(Subject {
+            stages: assignment.plan.stages(target)?,
+            folder: bench.place.target(&label),
+            target: target.clone(),
+            build,
+            config,
+            load: None,
+            broken: false,
+            faults: Vec::new(),
+        });
+    }
+    Ok(subjects)
+}
+
+/// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.
+fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
+    let data = u64::from(workload.tables) * workload.rows * CACHED_ROW_BYTES;
+    let wanted = data.max(CACHE_FLOOR_BYTES);
+    workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
+}

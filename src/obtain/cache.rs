@@ -1,0 +1,248 @@
+//! The folder of builds that were fetched.
+//!
+//! ```text
+//! ROOT/
+//!   builds/KEY/manifest.json   the domain's Manifest; its presence means that the build is whole
+//!   builds/KEY/tree/           bin, share, lib …
+//!   partial/KEY/package-PID/   what the package client is downloading
+//!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
+//!   locks/KEY.lock             held by whoever works in partial/KEY
+//! ```
+//!
+//! The lock is the kernel's and ends with its process, so a partial folder whose lock is free was
+//! left by a process that died, and is removed.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::domain::build::{Build, Manifest};
+use crate::obtain::error::{ObtainError, Reason};
+use crate::obtain::progress::Progress;
+
+/// How often a lock that another rqps holds is tried.
+const RETRY: Duration = Duration::from_millis(100);
+const MANIFEST: &str = "manifest.json";
+const TREE: &str = "tree";
+
+/// The folder of builds that were fetched.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Opens the cache and makes it if it is not there. What fetches of dead processes left behind
+    /// is removed.
+    ///
+    /// A cache that may be read but not written serves the builds that are in it.
+    pub fn open(root: &Path) -> Result<Cache, ObtainError> {
+        let refused = |source| ObtainError::Cache { root: root.to_path_buf(), source };
+        let new = !root.exists();
+        fs::create_dir_all(root).map_err(refused)?;
+        // Servers may run as another user than rqps; the umask may not allow them to look.
+        if new {
+            fs::set_permissions(root, Permissions::from_mode(0o755)).map_err(refused)?;
+        }
+        let root = root.canonicalize().map_err(refused)?;
+        for name in ["builds", "partial", "locks"] {
+            let folder = root.join(name);
+            if let Err(error) = make_open_folder(&folder)
+                && !matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                )
+            {
+                return Err(refused(error));
+            }
+        }
+        let cache = Cache { root };
+        cache.remove_leftovers();
+        Ok(cache)
+    }
+
+    /// The folder, absolute.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is known of the builds in the cache, by DBMS and version. Folders without a manifest
+    /// that can be read are left out.
+    pub fn manifests(&self) -> Vec<Manifest> {
+        let Ok(entries) = fs::read_dir(self.root.join("builds")) else { return Vec::new() };
+        let mut manifests: Vec<Manifest> =
+            entries.filter_map(|entry| read_manifest(&entry.ok()?.path().join(MANIFEST))).collect();
+        manifests.sort_by_key(|manifest| {
+            (manifest.dbms, manifest.version.numbers(), manifest.version.as_str().to_string())
+        });
+        manifests
+    }
+
+    /// The build of that key, if the cache has it whole.
+    pub(super) fn get(&self, key: &str) -> Option<Build> {
+        let folder = self.root.join("builds").join(key);
+        let manifest = read_manifest(&folder.join(MANIFEST))?;
+        let tree = folder.join(TREE);
+        tree.is_dir().then_some(Build { root: Some(tree), manifest })
+    }
+
+    /// Waits until no other process works on that key, and takes its place. The caller must then
+    /// ask [`Cache::get`] again: the other may have fetched the build.
+    pub(super) fn begin(&self, key: &str, progress: &mut Progress<'_>) -> Result<Partial, Reason> {
+        let path = self.lock_path(key);
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let lock = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotFound => Reason::CacheReadOnly { root: self.root.clone() },
+            _ => Reason::io("open the lock", &path)(error),
+        })?;
+        let mut waiting = false;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(Reason::io("lock", &path)(error)),
+            }
+            if !waiting {
+                progress.begin(&format!("waiting for another rqps that fetches {key}"));
+                waiting = true;
+            }
+            progress.tick(|| format!("waiting for another rqps that fetches {key}"))?;
+            std::thread::sleep(RETRY);
+        }
+        let folder = self.root.join("partial").join(key);
+        remove_all(&folder).map_err(Reason::io("remove", &folder))?;
+        // A client that outlived its rqps still writes into the folder of that process.
+        let package = folder.join(format!("package-{}", std::process::id()));
+        let build = folder.join("build");
+        for made in [&folder, &package, &build] {
+            make_open_folder(made).map_err(Reason::io("create", made))?;
+        }
+        let target = self.root.join("builds").join(key);
+        Ok(Partial { folder, package, build, target, _lock: lock })
+    }
+
+    fn lock_path(&self, key: &str) -> PathBuf {
+        self.root.join("locks").join(format!("{key}.lock"))
+    }
+
+    /// Best effort: a cache that cannot be written has no leftovers of ours.
+    fn remove_leftovers(&self) {
+        let Ok(entries) = fs::read_dir(self.root.join("partial")) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(key) = name.to_str() else { continue };
+            let path = self.lock_path(key);
+            let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            if let Ok(lock) = opened
+                && lock.try_lock().is_ok()
+            {
+                // If this fails the next fetch of the key tries again, and says so.
+                let _ = remove_all(&entry.path());
+            }
+        }
+    }
+}
+
+/// A build on its way into the cache. Dropped before [`Partial::keep`], it leaves nothing.
+pub(super) struct Partial {
+    folder: PathBuf,
+    package: PathBuf,
+    build: PathBuf,
+    target: PathBuf,
+    _lock: File,
+}
+
+impl Partial {
+    /// Where the package client puts its file; gone in the end.
+    pub(super) fn package(&self) -> &Path {
+        &self.package
+    }
+
+    /// Where the package is unpacked.
+    pub(super) fn tree(&self) -> PathBuf {
+        self.build.join(TREE)
+    }
+
+    /// Writes the manifest, brings all to the disk, and puts the build in its place.
+    pub(super) fn keep(
+        self,
+        manifest: &Manifest,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        // Half a gigabyte that need not go to the disk any more.
+        remove_all(&self.package).map_err(Reason::io("remove", &self.package))?;
+        let path = self.build.join(MANIFEST);
+        let text = serde_json::to_string_pretty(manifest)
+            .map_err(|error| Reason::io("write", &path)(io::Error::other(error)))?;
+        let mut file = File::create(&path).map_err(Reason::io("create", &path))?;
+        writeln!(file, "{text}").map_err(Reason::io("write", &path))?;
+        file.set_permissions(Permissions::from_mode(0o644)).map_err(Reason::io("chmod", &path))?;
+        bring_to_disk(&file, progress)?.map_err(Reason::io("bring to disk", &self.build))?;
+        // What is there is not whole, or it would have been used.
+        remove_all(&self.target).map_err(Reason::io("remove", &self.target))?;
+        fs::rename(&self.build, &self.target).map_err(Reason::io("rename", &self.build))?;
+        let parent = self.target.parent().unwrap_or(&self.target);
+        let synced = File::open(parent).and_then(|folder| folder.sync_all());
+        synced.map_err(Reason::io("bring to disk", parent))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Whatever remains is removed when the cache is opened again.
+        let _ = remove_all(&self.folder);
+    }
+}
+
+/// One call for thousands of files, since fsync of each would take seconds; on a thread of its own,
+/// since it may wait for what others have written.
+fn bring_to_disk(file: &File, progress: &mut Progress<'_>) -> Result<io::Result<()>, Reason> {
+    std::thread::scope(|scope| {
+        let sync = scope.spawn(|| rustix::fs::syncfs(file).map_err(io::Error::from));
+        while !sync.is_finished() {
+            progress.tick(|| "writing to the disk".to_string())?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(sync.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))))
+    })
+}
+
+fn read_manifest(path: &Path) -> Option<Manifest> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn make_open_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a folder with all that is in it; nothing to remove is fine.
+fn remove_all(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// The first folder on the way to `path` that other users may not enter, if there is one: servers
+/// that run as an unprivileged user cannot start from below it.
+pub fn closed_folder(path: &Path) -> Option<PathBuf> {
+    let mut ancestors: Vec<&Path> = path.ancestors().collect();
+    ancestors.reverse();
+    ancestors
+        .into_iter()
+        .filter(|folder| folder.as_os_str() != OsStr::new(""))
+        .find(|folder| {
+            fs::metadata(folder)
+                .is_ok_and(|found| found.is_dir() && found.permissions().mode() & 0o001 == 0)
+        })
+        .map(Path::to_path_buf)
+}

@@ -1,0 +1,277 @@
+//! What can go wrong on the way to a build, and the way out of it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::domain::build::Dbms;
+
+/// Why a build could not be had. Reads after "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum ObtainError {
+    /// The cache folder cannot be used.
+    #[error("open the build cache {}: {source}; name another folder with RQPS_CACHE", root.display())]
+    Cache {
+        /// The folder.
+        root: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// One build cannot be had.
+    #[error("obtain {target}: {reason}")]
+    Build {
+        /// The target word: `mysql@8.0.33`, `postgres=/opt/pg`.
+        target: String,
+        /// What went wrong and what to do next.
+        reason: Box<Reason>,
+    },
+}
+
+/// What went wrong with one build.
+#[derive(Debug, thiserror::Error)]
+pub enum Reason {
+    /// The package client found no such package.
+    #[error(
+        "no package {coordinates} exists; `rqps builds {dbms}` lists versions that do, and \
+         {dbms}=PATH takes an installed tree"
+    )]
+    NoSuchVersion {
+        /// The product.
+        dbms: Dbms,
+        /// What was looked for.
+        coordinates: String,
+    },
+    /// What stands after `@` is no version.
+    #[error("{version:?} is no version; `rqps builds {dbms}` lists versions")]
+    NotAVersion {
+        /// The product.
+        dbms: Dbms,
+        /// What was written.
+        version: String,
+    },
+    /// The cache can be read but not written, and does not have the build.
+    #[error(
+        "it is not in the cache {}, which cannot be written; fetch it as the owner of the cache \
+         with `rqps get`, or name another folder with RQPS_CACHE",
+        root.display()
+    )]
+    CacheReadOnly {
+        /// The cache.
+        root: PathBuf,
+    },
+    /// Nobody packages this DBMS for this machine.
+    #[error(
+        "no package of {dbms} is known for {machine}; install {dbms} and name its tree with \
+         {dbms}=PATH"
+    )]
+    NoPackage {
+        /// The product.
+        dbms: Dbms,
+        /// The processor.
+        machine: &'static str,
+    },
+    /// No package has the part that was asked for after `+`.
+    #[error(
+        "no package of {dbms} with {variant} is known; install one and name its tree with \
+         {dbms}=PATH"
+    )]
+    NoVariant {
+        /// The product.
+        dbms: Dbms,
+        /// `pgvector`, `myrocks`.
+        variant: String,
+    },
+    /// The product has no versions that could be fetched.
+    #[error("{dbms} cannot be fetched by version; write {instead}")]
+    NotByVersion {
+        /// The product.
+        dbms: Dbms,
+        /// What to write.
+        instead: &'static str,
+    },
+    /// The product has no trees that could be named.
+    #[error("{dbms} takes no path; write {dbms}@1")]
+    NotByPath {
+        /// The product.
+        dbms: Dbms,
+    },
+    /// The product is not part of this program.
+    #[error(
+        "{dbms} is not compiled in; name a version ({dbms}@VERSION; `rqps builds {dbms}` lists \
+         them) or an installed tree ({dbms}=PATH)"
+    )]
+    NotCompiledIn {
+        /// The product.
+        dbms: Dbms,
+    },
+    /// The package client is not installed.
+    #[error(
+        "the program {client} is missing and fetches this build: install it (Debian package \
+         {package}), or name an installed tree with {dbms}=PATH"
+    )]
+    ClientMissing {
+        /// The program.
+        client: String,
+        /// The Debian package that has it.
+        package: &'static str,
+        /// The product.
+        dbms: Dbms,
+    },
+    /// The package client could not reach its repository.
+    #[error(
+        "{client} could not reach its package repository: {said}; check the network, the proxy \
+         and the mirror in {client}'s own settings, or name an installed tree with {dbms}=PATH"
+    )]
+    Network {
+        /// The program.
+        client: String,
+        /// Its words.
+        said: String,
+        /// The product.
+        dbms: Dbms,
+    },
+    /// The package client failed in another way.
+    #[error("{client} {ended} while fetching {coordinates}: {said}")]
+    ClientFailed {
+        /// The program.
+        client: String,
+        /// "exited with 1", "was killed by signal 9".
+        ended: String,
+        /// What was being fetched.
+        coordinates: String,
+        /// The client's last words.
+        said: String,
+    },
+    /// The user asked to stop.
+    #[error("stopped; nothing of it was kept in the cache")]
+    Stopped,
+    /// The package file cannot be unpacked.
+    #[error(
+        "the package file of {coordinates} is damaged: {said}; delete it from the package \
+         client's own store (for mvn, ~/.m2/repository) and try again"
+    )]
+    Damaged {
+        /// Which package.
+        coordinates: String,
+        /// What is wrong with it.
+        said: String,
+    },
+    /// The package holds something that must not be unpacked.
+    #[error("the package {coordinates} was refused: its entry {entry:?} {why}")]
+    Refused {
+        /// Which package.
+        coordinates: String,
+        /// The path inside the package.
+        entry: String,
+        /// "leaves the folder", "is an absolute path".
+        why: &'static str,
+    },
+    /// Shared libraries that the program needs are not on this host.
+    #[error("{}", missing_text(program, missing))]
+    MissingLibraries {
+        /// The program that cannot start.
+        program: String,
+        /// Library and what to do about it.
+        missing: Vec<(String, String)>,
+    },
+    /// Another program that the build needs.
+    #[error("{program} is needed {purpose} and does not run here: {said}; install {package}")]
+    MissingProgram {
+        /// The program.
+        program: &'static str,
+        /// "to set up a data folder of MySQL 5.6".
+        purpose: String,
+        /// What it said.
+        said: String,
+        /// "the Debian package perl".
+        package: &'static str,
+    },
+    /// The binary runs but not here, or is no DBMS.
+    #[error("{} does not tell its version: {said}", binary.display())]
+    Unrunnable {
+        /// The program.
+        binary: PathBuf,
+        /// Why.
+        said: String,
+    },
+    /// The binary was made for a newer host.
+    #[error(
+        "{} needs newer system libraries than this host has: {said}; run it on a newer host, or \
+         build it on this one and name the tree with DBMS=PATH",
+        binary.display()
+    )]
+    HostTooOld {
+        /// The program.
+        binary: PathBuf,
+        /// The loader's words.
+        said: String,
+    },
+    /// Something else came out of the package than was asked for.
+    #[error("{origin} holds something else than was asked for: it calls itself {reported:?}")]
+    WrongVersion {
+        /// Coordinates.
+        origin: String,
+        /// The binary's words.
+        reported: String,
+    },
+    /// A path that does not exist.
+    #[error("{} does not exist", path.display())]
+    NoSuchPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path with nothing of the DBMS in it.
+    #[error(
+        "{} is not an installed {dbms}: {looked}",
+        path.display()
+    )]
+    NotADbms {
+        /// The path.
+        path: PathBuf,
+        /// The product that was named.
+        dbms: Dbms,
+        /// What was looked for.
+        looked: String,
+    },
+    /// A path with another DBMS in it.
+    #[error(
+        "{} is {found}, not {dbms}: write {found}={}",
+        path.display(),
+        path.display()
+    )]
+    OtherDbms {
+        /// The path.
+        path: PathBuf,
+        /// The product that was named.
+        dbms: Dbms,
+        /// The one that is there.
+        found: Dbms,
+    },
+    /// The operating system refused something.
+    #[error("{doing} {}: {source}", path.display())]
+    Io {
+        /// "write", "rename".
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Reason {
+    /// For `map_err`: what was being done to which file.
+    pub(super) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Reason {
+        let path = path.into();
+        move |source| Reason::Io { doing, path, source }
+    }
+}
+
+fn missing_text(program: &str, missing: &[(String, String)]) -> String {
+    let list: Vec<String> =
+        missing.iter().map(|(library, advice)| format!("{library} ({advice})")).collect();
+    let word = if missing.len() == 1 { "a shared library" } else { "shared libraries" };
+    format!("{program} needs {word} that this host lacks: {}", list.join(", "))
+}

@@ -1,0 +1,247 @@
+//! What a binary says of itself.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::build::{Dbms, Version};
+use crate::obtain::elf;
+use crate::obtain::error::Reason;
+use crate::obtain::libraries;
+use crate::obtain::progress::Progress;
+
+/// A program that does not tell its version in this time is none of ours.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Of a program's words this much is kept, bytes; ldconfig lists thousands of libraries.
+const KEPT: usize = 1 << 20;
+
+/// The words that a server binary prints of itself, on one line, without the binary's folder. If
+/// it does not start, the error says what it lacks.
+pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
+    let mut command = Command::new(binary);
+    if dbms != Dbms::Postgres {
+        // A my.cnf of this host may hold settings that this version does not know.
+        command.arg("--no-defaults");
+    }
+    command.arg("--version");
+    let answer = answer(command).map_err(|said| diagnosed(binary, said))?;
+    if !answer.success {
+        return Err(diagnosed(binary, answer.complaint()));
+    }
+    let mut lines = answer.output.lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+    let name = binary.file_name().unwrap_or_default().to_string_lossy();
+    Ok(line.replace(&*binary.to_string_lossy(), &name))
+}
+
+/// Why a program did not start.
+fn diagnosed(binary: &Path, said: String) -> Reason {
+    let missing = libraries::missing(binary);
+    if !missing.is_empty() {
+        let program = binary.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Reason::MissingLibraries { program, missing };
+    }
+    let binary = binary.to_path_buf();
+    // The loader's words: version `GLIBC_2.34' not found (required by …).
+    if said.contains("GLIBC") && said.contains("not found") {
+        return Reason::HostTooOld { binary, said };
+    }
+    Reason::Unrunnable { binary, said }
+}
+
+/// What a program said before it ended.
+pub(super) struct Answer {
+    pub(super) success: bool,
+    pub(super) output: String,
+    pub(super) errors: String,
+}
+
+impl Answer {
+    /// Of a program that failed: its complaint, or whatever it said, on one line.
+    pub(super) fn complaint(&self) -> String {
+        let complained = !self.errors.trim().is_empty();
+        let text = if complained { &self.errors } else { &self.output };
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        match lines.as_slice() {
+            [] => "it failed and said nothing".to_string(),
+            lines => lines.join("; "),
+        }
+    }
+}
+
+/// Runs a program that answers and ends. The error says why there is no answer.
+pub(super) fn answer(mut command: Command) -> Result<Answer, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let output = gather(child.stdout.take());
+    let errors = gather(child.stderr.take());
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if begun.elapsed() < PATIENCE => {}
+            Ok(None) => {
+                // It may have ended by itself in the meantime, which is as good.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("no answer within {} s", PATIENCE.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    Ok(Answer { success: status.success(), output: joined(output), errors: joined(errors) })
+}
+
+/// Reads a pipe to its end on a thread of its own, so that the writer never blocks on it; keeps
+/// the beginning.
+pub(super) fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
+    let mut pipe = pipe?;
+    Some(std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            let room = KEPT.saturating_sub(kept.len()).min(count);
+            kept.extend_from_slice(&buffer[..room]);
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    }))
+}
+
+/// What [`gather`] gathered.
+pub(super) fn joined(thread: Option<JoinHandle<String>>) -> String {
+    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
+}
+
+/// The DBMS and the version in a server's words; `None` if they are no server's.
+///
+/// `postgres (PostgreSQL) 17.2`, `mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community …)`,
+/// `mariadbd  Ver 11.4.5-MariaDB for Linux …`.
+pub(super) fn parse_reported(reported: &str) -> Option<(Dbms, Version)> {
+    if let Some((_, rest)) = reported.split_once("(PostgreSQL) ") {
+        let version = rest.split_whitespace().next()?;
+        return Some((Dbms::Postgres, Version::new(version)));
+    }
+    let (_, rest) = reported.split_once(" Ver ")?;
+    let word = rest.split_whitespace().next()?;
+    let version = word.split('-').next().filter(|text| !text.is_empty())?;
+    if !version.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let mariadb = reported.to_lowercase().contains("mariadb");
+    let mysql = reported.contains("MySQL") || reported.starts_with("mysqld");
+    match (mariadb, mysql || reported.contains("Percona")) {
+        (true, _) => Some((Dbms::Mariadb, Version::new(version))),
+        (false, true) => Some((Dbms::Mysql, Version::new(version))),
+        (false, false) => None,
+    }
+}
+
+/// SHA-256 of a file, hexadecimal.
+pub(super) fn sha256(path: &Path, progress: &mut Progress<'_>) -> Result<String, Reason> {
+    let mut file = File::open(path).map_err(Reason::io("open", path))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    loop {
+        match file.read(&mut buffer).map_err(Reason::io("read", path))? {
+            0 => break,
+            count => hash.update(&buffer[..count]),
+        }
+        progress.tick(|| format!("checksumming {name}"))?;
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The compilers of a binary as its `.comment` section names them, if it has one.
+pub(super) fn compiler(binary: &Path) -> Option<String> {
+    // The compiler is good to know, and no reason to refuse a build that runs.
+    let elf = elf::read(binary).ok()??;
+    (!elf.comment.is_empty()).then(|| elf.comment.join("; "))
+}
+
+/// True if a binary that calls itself `found` may be the version that was asked for: the numbers
+/// that both have are the same. Packages of Postgres add a number of their own.
+pub(super) fn agrees(dbms: Dbms, asked: &Version, found: &Version) -> bool {
+    let (asked, found) = (asked.numbers(), found.numbers());
+    let own = match (dbms, asked.first()) {
+        (Dbms::Postgres, Some(major)) if *major >= 10 => 2,
+        _ => 3,
+    };
+    !found.is_empty() && asked.iter().zip(&found).take(own).all(|(asked, found)| asked == found)
+}
+
+/// Old versions of MySQL set up their data folder with a script of Perl: that Perl and its modules
+/// are here, is asked by having it compile the script.
+pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
+    let script = root.join("scripts/mysql_install_db");
+    let Ok(bytes) = std::fs::read(&script) else { return Ok(()) };
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    if !String::from_utf8_lossy(first).contains("perl") {
+        return Ok(());
+    }
+    let mut command = Command::new("perl");
+    command.arg("-c").arg(&script);
+    let said = match answer(command) {
+        Ok(answer) if answer.success => return Ok(()),
+        Ok(answer) => answer.complaint(),
+        Err(said) => said,
+    };
+    Err(Reason::MissingProgram {
+        program: "perl",
+        purpose: format!("to run {}", script.display()),
+        said,
+        package: "the Debian package perl",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(reported: &str, expected: Option<(Dbms, &str)>) {
+        let found = parse_reported(reported);
+        let found = found.as_ref().map(|(dbms, version)| (*dbms, version.as_str()));
+        assert_eq!(found, expected, "{reported}");
+    }
+
+    #[test]
+    fn servers_are_told_by_their_words() {
+        check("postgres (PostgreSQL) 17.2", Some((Dbms::Postgres, "17.2")));
+        check("postgres (PostgreSQL) 15.13 (Debian 15.13-1)", Some((Dbms::Postgres, "15.13")));
+        check("postgres (PostgreSQL) 18beta2", Some((Dbms::Postgres, "18beta2")));
+        let mysql = "mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community Server - GPL)";
+        check(mysql, Some((Dbms::Mysql, "8.0.33")));
+        let old = "mysqld  Ver 5.6.14-log for linux-glibc2.5 on x86_64 (MySQL Community Server)";
+        check(old, Some((Dbms::Mysql, "5.6.14")));
+        let percona = "mysqld  Ver 8.0.35-27 for Linux on x86_64 (Percona Server (GPL))";
+        check(percona, Some((Dbms::Mysql, "8.0.35")));
+        let mariadb = "mariadbd  Ver 11.4.5-MariaDB for Linux on x86_64 (MariaDB Server)";
+        check(mariadb, Some((Dbms::Mariadb, "11.4.5")));
+        let named_mysqld = "mysqld  Ver 10.1.23-MariaDB for Linux on x86_64 (MariaDB Server)";
+        check(named_mysqld, Some((Dbms::Mariadb, "10.1.23")));
+        check("perl 5.36.0", None);
+        check("nginx  Ver ", None);
+        check("", None);
+    }
+
+    #[test]
+    fn versions_agree_in_the_numbers_that_are_the_dbms_own() {
+        let check = |dbms, asked: &str, found: &str| {
+            agrees(dbms, &Version::new(asked), &Version::new(found))
+        };
+        assert!(check(Dbms::Postgres, "17.2.0", "17.2"));
+        assert!(check(Dbms::Postgres, "11.22.1", "11.22"));
+        assert!(check(Dbms::Postgres, "9.6.24", "9.6.24"));
+        assert!(check(Dbms::Mysql, "8.0.33.1", "8.0.33"));
+        assert!(!check(Dbms::Postgres, "17.2.0", "17.3"));
+        assert!(!check(Dbms::Postgres, "9.6.24", "9.6.23"));
+        assert!(!check(Dbms::Mariadb, "10.11.5", "10.1.23"));
+        assert!(!check(Dbms::Mysql, "8.0.33", "beta"));
+    }
+}

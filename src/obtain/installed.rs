@@ -1,0 +1,224 @@
+//! `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::domain::build::{Build, Dbms, Manifest, Version};
+use crate::obtain::error::Reason;
+use crate::obtain::inspect;
+use crate::obtain::layout;
+use crate::obtain::progress::Progress;
+
+/// A shared library larger than this is not SQLite (its largest builds have a few MB).
+const LIBRARY_BYTES: u64 = 256 << 20;
+
+/// The build at a path: the root of a tree, its folder of programs, or the server itself.
+pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
+    let real = path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Reason::NoSuchPath { path: path.to_path_buf() },
+        _ => Reason::io("find", path)(error),
+    })?;
+    match dbms {
+        Dbms::Fake => Err(Reason::NotByPath { dbms }),
+        Dbms::Sqlite => sqlite(path, &real, progress),
+        _ => tree(dbms, path, &real, progress),
+    }
+}
+
+fn tree(
+    dbms: Dbms,
+    path: &Path,
+    real: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    let (root, server) = find(dbms, path, real)?;
+    let reported = inspect::reported(&server, dbms)?;
+    let (found, version) = inspect::parse_reported(&reported).ok_or_else(|| {
+        let said = format!("it says {reported:?}, which is no server's answer");
+        Reason::Unrunnable { binary: server.clone(), said }
+    })?;
+    if found != dbms {
+        return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+    }
+    let manifest = Manifest {
+        dbms,
+        version,
+        reported,
+        origin: root.display().to_string(),
+        sha256: Some(inspect::sha256(&server, progress)?),
+        compiler: inspect::compiler(&server),
+    };
+    Ok(Build { root: Some(root), manifest })
+}
+
+/// Root of the tree and its server. The other servers that are there instead are named.
+fn find(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf), Reason> {
+    if real.is_file() {
+        return from_binary(dbms, path, real);
+    }
+    if let Some(server) = layout::server(real, dbms) {
+        return Ok((real.to_path_buf(), server));
+    }
+    if is_program_folder(real)
+        && let Some(root) = real.parent()
+        && let Some(server) = layout::server(root, dbms)
+    {
+        return Ok((root.to_path_buf(), server));
+    }
+    let roots = [Some(real), real.parent().filter(|_| is_program_folder(real))];
+    let other = Dbms::ALL
+        .into_iter()
+        .find(|other| roots.iter().flatten().any(|root| layout::server(root, *other).is_some()));
+    if let Some(found) = other {
+        return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+    }
+    let names = layout::server_names(dbms).join(" or ");
+    let hint = match dbms {
+        Dbms::Postgres => "Debian's is /usr/lib/postgresql/VERSION",
+        _ => "Debian's is /usr",
+    };
+    let looked = format!(
+        "there is no {names} in its bin, sbin or libexec; name the folder that holds those \
+         (`make install` makes one, {hint})"
+    );
+    Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
+}
+
+/// A server binary was named: its tree is the folder above its folder.
+fn from_binary(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf), Reason> {
+    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !layout::server_names(dbms).contains(&name) {
+        let mut all = Dbms::ALL.into_iter();
+        if let Some(found) = all.find(|other| layout::server_names(*other).contains(&name)) {
+            return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
+        }
+        let names = layout::server_names(dbms).join(" or ");
+        let looked = format!("the server is a program called {names}");
+        return Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked });
+    }
+    let folder = real.parent().unwrap_or(real);
+    match folder.parent() {
+        Some(root) if is_program_folder(folder) => Ok((root.to_path_buf(), real.to_path_buf())),
+        _ => {
+            let looked = "the server stands alone, not in the bin, sbin or libexec of a tree; \
+                          run `make install` and name that tree"
+                .to_string();
+            Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
+        }
+    }
+}
+
+fn is_program_folder(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| layout::PROGRAM_FOLDERS.contains(&name))
+}
+
+/// A shared library is read, never loaded: loading runs code, and two versions of SQLite must not
+/// meet in one process.
+fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
+    let not = |looked: &str| Reason::NotADbms {
+        path: path.to_path_buf(),
+        dbms: Dbms::Sqlite,
+        looked: looked.to_string(),
+    };
+    let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
+    if !metadata.is_file() || metadata.len() > LIBRARY_BYTES {
+        return Err(not("name the shared library itself, libsqlite3.so"));
+    }
+    let bytes = fs::read(real).map_err(Reason::io("read", real))?;
+    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, b"sqlite3_prepare_v2\0") {
+        return Err(not("it is no shared library with SQLite's functions"));
+    }
+    let found = sqlite_version(&bytes);
+    let (version, reported) = match &found {
+        Some((version, source)) => (version.as_str(), format!("{version} {source}")),
+        None => ("unknown", UNKNOWN.to_string()),
+    };
+    let manifest = Manifest {
+        dbms: Dbms::Sqlite,
+        version: Version::new(version),
+        reported: reported.trim().to_string(),
+        origin: real.display().to_string(),
+        sha256: Some(inspect::sha256(real, progress)?),
+        compiler: inspect::compiler(real),
+    };
+    Ok(Build { root: Some(real.to_path_buf()), manifest })
+}
+
+/// What the manifest reports of a library whose version cannot be read from the file.
+const UNKNOWN: &str = "unknown until opened";
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+/// Version and source id of a SQLite library, from the strings that `sqlite3_libversion` and
+/// `sqlite3_sourceid` return. `None` unless exactly one string looks like its version.
+fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
+    let texts = bytes.split(|byte| *byte == 0).filter(|text| text.len() < 120);
+    let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+    let (mut versions, mut source) = (Vec::new(), String::new());
+    for text in texts {
+        if is_version(text) && !versions.contains(&text) {
+            versions.push(text);
+        } else if is_source_id(text) {
+            source = text.to_string();
+        }
+    }
+    match versions.as_slice() {
+        [version] => Some((version.to_string(), source)),
+        _ => None,
+    }
+}
+
+/// `3.40.1`: three or four numbers, the first of them 3.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    (3..=4).contains(&parts.len())
+        && parts[0] == "3"
+        && parts.iter().all(|part| (1..=3).contains(&part.len()) && is_digits(part))
+}
+
+/// `2022-12-28 14:03:47 df5c253c…`: date, time, 40 or more hexadecimal digits.
+fn is_source_id(text: &str) -> bool {
+    let mut words = text.split(' ');
+    let (Some(date), Some(time), Some(hash), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    date.len() == 10
+        && date.split('-').all(is_digits)
+        && time.len() == 8
+        && time.split(':').all(is_digits)
+        && hash.len() >= 40
+        && hash.bytes().take(40).all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_version(texts: &[&str], expected: Option<(&str, &str)>) {
+        let bytes = texts.join("\0").into_bytes();
+        let found = sqlite_version(&bytes);
+        let found = found.as_ref().map(|(version, source)| (version.as_str(), source.as_str()));
+        assert_eq!(found, expected, "{texts:?}");
+    }
+
+    #[test]
+    fn the_version_of_a_library_is_read_from_its_strings() {
+        let id =
+            "2022-12-28 14:03:47 df5c253c0b3dd24916e4ec7cf77d3db5294cc9fd45ae7b9c5e82ad8197f38a24";
+        check_version(&["x", "3.40.1", id, "y"], Some(("3.40.1", id)));
+        check_version(&["3.8.11.1", "3.8.11.1"], Some(("3.8.11.1", "")));
+        check_version(&["3.40.1", "3.40.2"], None);
+        check_version(&["3.x.1", "13.40.1", "3.40", id], None);
+        check_version(&["2022-12-28 14:03:47", "3.40.1"], Some(("3.40.1", "")));
+    }
+}

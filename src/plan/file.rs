@@ -1,0 +1,190 @@
+//! The plan file: TOML that a person can write, and that a result folder keeps.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::bench::Order;
+use crate::domain::benchmark::Workload;
+use crate::domain::build::Source;
+use crate::domain::target::Target;
+use crate::plan::words::{self, WordError};
+use crate::plan::{Interleave, Plan};
+
+/// A plan file that cannot be used.
+#[derive(Debug, Error)]
+pub enum PlanError {
+    /// Not TOML, or a field is missing, unknown or of the wrong kind. The text shows the line.
+    #[error("read the plan: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A target word is wrong.
+    #[error(transparent)]
+    Word(#[from] WordError),
+    /// A value that cannot be measured.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// The file as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    /// Target words; the first is the base.
+    targets: Vec<String>,
+    benchmark: String,
+    order: Order,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<String>,
+    blocks: u32,
+    interleave: Interleave,
+    /// A string, because TOML's integers end at 2⁶³ − 1.
+    seed: String,
+    workload: Workload,
+}
+
+/// Reads a plan file.
+///
+/// # Errors
+/// See [`PlanError`]; each names the field or the word.
+pub fn parse(text: &str) -> Result<Plan, PlanError> {
+    let file: PlanFile = toml::from_str(text)?;
+    let seed = file.seed.parse().map_err(|_| {
+        PlanError::Value(format!("seed `{}` is not a number from 0 to 2^64 - 1", file.seed))
+    })?;
+    let plan = Plan {
+        targets: words::targets(&file.targets)?,
+        benchmark: file.benchmark,
+        order: file.order,
+        steps: file.steps,
+        workload: file.workload,
+        blocks: file.blocks,
+        interleave: file.interleave,
+        seed,
+    };
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Refuses what cannot be measured.
+///
+/// # Errors
+/// [`PlanError::Value`] naming the field.
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let wrong = |text: &str| Err(PlanError::Value(text.to_owned()));
+    let workload = &plan.workload;
+    if plan.targets.is_empty() {
+        return wrong("a plan needs at least one target");
+    }
+    if plan.benchmark != "sysbench" {
+        return wrong(&format!("no benchmark is called `{}` (known: sysbench)", plan.benchmark));
+    }
+    if plan.blocks == 0 || plan.blocks > 999 {
+        return wrong(&format!("blocks must be from 1 to 999, not {}", plan.blocks));
+    }
+    if workload.clients == 0 || workload.clients > 10_000 {
+        return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
+    }
+    if workload.tables == 0 || workload.rows == 0 {
+        return wrong("tables and rows must be at least 1");
+    }
+    let seconds = [workload.read_seconds, workload.write_seconds];
+    if seconds.iter().any(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
+        return wrong("read_seconds and write_seconds must be above 0");
+    }
+    let pauses = [workload.warmup_seconds, workload.settle_scale];
+    if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
+        return wrong("warmup_seconds and settle_scale must be 0 or above");
+    }
+    Ok(())
+}
+
+/// The plan as a file. Passwords of DSNs are left out: a result folder is shared.
+pub fn print(plan: &Plan) -> String {
+    let file = PlanFile {
+        targets: plan.targets.iter().map(|target| words::word(&without_password(target))).collect(),
+        benchmark: plan.benchmark.clone(),
+        order: plan.order,
+        steps: plan.steps.clone(),
+        blocks: plan.blocks,
+        interleave: plan.interleave,
+        seed: plan.seed.to_string(),
+        workload: plan.workload.clone(),
+    };
+    toml::to_string(&file)
+        .unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
+}
+
+/// The first 12 hex digits of the SHA-256 of the printed plan.
+pub fn hash(plan: &Plan) -> String {
+    let digest = Sha256::digest(print(plan).as_bytes());
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The target as it may be written down: a DSN loses its password.
+pub fn without_password(target: &Target) -> Target {
+    let mut target = target.clone();
+    if let Source::Dsn(dsn) = &target.source {
+        target.source = Source::Dsn(dsn_without_password(dsn));
+    }
+    target
+}
+
+fn dsn_without_password(dsn: &str) -> String {
+    let Some((scheme, rest)) = dsn.split_once("://") else { return dsn.to_owned() };
+    let (authority, path) = match rest.find('/') {
+        Some(slash) => rest.split_at(slash),
+        None => (rest, ""),
+    };
+    match authority.rsplit_once('@') {
+        Some((user, host)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{host}{path}")
+        }
+        None => dsn.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::preset;
+
+    fn plan() -> Plan {
+        let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
+        Plan {
+            targets: words::targets(&words).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: Order::Abbreviated,
+            steps: vec!["point*".to_owned()],
+            workload: preset::QUICK.workload(),
+            blocks: 4,
+            interleave: Interleave::Step,
+            seed: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn a_plan_survives_its_file_but_for_passwords() {
+        let printed = print(&plan());
+        assert!(!printed.contains("secret"), "{printed}");
+        let mut expected = plan();
+        expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
+        let again = parse(&printed).expect("parse");
+        assert_eq!(again, expected);
+        assert_eq!(hash(&again), hash(&plan()));
+    }
+
+    #[test]
+    fn bad_files_name_the_field() {
+        let fails = |from: &str, to: &str, part: &str| {
+            let text = print(&plan()).replacen(from, to, 1);
+            let error = parse(&text).expect_err(part).to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        fails("blocks = 4", "blocks = 0", "blocks must be from 1");
+        fails("blocks = 4", "blokcs = 4", "blokcs");
+        fails("clients = 1", "clients = 0", "clients must be");
+        fails("\"sysbench\"", "\"tpcc\"", "no benchmark is called `tpcc`");
+        fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
+    }
+}

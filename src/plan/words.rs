@@ -1,0 +1,305 @@
+//! Target words: `mysql@8.0.33`, `before=postgres=/opt/pg:big-cache`, `postgres://…`.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::domain::build::{Dbms, Source, Version};
+use crate::domain::target::Target;
+
+/// A word that does not name a target.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("target `{word}`: {fault}\nhint: {hint}")]
+pub struct WordError {
+    word: String,
+    fault: String,
+    hint: String,
+}
+
+/// The configuration that a word without one gets; shipped for every DBMS.
+pub const DEFAULT_CONFIG: &str = "default";
+
+/// The targets of a command line or plan file, labels made unique: the second `mysql@8.0.33` of an
+/// A/A comparison becomes `mysql-8.0.33-2`.
+///
+/// # Errors
+/// The first word that does not name a target, or a label that was given twice.
+pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
+    let mut targets: Vec<Target> = Vec::new();
+    for word in words {
+        let (mut target, label_given) = parse(word)?;
+        let taken = |label: &str| targets.iter().any(|other| other.label == label);
+        if taken(&target.label) && label_given {
+            let fault = format!("the label `{}` is taken by another target", target.label);
+            return Err(error(word, &fault, "give every target a label of its own"));
+        }
+        let plain = target.label.clone();
+        let mut again = 2;
+        while taken(&target.label) {
+            target.label = format!("{plain}-{again}");
+            again += 1;
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// The word that means this target, with its label: what a plan file holds.
+pub fn word(target: &Target) -> String {
+    let config = match target.config.as_str() {
+        DEFAULT_CONFIG => String::new(),
+        name => format!(":{name}"),
+    };
+    let storage = target.storage_engine.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+    let dbms = target.dbms;
+    let what = match &target.source {
+        Source::Version { version, variant } => {
+            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            format!("{dbms}@{version}{variant}{storage}{config}")
+        }
+        Source::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
+        Source::CompiledIn => format!("{dbms}{storage}{config}"),
+        Source::Dsn(dsn) => dsn.clone(),
+    };
+    format!("{}={what}", target.label)
+}
+
+fn error(word: &str, fault: &str, hint: &str) -> WordError {
+    WordError { word: shown(word), fault: fault.to_owned(), hint: hint.to_owned() }
+}
+
+/// A password never reaches an error text.
+fn shown(word: &str) -> String {
+    match (word.find("://"), word.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => {
+            let user = &word[scheme + 3..at];
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{}{user}{}", &word[..scheme + 3], &word[at..])
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// One word; true if it carries a label.
+fn parse(word: &str) -> Result<(Target, bool), WordError> {
+    let (label, rest) = match label_of(word) {
+        Some((label, rest)) => (Some(label), rest),
+        None => (None, word),
+    };
+    if let Some(label) = label {
+        check_label(word, label)?;
+    }
+    let mut target = if rest.contains("://") { dsn(word, rest)? } else { local(word, rest)? };
+    if let Some(label) = label {
+        target.label = label.to_owned();
+    }
+    Ok((target, label.is_some()))
+}
+
+/// `label=rest`, where the label is no DBMS name: `postgres=/opt/pg` has none.
+fn label_of(word: &str) -> Option<(&str, &str)> {
+    let (before, rest) = word.split_once('=')?;
+    if Dbms::from_name(before).is_some() || before.contains(['/', '@', ':']) {
+        return None;
+    }
+    Some((before, rest))
+}
+
+fn check_label(word: &str, label: &str) -> Result<(), WordError> {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
+    if label.is_empty() || label.len() > 60 || !label.chars().all(safe) || label.starts_with('.') {
+        let fault = format!("`{label}` cannot be a label");
+        return Err(error(word, &fault, "use up to 60 letters, digits and . _ + -"));
+    }
+    Ok(())
+}
+
+fn dsn(word: &str, rest: &str) -> Result<Target, WordError> {
+    let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
+    let dbms = match Dbms::from_name(scheme) {
+        Some(dbms @ (Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb)) => dbms,
+        _ => {
+            let fault = format!("no DBMS is reached by `{scheme}://`");
+            return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
+        }
+    };
+    let host = address.rsplit_once('@').map_or(address, |(_, host)| host);
+    let host: String = host.chars().take_while(|c| !"/?:".contains(*c)).collect();
+    let host = if host.is_empty() { "local".to_owned() } else { host };
+    Ok(Target {
+        label: format!("{dbms}-{}", label_text(&host)),
+        dbms,
+        source: Source::Dsn(rest.to_owned()),
+        config: DEFAULT_CONFIG.to_owned(),
+        storage_engine: None,
+    })
+}
+
+fn local(word: &str, rest: &str) -> Result<Target, WordError> {
+    let hint = "write DBMS@VERSION, DBMS=PATH, sqlite, or a DSN; `rqps builds` lists versions";
+    let end = rest.find(['@', '=', ':', '+']).unwrap_or(rest.len());
+    let (name, what) = rest.split_at(end);
+    let Some(dbms) = Dbms::from_name(name) else {
+        let known: Vec<_> = Dbms::ALL.iter().map(|dbms| dbms.name()).collect();
+        let fault = format!("no DBMS is called `{name}` (known: {})", known.join(", "));
+        return Err(error(word, &fault, hint));
+    };
+    let (what, config) = split_config(what);
+    let config = config.unwrap_or(DEFAULT_CONFIG).to_owned();
+    if config.is_empty() {
+        return Err(error(word, "nothing follows the colon", "name a configuration after it"));
+    }
+    let source = source(word, dbms, what)?;
+    let (source, storage_engine) = source;
+    let label = default_label(dbms, &source, storage_engine.as_deref(), &config);
+    Ok((Target { label, dbms, source, config, storage_engine }).with_safe_label())
+}
+
+/// Splits off `:CONFIG`; a configuration may be a path, the build's path may hold no colon.
+fn split_config(what: &str) -> (&str, Option<&str>) {
+    match what.split_once(':') {
+        Some((build, config)) => (build, Some(config)),
+        None => (what, None),
+    }
+}
+
+type SourceAndStorage = (Source, Option<String>);
+
+fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordError> {
+    let (what, additions) = match what.split_once('+') {
+        Some((what, additions)) if !what.starts_with('=') => (what, additions),
+        _ => (what, ""),
+    };
+    let mut storage_engine = None;
+    let mut variant = None;
+    for addition in additions.split('+').filter(|addition| !addition.is_empty()) {
+        match addition {
+            "innodb" => storage_engine = Some("innodb".to_owned()),
+            other => variant = Some(other.to_owned()),
+        }
+    }
+    let source = match what.chars().next() {
+        Some('@') if what.len() > 1 => {
+            let version = Version::new(&what[1..]);
+            if version.numbers().is_empty() {
+                let fault = format!("`{version}` is not a version");
+                return Err(error(word, &fault, "write numbers: postgres@17.2.0"));
+            }
+            Source::Version { version, variant }
+        }
+        Some('=') if what.len() > 1 => Source::Path(PathBuf::from(&what[1..])),
+        None if dbms == Dbms::Sqlite => Source::CompiledIn,
+        _ => {
+            let fault = format!("it does not say which {dbms}");
+            let hint =
+                format!("write {dbms}@VERSION or {dbms}=PATH; `rqps builds {dbms}` lists versions");
+            return Err(error(word, &fault, &hint));
+        }
+    };
+    Ok((source, storage_engine))
+}
+
+fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &str) -> String {
+    let mut label = match source {
+        Source::Version { version, variant } => {
+            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            format!("{dbms}-{version}{variant}")
+        }
+        Source::Path(path) => {
+            let last = path.iter().rev().map(|part| part.to_string_lossy().into_owned());
+            let telling =
+                last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
+            format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
+        }
+        Source::CompiledIn | Source::Dsn(_) => dbms.name().to_owned(),
+    };
+    if let Some(storage) = storage {
+        label = format!("{label}+{storage}");
+    }
+    if config != DEFAULT_CONFIG {
+        let name = config.rsplit('/').next().unwrap_or(config);
+        label = format!("{label}.{}", name.trim_end_matches(".conf").trim_end_matches(".cnf"));
+    }
+    label
+}
+
+/// Only what is safe in a file name.
+fn label_text(text: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '-' };
+    text.chars().map(keep).collect()
+}
+
+impl Target {
+    fn with_safe_label(mut self) -> Target {
+        self.label = label_text(&self.label);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(word: &str, label: &str, source: Source, config: &str) {
+        let target = &targets(&[word.to_owned()]).expect(word)[0];
+        assert_eq!((target.label.as_str(), target.config.as_str()), (label, config), "{word}");
+        assert_eq!(target.source, source, "{word}");
+        let again = targets(&[super::word(target)]).expect("round trip");
+        assert_eq!(&again[0], target, "{word} as {}", super::word(target));
+    }
+
+    fn version(text: &str) -> Source {
+        Source::Version { version: Version::new(text), variant: None }
+    }
+
+    fn fails(word: &str, part: &str) {
+        let error = targets(&[word.to_owned()]).expect_err(word).to_string();
+        assert!(error.contains(part), "{word}: {error}");
+    }
+
+    #[test]
+    fn words_name_targets() {
+        check("mysql@8.0.33", "mysql-8.0.33", version("8.0.33"), "default");
+        check("mysql@8.0.33:big", "mysql-8.0.33.big", version("8.0.33"), "big");
+        check("old=mysql@5.6.14", "old", version("5.6.14"), "default");
+        check("pg@17.2.0:./a/b.conf", "postgres-17.2.0.b", version("17.2.0"), "./a/b.conf");
+        let path = || Source::Path(PathBuf::from("/usr/lib/postgresql/17"));
+        check("postgres=/usr/lib/postgresql/17", "postgres-17", path(), "default");
+        check("x=postgres=/usr/lib/postgresql/17:c", "x", path(), "c");
+        check("sqlite", "sqlite", Source::CompiledIn, "default");
+        check("sqlite:small", "sqlite.small", Source::CompiledIn, "small");
+        let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";
+        check(dsn, "postgres-db.example", Source::Dsn(dsn.to_owned()), "default");
+        check(&format!("prod={dsn}"), "prod", Source::Dsn(dsn.to_owned()), "default");
+    }
+
+    #[test]
+    fn variants_and_storage_engines() {
+        let target = &targets(&["mariadb@11.4.5+innodb".to_owned()]).expect("word")[0];
+        assert_eq!(target.storage_engine.as_deref(), Some("innodb"));
+        assert_eq!(target.label, "mariadb-11.4.5+innodb");
+        assert_eq!(targets(&[word(target)]).expect("word")[0], *target);
+    }
+
+    #[test]
+    fn the_same_word_twice_is_an_a_a_comparison() {
+        let words = ["sqlite".to_owned(), "sqlite".to_owned()];
+        let labels: Vec<_> = targets(&words).expect("words").into_iter().map(|t| t.label).collect();
+        assert_eq!(labels, ["sqlite", "sqlite-2"]);
+    }
+
+    #[test]
+    fn bad_words_say_what_to_do() {
+        fails("oracle@19", "no DBMS is called `oracle`");
+        fails("mysql", "mysql@VERSION or mysql=PATH");
+        fails("mysql@", "mysql@VERSION");
+        fails("postgres@seventeen", "not a version");
+        fails("redis://localhost", "no DBMS is reached by `redis://`");
+        fails("a b=mysql@8.0.33", "cannot be a label");
+        fails("sqlite:", "nothing follows the colon");
+        let twice = ["x=sqlite".to_owned(), "x=sqlite:small".to_owned()];
+        assert!(targets(&twice).expect_err("twice").to_string().contains("taken"));
+        let hidden = targets(&["oops://me:secret@host/".to_owned()]).expect_err("scheme");
+        assert!(!hidden.to_string().contains("secret"), "{hidden}");
+    }
+}

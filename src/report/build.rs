@@ -1,0 +1,105 @@
+//! What a report says, in which order: a comparison becomes a document.
+
+use super::document::{Block, Document, Section};
+use super::{facts, tables};
+use crate::analyze::caveat::Kind;
+use crate::analyze::{Caveat, Comparison};
+
+/// What a report leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The tables of per-operation metrics of every step, the longest part.
+    pub efficiency: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { efficiency: true }
+    }
+}
+
+/// The whole report.
+pub fn document(comparison: &Comparison, options: &Options) -> Document {
+    let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
+    let title = match labels.split_first() {
+        Some((base, others)) if !others.is_empty() => {
+            format!("rqps: {} relative to {base}", others.join(", "))
+        }
+        _ => format!("rqps: {}", labels.join(", ")),
+    };
+    let mut sections = vec![facts::section(comparison)];
+    sections.extend(loud_caveats(comparison));
+    sections.push(tables::rates(comparison));
+    sections.extend(tables::summary(comparison));
+    if options.efficiency {
+        sections.extend(tables::efficiency(comparison));
+    }
+    sections.extend(tables::latency(comparison));
+    sections.extend(tables::load(comparison));
+    sections.extend(caveats(comparison));
+    sections.push(how_to_read());
+    sections.push(facts::run_folders(comparison));
+    Document { title, sections }
+}
+
+/// What must be seen before the first number is.
+fn loud_caveats(comparison: &Comparison) -> Option<Section> {
+    let points: Vec<String> = comparison
+        .caveats
+        .iter()
+        .filter(|c| c.kind.is_loud())
+        .map(|c| point(comparison, c))
+        .collect();
+    (!points.is_empty()).then(|| Section {
+        id: "warnings",
+        heading: "WARNING: these numbers may not be comparable".to_owned(),
+        blocks: vec![Block::List(points)],
+    })
+}
+
+/// All caveats by kind, each kind with its advice.
+fn caveats(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    let mut kinds: Vec<Kind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();
+    kinds.dedup();
+    for kind in kinds {
+        blocks.push(Block::Paragraph(format!("{}. {}", kind.title(), kind.advice())));
+        let of_kind = comparison.caveats.iter().filter(|caveat| caveat.kind == kind);
+        blocks.push(Block::List(of_kind.map(|caveat| point(comparison, caveat)).collect()));
+    }
+    (!blocks.is_empty()).then(|| Section { id: "caveats", heading: "Caveats".to_owned(), blocks })
+}
+
+fn point(comparison: &Comparison, caveat: &Caveat) -> String {
+    let target = caveat.target.as_ref().map(|target| format!("{target}: ")).unwrap_or_default();
+    let steps = match caveat.steps.len() {
+        0 => String::new(),
+        all if all == comparison.steps.len() && all > 2 => format!(" (all {all} steps)"),
+        _ => format!(" ({})", caveat.steps.join(", ")),
+    };
+    format!("{target}{}{steps}", caveat.text)
+}
+
+fn how_to_read() -> Section {
+    let rules = [
+        "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
+         each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
+         at a block that was broken off count too.",
+        "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
+        "[low, high] is the 95 % t interval on those d, n the number of pairs. An interval that \
+         holds 1 means that no difference was shown; one pair has no interval.",
+        "Absolute values are medians over the runs of a target. Relative values of other metrics \
+         are formed like rQPS; where a value is 0 they are ratios of medians: 0/0 is 1, x/0 inf.",
+        "Per operation (/o) means per statement, BEGIN and COMMIT included, and per 1000 rows for \
+         scan. cpu/o is per cent of the whole host's CPU per operation per second: times CPUs \
+         times 10000 it is microseconds. It contains the client; server_cpu_us/o and \
+         client_cpu_us/o tell the two apart.",
+        "Group summaries are over the relative rates of the reported steps without those before \
+         the writes (.pre); stddev is that of a sample. They speak of these steps only.",
+    ];
+    Section {
+        id: "how-to-read",
+        heading: "How to read this".to_owned(),
+        blocks: vec![Block::List(rules.iter().map(|rule| (*rule).to_owned()).collect())],
+    }
+}

@@ -1,0 +1,188 @@
+//! What was compared, where and when; and the folders that all numbers come from.
+
+use super::document::{Block, Cell, Column, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::compare::RunFacts;
+use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::domain::host::Host;
+use crate::domain::run::Status;
+
+/// The head of the report.
+pub(super) fn section(comparison: &Comparison) -> Section {
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
+    let labels = |skip: usize| {
+        let labels = comparison.targets.iter().skip(skip).map(|target| target.label.as_str());
+        labels.collect::<Vec<_>>().join(", ")
+    };
+    add("base", comparison.base.clone());
+    if comparison.targets.len() > 1 {
+        add("compared", labels(1));
+    }
+    add("benchmark", distinct(&comparison.runs, |run| run.benchmark.clone()));
+    add("measured", measured(comparison));
+    for fingerprint in distinct_list(&comparison.runs, |run| run.host_fingerprint.clone()) {
+        let host = comparison.hosts.get(&fingerprint);
+        add("host", host.map_or_else(|| fingerprint.clone(), |host| host_line(&fingerprint, host)));
+    }
+    let mut workloads: Vec<&Workload> = Vec::new();
+    for workload in comparison.targets.iter().flat_map(|target| &target.workloads) {
+        if !workloads.contains(&workload) {
+            workloads.push(workload);
+        }
+    }
+    for workload in workloads {
+        add("workload", workload_line(workload));
+        add("placement", placement_line(workload));
+    }
+    add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
+    let legend = builds(comparison);
+    Section {
+        id: "facts",
+        heading: String::new(),
+        blocks: vec![Block::Facts(facts), Block::Table(legend)],
+    }
+}
+
+fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
+    let mut list = Vec::new();
+    for value in runs.iter().map(get) {
+        if !list.contains(&value) {
+            list.push(value);
+        }
+    }
+    list
+}
+
+fn distinct(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> String {
+    distinct_list(runs, get).join(", ")
+}
+
+/// Blocks, runs, and from when to when.
+fn measured(comparison: &Comparison) -> String {
+    let runs = &comparison.runs;
+    let blocks = distinct_list(runs, |run| format!("{} {}", run.result_set, run.key.block)).len();
+    let complete = runs.iter().filter(|run| run.status == Status::Complete).count();
+    let from = runs.iter().map(|run| run.started.as_str()).min().unwrap_or("?");
+    let to = runs.iter().filter_map(|run| run.finished.as_deref()).max().unwrap_or("?");
+    format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
+}
+
+fn host_line(fingerprint: &str, host: &Host) -> String {
+    let mut parts = vec![format!("{} ({fingerprint})", host.class())];
+    let mut add = |part: Option<String>| parts.extend(part);
+    add(host.cpu_model.clone());
+    add(Some(match host.cores {
+        Some(cores) => format!("{} CPUs on {cores} cores", host.cpus),
+        None => format!("{} CPUs", host.cpus),
+    }));
+    add(host.smt.as_ref().map(|smt| format!("SMT {smt}")));
+    add(host.governor.as_ref().map(|governor| format!("governor {governor}")));
+    add(host.virtualization.clone());
+    add(host.os.clone());
+    add(host.kernel.as_ref().map(|kernel| format!("kernel {kernel}")));
+    add(host.disk.as_ref().map(|disk| {
+        let filesystem = host.filesystem.as_deref().unwrap_or("unknown filesystem");
+        format!("{filesystem} on {disk}")
+    }));
+    parts.join(", ")
+}
+
+fn workload_line(workload: &Workload) -> String {
+    let count =
+        |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let pace = match workload.pace {
+        Pace::Closed => "closed pace".to_owned(),
+        Pace::Open { events_per_second } => format!("open pace at {events_per_second} events/s"),
+    };
+    let cache = match workload.cache_bytes {
+        Some(bytes) => format!("{} MiB cache", bytes >> 20),
+        None => "cache sized from the data".to_owned(),
+    };
+    format!(
+        "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}",
+        count(u64::from(workload.tables), "table"),
+        count(workload.rows, "row"),
+        count(u64::from(workload.clients), "client"),
+        workload.read_seconds,
+        workload.write_seconds,
+        workload.warmup_seconds,
+        workload.settle_scale,
+    )
+}
+
+fn placement_line(workload: &Workload) -> String {
+    let placement = match workload.placement {
+        Placement::Together => "together: a client and its server side share a CPU",
+        Placement::Apart => "apart: clients and server on disjoint CPUs",
+        Placement::Os => "os: nothing pinned",
+    };
+    let idle = match workload.idle {
+        Idle::Awake => "idle CPUs kept awake",
+        Idle::Os => "idle CPUs left to the operating system",
+    };
+    format!("{placement}; {idle}")
+}
+
+/// One row for each build and configuration.
+fn builds(comparison: &Comparison) -> Table {
+    let heads = ["target", "dbms", "version", "sha256", "config", "hash", "reported", "origin"];
+    let mut rows = Vec::new();
+    for target in &comparison.targets {
+        for manifest in &target.manifests {
+            for config in &target.configs {
+                let sha = manifest.sha256.as_deref().map(|sha| sha.chars().take(12).collect());
+                let sha: String = sha.unwrap_or_else(|| "-".to_owned());
+                let texts = [
+                    target.label.clone(),
+                    manifest.dbms.to_string(),
+                    manifest.version.to_string(),
+                    sha,
+                    config.name.clone(),
+                    config.hash.clone(),
+                    manifest.reported.trim().to_owned(),
+                    manifest.origin.clone(),
+                ];
+                rows.push(texts.into_iter().map(Cell::text).collect());
+            }
+        }
+    }
+    Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+}
+
+/// Where every number can be looked up.
+pub(super) fn run_folders(comparison: &Comparison) -> Section {
+    let heads = ["block", "order", "target", "status", "started", "folder"];
+    let mut columns: Vec<Column> = heads.into_iter().map(Column::words).collect();
+    columns[0].right = true;
+    columns[1].right = true;
+    let rows = comparison.runs.iter().map(|run| {
+        let block = match run.key.attempt {
+            1 => run.key.block.to_string(),
+            attempt => format!("{} attempt {attempt}", run.key.block),
+        };
+        let texts = [
+            block,
+            run.key.order.to_string(),
+            run.key.label.clone(),
+            status(&run.status),
+            run.started.clone(),
+        ];
+        let mut cells: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
+        cells.push(Cell::text(run.folder.clone()).from_runs(vec![run.folder.clone()]));
+        cells
+    });
+    let table = Table { caption: String::new(), columns, rows: rows.collect() };
+    Section { id: "runs", heading: "Run folders".to_owned(), blocks: vec![Block::Table(table)] }
+}
+
+/// One word; what failed and why is a caveat.
+fn status(status: &Status) -> String {
+    match status {
+        Status::Running => "unfinished",
+        Status::Complete => "complete",
+        Status::Failed(_) => "failed",
+        Status::Interrupted => "interrupted",
+    }
+    .to_owned()
+}

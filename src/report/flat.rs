@@ -1,0 +1,248 @@
+//! Tables for programs: TSV in the field's layout, and one long CSV.
+
+use std::fmt::Write;
+
+use super::document::Digits;
+use crate::analyze::Comparison;
+use crate::analyze::compare::{Sample, StepComparison, TargetStep};
+use crate::analyze::metrics::rate_unit;
+use crate::domain::metric::Metric;
+use crate::stats::Interval;
+
+/// Sections of tab-separated rows, apart by blank lines. The first two are the field's qps.rel and
+/// qps.abs files; those after it begin with a row of heads.
+pub(super) fn tsv(comparison: &Comparison) -> String {
+    let sections = [
+        relative_section(comparison),
+        absolute_section(comparison),
+        rates_section(comparison),
+        groups_section(comparison),
+        metrics_section(comparison),
+    ];
+    sections.join("\n")
+}
+
+/// `Relative to:`, `col-N :`, then a row for each step with its name last.
+fn relative_section(comparison: &Comparison) -> String {
+    let mut text = format!("Relative to: {}\n", comparison.base);
+    let labels = comparison.targets.iter().skip(1).map(|target| target.label.as_str());
+    push_columns(&mut text, &labels.collect::<Vec<_>>());
+    for step in &comparison.steps {
+        let ratios = step.targets.iter().skip(1).map(|target| {
+            let relative = target.relative(Metric::Rate);
+            relative.map(|relative| Digits::Ratio.write(relative.ratio)).unwrap_or_default()
+        });
+        push_row(&mut text, ratios.chain([step.name.clone()]));
+    }
+    text
+}
+
+fn absolute_section(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let labels = comparison.targets.iter().map(|target| target.label.as_str());
+    push_columns(&mut text, &labels.collect::<Vec<_>>());
+    for step in &comparison.steps {
+        let rates = step.targets.iter().map(|target| whole(target.absolute(Metric::Rate)));
+        push_row(&mut text, rates.chain([step.name.clone()]));
+    }
+    text
+}
+
+/// The legend, a blank line, and the row of heads.
+fn push_columns(text: &mut String, labels: &[&str]) {
+    for (index, label) in labels.iter().enumerate() {
+        let _ = writeln!(text, "col-{} : {label}", index + 1);
+    }
+    text.push('\n');
+    push_row(text, (1..=labels.len()).map(|number| format!("col-{number}")));
+}
+
+fn rates_section(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let heads = "group step target unit absolute relative low95 high95 pairs sd_ln robust \
+                 robust_low95 robust_high95";
+    push_row(&mut text, heads.split_whitespace().map(str::to_owned));
+    for (step, target) in cells(comparison) {
+        let relative = target.relative(Metric::Rate);
+        let interval = relative.and_then(|relative| relative.interval);
+        let robust = relative.and_then(|relative| relative.robust.as_ref());
+        let robust_interval = robust.map(|robust| robust.interval);
+        let row = [
+            step.group.name().to_owned(),
+            step.name.clone(),
+            target.label.clone(),
+            rate_unit(step.rate).to_owned(),
+            exact(target.absolute(Metric::Rate)),
+            exact(relative.map(|relative| relative.ratio)),
+            exact(interval.map(|interval| interval.low)),
+            exact(interval.map(|interval| interval.high)),
+            relative.map(|relative| relative.pairs.to_string()).unwrap_or_default(),
+            exact(relative.and_then(|relative| relative.sd_ln)),
+            exact(robust.map(|robust| robust.ratio)),
+            exact(robust_interval.map(|interval| interval.low)),
+            exact(robust_interval.map(|interval| interval.high)),
+        ];
+        push_row(&mut text, row);
+    }
+    text
+}
+
+fn groups_section(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let heads = "group target steps min max average median stddev geomean";
+    push_row(&mut text, heads.split_whitespace().map(str::to_owned));
+    for group in &comparison.groups {
+        for target in &group.targets {
+            let Some(summary) = &target.summary else { continue };
+            let row = [
+                group.group.name().to_owned(),
+                target.label.clone(),
+                summary.n.to_string(),
+                exact(Some(summary.min)),
+                exact(Some(summary.max)),
+                exact(Some(summary.average)),
+                exact(Some(summary.median)),
+                exact(summary.stddev),
+                exact(summary.geomean),
+            ];
+            push_row(&mut text, row);
+        }
+    }
+    text
+}
+
+fn metrics_section(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let heads = "step target metric unit absolute runs relative low95 high95 pairs";
+    push_row(&mut text, heads.split_whitespace().map(str::to_owned));
+    for (step, target) in cells(comparison) {
+        for (metric, result) in &target.metrics {
+            let relative = result.relative.as_ref();
+            let interval: Option<Interval> = relative.and_then(|relative| relative.interval);
+            let row = [
+                step.name.clone(),
+                target.label.clone(),
+                metric.name().to_owned(),
+                unit(*metric, step).to_owned(),
+                exact(result.absolute),
+                result.n.to_string(),
+                exact(relative.map(|relative| relative.ratio)),
+                exact(interval.map(|interval| interval.low)),
+                exact(interval.map(|interval| interval.high)),
+                relative.map(|relative| relative.pairs.to_string()).unwrap_or_default(),
+            ];
+            push_row(&mut text, row);
+        }
+    }
+    text
+}
+
+fn cells(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetStep)> {
+    comparison.steps.iter().flat_map(|step| step.targets.iter().map(move |target| (step, target)))
+}
+
+fn push_row(text: &mut String, cells: impl IntoIterator<Item = String>) {
+    let cells: Vec<String> = cells.into_iter().collect();
+    text.push_str(&cells.join("\t"));
+    text.push('\n');
+}
+
+fn whole(number: Option<f64>) -> String {
+    number.map(|number| Digits::Fixed(0).write(number)).unwrap_or_default()
+}
+
+/// The shortest text that reads back as the same number; empty where there is none.
+fn exact(number: Option<f64>) -> String {
+    match number {
+        Some(number) if number.is_infinite() => "inf".to_owned(),
+        Some(number) => number.to_string(),
+        None => String::new(),
+    }
+}
+
+/// The unit of a metric in a step.
+fn unit(metric: Metric, step: &StepComparison) -> &'static str {
+    match metric {
+        Metric::Rate => rate_unit(step.rate),
+        Metric::CpuPerOp => "% s/op",
+        Metric::ServerCpuPerOp | Metric::ClientCpuPerOp => "us/op",
+        Metric::ContextSwitchesPerOp | Metric::ReadsPerOp => "1/op",
+        Metric::ReadKbPerOp | Metric::WriteKbPerOp => "KiB/op",
+        Metric::P50 | Metric::P95 | Metric::P99 | Metric::P999 | Metric::Max => "ms",
+        Metric::ServerRss | Metric::DataSize => "MiB",
+    }
+}
+
+/// A head and one row for each number of each completed step of each run.
+pub(super) fn csv(comparison: &Comparison) -> String {
+    let mut text = "step,group,target,block,attempt,metric,value,unit,run_folder\n".to_owned();
+    for (step, target) in cells(comparison) {
+        for sample in &target.samples {
+            push_sample(&mut text, comparison, step, &target.label, sample);
+        }
+    }
+    text
+}
+
+fn push_sample(
+    text: &mut String,
+    comparison: &Comparison,
+    step: &StepComparison,
+    label: &str,
+    sample: &Sample,
+) {
+    let run = &comparison.runs[sample.run];
+    let head = format!(
+        "{},{},{},{},{}",
+        quoted(&step.name),
+        step.group.name(),
+        quoted(label),
+        run.key.block,
+        run.key.attempt
+    );
+    let folder = quoted(&run.folder);
+    for metric in Metric::ALL {
+        if let Some(value) = sample.values.get(metric) {
+            let (name, unit) = (metric.name(), unit(metric, step));
+            let _ = writeln!(text, "{head},{name},{value},{unit},{folder}");
+        }
+    }
+    let counts = [
+        ("events", sample.events),
+        ("statements", sample.statements),
+        ("errors", sample.errors),
+        ("no_ops", sample.no_ops),
+    ];
+    for (name, count) in counts {
+        let _ = writeln!(text, "{head},{name},{count},count,{folder}");
+    }
+}
+
+/// RFC 4180: quotes where a comma, a quote or a line end would be misread.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_fields_are_quoted_only_where_needed() {
+        assert_eq!(quoted("point-query"), "point-query");
+        assert_eq!(quoted("a,b"), "\"a,b\"");
+        assert_eq!(quoted("say \"x\""), "\"say \"\"x\"\"\"");
+    }
+
+    #[test]
+    fn numbers_read_back_exactly() {
+        assert_eq!(exact(Some(0.1)), "0.1");
+        assert_eq!(exact(Some(1.0 / 3.0)).parse::<f64>().unwrap(), 1.0 / 3.0);
+        assert_eq!(exact(Some(f64::INFINITY)), "inf");
+        assert_eq!(exact(None), "");
+    }
+}

@@ -1,0 +1,273 @@
+//! The tables of a report.
+
+use super::document::{Block, Cell, Column, Digits, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::metrics::rate_unit;
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+
+/// The efficiency columns of the field's o.met files in their order, then ours.
+const EFFICIENCY: [(Metric, Digits); 8] = [
+    (Metric::CpuPerOp, Digits::Fixed(6)),
+    (Metric::ContextSwitchesPerOp, Digits::Fixed(3)),
+    (Metric::ReadsPerOp, Digits::Significant(6)),
+    (Metric::ReadKbPerOp, Digits::Significant(6)),
+    (Metric::WriteKbPerOp, Digits::Significant(6)),
+    (Metric::Rate, Digits::Fixed(0)),
+    (Metric::ServerCpuPerOp, Digits::Fixed(2)),
+    (Metric::ClientCpuPerOp, Digits::Fixed(2)),
+];
+
+const LATENCY: [Metric; 5] = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
+
+/// The legend of columns and one table for each group.
+pub(super) fn rates(comparison: &Comparison) -> Section {
+    let mut legend = vec![format!("Relative to: {}", comparison.base)];
+    for (index, target) in comparison.targets.iter().skip(1).enumerate() {
+        legend.push(format!("col-{} : {}", index + 1, target.label));
+    }
+    let mut blocks = vec![Block::Lines(legend)];
+    for group in Group::ALL {
+        let steps: Vec<&StepComparison> =
+            comparison.steps.iter().filter(|step| step.group == group).collect();
+        if !steps.is_empty() {
+            blocks.push(Block::Table(rate_table(comparison, group, &steps)));
+        }
+    }
+    Section { id: "rates", heading: "Relative rate (rQPS)".to_owned(), blocks }
+}
+
+fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Table {
+    let mut columns = vec![Column::numbers("base"), Column::words("unit")];
+    for index in 1..comparison.targets.len() {
+        columns.push(Column::numbers(format!("col-{index}")));
+        columns.push(Column::numbers("n"));
+    }
+    columns.push(Column::words("step"));
+    let rows = steps.iter().map(|step| {
+        let unit = rate_unit(step.rate);
+        let base = &step.targets[0];
+        let mut cells = vec![absolute(comparison, base, Metric::Rate, Digits::Fixed(0), unit)];
+        cells.push(Cell::text(unit));
+        for target in &step.targets[1..] {
+            cells.push(relative(comparison, target, Metric::Rate, Digits::Fixed(3)));
+            let pairs = target.relative(Metric::Rate).map(|relative| relative.pairs);
+            cells.push(match pairs {
+                Some(pairs) => Cell::number(pairs as f64, Digits::Fixed(0), ""),
+                None => Cell::missing("not compared"),
+            });
+        }
+        cells.push(Cell::text(step_name(step)));
+        cells
+    });
+    let caption =
+        format!("{} (base: {}; [low, high]: 95 % interval)", group.name(), comparison.base);
+    Table { caption, columns, rows: rows.collect() }
+}
+
+/// The name, and after it what the name does not tell.
+fn step_name(step: &StepComparison) -> String {
+    match step.detail.is_empty() {
+        true => step.name.clone(),
+        false => format!("{} ({})", step.name, step.detail),
+    }
+}
+
+fn folders(comparison: &Comparison, target: &TargetStep) -> Vec<String> {
+    let runs = target.samples.iter().map(|sample| sample.run);
+    let failed = target.failures.iter().map(|failure| failure.run);
+    runs.chain(failed).map(|run| comparison.runs[run].folder.clone()).collect()
+}
+
+/// The median over the runs.
+fn absolute(
+    comparison: &Comparison,
+    target: &TargetStep,
+    metric: Metric,
+    digits: Digits,
+    unit: &'static str,
+) -> Cell {
+    let cell = match target.absolute(metric) {
+        Some(number) => Cell::number(number, digits, unit),
+        None => Cell::missing(why_missing(target, metric)),
+    };
+    cell.from_runs(folders(comparison, target))
+}
+
+/// Target / base; a word where a measurement failed rather than a dash.
+fn relative(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+    let cell = match target.relative(metric) {
+        // The field writes a ratio of two zeros as 1 without decimals.
+        Some(relative) if is_zero_by_zero(target, metric, relative.ratio) => Cell::text("1"),
+        Some(relative) => Cell::number(relative.ratio, digits, "ratio").within(relative.interval),
+        None if target.samples.is_empty() && !target.failures.is_empty() => Cell::text("failed"),
+        None => Cell::missing(why_missing(target, metric)),
+    };
+    cell.from_runs(folders(comparison, target))
+}
+
+fn is_zero_by_zero(target: &TargetStep, metric: Metric, ratio: f64) -> bool {
+    ratio == 1.0 && target.absolute(metric) == Some(0.0)
+}
+
+fn why_missing(target: &TargetStep, metric: Metric) -> String {
+    let result = target.metrics.get(&metric);
+    let why = result.and_then(|result| result.missing.clone());
+    why.unwrap_or_else(|| "not measured".to_owned())
+}
+
+/// min, max, average, median, stddev of each group, a table for each target.
+pub(super) fn summary(comparison: &Comparison) -> Option<Section> {
+    let heads = ["group", "steps", "min", "max", "average", "median", "stddev", "geomean"];
+    let mut blocks = Vec::new();
+    for (index, target) in comparison.targets.iter().skip(1).enumerate() {
+        let mut rows = Vec::new();
+        for group in &comparison.groups {
+            let Some(summary) = &group.targets[index].summary else { continue };
+            let ratio =
+                |number: f64, digits: usize| Cell::number(number, Digits::Fixed(digits), "ratio");
+            let optional = |number: Option<f64>, digits: usize| match number {
+                Some(number) => ratio(number, digits),
+                None => Cell::missing("needs more than one positive ratio"),
+            };
+            let steps = match summary.n == group.steps {
+                true => summary.n.to_string(),
+                false => format!("{} of {}", summary.n, group.steps),
+            };
+            rows.push(vec![
+                Cell::text(group.group.name()),
+                Cell::text(steps),
+                ratio(summary.min, 2),
+                ratio(summary.max, 2),
+                ratio(summary.average, 2),
+                ratio(summary.median, 2),
+                optional(summary.stddev, 3),
+                optional(summary.geomean, 2),
+            ]);
+        }
+        if !rows.is_empty() {
+            let mut columns = vec![Column::words(heads[0])];
+            columns.extend(heads[1..].iter().map(|head| Column::numbers(*head)));
+            let caption = format!("col-{} : {}", index + 1, target.label);
+            blocks.push(Block::Table(Table { caption, columns, rows }));
+        }
+    }
+    (!blocks.is_empty()).then(|| Section {
+        id: "summary",
+        heading: "Summary of relative rates by group".to_owned(),
+        blocks,
+    })
+}
+
+/// The field's o.met layout: for each step the absolute values, then those relative to the base.
+pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for step in &comparison.steps {
+        blocks.push(Block::Lines(vec![step.name.clone()]));
+        let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
+            let skip = usize::from(relative_rows);
+            let targets = step.targets.iter().skip(skip);
+            targets
+                .map(|target| {
+                    let mut cells: Vec<Cell> = EFFICIENCY
+                        .iter()
+                        .map(|(metric, digits)| match relative_rows {
+                            true => without_interval(relative(
+                                comparison,
+                                target,
+                                *metric,
+                                Digits::Ratio,
+                            )),
+                            false => absolute(comparison, target, *metric, *digits, ""),
+                        })
+                        .collect();
+                    cells.push(Cell::text(target.label.clone()));
+                    cells
+                })
+                .collect()
+        };
+        let mut columns: Vec<Column> =
+            EFFICIENCY.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+        columns.push(Column::words("target"));
+        let table = |caption: &str, rows: Vec<Vec<Cell>>| {
+            Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
+        };
+        blocks.push(table("--- absolute", rows(false)));
+        if step.targets.len() > 1 {
+            blocks.push(table(&format!("--- relative to {}", comparison.base), rows(true)));
+        }
+    }
+    (!blocks.is_empty()).then(|| Section {
+        id: "efficiency",
+        heading: "Efficiency: cost per operation".to_owned(),
+        blocks,
+    })
+}
+
+fn without_interval(cell: Cell) -> Cell {
+    Cell { interval: None, ..cell }
+}
+
+/// Percentiles of every step, and the relative 99th with its interval.
+pub(super) fn latency(comparison: &Comparison) -> Option<Section> {
+    let mut columns: Vec<Column> =
+        LATENCY.iter().map(|metric| Column::numbers(metric.name())).collect();
+    columns.push(Column::numbers("relative p99"));
+    columns.push(Column::words("target"));
+    columns.push(Column::words("step"));
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (index, target) in step.targets.iter().enumerate() {
+            let mut cells: Vec<Cell> = LATENCY
+                .iter()
+                .map(|metric| absolute(comparison, target, *metric, Digits::Fixed(3), "ms"))
+                .collect();
+            cells.push(match index {
+                0 => Cell::text("base"),
+                _ => relative(comparison, target, Metric::P99, Digits::Fixed(2)),
+            });
+            cells.push(Cell::text(target.label.clone()));
+            cells.push(Cell::text(step.name.clone()));
+            rows.push(cells);
+        }
+    }
+    (!rows.is_empty()).then(|| Section {
+        id: "latency",
+        heading: "Latency of events, ms".to_owned(),
+        blocks: vec![Block::Table(Table { caption: String::new(), columns, rows })],
+    })
+}
+
+/// What loading took, and how large it made the data.
+pub(super) fn load(comparison: &Comparison) -> Option<Section> {
+    let heads = ["rows", "load_s", "index_s", "ips", "data_MB"];
+    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
+    columns.push(Column::words("target"));
+    let mut rows = Vec::new();
+    for target in &comparison.targets {
+        for load in &target.loads {
+            let whole = |number: f64, unit| Cell::number(number, Digits::Fixed(0), unit);
+            let seconds = load.load_seconds + load.index_seconds;
+            rows.push(vec![
+                whole(load.rows as f64, "rows"),
+                Cell::number(load.load_seconds, Digits::Fixed(1), "s"),
+                Cell::number(load.index_seconds, Digits::Fixed(1), "s"),
+                match seconds > 0.0 {
+                    true => whole(load.rows as f64 / seconds, "ips"),
+                    false => Cell::missing("it took no time"),
+                },
+                match load.data_bytes {
+                    Some(bytes) => whole(bytes as f64 / f64::from(1u32 << 20), "MiB"),
+                    None => Cell::missing("it was not read"),
+                },
+                Cell::text(target.label.clone()),
+            ]);
+        }
+    }
+    (!rows.is_empty()).then(|| Section {
+        id: "load",
+        heading: "Load (ips: rows per second with indexes)".to_owned(),
+        blocks: vec![Block::Table(Table { caption: String::new(), columns, rows })],
+    })
+}

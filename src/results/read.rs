@@ -1,0 +1,189 @@
+//! Reading result sets and run folders.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{ResultSet, ResultsError};
+use crate::domain::host::Host;
+use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
+use crate::os::host::fingerprint;
+
+/// Reads result sets and single run folders into one dataset. What is named twice is read once.
+///
+/// Runs come in the order of the folders given, and by key within each. Temporary files, folders
+/// without a `run.json` and files that are no steps are passed over.
+pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
+    let mut hosts = BTreeMap::new();
+    let mut places: Vec<Place> = Vec::new();
+    let mut names: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for dir in dirs {
+        for place in places_of(dir, &mut hosts, &mut names)? {
+            if !places.iter().any(|other| other.real == place.real) {
+                places.push(place);
+            }
+        }
+    }
+    let mut runs = read_places(&places)?;
+    let mut sets: Vec<String> = Vec::new();
+    for run in &runs {
+        if !sets.contains(&run.result_set) {
+            sets.push(run.result_set.clone());
+        }
+    }
+    let rank = |set: &String| sets.iter().position(|other| other == set);
+    runs.sort_by(|a, b| {
+        let ranks = rank(&a.result_set).cmp(&rank(&b.result_set));
+        ranks.then_with(|| a.record.key.cmp(&b.record.key))
+    });
+    Ok(Dataset { hosts, runs })
+}
+
+/// Where a run folder is, and how the reader named it.
+struct Place {
+    shown: PathBuf,
+    real: PathBuf,
+    result_set: String,
+}
+
+/// The run folders that `dir` stands for.
+fn places_of(
+    dir: &Path,
+    hosts: &mut BTreeMap<String, Host>,
+    names: &mut BTreeMap<PathBuf, String>,
+) -> Result<Vec<Place>, ResultsError> {
+    let single = dir.join("run.json").is_file();
+    let real = |path: &Path| fs::canonicalize(path).map_err(ResultsError::io("open", path));
+    let set_folder = if single {
+        dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    } else {
+        dir
+    };
+    match ResultSet::open(set_folder) {
+        Ok(set) => {
+            let host = set.host()?;
+            hosts.insert(fingerprint(&host), host);
+        }
+        // A run folder may be read far from the set that it was copied from.
+        Err(ResultsError::NotResults { .. }) if single => {}
+        Err(error) => return Err(error),
+    }
+    let shown_set = set_folder.display().to_string();
+    let result_set = names.entry(real(set_folder)?).or_insert(shown_set).clone();
+    let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
+    let mut places = Vec::with_capacity(folders.len());
+    for shown in folders {
+        places.push(Place { real: real(&shown)?, shown, result_set: result_set.clone() });
+    }
+    Ok(places)
+}
+
+/// Reads run folders on all CPUs; the order is that of `places`.
+fn read_places(places: &[Place]) -> Result<Vec<Run>, ResultsError> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
+    let share = places.len().div_ceil(threads).max(1);
+    let read_share = |share: &[Place]| -> Result<Vec<Run>, ResultsError> {
+        share.iter().map(|place| read_run(&place.shown, &place.result_set)).collect()
+    };
+    let parts: Vec<Result<Vec<Run>, ResultsError>> = thread::scope(|scope| {
+        let workers: Vec<_> =
+            places.chunks(share).map(|part| scope.spawn(move || read_share(part))).collect();
+        // A worker that panicked is a bug in here: let it be seen.
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut runs = Vec::with_capacity(places.len());
+    for part in parts {
+        runs.extend(part?);
+    }
+    Ok(runs)
+}
+
+/// Reads one run folder. `result_set` is how the set that holds it is shown.
+pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
+    let record = run_record(folder)?;
+    let steps_folder = folder.join("steps");
+    let mut names: Vec<String> =
+        if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
+    names.retain(|name| name.ends_with(".json") && name.starts_with(|c: char| c.is_ascii_digit()));
+    let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
+    for name in names {
+        let path = steps_folder.join(name);
+        steps.push(versioned(&path, |step: &StepRecord| step.format)?);
+    }
+    steps.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
+    Ok(Run {
+        folder: folder.display().to_string(),
+        result_set: result_set.to_owned(),
+        record,
+        steps,
+    })
+}
+
+/// Folders in a result set that hold a run, by name.
+pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
+    let names = entries(dir)?;
+    Ok(names
+        .into_iter()
+        .map(|name| dir.join(name))
+        .filter(|path| path.join("run.json").is_file())
+        .collect())
+}
+
+/// Reads `run.json` of a run folder.
+pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
+    versioned(&folder.join("run.json"), |record: &RunRecord| record.format)
+}
+
+/// Names in a folder, sorted, without those that begin with a dot.
+pub(super) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(ResultsError::io("read", dir))? {
+        let entry = entry.map_err(ResultsError::io("read", dir))?;
+        // Every name that rqps writes is UTF-8.
+        if let Ok(name) = entry.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
+    fs::read_to_string(path).map_err(ResultsError::io("read", path))
+}
+
+pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
+    let text = text(path)?;
+    serde_json::from_str(&text).map_err(|fault| ResultsError::json(path, &text, &fault))
+}
+
+/// A record that carries its format version: a later version is said to be one, whatever else is
+/// the matter with the file.
+fn versioned<T: DeserializeOwned>(
+    path: &Path,
+    format: impl Fn(&T) -> u32,
+) -> Result<T, ResultsError> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: u32,
+    }
+    let newer = |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
+    let text = text(path)?;
+    match serde_json::from_str::<T>(&text) {
+        Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
+        Ok(value) => Ok(value),
+        Err(fault) => match serde_json::from_str::<Head>(&text) {
+            Ok(head) if head.format > FORMAT => Err(newer(head.format)),
+            _ => Err(ResultsError::json(path, &text, &fault)),
+        },
+    }
+}

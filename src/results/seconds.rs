@@ -1,0 +1,218 @@
+//! `steps/NN-NAME.csv`: one row per second of a step. Counters are written as they were sampled,
+//! so nothing is lost; shares and rates follow from them (docs/results.md).
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::{ResultsError, read};
+use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Second, Usage};
+
+/// A column of the CSV: its head, which names the unit, and its value in a row.
+pub struct Column {
+    /// The head.
+    pub name: &'static str,
+    /// As written; `None` where it was not sampled: an empty cell.
+    get: fn(&Second) -> Option<String>,
+    /// Takes the text of a cell that is not empty.
+    set: fn(&mut Second, &str) -> Result<(), String>,
+}
+
+macro_rules! columns {
+    ($($name:literal, $row:ident => $get:expr, $set:expr;)*) => {
+        /// All columns in the order in which they are written. Readers go by the heads.
+        pub const COLUMNS: &[Column] = &[$(Column {
+            name: $name,
+            get: |$row| { let value = $get; value.map(|value| value.to_string()) },
+            set: |$row, text| { *$set = number(text)?; Ok(()) },
+        }),*];
+    };
+}
+
+columns! {
+    "second", row => Some(row.second), &mut row.second;
+    "seconds_s", row => Some(row.seconds), &mut row.seconds;
+    "events", row => Some(row.events), &mut row.events;
+    "statements", row => Some(row.statements), &mut row.statements;
+    "errors", row => Some(row.errors), &mut row.errors;
+    "p50_us", row => Some(row.p50_us), &mut row.p50_us;
+    "p95_us", row => Some(row.p95_us), &mut row.p95_us;
+    "p99_us", row => Some(row.p99_us), &mut row.p99_us;
+    "max_us", row => Some(row.max_us), &mut row.max_us;
+    "sampled_s", row => usage(row).map(|u| u.seconds), &mut usage_mut(row).seconds;
+    "cpus", row => host(row).map(|h| h.cpus), &mut host_mut(row).cpus;
+    "user_s", row => host(row).map(|h| h.user), &mut host_mut(row).user;
+    "nice_s", row => host(row).map(|h| h.nice), &mut host_mut(row).nice;
+    "system_s", row => host(row).map(|h| h.system), &mut host_mut(row).system;
+    "idle_s", row => host(row).map(|h| h.idle), &mut host_mut(row).idle;
+    "iowait_s", row => host(row).map(|h| h.iowait), &mut host_mut(row).iowait;
+    "steal_s", row => host(row).map(|h| h.steal), &mut host_mut(row).steal;
+    "context_switches", row => host(row).map(|h| h.context_switches),
+        &mut host_mut(row).context_switches;
+    "reads", row => disk(row).map(|d| d.reads), &mut disk_mut(row).reads;
+    "read_kb", row => disk(row).map(|d| d.read_kb), &mut disk_mut(row).read_kb;
+    "writes", row => disk(row).map(|d| d.writes), &mut disk_mut(row).writes;
+    "write_kb", row => disk(row).map(|d| d.write_kb), &mut disk_mut(row).write_kb;
+    "disk_busy_ms", row => disk(row).map(|d| d.busy_ms), &mut disk_mut(row).busy_ms;
+    "server_user_us", row => server(row).map(|c| c.user_us), &mut server_mut(row).user_us;
+    "server_system_us", row => server(row).map(|c| c.system_us), &mut server_mut(row).system_us;
+    "server_rss_bytes", row => usage(row).and_then(|u| u.server_rss_bytes),
+        usage_mut(row).server_rss_bytes.get_or_insert_default();
+    "spinner_user_us", row => usage(row).map(|u| u.spinner_cpu.user_us),
+        &mut usage_mut(row).spinner_cpu.user_us;
+    "spinner_system_us", row => usage(row).map(|u| u.spinner_cpu.system_us),
+        &mut usage_mut(row).spinner_cpu.system_us;
+}
+
+fn usage(row: &Second) -> Option<&Usage> {
+    row.usage.as_ref()
+}
+
+fn usage_mut(row: &mut Second) -> &mut Usage {
+    row.usage.get_or_insert_default()
+}
+
+fn host(row: &Second) -> Option<&HostUsage> {
+    usage(row).map(|usage| &usage.host)
+}
+
+fn host_mut(row: &mut Second) -> &mut HostUsage {
+    &mut usage_mut(row).host
+}
+
+fn disk(row: &Second) -> Option<&DiskUsage> {
+    usage(row).and_then(|usage| usage.disk.as_ref())
+}
+
+fn disk_mut(row: &mut Second) -> &mut DiskUsage {
+    usage_mut(row).disk.get_or_insert_default()
+}
+
+fn server(row: &Second) -> Option<&CpuTime> {
+    usage(row).and_then(|usage| usage.server_cpu.as_ref())
+}
+
+fn server_mut(row: &mut Second) -> &mut CpuTime {
+    usage_mut(row).server_cpu.get_or_insert_default()
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number of the kind that belongs here"))
+}
+
+/// The whole file. No value of it needs quotes.
+pub(super) fn to_csv(rows: &[Second]) -> String {
+    let mut csv = COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+    csv.push('\n');
+    for row in rows {
+        for (index, column) in COLUMNS.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            // Writing to a string cannot fail.
+            let _ = write!(csv, "{comma}{}", (column.get)(row).unwrap_or_default());
+        }
+        csv.push('\n');
+    }
+    csv
+}
+
+/// Reads `steps/NN-NAME.csv`. Columns are found by their heads; unknown ones are passed over, and
+/// a column that is missing leaves its values at zero or `None`. The maps `sources` and `missing`
+/// of a second's usage are not in the file: the step's record has them.
+pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
+    let text = read::text(path)?;
+    let mut lines = text.lines();
+    let heads: Vec<Option<&Column>> = lines
+        .next()
+        .unwrap_or("")
+        .split(',')
+        .map(|head| COLUMNS.iter().find(|column| column.name == head))
+        .collect();
+    let malformed = |line: usize, field: Option<&str>, why: String| ResultsError::Malformed {
+        path: path.to_owned(),
+        line,
+        field: field.map(str::to_owned),
+        why,
+    };
+    if !heads.iter().flatten().any(|column| column.name == "second") {
+        return Err(malformed(1, Some("second"), "the column is missing".to_owned()));
+    }
+    let mut rows = Vec::new();
+    for (index, line) in lines.enumerate() {
+        let line_number = index + 2;
+        let cells: Vec<&str> = line.split(',').collect();
+        if cells.len() != heads.len() {
+            let why = format!("{} values under {} heads", cells.len(), heads.len());
+            return Err(malformed(line_number, None, why));
+        }
+        let mut row = Second::default();
+        for (column, cell) in heads.iter().zip(cells) {
+            if let Some(column) = column
+                && !cell.is_empty()
+            {
+                (column.set)(&mut row, cell)
+                    .map_err(|why| malformed(line_number, Some(column.name), why))?;
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_round_trip(rows: &[Second]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("01-x.csv");
+        std::fs::write(&path, to_csv(rows)).unwrap();
+        assert_eq!(read_seconds(&path).unwrap(), rows);
+    }
+
+    fn sampled() -> Usage {
+        Usage {
+            seconds: 0.1 + 0.2,
+            server_cpu: Some(CpuTime { user_us: 1.5, system_us: 1e-7 }),
+            server_rss_bytes: Some(u64::MAX),
+            host: HostUsage { cpus: 2, user: 1.0 / 3.0, steal: 0.01, ..HostUsage::default() },
+            disk: Some(DiskUsage { reads: 3, read_kb: 12.5, ..DiskUsage::default() }),
+            spinner_cpu: CpuTime { user_us: 7.0, system_us: 0.0 },
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn seconds_come_back_bit_for_bit() {
+        let first = Second { second: 1, seconds: 1.0000001, events: 5, ..Second::default() };
+        let bare = Usage { server_cpu: None, server_rss_bytes: None, disk: None, ..sampled() };
+        check_round_trip(&[
+            Second { usage: Some(sampled()), ..first.clone() },
+            Second { second: 2, usage: Some(bare), ..first.clone() },
+            Second { second: 3, usage: None, ..first },
+        ]);
+        check_round_trip(&[]);
+    }
+
+    fn check_refused(csv: &str, expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("01-x.csv");
+        std::fs::write(&path, csv).unwrap();
+        let text = read_seconds(&path).unwrap_err().to_string();
+        assert!(text.contains("01-x.csv") && text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn faults_name_line_and_column() {
+        check_refused("second,events\n1,2\n2,x\n", "line 3, field `events`");
+        check_refused("second,events\n1\n", "line 2");
+        check_refused("events\n1\n", "field `second`");
+    }
+
+    #[test]
+    fn later_columns_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("01-x.csv");
+        std::fs::write(&path, "new,second,events\n9,1,2\n").unwrap();
+        let rows = read_seconds(&path).unwrap();
+        assert_eq!((rows[0].second, rows[0].events), (1, 2));
+    }
+}

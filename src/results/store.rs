@@ -1,0 +1,209 @@
+//! Writing result sets and run folders.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{ResultsError, atomic, read, seconds};
+use crate::domain::host::Host;
+use crate::domain::run::{RunKey, RunRecord, Second, StepRecord};
+use crate::os::host::fingerprint;
+
+/// A folder that holds `plan.toml`, `host.json` and run folders.
+#[derive(Clone, Debug)]
+pub struct ResultSet {
+    folder: PathBuf,
+}
+
+/// One run folder of a result set, open for writing.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    folder: PathBuf,
+}
+
+impl ResultSet {
+    /// Opens `dir` for the results of a plan on a host, and makes it where it is missing.
+    ///
+    /// A folder with the same plan and host (by [`fingerprint`]) is taken up again. One that holds
+    /// another plan, was measured on another host, or holds anything else (but for names that begin with a dot) is
+    /// refused.
+    pub fn create(dir: &Path, plan_toml: &str, host: &Host) -> Result<ResultSet, ResultsError> {
+        let set = ResultSet { folder: dir.to_owned() };
+        let occupied = |why: String| ResultsError::Occupied { path: dir.to_owned(), why };
+        if !dir.exists() {
+            atomic::create_folder(dir)?;
+        }
+        if !dir.is_dir() {
+            return Err(occupied("it is a file, not a folder".to_owned()));
+        }
+        if set.plan_path().exists() {
+            if set.plan()? != plan_toml {
+                return Err(occupied("it holds the results of another plan".to_owned()));
+            }
+            let there = set.host()?;
+            if fingerprint(&there) != fingerprint(host) {
+                let why = format!(
+                    "its results were measured on another host, or the host has changed \
+                     ({})",
+                    differing_facts(&there, host)
+                );
+                return Err(occupied(why));
+            }
+            return Ok(set);
+        }
+        for name in read::entries(dir)? {
+            if name != "host.json" {
+                return Err(occupied(format!("it holds `{name}` and no plan.toml")));
+            }
+        }
+        // The plan comes last: it is what makes the folder a result set.
+        atomic::write(&set.host_path(), &json(host, "host.json")?)?;
+        atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
+        Ok(set)
+    }
+
+    /// Opens a result set that is there.
+    pub fn open(dir: &Path) -> Result<ResultSet, ResultsError> {
+        let set = ResultSet { folder: dir.to_owned() };
+        let why = if !dir.exists() {
+            "there is no such folder"
+        } else if !dir.is_dir() {
+            "it is a file, not a folder"
+        } else if !set.plan_path().exists() {
+            "it holds no plan.toml"
+        } else {
+            set.host()?;
+            return Ok(set);
+        };
+        Err(ResultsError::NotResults { path: dir.to_owned(), why: why.to_owned() })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The text of `plan.toml`.
+    pub fn plan(&self) -> Result<String, ResultsError> {
+        read::text(&self.plan_path())
+    }
+
+    /// `host.json`.
+    pub fn host(&self) -> Result<Host, ResultsError> {
+        read::json(&self.host_path())
+    }
+
+    /// The `run.json` of every run folder, by key. A folder without one was never begun.
+    pub fn runs(&self) -> Result<Vec<RunRecord>, ResultsError> {
+        let folders = read::run_folders(&self.folder)?;
+        let mut records = Vec::with_capacity(folders.len());
+        for folder in folders {
+            records.push(read::run_record(&folder)?);
+        }
+        records.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(records)
+    }
+
+    /// Makes the folder of a new run and writes its record. A run that was begun before is
+    /// refused: take it up with [`ResultSet::run`], or begin another attempt.
+    pub fn begin_run(&self, record: &RunRecord) -> Result<RunFolder, ResultsError> {
+        let name = record.key.folder();
+        check_name(&name, "run folder")?;
+        let folder = self.folder.join(name);
+        if folder.join("run.json").exists() {
+            let why = "it holds a run that was begun before".to_owned();
+            return Err(ResultsError::Occupied { path: folder, why });
+        }
+        atomic::create_folder(&folder)?;
+        atomic::create_folder(&folder.join("steps"))?;
+        atomic::create_folder(&folder.join("logs"))?;
+        let run = RunFolder { folder };
+        run.update(record)?;
+        Ok(run)
+    }
+
+    /// A run that was begun before, to be written to again.
+    pub fn run(&self, key: &RunKey) -> Result<RunFolder, ResultsError> {
+        let folder = self.folder.join(key.folder());
+        if !folder.join("run.json").exists() {
+            let why = "it holds no run.json".to_owned();
+            return Err(ResultsError::NotResults { path: folder, why });
+        }
+        Ok(RunFolder { folder })
+    }
+
+    fn plan_path(&self) -> PathBuf {
+        self.folder.join("plan.toml")
+    }
+
+    fn host_path(&self) -> PathBuf {
+        self.folder.join("host.json")
+    }
+}
+
+impl RunFolder {
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes `run.json` anew.
+    pub fn update(&self, record: &RunRecord) -> Result<(), ResultsError> {
+        atomic::write(&self.folder.join("run.json"), &json(record, "run.json")?)
+    }
+
+    /// Writes a step: its seconds first, then its record, which makes it count.
+    pub fn write_step(&self, step: &StepRecord, rows: &[Second]) -> Result<(), ResultsError> {
+        let name = format!("{:02}-{}", step.index, step.name);
+        check_name(&name, "step")?;
+        let steps = self.folder.join("steps");
+        let record = json(step, &format!("steps/{name}.json"))?;
+        atomic::write(&steps.join(format!("{name}.csv")), seconds::to_csv(rows).as_bytes())?;
+        atomic::write(&steps.join(format!("{name}.json")), &record)
+    }
+
+    /// Writes `logs/NAME`.
+    pub fn write_log(&self, name: &str, text: &str) -> Result<(), ResultsError> {
+        check_name(name, "log")?;
+        atomic::write(&self.folder.join("logs").join(name), text.as_bytes())
+    }
+}
+
+/// Pretty JSON with a final line end, proven to read back: JSON has no NaN and no infinity, and a
+/// record that holds one must not be found out years later.
+fn json<T: Serialize + DeserializeOwned>(value: &T, what: &str) -> Result<Vec<u8>, ResultsError> {
+    let unwritable = |why: String| ResultsError::Unwritable { what: format!("`{what}`"), why };
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
+    if let Err(fault) = serde_json::from_str::<T>(&text) {
+        let line = text.lines().nth(fault.line().saturating_sub(1)).unwrap_or("").trim();
+        return Err(unwritable(format!("`{line}` would not read back: {fault}")));
+    }
+    text.push('\n');
+    Ok(text.into_bytes())
+}
+
+/// Names become names of files: no slash, no leading dot, nothing that cannot be seen.
+fn check_name(name: &str, what: &str) -> Result<(), ResultsError> {
+    let bad = |c: char| c == '/' || c.is_control();
+    if name.is_empty() || name.starts_with('.') || name.contains(bad) {
+        let why = "it cannot be the name of a file".to_owned();
+        return Err(ResultsError::Unwritable { what: format!("{what} `{name}`"), why });
+    }
+    Ok(())
+}
+
+/// Names of the facts in which two hosts differ, for an error text.
+fn differing_facts(a: &Host, b: &Host) -> String {
+    let facts = |host: &Host| serde_json::to_value(host).unwrap_or_default();
+    let (a, b) = (facts(a), facts(b));
+    let Some(a) = a.as_object() else { return String::new() };
+    let differing: Vec<String> = a
+        .iter()
+        .filter(|(name, value)| *name != "missing" && b.get(name.as_str()) != Some(value))
+        .map(|(name, value)| {
+            format!("{name}: {value} then, {} now", b.get(name.as_str()).unwrap_or(value))
+        })
+        .collect();
+    differing.join("; ")
+}

@@ -1,0 +1,155 @@
+//! Differences of pairs: the t interval and the robust check beside it.
+
+use super::{Interval, student, summary};
+
+/// The mean of paired differences and how sure it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedMean {
+    /// Number of pairs.
+    pub n: usize,
+    /// Mean difference.
+    pub mean: f64,
+    /// Sample standard deviation of the differences; `None` for one pair.
+    pub sd: Option<f64>,
+    /// mean ± t · sd / √n on n − 1 degrees of freedom; `None` for one pair: a single difference
+    /// says nothing about how far the next may lie.
+    pub interval: Option<Interval>,
+}
+
+/// The t interval on paired differences at `confidence` (0.95). `None` without a pair.
+///
+/// Measured coverage of the nominal 95 % over normal, t₃ and outlier data is .945 to .97 from 5
+/// pairs on, where a percentile bootstrap has .83 to .90 (specs of this project, section 2.3).
+pub fn mean_interval(differences: &[f64], confidence: f64) -> Option<PairedMean> {
+    if differences.is_empty() {
+        return None;
+    }
+    // Sums in sorted order: the same pairs in any order give the same bits.
+    let mut sorted = differences.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let mean = summary::mean(&sorted);
+    let sd = summary::stddev(&sorted);
+    let interval = sd.map(|sd| {
+        let t = student::quantile(0.5 + confidence / 2.0, (n - 1) as f64);
+        let half = t * sd / (n as f64).sqrt();
+        Interval { low: mean - half, high: mean + half }
+    });
+    Some(PairedMean { n, mean, sd, interval })
+}
+
+/// The Hodges-Lehmann estimate of paired differences.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HodgesLehmann {
+    /// Median of all Walsh averages (d_i + d_j) / 2, i ≤ j.
+    pub estimate: f64,
+    /// Exact interval of the signed-rank statistic; `None` where there are too few pairs for the
+    /// confidence: below 6 at 95 %.
+    pub interval: Option<Interval>,
+}
+
+/// The Hodges-Lehmann estimate with its exact interval at `confidence`. `None` without a pair.
+///
+/// With the N = n(n+1)/2 Walsh averages sorted, the interval is [w_(k), w_(N+1−k)], where k − 1 is
+/// the largest c with P(W⁺ ≤ c) ≤ α/2 and W⁺ is the signed-rank statistic under the null, whose
+/// distribution is counted exactly: subsets of 1..n by their sum.
+pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehmann> {
+    let n = differences.len();
+    if n == 0 {
+        return None;
+    }
+    let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
+    for i in 0..n {
+        for j in i..n {
+            walsh.push(f64::midpoint(differences[i], differences[j]));
+        }
+    }
+    walsh.sort_by(f64::total_cmp);
+    let estimate = summary::median(&walsh)?;
+    let interval = signed_rank_cut(n, (1.0 - confidence) / 2.0)
+        .map(|cut| Interval { low: walsh[cut], high: walsh[walsh.len() - 1 - cut] });
+    Some(HodgesLehmann { estimate, interval })
+}
+
+/// The largest c with P(W⁺ ≤ c) ≤ `tail` for n pairs, or `None` if even c = 0 is too likely.
+fn signed_rank_cut(n: usize, tail: f64) -> Option<usize> {
+    let total = n * (n + 1) / 2;
+    // Probability of each sum; halved for every rank in or out, so nothing overflows.
+    let mut probability = vec![0.0; total + 1];
+    probability[0] = 1.0;
+    for rank in 1..=n {
+        for sum in (0..=total).rev() {
+            let with = if sum >= rank { probability[sum - rank] } else { 0.0 };
+            probability[sum] = (probability[sum] + with) / 2.0;
+        }
+    }
+    let mut below = 0.0;
+    let mut cut = None;
+    for (sum, share) in probability.iter().enumerate() {
+        below += share;
+        // The counts are exact binary fractions; the tail is not.
+        if below > tail * (1.0 + 1e-12) {
+            break;
+        }
+        cut = Some(sum);
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_t_interval_is_the_textbook_one() {
+        // Student's own data of 1908, extra hours of sleep, differences of the two drugs:
+        // mean 1.58, sd 1.22995, 95 % interval 0.7001142 … 2.4598858.
+        let sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
+        let result = mean_interval(&sleep, 0.95).unwrap();
+        assert!((result.mean - 1.58).abs() < 1e-12);
+        assert!((result.sd.unwrap() - 1.229_995).abs() < 1e-6);
+        let interval = result.interval.unwrap();
+        assert!((interval.low - 0.700_114_2).abs() < 1e-6, "{interval:?}");
+        assert!((interval.high - 2.459_885_8).abs() < 1e-6, "{interval:?}");
+    }
+
+    #[test]
+    fn one_pair_has_no_interval() {
+        let result = mean_interval(&[0.3], 0.95).unwrap();
+        assert_eq!((result.n, result.mean, result.sd, result.interval), (1, 0.3, None, None));
+        assert_eq!(mean_interval(&[], 0.95), None);
+    }
+
+    #[test]
+    fn signed_rank_cuts_are_those_of_published_tables() {
+        // Largest W with two-sided P ≤ .05 in Wilcoxon's table: n 6: 0, 7: 2, 8: 3, 9: 5, 10: 8,
+        // 12: 13, 15: 25, 20: 52; none for 5.
+        let table = [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (12, 13), (15, 25), (20, 52)];
+        for (n, expected) in table {
+            assert_eq!(signed_rank_cut(n, 0.025), Some(expected), "n = {n}");
+        }
+        assert_eq!(signed_rank_cut(5, 0.025), None);
+    }
+
+    #[test]
+    #[expect(clippy::approx_constant, reason = "3.14 is a patient's score")]
+    fn hodges_lehmann_is_the_published_example() {
+        // Depression scale, Hollander & Wolfe table 3.1: estimate −0.46, exact 96.1 % interval
+        // (−0.786, −0.010), which is the one of 95 % too: 9 pairs, cut at 5.
+        let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
+        let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
+        let differences: Vec<f64> = before.iter().zip(after).map(|(b, a)| a - b).collect();
+        let result = hodges_lehmann(&differences, 0.95).unwrap();
+        assert!((result.estimate + 0.46).abs() < 1e-9, "{result:?}");
+        let interval = result.interval.unwrap();
+        assert!((interval.low + 0.786).abs() < 1e-9, "{interval:?}");
+        assert!((interval.high + 0.010).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn six_extreme_pairs_span_the_data() {
+        let result = hodges_lehmann(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).unwrap();
+        assert_eq!(result.interval, Some(Interval { low: 1.0, high: 6.0 }));
+        assert_eq!(hodges_lehmann(&[1.0; 5], 0.95).unwrap().interval, None);
+    }
+}

@@ -1,0 +1,96 @@
+//! Statistics of a handful of numbers.
+
+use serde::Serialize;
+
+/// What describes a list of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many.
+    pub n: usize,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub average: f64,
+    /// The middle one, or the mean of the middle two.
+    pub median: f64,
+    /// Sample standard deviation (n − 1); `None` for one number.
+    pub stddev: Option<f64>,
+    /// exp(mean of the logarithms); `None` unless all are positive.
+    pub geomean: Option<f64>,
+}
+
+/// Describes a list of numbers; `None` if it is empty. The order does not matter, not even in the
+/// last bit: sums run over the sorted list.
+pub fn summarize(values: &[f64]) -> Option<Summary> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let positive = sorted[0] > 0.0;
+    let logs = || sorted.iter().map(|value| value.ln()).sum::<f64>();
+    Some(Summary {
+        n,
+        min: sorted[0],
+        max: sorted[n - 1],
+        average: mean(&sorted),
+        median: middle(&sorted),
+        stddev: stddev(&sorted),
+        geomean: positive.then(|| (logs() / n as f64).exp()),
+    })
+}
+
+/// The middle one of a list, or the mean of the middle two; `None` if it is empty.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| middle(&sorted))
+}
+
+/// Arithmetic mean; NaN for an empty list.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Sample standard deviation (n − 1); `None` for fewer than two numbers.
+pub fn stddev(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+fn middle(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    if n % 2 == 1 { sorted[n / 2] } else { f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_worked_out_by_hand() {
+        // 2, 4, 4, 4, 5, 5, 7, 9: mean 5, squares 32, so sample variance 32/7.
+        let summary = summarize(&[9.0, 2.0, 4.0, 5.0, 4.0, 7.0, 4.0, 5.0]).unwrap();
+        assert_eq!((summary.n, summary.min, summary.max), (8, 2.0, 9.0));
+        assert_eq!((summary.average, summary.median), (5.0, 4.5));
+        assert!((summary.stddev.unwrap() - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
+        let product = 2.0f64 * 4.0 * 4.0 * 4.0 * 5.0 * 5.0 * 7.0 * 9.0;
+        assert!((summary.geomean.unwrap() - product.powf(0.125)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_number_has_no_spread_and_none_has_nothing() {
+        let one = summarize(&[3.0]).unwrap();
+        assert_eq!((one.median, one.stddev, one.n), (3.0, None, 1));
+        assert_eq!(summarize(&[]), None);
+        assert_eq!(median(&[]), None);
+        assert_eq!(summarize(&[0.0, 1.0]).unwrap().geomean, None);
+    }
+}

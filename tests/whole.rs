@@ -1,0 +1,272 @@
+//! The whole program on the fake DBMS: what a user types, what comes out, what stays behind.
+//!
+//! The fake DBMS runs on a clock of its own, so these tests take seconds and give the same numbers
+//! each time.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A host lock is shared by all tests that measure, so they take turns.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn turn() -> std::sync::MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn rqps() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
+    command.stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> Output {
+    rqps().args(words).output().expect("start rqps")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Short fake steps: two of reading, one of writing.
+const STEPS: [&str; 6] = [
+    "--steps",
+    "point-query,range-covered-pk,update-index",
+    "--set",
+    "read_seconds=2",
+    "--set",
+    "write_seconds=2",
+];
+
+/// A folder with configurations of the fake DBMS: `slow` takes 125 µs where the default takes 100,
+/// `waiting` sleeps through its steps as a real one would.
+fn configs(folder: &Path) -> String {
+    let fake = folder.join("configs/fake");
+    std::fs::create_dir_all(&fake).expect("folder");
+    std::fs::write(fake.join("slow.conf"), "mean_us = 125\n").expect("write");
+    std::fs::write(fake.join("waiting.conf"), "mean_us = 100\nreal_time = true\n").expect("write");
+    folder.join("configs").to_string_lossy().into_owned()
+}
+
+fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {
+    let out = out.to_string_lossy();
+    let mut words = vec!["compare"];
+    words.extend(targets);
+    words.extend(["--out", &out, "--set", "settle_scale=0"]);
+    words.extend(STEPS);
+    words.extend(more);
+    run(&words)
+}
+
+/// What differs between two runs of the same plan: folders and times of day.
+fn redacted(report: &str, out: &Path) -> String {
+    let mut redacted = report.replace(&*out.to_string_lossy(), "DIR");
+    let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+    let words: Vec<String> = redacted
+        .split_inclusive(char::is_whitespace)
+        .map(|word| {
+            let bare = word.trim_end();
+            let is_time = bare.len() == 20 && bare.ends_with('Z') && digits(&bare[..4]);
+            if is_time { word.replace(bare, "0000-00-00T00:00:00Z") } else { word.to_owned() }
+        })
+        .collect();
+    redacted = words.concat();
+    redacted
+}
+
+#[test]
+fn a_comparison_gives_the_same_numbers_each_time() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let configs = configs(folder.path());
+    let targets = ["fake@1", "slow=fake@1:slow"];
+    let mut reports = Vec::new();
+    for name in ["first", "second"] {
+        let out = folder.path().join(name);
+        let output = compare(&targets, &out, &["--blocks", "3", "--configs", &configs]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let tsv = run(&["report", &out.to_string_lossy(), "--format", "tsv"]);
+        reports.push(redacted(&text(&tsv.stdout), &out));
+        let again = run(&["report", &out.to_string_lossy()]);
+        assert_eq!(text(&again.stdout), text(&output.stdout), "report rebuilds the same bytes");
+        assert!(!out.join(".work").exists(), "nothing but results stays");
+    }
+    let shape = |report: &str| report.lines().filter(|line| line.contains("point-query")).count();
+    assert!(shape(&reports[0]) > 0, "{}", reports[0]);
+    let relative: Vec<_> = reports.iter().map(|report| relative_rates(report)).collect();
+    assert_eq!(relative[0], relative[1]);
+    // 100 µs against 125 µs: 0.8, whatever the step.
+    for (step, ratio) in &relative[0] {
+        assert!((ratio - 0.8).abs() < 0.02, "{step}: {ratio}");
+    }
+}
+
+/// Step and relative rate from the first table of the TSV form.
+fn relative_rates(tsv: &str) -> Vec<(String, f64)> {
+    let mut rates = Vec::new();
+    let mut inside = false;
+    for line in tsv.lines() {
+        if line.starts_with("Relative to:") {
+            inside = true;
+        }
+        let cells: Vec<_> = line.split('\t').collect();
+        if inside
+            && cells.len() == 2
+            && let Ok(ratio) = cells[0].parse()
+        {
+            rates.push((cells[1].to_owned(), ratio));
+        }
+    }
+    assert!(!rates.is_empty(), "no relative rates in:\n{tsv}");
+    rates
+}
+
+/// Kills rqps with SIGKILL at a moment that depends on `round`, and returns how many whole steps lay on
+/// disk right after.
+fn start_and_kill(words: &[&str], after: Duration) -> bool {
+    let mut child =
+        rqps().args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
+    let began = Instant::now();
+    while began.elapsed() < after {
+        if let Some(status) = child.try_wait().expect("look") {
+            assert!(status.success(), "rqps ended with {status}");
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    false
+}
+
+fn steps_on_disk(out: &Path) -> Vec<PathBuf> {
+    let mut steps = Vec::new();
+    for run in std::fs::read_dir(out).into_iter().flatten().flatten() {
+        for step in std::fs::read_dir(run.path().join("steps")).into_iter().flatten().flatten() {
+            if step.path().extension().is_some_and(|extension| extension == "json") {
+                steps.push(step.path());
+            }
+        }
+    }
+    steps.sort();
+    steps
+}
+
+/// Driver and warden processes of the rqps under test that still run.
+fn left_running() -> Vec<String> {
+    let program = env!("CARGO_BIN_EXE_rqps");
+    let mut left = Vec::new();
+    for process in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let Ok(line) = std::fs::read(process.path().join("cmdline")) else { continue };
+        let words: Vec<_> = line.split(|byte| *byte == 0).map(text).collect();
+        if words[0] == program && words.get(1).is_some_and(|word| word != "compare") {
+            left.push(words.join(" "));
+        }
+    }
+    left
+}
+
+fn wait_until_nothing_runs() {
+    let began = Instant::now();
+    while !left_running().is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(20), "still running: {:?}", left_running());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_resumes_and_loses_no_finished_step() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out_word = out.to_string_lossy().into_owned();
+    let configs = configs(folder.path());
+    let mut first = vec!["compare", "a=fake@1:waiting", "b=fake@1:waiting", "--out", &out_word];
+    first.extend(["--configs", &configs]);
+    first.extend(["--set", "settle_scale=0", "--set", "read_seconds=0.2"]);
+    first.extend(["--set", "write_seconds=0.2", "--set", "warmup_seconds=0", "--blocks", "2"]);
+    first.extend(["--steps", "point-query,update-index,scan"]);
+    let resume = ["run", "--resume", &out_word, "--configs", &configs];
+    let mut moment = 0x9E37_79B9_u64;
+    let mut kills = 0;
+    let mut done = start_and_kill(&first, Duration::from_millis(120));
+    while !done {
+        wait_until_nothing_runs();
+        let before = steps_on_disk(&out);
+        moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let after = Duration::from_millis(20 + (moment >> 33) % 500 + kills * 60);
+        // Killed before the plan was stored, there is nothing to resume.
+        done = if out.join("plan.toml").exists() {
+            start_and_kill(&resume, after)
+        } else {
+            start_and_kill(&first, after)
+        };
+        let kept = steps_on_disk(&out);
+        assert!(before.iter().all(|step| kept.contains(step)), "a finished step was lost");
+        kills += 1;
+        assert!(kills < 80, "it never comes to its end");
+    }
+    wait_until_nothing_runs();
+    let report = run(&["report", &out_word]);
+    assert!(report.status.success(), "{}", text(&report.stderr));
+    assert!(text(&report.stdout).contains("update-index"));
+    eprintln!("killed {kills} times");
+}
+
+#[test]
+fn a_second_rqps_is_refused_with_the_reason() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let configs = configs(folder.path());
+    let words = |out: &str| {
+        let out = folder.path().join(out).to_string_lossy().into_owned();
+        let words = ["compare", "fake@1:waiting", "--steps", "point-query", "--out", &out];
+        let more = ["--set", "settle_scale=0", "--blocks", "9", "--configs", &configs];
+        words.iter().chain(&more).map(|word| word.to_string()).collect::<Vec<_>>()
+    };
+    // It sleeps through its steps in real time, which keeps it busy.
+    let slow = words("one");
+    let mut first =
+        rqps().args(&slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
+    let began = Instant::now();
+    while !folder.path().join("one/plan.toml").exists() {
+        assert!(began.elapsed() < Duration::from_secs(20), "the first never starts");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for out in ["one", "two"] {
+        let second = rqps().args(words(out)).output().expect("start rqps");
+        assert_eq!(second.status.code(), Some(2));
+        let said = text(&second.stderr);
+        let reason =
+            if out == "one" { "another rqps writes there" } else { "another rqps measures" };
+        assert!(said.contains(reason), "{said}");
+        assert!(said.contains(&first.id().to_string()), "the holder is named: {said}");
+    }
+    first.kill().expect("kill");
+    first.wait().expect("wait");
+    wait_until_nothing_runs();
+}
+
+#[test]
+fn wrong_words_are_told_what_to_do() {
+    let fails = |words: &[&str], part: &str| {
+        let output = run(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    };
+    fails(&["compare"], "TARGET");
+    fails(&["compare", "oracle@19"], "no DBMS is called `oracle`");
+    fails(&["compare", "sqlite", "--preset", "huge"], "known: quick");
+    fails(&["compare", "sqlite", "--steps", "pointquery"], "point-query");
+    fails(&["compare", "sqlite", "--set", "rowz=5"], "rows");
+    fails(&["compare", "sqlite", "--set", "rows=-5"], "rows");
+    fails(&["compare", "sqlite", "--blocks", "0"], "blocks must be from 1");
+    fails(&["compare", "sqlite", "--clients", "0"], "clients must be from 1");
+    fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
+    fails(&["compare", "sqlite", "--rate=-1"], "--rate");
+    fails(&["run", "/nonexistent/plan.toml"], "/nonexistent/plan.toml");
+    fails(&["run", "--resume", "/nonexistent"], "/nonexistent");
+    fails(&["report", "/nonexistent"], "/nonexistent");
+    fails(&["builds", "oracle"], "no such DBMS");
+}
