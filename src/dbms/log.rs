@@ -7,6 +7,9 @@ use std::path::Path;
 /// Lines shown of a log.
 const TAIL_LINES: usize = 15;
 
+/// How many of them may be older errors.
+const ERROR_LINES: usize = 5;
+
 /// Bytes read from the end of a log.
 const TAIL_BYTES: u64 = 16 << 10;
 
@@ -23,14 +26,35 @@ pub(super) struct Words {
 pub(super) fn read(path: &Path, start: u64) -> Words {
     let text = read_end(path, start).unwrap_or_default();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    let tail = if last.is_empty() {
+    let tail = if lines.is_empty() {
         format!("; its log {} is empty", path.display())
     } else {
-        let quoted: String = last.iter().map(|line| format!("\n  | {line}")).collect();
-        format!("; the last lines of {}:{quoted}", path.display())
+        format!("; the last lines of {}:{}", path.display(), quote(&lines))
     };
     Words { tail, hint: hint(&text).map(|hint| format!("\n{hint}")).unwrap_or_default() }
+}
+
+/// The last lines, and those before them that tell of errors: some servers say a lot after the
+/// decisive word. A gap is shown as dots.
+fn quote(lines: &[&str]) -> String {
+    let tells_error =
+        |line: &&str| ["[ERROR]", "FATAL", "PANIC", "rror:"].iter().any(|word| line.contains(word));
+    let last = lines.len().saturating_sub(TAIL_LINES);
+    let earlier: Vec<usize> = (0..last).rev().filter(|at| tells_error(&lines[*at])).collect();
+    let earlier = &earlier[..earlier.len().min(ERROR_LINES)];
+    // Errors take the place of the oldest of the last lines.
+    let shown = earlier.iter().rev().copied().chain(last + earlier.len()..lines.len());
+    let mut text = String::new();
+    let mut next = None;
+    for at in shown {
+        if next.is_some_and(|next| next != at) {
+            text.push_str("\n  | ...");
+        }
+        text.push_str("\n  | ");
+        text.push_str(lines[at]);
+        next = Some(at + 1);
+    }
+    text
 }
 
 /// The size of a log before something is appended to it.
@@ -57,7 +81,9 @@ const MEANINGS: [(&[&str], &str); 7] = [
             "errcode: 28",
             "error number 28",
             "os error 28",
-            "error 28 ",
+            "with error 28",
+            // MySQL 5.6, only after a write that was cut short.
+            "check also that the disk is not full",
         ],
         "The disk is full: free some space or choose another place for data folders.",
     ),
@@ -127,6 +153,10 @@ mod tests {
         // Each line is what a server really said.
         check("FATAL:  could not write lock file: No space left on device", Some("disk is full"));
         check("[ERROR] /x/mysqld: Disk full (/tmp/MLfd=1); waiting", Some("disk is full"));
+        check(
+            "[ERROR] InnoDB: preallocating 268435456 bytes failed with error 28",
+            Some("is full"),
+        );
         check("[ERROR] mysqld: unknown variable 'innodb_foo=1'", Some("not known"));
         check("LOG:  unrecognized configuration parameter \"x\" in file", Some("not known"));
         check("LOG:  could not bind IPv4 address: Address already in use", Some("taken"));
@@ -134,6 +164,17 @@ mod tests {
         check("FATAL:  lock file \"postmaster.pid\" already exists", Some("Another server"));
         check("mysqld: error while loading shared libraries: libaio.so.1", Some("lacks a library"));
         check("Shutdown complete", None);
+    }
+
+    #[test]
+    fn an_error_before_a_long_farewell_is_shown() {
+        let mut lines = vec!["ready", "[ERROR] unknown variable 'x'", "[ERROR] Aborting"];
+        lines.extend(["[Note] Shutting down plugin"; 30]);
+        let shown = quote(&lines);
+        assert_eq!(shown.matches("\n  | ").count(), TAIL_LINES + 1, "{shown}");
+        let head = "\n  | [ERROR] unknown variable 'x'\n  | [ERROR] Aborting\n  | ...\n";
+        assert!(shown.starts_with(head), "{shown}");
+        assert_eq!(quote(&["[ERROR] a", "b"]), "\n  | [ERROR] a\n  | b");
     }
 
     #[test]

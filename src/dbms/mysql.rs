@@ -123,13 +123,18 @@ impl ControlPlane for Mysql {
     fn init(&mut self) -> Result<(), DbmsError> {
         let program = self.program()?;
         self.server.make_data_folder()?;
-        let args = self.base_args()?;
         let version = &self.server.site.build.manifest.version;
-        if !self.is_mariadb() && version.at_least(&[5, 7, 6]) {
-            self.initialize(&program, args)
-        } else {
-            self.bootstrap(&program, args)
+        let made = self.base_args().and_then(|args| {
+            if !self.is_mariadb() && version.at_least(&[5, 7, 6]) {
+                self.initialize(&program, args)
+            } else {
+                self.bootstrap(&program, args)
+            }
+        });
+        if made.is_err() {
+            self.server.discard_data();
         }
+        made
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {

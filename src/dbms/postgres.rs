@@ -1,5 +1,6 @@
 //! PostgreSQL 9.6 and later.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::dbms::server::{Server, Session, connect, socket, table};
@@ -38,6 +39,25 @@ impl Postgres {
         Address::Unix(site.sockets.join(format!(".s.PGSQL.{port}")))
     }
 
+    /// Fills the empty data folder.
+    fn make_cluster(&self, initdb: &Path, postgres: &Path) -> Result<(), DbmsError> {
+        let data = self.server.db_folder().to_string_lossy().into_owned();
+        // Checksums as in the published runs; the same locale and encoding everywhere, because
+        // comparing text is a good part of some steps; no fsync, nothing here is worth it yet.
+        let args = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
+        let mut args: Vec<String> = args.map(str::to_owned).to_vec();
+        args.extend(["--data-checksums".to_owned(), "--no-sync".to_owned()]);
+        if !self.server.site.build.manifest.version.at_least(&[10]) {
+            // The long name came with 10.
+            args.pop();
+            args.push("--nosync".to_owned());
+        }
+        self.server.run_tool(initdb, args, None)?;
+        // The packages have no client programs; the single-user server makes the database.
+        let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
+        self.server.run_tool(postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
+    }
+
     fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
         connect(Dialect::Postgres, &self.address(), &login(), CONNECT)
             .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
@@ -53,21 +73,11 @@ impl ControlPlane for Postgres {
         let initdb = self.server.program(&["initdb"])?;
         let postgres = self.server.program(&["postgres"])?;
         self.server.make_data_folder()?;
-        let data = self.server.db_folder().to_string_lossy().into_owned();
-        // Checksums as in the published runs; the same locale and encoding everywhere, because
-        // comparing text is a good part of some steps; no fsync, nothing here is worth it yet.
-        let args = ["-D", &data, "-U", NAME, "-A", "trust", "-E", "UTF8", "--locale=C"];
-        let mut args: Vec<String> = args.map(str::to_owned).to_vec();
-        args.extend(["--data-checksums".to_owned(), "--no-sync".to_owned()]);
-        if !self.server.site.build.manifest.version.at_least(&[10]) {
-            // The long name came with 10.
-            args.pop();
-            args.push("--nosync".to_owned());
+        let made = self.make_cluster(&initdb, &postgres);
+        if made.is_err() {
+            self.server.discard_data();
         }
-        self.server.run_tool(&initdb, args, None)?;
-        // The packages have no client programs; the single-user server makes the database.
-        let args = ["--single", "-D", &data, "template1"].map(str::to_owned).to_vec();
-        self.server.run_tool(&postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
+        made
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {

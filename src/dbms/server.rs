@@ -170,6 +170,18 @@ impl Server {
         self.own_data()
     }
 
+    /// Removes what is in a data folder that could not be completed, so that the next attempt does
+    /// not find it in use.
+    pub(super) fn discard_data(&self) {
+        let Ok(entries) = fs::read_dir(&self.site.data) else {
+            return;
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            // What cannot be removed is refused, and named, by the next attempt.
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        }
+    }
+
     /// Gives the data folder to the user of the server (copies made by root belong to root) and
     /// checks that he can reach it and the build.
     fn own_data(&self) -> Result<(), DbmsError> {
