@@ -1377,13 +1377,11 @@ fn time_of_a_thousand_runs() {
     for (record, steps) in many_runs(500) {
         let run = dir.join(record.key.folder());
         fs::create_dir_all(run.join("steps")).unwrap();
-        let json = |value| serde_json::to_string_pretty::<serde_json::Value>(value).unwrap();
-        let record = serde_json::to_value(&record).unwrap();
-        fs::write(run.join("run.json"), json(&record)).unwrap();
+        fs::write(run.join("run.json"), serde_json::to_string_pretty(&record).unwrap()).unwrap();
         for step in steps {
             let name = format!("{:02}-{}.json", step.index, step.name);
-            let step = serde_json::to_value(&step).unwrap();
-            fs::write(run.join("steps").join(name), json(&step)).unwrap();
+            let json = serde_json::to_string_pretty(&step).unwrap();
+            fs::write(run.join("steps").join(name), json).unwrap();
         }
     }
     for round in 1..=3 {
