@@ -1,6 +1,8 @@
 //! From run folders to reports: a small fixed result set under tests/data, golden reports, and
 //! properties that must hold for any measurements.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -467,7 +469,7 @@ fn leftovers_of_a_kill_are_passed_over() {
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs.len(), 1);
     assert_eq!(dataset.runs[0].steps, steps[..1]);
-    assert_eq!(set.runs().unwrap(), [record.clone()]);
+    assert_eq!(set.runs().unwrap(), std::slice::from_ref(record));
 }
 
 #[test]
