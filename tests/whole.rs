@@ -17,6 +17,9 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 fn rqps() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
     command.stdin(Stdio::null());
+    // Not the lock of the host: whoever measures on this machine is not disturbed by fakes.
+    let lock = std::env::temp_dir().join(format!("rqps-test-{}.lock", std::process::id()));
+    command.env("RQPS_HOST_LOCK", lock);
     command
 }
 
@@ -121,7 +124,8 @@ fn relative_rates(tsv: &str) -> Vec<(String, f64)> {
     rates
 }
 
-/// Kills rqps with SIGKILL at a moment that depends on `round`, and returns how many whole steps lay on
+/// Kills rqps with SIGKILL at a moment that depends on `round`, and returns how many whole steps
+/// lay on
 /// disk right after.
 fn start_and_kill(words: &[&str], after: Duration) -> bool {
     let mut child =
