@@ -1,6 +1,6 @@
 //! The wire clients against real servers. Postgres is looked for in RQPS_TEST_POSTGRES and
-//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root folders
-//! of installed trees, separated by colons.
+//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
+//! folders of installed trees, separated by colons.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
