@@ -111,6 +111,8 @@ impl Channel {
                 Ok(0) => return Err(self.fault(ErrorKind::WriteZero.into())),
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The server has left. The read that follows finds its last words, or the end.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
                 Err(error) => return Err(self.fault(error)),
             }
         }
@@ -177,13 +179,7 @@ impl Channel {
         }
         loop {
             match read(&mut self.stream, &mut self.input[self.end..]) {
-                Ok(0) => {
-                    let gone = io::Error::new(
-                        ErrorKind::UnexpectedEof,
-                        "the server closed the connection; its log may say why",
-                    );
-                    return Err(self.fault(gone));
-                }
+                Ok(0) => return Err(self.closed()),
                 Ok(received) => {
                     self.end += received;
                     return Ok(());
@@ -198,11 +194,11 @@ impl Channel {
         }
     }
 
-    /// True if the server has something to say although nobody waits for it. Used while loading,
-    /// so that a full disk is heard of before the last row is sent. Never with TLS.
-    pub(super) fn has_spoken(&mut self) -> Result<bool, WireError> {
+    /// The first byte of what the server has to say although nobody waits for it. Used while
+    /// loading, so that a full disk is heard of before the last row is sent. Never with TLS.
+    pub(super) fn spoken(&mut self) -> Result<Option<u8>, WireError> {
         if self.start < self.end {
-            return Ok(true);
+            return Ok(Some(self.input[self.start]));
         }
         let set_nonblocking = |stream: &Stream, on| match stream {
             Stream::Unix(stream) => stream.set_nonblocking(on),
@@ -212,20 +208,29 @@ impl Channel {
         };
         #[cfg(feature = "tls")]
         if matches!(self.stream, Stream::Tls(_)) {
-            return Ok(false);
+            return Ok(None);
         }
-        set_nonblocking(&self.stream, true).map_err(|error| self.fault(error))?;
         (self.start, self.end) = (0, 0);
+        set_nonblocking(&self.stream, true).map_err(|error| self.fault(error))?;
         let received = read(&mut self.stream, &mut self.input);
         set_nonblocking(&self.stream, false).map_err(|error| self.fault(error))?;
         match received {
+            Ok(0) => Err(self.closed()),
             Ok(received) => {
                 self.end = received;
-                Ok(received > 0)
+                Ok(Some(self.input[0]))
             }
-            // Whatever is wrong will be met again by the next read or write, and named there.
-            Err(_) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(self.fault(error)),
         }
+    }
+
+    fn closed(&mut self) -> WireError {
+        self.fault(io::Error::new(
+            ErrorKind::UnexpectedEof,
+            "the server closed the connection; its log may say why",
+        ))
     }
 
     /// An error of the stream, after which the session is over.
