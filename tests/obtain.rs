@@ -2,6 +2,8 @@
 //! can be had without asking the network.
 #![allow(clippy::unwrap_used)]
 
+mod skipped;
+
 use std::fs::{self, Permissions};
 use std::io::{Cursor, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -311,7 +313,7 @@ fn a_server_that_does_not_start_says_what_it_lacks() {
         ])
         .status();
     if !compiled.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: a_server_that_does_not_start_says_what_it_lacks: cc does not work");
+        skipped::note("a_server_that_does_not_start_says_what_it_lacks", "cc does not work");
         return;
     }
     let binary = fs::read(fixture.path("m")).unwrap();
@@ -384,29 +386,45 @@ fn child_that_fetches() {
     obtain_with(&clients, Dbms::Mysql, &version("5.7.1"), &cache, &mut |_| {}).unwrap();
 }
 
+/// Ends a child and the client that the child started, however the test ends.
+struct Ended {
+    child: std::process::Child,
+    client: PathBuf,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Ok(pid) = fs::read_to_string(&self.client) {
+            let _ = Command::new("kill").args(["-9", pid.trim()]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
 #[test]
 fn a_killed_rqps_leaves_nothing_that_stays() {
     let fixture = Fixture::new("echo half > $out/mysql.zip; echo $$ > $here/pid; exec sleep 600");
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_that_fetches"])
         .env("RQPS_TEST_CHILD_FETCH", fixture.folder.path())
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
+    let mut ended = Ended { child, client: fixture.path("pid") };
     wait_for(&fixture.path("pid"));
     fixture.cache();
     let partial = fixture.path("cache/partial/mysql-5.7.1-x86_64");
     assert!(partial.exists(), "a fetch that is going on is left alone");
 
-    child.kill().unwrap();
-    child.wait().unwrap();
+    ended.child.kill().unwrap();
+    ended.child.wait().unwrap();
     assert!(partial.exists(), "the dead cannot tidy up");
     fixture.cache();
     assert_eq!(fixture.leftovers(), Vec::<PathBuf>::new());
 
-    // The orphaned client is ours to end; the fetch then works as if nothing had been.
-    let pid = fs::read_to_string(fixture.path("pid")).unwrap();
-    Command::new("kill").args(["-9", pid.trim()]).status().unwrap();
+    // The fetch then works as if nothing had been, while the orphaned client is still there.
     fs::write(fixture.path("mysql.zip"), mysql_zip(MYSQL)).unwrap();
     let text = format!("#!/bin/sh\ncp {} .\n", fixture.path("mysql.zip").display());
     program(&fixture.clients.mvn, &text);
@@ -569,7 +587,7 @@ fn sqlite_by_path_is_read_not_loaded() {
         .map(|folder| Path::new(folder).join("libsqlite3.so.0"))
         .find(|path| path.exists());
     let Some(path) = found else {
-        eprintln!("SKIPPED: sqlite_by_path_is_read_not_loaded: this host has no libsqlite3.so.0");
+        skipped::note("sqlite_by_path_is_read_not_loaded", "this host has no libsqlite3.so.0");
         return;
     };
     let fixture = Fixture::new("exit 1");
@@ -591,10 +609,8 @@ fn a_real_package_is_fetched() {
     let asked = std::env::var_os("RQPS_TEST_NETWORK").is_some_and(|value| value == "1");
     let mvn = Command::new("mvn").arg("--version").output().is_ok();
     if !mvn || !(stored || asked) || !cfg!(target_arch = "x86_64") {
-        eprintln!(
-            "SKIPPED: a_real_package_is_fetched: needs mvn, and the package in its store or \
-             RQPS_TEST_NETWORK=1"
-        );
+        let why = "needs mvn, and the package in its store or RQPS_TEST_NETWORK=1";
+        skipped::note("a_real_package_is_fetched", why);
         return;
     }
     let mut fixture = Fixture::new("");

@@ -12,11 +12,14 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rqps::dbms::{ControlPlane, DbmsError, Interrupt, SettleLoad, Site, config, control_plane};
-use rqps::domain::build::{Build, Dbms, Manifest, Version};
-use rqps::domain::endpoint::{Address, Endpoint};
-use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden};
+use rqps::dbms::{
+    ControlPlane, DbmsError, Interrupt, SettleLoad, Site, config, control_plane, external,
+};
+use rqps::domain::build::{Build, Dbms, Dialect, Manifest, Version};
+use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
+use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden, parent_of, tree};
 use rqps::os::user;
+use rqps::wire::{mysql, postgres};
 
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 
@@ -165,7 +168,7 @@ fn a_server_of_a_killed_warden_is_killed_too() {
     let warden =
         Warden::spawn(&shell("echo up; exec sleep 1000", folder.path()), Path::new(RQPS)).unwrap();
     let server = warden.server_pid();
-    let parent = rqps::os::process::parent_of(server).unwrap();
+    let parent = parent_of(server).unwrap();
     kill_9(parent);
     wait_until("the server is gone", || state(server).is_none());
     wait_until("the end is known", || warden.has_exited().is_some());
@@ -191,7 +194,7 @@ fn kill_9(pid: u32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// Not a test: what the two tests below start and kill in place of rqps.
+/// Not a test: what tests below start and kill in place of rqps.
 #[test]
 #[ignore = "started by other tests"]
 fn lab_process() {
@@ -200,11 +203,51 @@ fn lab_process() {
     };
     let folder = PathBuf::from(folder);
     let warden = start_stubborn(&folder);
-    let mut pids = warden.tree();
-    pids.push(rqps::os::process::parent_of(warden.server_pid()).unwrap());
     if folder.join("pause").exists() {
         warden.pause().unwrap();
     }
+    report_and_wait(&folder, warden.server_pid());
+}
+
+/// Not a test: the same with a real server, one session at work, all of it stopped.
+#[test]
+#[ignore = "started by other tests"]
+fn lab_with_server() {
+    let Ok(folder) = std::env::var(LAB_FOLDER) else {
+        return skipped("lab_with_server", "it is started by other tests");
+    };
+    let folder = PathBuf::from(folder);
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let dbms = Dbms::from_name(&read("dbms")).unwrap();
+    let build = build(dbms, Some(Path::new(&read("root"))), &read("version"));
+    let mut plane = control_plane(site(&folder, &build)).unwrap();
+    plane.init().unwrap();
+    plane.start().unwrap();
+    let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
+    thread::spawn(move || match dbms {
+        Dbms::Postgres => {
+            let mut client = postgres::Client::connect(&address, &login, PATIENCE).unwrap();
+            client.simple("SELECT pg_sleep(1000)")
+        }
+        _ => {
+            let mut client = mysql::Client::connect(&address, &login, PATIENCE).unwrap();
+            client.simple("SELECT sleep(1000)")
+        }
+    });
+    let sessions = match dbms {
+        Dbms::Postgres => "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%_sleep%'",
+        _ => "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%sleep%'",
+    };
+    // The asking session finds itself, too.
+    wait_until("the session is at work", || rows(&*plane, sessions) == ["2"]);
+    plane.pause().unwrap();
+    report_and_wait(&folder, plane.server_pid().unwrap());
+}
+
+/// Writes the ids of the server's processes and of its warden, and waits to be killed.
+fn report_and_wait(folder: &Path, server: u32) {
+    let mut pids = tree(parent_of(server).unwrap());
+    pids.sort_unstable();
     let text: Vec<String> = pids.iter().map(u32::to_string).collect();
     fs::write(folder.join("pids.new"), text.join(" ")).unwrap();
     fs::rename(folder.join("pids.new"), folder.join("pids")).unwrap();
@@ -212,22 +255,18 @@ fn lab_process() {
 }
 
 /// Kills a lab with `kill -9`; nothing that it started may be left.
-fn check_kill_9(pause: bool) {
-    let folder = tempfile::tempdir().unwrap();
-    if pause {
-        fs::write(folder.path().join("pause"), "").unwrap();
-    }
+fn check_kill_9(folder: &Path, lab: &str, at_least: usize) {
     let mut lab = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "lab_process", "--ignored"])
-        .env(LAB_FOLDER, folder.path())
+        .args(["--exact", lab, "--ignored"])
+        .env(LAB_FOLDER, folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the lab is up", || folder.path().join("pids").exists());
-    let text = fs::read_to_string(folder.path().join("pids")).unwrap();
+    wait_until("the lab is up", || folder.join("pids").exists());
+    let text = fs::read_to_string(folder.join("pids")).unwrap();
     let pids: Vec<u32> = text.split(' ').map(|pid| pid.parse().unwrap()).collect();
-    assert!(pids.len() >= 7, "{pids:?}");
+    assert!(pids.len() >= at_least, "{pids:?}");
     assert!(pids.iter().all(|pid| state(*pid).is_some()), "{pids:?}");
     lab.kill().unwrap();
     lab.wait().unwrap();
@@ -236,60 +275,86 @@ fn check_kill_9(pause: bool) {
 
 #[test]
 fn nothing_outlives_a_lab_that_is_killed() {
-    check_kill_9(false);
+    let folder = tempfile::tempdir().unwrap();
+    check_kill_9(folder.path(), "lab_process", 7);
 }
 
 #[test]
 fn nothing_outlives_a_killed_lab_even_when_stopped() {
-    check_kill_9(true);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pause"), "").unwrap();
+    check_kill_9(folder.path(), "lab_process", 7);
 }
 
-/// A target in a temporary folder, with a config of its own.
-struct Place {
-    folder: tempfile::TempDir,
-    build: Build,
+/// Kills a lab whose server is stopped.
+fn check_server_dies(build: &Build, processes: usize) {
+    let folder = open_folder();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("dbms", build.manifest.dbms.name());
+    write("version", build.manifest.version.as_str());
+    write("root", build.root.as_ref().unwrap().to_str().unwrap());
+    check_kill_9(folder.path(), "lab_with_server", processes);
+    assert!(!folder.path().join("s").exists());
 }
 
-impl Place {
-    fn new(dbms: Dbms, root: &Path, version: &str) -> Place {
-        let manifest = Manifest {
-            dbms,
-            version: Version::new(version),
-            reported: String::new(),
-            origin: root.display().to_string(),
-            sha256: None,
-            compiler: None,
-        };
-        let folder = tempfile::Builder::new().prefix("rqps-servers-").tempdir().unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        Place { folder, build: Build { root: Some(root.to_owned()), manifest } }
-    }
+#[test]
+fn a_stopped_postgres_does_not_outlive_a_killed_lab() {
+    let test = "a_stopped_postgres_does_not_outlive_a_killed_lab";
+    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
+        return skipped(test, "no Postgres in RQPS_TEST_POSTGRES or /usr/lib/postgresql");
+    };
+    // Warden, postmaster, five or more helpers, one session.
+    check_server_dies(&postgres_build(&root), 8);
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
+#[test]
+fn a_stopped_mysql_does_not_outlive_a_killed_lab() {
+    let Some(root) = roots("RQPS_TEST_MYSQL", "").pop() else {
+        let test = "a_stopped_mysql_does_not_outlive_a_killed_lab";
+        return skipped(test, "no MySQL in RQPS_TEST_MYSQL");
+    };
+    let version = version_of(&root, &["mysqld"]);
+    check_server_dies(&build(Dbms::Mysql, Some(&root), &version), 2);
+}
 
-    fn site(&self, data: &str) -> Site {
-        let Manifest { dbms, version, .. } = &self.build.manifest;
-        Site {
-            build: self.build.clone(),
-            config: config::load(*dbms, "default", None, version, 128 << 20).unwrap(),
-            data: self.path(data),
-            logs: self.path("logs"),
-            sockets: self.path("s"),
-            storage_engine: None,
-            run_as: user::choose(None).unwrap(),
-            tcp_port: None,
-            warden_program: PathBuf::from(RQPS),
-            start_timeout: Duration::from_secs(120),
-            interrupt: Interrupt::default(),
-        }
-    }
+/// A temporary folder that the user of servers can enter.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("rqps-servers-").tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
 
-    fn logs(&self) -> String {
-        ["init.log", "server.log"]
-            .map(|name| fs::read_to_string(self.path("logs").join(name)).unwrap_or_default())
-            .concat()
+fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(version),
+        reported: String::new(),
+        origin: "a test".to_owned(),
+        sha256: None,
+        compiler: None,
+    };
+    Build { root: root.map(Path::to_owned), manifest }
+}
+
+fn postgres_build(root: &Path) -> Build {
+    build(Dbms::Postgres, Some(root), &version_of(root, &["postgres"]))
+}
+
+/// A target in `folder` with its default config and a small cache.
+fn site(folder: &Path, build: &Build) -> Site {
+    let Manifest { dbms, version, .. } = &build.manifest;
+    Site {
+        build: build.clone(),
+        config: config::load(*dbms, "default", None, version, 128 << 20).unwrap(),
+        data: folder.join("data"),
+        logs: folder.join("logs"),
+        sockets: folder.join("s"),
+        storage_engine: None,
+        run_as: user::choose(None).unwrap(),
+        tcp_port: None,
+        warden_program: PathBuf::from(RQPS),
+        start_timeout: Duration::from_secs(120),
+        interrupt: Interrupt::default(),
     }
 }
 
@@ -302,10 +367,12 @@ fn roots(variable: &str, installed: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(installed) else {
         return Vec::new();
     };
-    entries.flatten().map(|entry| entry.path()).collect()
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    found
 }
 
-/// What the server program says of its version: the first word with a digit and a dot.
+/// What the server program says of its version: the first word that begins with a digit.
 fn version_of(root: &Path, names: &[&str]) -> String {
     let program = names.iter().map(|name| root.join("bin").join(name)).find(|path| path.exists());
     let output = Command::new(program.unwrap()).arg("--version").output().unwrap();
@@ -314,100 +381,16 @@ fn version_of(root: &Path, names: &[&str]) -> String {
     text.split_whitespace().find(starts_with_digit).unwrap().to_owned()
 }
 
-/// Copies a data folder as a snapshot is: by root, so that all files belong to root.
-fn copy(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
-    assert!(status.success());
-}
-
+/// Runs a statement as a client would; rows as text, columns joined by a bar.
 fn rows(plane: &dyn ControlPlane, sql: &str) -> Vec<String> {
-    let (endpoint, login) = plane.endpoint();
-    let Endpoint::Server(Address::Unix(path)) = endpoint else { panic!() };
-    let out = if login.user == "rqps" {
-        Command::new("psql")
-            .args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h"])
-            .arg(path.parent().unwrap())
-            .args(["-U", &login.user, "-d", &login.database, "-c", sql])
-            .output()
-            .unwrap()
+    let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
+    let rows = if login.user == "rqps" {
+        postgres::Client::connect(&address, &login, PATIENCE).unwrap().rows(sql)
     } else {
-        Command::new("mariadb")
-            .args(["--no-defaults", "-N", "-B", "-u", &login.user, "-D", &login.database, "-S"])
-            .arg(path)
-            .args(["-e", sql])
-            .output()
-            .unwrap()
+        mysql::Client::connect(&address, &login, PATIENCE).unwrap().rows(sql)
     };
-    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).lines().map(str::to_owned).collect()
-}
-
-/// The whole life of a server.
-fn check_life(dbms: Dbms, root: &Path, version: &str) {
-    let place = Place::new(dbms, root, version);
-    let name = format!("{dbms} {version}");
-    let mut plane = control_plane(place.site("data")).unwrap();
-    let mut times = Vec::new();
-    let mut clock = Instant::now();
-    let mut lap = |what: &str| {
-        times.push(format!("{what} {:.1} s", clock.elapsed().as_secs_f64()));
-        clock = Instant::now();
-    };
-    plane.init().unwrap_or_else(|error| panic!("{name}: {error}"));
-    lap("init");
-    plane.start().unwrap_or_else(|error| panic!("{name}: {error}"));
-    lap("start");
-    let reported = plane.reported_version().unwrap();
-    assert!(reported.starts_with(version), "{name} says {reported}");
-    assert!(user::choose(None).unwrap().is_none_or(|user| {
-        fs::metadata(format!("/proc/{}", plane.server_pid().unwrap())).unwrap().uid() == user.uid
-    }));
-    for table in ["sbtest1", "sbtest2"] {
-        rows(&*plane, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, c CHAR(120))"));
-        rows(&*plane, &format!("INSERT INTO {table} VALUES (1, 'one'), (2, 'two')"));
-    }
-    let mut load =
-        SettleLoad { tables: 2, rows_total: 4, table: "sbtest{table}".to_owned(), scale: 0.05 };
-    lap("tables");
-    let before = limits(&*plane, dbms);
-    plane.settle(&load, &mut |_| {}).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert_eq!(limits(&*plane, dbms), before, "{name}");
-    lap("settle");
-    let status = plane.status().unwrap();
-    eprintln!("{:?}", status.iter().map(|(n, t)| (n, t.len())).collect::<Vec<_>>());
-    lap("status");
-    plane.pause().unwrap();
-    plane.resume().unwrap();
-    plane.check().unwrap();
-    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest2"), ["2"], "{name}");
-    // A paused server stops in good order, too.
-    plane.pause().unwrap();
-    plane.stop().unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert!(!place.path("s").exists(), "{name}");
-    lap("stop");
-    copy(&place.path("data"), &place.path("copy"));
-    lap("copy");
-    let mut plane = control_plane(place.site("copy")).unwrap();
-    assert!(matches!(plane.init(), Err(DbmsError::DataNotEmpty(_))), "{name}");
-    plane.start().unwrap_or_else(|error| panic!("{name} on a copy: {error}"));
-    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest1"), ["2"], "{name}");
-    load.scale = 0.0;
-    plane.settle(&load, &mut |_| {}).unwrap();
-    plane.stop().unwrap();
-    lap("again");
-    eprintln!("{name}: {}", times.join(", "));
-    eprintln!(
-        "{}",
-        place
-            .logs()
-            .lines()
-            .filter(|l| (l.to_lowercase().contains("err")
-                || l.to_lowercase().contains("warn")
-                || l.to_lowercase().contains("hint")))
-            .take(12)
-            .collect::<Vec<_>>()
-            .join("\n")
-    );
+    let text = |row: Vec<Option<String>>| row.into_iter().flatten().collect::<Vec<_>>().join("|");
+    rows.unwrap_or_else(|error| panic!("{sql}: {error}")).into_iter().map(text).collect()
 }
 
 /// Settings that settling changes for a while.
@@ -415,28 +398,303 @@ fn limits(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
     if dbms == Dbms::Postgres {
         return Vec::new();
     }
-    rows(
+    let limits = rows(
         plane,
-        "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%'
-        OR Variable_name LIKE 'innodb_idle_flush_pct'",
-    )
+        "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%' \
+         OR Variable_name = 'innodb_idle_flush_pct'",
+    );
+    assert!(limits.len() >= 2, "{limits:?}");
+    limits
+}
+
+/// Data folder, start, tables, settle.
+fn check_first_life(plane: &mut dyn ControlPlane, build: &Build, load: &SettleLoad) {
+    let Manifest { dbms, version, .. } = &build.manifest;
+    plane.init().unwrap_or_else(|error| panic!("{error}"));
+    plane.start().unwrap_or_else(|error| panic!("{error}"));
+    let reported = plane.reported_version().unwrap();
+    assert!(reported.starts_with(version.as_str()), "{dbms} {version} says {reported}");
+    let server = fs::metadata(format!("/proc/{}", plane.server_pid().unwrap())).unwrap();
+    if let Some(user) = user::choose(None).unwrap() {
+        assert_eq!(server.uid(), user.uid);
+    }
+    for setup in plane.session_setup() {
+        rows(plane, &setup);
+    }
+    for table in ["sbtest1", "sbtest2"] {
+        rows(plane, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, c CHAR(120))"));
+        rows(plane, &format!("INSERT INTO {table} VALUES (1, 'one'), (2, 'two')"));
+    }
+    let before = limits(plane, *dbms);
+    let mut told = 0;
+    plane.settle(load, &mut |_| told += 1).unwrap_or_else(|error| panic!("{error}"));
+    assert!(told > 0);
+    assert_eq!(limits(plane, *dbms), before);
+}
+
+/// The whole life of a server, and a second one on a copy of its data folder.
+fn check_life(dbms: Dbms, root: &Path, version: &str) {
+    eprintln!("life of {dbms} {version}");
+    let folder = open_folder();
+    let build = build(dbms, Some(root), version);
+    let site = site(folder.path(), &build);
+    let mut plane = control_plane(site.clone()).unwrap();
+    let mut load =
+        SettleLoad { tables: 2, rows_total: 4, table: "sbtest{table}".to_owned(), scale: 0.02 };
+    check_first_life(&mut *plane, &build, &load);
+    let status = plane.status().unwrap();
+    assert!(status.len() >= 4 && status.iter().all(|(_, text)| text.len() > 50), "{status:?}");
+    plane.pause().unwrap();
+    plane.resume().unwrap();
+    plane.check().unwrap();
+    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest2"), ["2"]);
+    // A paused server stops in good order, too.
+    plane.pause().unwrap();
+    plane.stop().unwrap_or_else(|error| panic!("{error}"));
+    assert!(!site.sockets.exists());
+    assert!(plane.check().unwrap_err().to_string().contains("it is not running"));
+    let copy = folder.path().join("copy");
+    // By root, so that all files belong to root, as after any plain copy.
+    let status = Command::new("cp").arg("-r").arg(&site.data).arg(&copy).status().unwrap();
+    assert!(status.success());
+    let mut plane = control_plane(Site { data: copy.clone(), ..site }).unwrap();
+    assert!(matches!(plane.init(), Err(DbmsError::DataNotEmpty(path)) if path == copy));
+    plane.start().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(rows(&*plane, "SELECT COUNT(*) FROM sbtest1"), ["2"]);
+    load.scale = 0.0;
+    plane.settle(&load, &mut |_| {}).unwrap();
+    plane.stop().unwrap();
+}
+
+fn check_lives(test: &str, dbms: Dbms, variable: &str, installed: &str, programs: &[&str]) {
+    let roots = roots(variable, installed);
+    if roots.is_empty() {
+        return skipped(test, &format!("no build: name its folder in {variable}"));
+    }
+    for root in roots {
+        check_life(dbms, &root, &version_of(&root, programs));
+    }
 }
 
 #[test]
 fn postgres_lives() {
-    for root in roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql") {
-        check_life(Dbms::Postgres, &root, &version_of(&root, &["postgres"]));
-    }
+    let (variable, installed) = ("RQPS_TEST_POSTGRES", "/usr/lib/postgresql");
+    check_lives("postgres_lives", Dbms::Postgres, variable, installed, &["postgres"]);
 }
+
 #[test]
 fn mysql_lives() {
-    for root in roots("RQPS_TEST_MYSQL", "/nowhere") {
-        check_life(Dbms::Mysql, &root, &version_of(&root, &["mysqld"]));
-    }
+    check_lives("mysql_lives", Dbms::Mysql, "RQPS_TEST_MYSQL", "", &["mysqld"]);
 }
+
 #[test]
 fn mariadb_lives() {
-    for root in roots("RQPS_TEST_MARIADB", "/nowhere") {
-        check_life(Dbms::Mariadb, &root, &version_of(&root, &["mariadbd", "mysqld"]));
+    let programs = ["mariadbd", "mysqld"];
+    check_lives("mariadb_lives", Dbms::Mariadb, "RQPS_TEST_MARIADB", "", &programs);
+}
+
+#[test]
+fn sqlite_lives() {
+    let folder = open_folder();
+    let mut site = site(folder.path(), &build(Dbms::Sqlite, None, "compiled in"));
+    let mut plane = control_plane(site.clone()).unwrap();
+    plane.init().unwrap();
+    plane.start().unwrap();
+    assert!(plane.reported_version().unwrap().starts_with("3."));
+    let load = SettleLoad { tables: 1, rows_total: 0, table: "t{table}".to_owned(), scale: 1.0 };
+    plane.settle(&load, &mut |_| {}).unwrap();
+    let status = plane.status().unwrap();
+    assert!(status[0].1.contains("cache_size\t-131072\n"), "{status:?}");
+    assert!(status[0].1.contains("journal_mode\twal\n"), "{status:?}");
+    assert!(status[1].1.contains("THREADSAFE"), "{status:?}");
+    plane.stop().unwrap();
+    assert!(matches!(plane.init(), Err(DbmsError::DataNotEmpty(_))));
+    site.config.text = "no_such_function(\n".to_owned();
+    let error = control_plane(site.clone()).unwrap().start().unwrap_err().to_string();
+    assert!(error.contains("PRAGMA no_such_function("), "{error}");
+    site.build.root = Some(PathBuf::from("/nowhere/libsqlite3.so"));
+    let error = control_plane(site).unwrap().start().unwrap_err().to_string();
+    assert!(error.contains("/nowhere/libsqlite3.so"), "{error}");
+}
+
+#[test]
+fn the_fake_one_lives_and_fails_as_told() {
+    let folder = open_folder();
+    let site = site(folder.path(), &build(Dbms::Fake, None, "1"));
+    let with = |text: &str| {
+        let mut site = site.clone();
+        site.config.text = text.to_owned();
+        control_plane(site).unwrap()
+    };
+    let mut plane = with("mean_us = 7\nreal_time = true\nprocess = true\n");
+    plane.init().unwrap();
+    plane.start().unwrap();
+    plane.check().unwrap();
+    let endpoint = Endpoint::Fake { mean_us: 7, real_time: true };
+    assert_eq!(plane.endpoint().0, endpoint);
+    let pid = plane.server_pid().unwrap();
+    assert!(state(pid).is_some());
+    plane.stop().unwrap();
+    assert_eq!(state(pid), None);
+    let mut failing = with("fail = start\n");
+    assert!(failing.start().unwrap_err().to_string().contains("start fake 1"));
+    failing.stop().unwrap();
+    assert!(with("fail = check\n").check().is_err());
+}
+
+/// A folder of programs that are shell scripts.
+fn scripted_root(folder: &Path, programs: &[(&str, &str)]) -> PathBuf {
+    let bin = folder.join("root/bin");
+    fs::create_dir_all(&bin).unwrap();
+    for (name, script) in programs {
+        let path = bin.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
+    folder.join("root")
+}
+
+/// The error of a start with `server` in place of Postgres.
+fn failed_start(server: &str, change: impl Fn(&mut Site)) -> String {
+    let folder = open_folder();
+    let root = scripted_root(folder.path(), &[("initdb", "exit 0"), ("postgres", server)]);
+    let mut site = site(folder.path(), &build(Dbms::Postgres, Some(&root), "17.2"));
+    change(&mut site);
+    fs::create_dir_all(site.data.join("db")).unwrap();
+    control_plane(site).unwrap().start().unwrap_err().to_string()
+}
+
+#[test]
+fn a_failed_start_ends_in_the_last_words_of_the_server() {
+    let check = |server: &str, wanted: &[&str]| {
+        let hasty = |site: &mut Site| site.start_timeout = Duration::from_millis(1500);
+        let error = failed_start(server, hasty);
+        for words in wanted {
+            assert!(error.contains(words), "{words} is not in: {error}");
+        }
+    };
+    check("echo oh dear; exit 3", &["start postgres 17.2", "exit status 3", "\n  | oh dear"]);
+    check("kill -11 $$", &["killed by signal 11", "server.log is empty"]);
+    check("echo one moment; sleep 1000", &["does not answer after 1 s", "\n  | one moment"]);
+    check(
+        "echo 'FATAL:  could not write to file: No space left on device'; exit 1",
+        &["The disk is full"],
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_refused_with_the_reason() {
+    let error = failed_start("exit 0", |site| site.sockets = site.sockets.join("x".repeat(100)));
+    assert!(error.contains("a socket can have 107") && error.contains("shorter"), "{error}");
+    let error = failed_start("exit 0", |site| site.build.root = Some(PathBuf::from("/nowhere")));
+    assert!(error.contains("find postgres") && error.contains("/nowhere/bin"), "{error}");
+    let flag = Interrupt::default();
+    flag.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    let error = failed_start("sleep 1000", |site| site.interrupt = flag.clone());
+    assert!(error.contains("interrupted"), "{error}");
+    if user::is_root() {
+        let error = failed_start("exit 0", |site| {
+            let folder = site.logs.parent().unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+        });
+        assert!(error.contains("may not enter") && error.contains("chmod o+x"), "{error}");
+    }
+}
+
+#[test]
+fn a_failed_initdb_ends_in_its_last_words() {
+    let folder = open_folder();
+    let root = scripted_root(
+        folder.path(),
+        &[("initdb", "echo initdb: error: invalid locale name; exit 1"), ("postgres", "exit 0")],
+    );
+    let site = site(folder.path(), &build(Dbms::Postgres, Some(&root), "17.2"));
+    let error = control_plane(site).unwrap().init().unwrap_err().to_string();
+    let wanted = "make a data folder for postgres 17.2 with initdb: it ended with exit status 1";
+    assert!(error.contains(wanted), "{error}");
+    assert!(error.ends_with("\n  | initdb: error: invalid locale name"), "{error}");
+}
+
+#[test]
+fn failures_of_a_real_postgres_are_told() {
+    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
+        return skipped("failures_of_a_real_postgres_are_told", "no Postgres");
+    };
+    let folder = open_folder();
+    let site = site(folder.path(), &postgres_build(&root));
+    let mut plane = control_plane(site.clone()).unwrap();
+    plane.init().unwrap();
+    let failed = |change: &dyn Fn(&mut Site)| {
+        let mut site = site.clone();
+        change(&mut site);
+        control_plane(site).unwrap().start().unwrap_err().to_string()
+    };
+    let error = failed(&|site| site.config.text.push_str("no_such_setting = 1\n"));
+    assert!(error.contains("no_such_setting") && error.contains("not known"), "{error}");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let error = failed(&|site| site.tcp_port = Some(port));
+    assert!(error.contains("The port or socket is taken"), "{error}");
+    drop(listener);
+    plane.start().unwrap();
+    let error = failed(&|site| site.logs = folder.path().join("logs2"));
+    assert!(error.contains("another server answers there"), "{error}");
+    let error = failed(&|site| {
+        site.logs = folder.path().join("logs2");
+        site.sockets = folder.path().join("s2");
+    });
+    assert!(error.contains("Another server runs on this data folder"), "{error}");
+    kill_9(plane.server_pid().unwrap());
+    wait_until("the end is noticed", || plane.check().is_err());
+    let error = plane.check().unwrap_err().to_string();
+    assert!(error.contains("keep postgres"), "{error}");
+    // Comes up again after the crash, and takes back what the kernel kept of the first life.
+    plane.start().unwrap();
+    plane.stop().unwrap();
+}
+
+#[test]
+fn a_server_by_its_address_is_measured_and_left_alone() {
+    let test = "a_server_by_its_address_is_measured_and_left_alone";
+    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
+        return skipped(test, "no Postgres");
+    };
+    let folder = open_folder();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let mut site = site(folder.path(), &postgres_build(&root));
+    site.tcp_port = Some(port);
+    let mut plane = control_plane(site).unwrap();
+    plane.init().unwrap();
+    plane.start().unwrap();
+    let (Endpoint::Server(socket), login) = plane.endpoint() else { panic!("no server") };
+    rows(&*plane, "CREATE TABLE sbtest1 (id INT); CREATE USER guest");
+    let tcp = Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::Off };
+    let guest = Login { user: "guest".to_owned(), ..login.clone() };
+    let load =
+        SettleLoad { tables: 1, rows_total: 0, table: "sbtest{table}".to_owned(), scale: 0.0 };
+    for (address, login) in [(socket, &login), (tcp.clone(), &login), (tcp, &guest)] {
+        let mut other =
+            external(Dialect::Postgres, address, login.clone(), Interrupt::default()).unwrap();
+        other.start().unwrap();
+        assert_eq!(other.server_pid(), plane.server_pid());
+        let mut notes = Vec::new();
+        other.settle(&load, &mut |note| notes.push(note.to_owned())).unwrap();
+        let refused = notes.iter().any(|note| note.contains("not done") && note.contains("42501"));
+        let version = postgres_build(&root).manifest.version;
+        // Before 15 nobody but a superuser could; since then a role can be given.
+        assert_eq!(refused, login.user == "guest", "{version}: {notes:?}");
+        assert!(other.status().unwrap().len() >= 4);
+        other.stop().unwrap();
+        plane.check().unwrap();
+    }
+    plane.stop().unwrap();
+    let nobody = Address::Unix(folder.path().join("none"));
+    let error = external(Dialect::Postgres, nobody, login, Interrupt::default())
+        .unwrap()
+        .start()
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("connect to the server at"), "{error}");
 }

@@ -193,6 +193,7 @@ fn carry_out(plan: Plan, folders: &Folders, resume: bool, format: Format) -> Res
         work: folders.work.clone(),
         program: super::program()?,
         resume,
+        host_lock: folders::host_lock(),
         stop: stop_flag()?,
     };
     let mut display = Display::new();

@@ -21,7 +21,8 @@ use crate::cli::args::{Arguments, Command};
 pub mod exit {
     /// All went well.
     pub const FINE: u8 = 0;
-    /// The words of the command line or the plan file were wrong, or something that everything needs
+    /// The words of the command line or the plan file were wrong, or something that everything
+    /// needs
     /// was missing.
     pub const USAGE: u8 = 2;
     /// A run failed; the others are there.

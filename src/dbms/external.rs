@@ -40,8 +40,8 @@ pub fn external(
 ) -> Result<Box<dyn ControlPlane>, DbmsError> {
     if !matches!(dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err(DbmsError::Unsupported(format!(
-            "measure {address}: only servers that speak the Postgres or MySQL protocol can be named \
-             by a DSN"
+            "measure {address}: only servers that speak the protocol of Postgres or MySQL can be \
+             named by a DSN"
         )));
     }
     Ok(Box::new(External { dialect, address, login, interrupt, pid: None }))

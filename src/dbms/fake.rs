@@ -65,9 +65,11 @@ impl ControlPlane for Fake {
         if !self.is_set("process") {
             return Ok(());
         }
-        let args = ["-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
-        let args = args.map(str::to_owned).to_vec();
-        self.server.launch(Path::new("/bin/sh"), args, Stop::HARD)
+        let ready = self.server.site.sockets.join("ready");
+        let script = "trap 'exit 0' TERM; : > \"$0\"; while :; do sleep 3600 & wait $!; done";
+        let args = vec!["-c".to_owned(), script.to_owned(), ready.display().to_string()];
+        self.server.launch(Path::new("/bin/sh"), args, Stop::HARD)?;
+        self.server.wait_for_file(&ready)
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

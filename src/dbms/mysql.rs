@@ -151,9 +151,7 @@ impl ControlPlane for Mysql {
         }
         self.server.launch(&program, args, Stop::HARD)?;
         let address = self.address();
-        self.server.wait_ready(&|timeout| {
-            connect(Dialect::Mysql, &address, &login(), timeout)?.run("SELECT 1")
-        })
+        self.server.wait_ready(Dialect::Mysql, &address, &login())
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

@@ -89,9 +89,7 @@ impl ControlPlane for Postgres {
         }
         self.server.launch(&program, args, ON_LOSS)?;
         let address = self.address();
-        self.server.wait_ready(&|timeout| {
-            connect(Dialect::Postgres, &address, &login(), timeout)?.run("SELECT 1")
-        })
+        self.server.wait_ready(Dialect::Postgres, &address, &login())
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {

@@ -15,7 +15,7 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Login};
 use crate::os::process::{CLEAN_EXIT, Job, Stop, StopSignal, Warden};
 use crate::os::user::{check_reachable, chown_tree};
-use crate::wire::WireError;
+use crate::wire::{WireError, mysql, postgres};
 
 /// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -43,15 +43,64 @@ pub(super) trait Session: Send {
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
 }
 
-/// Connects a session of the control plane.
+impl Session for postgres::Client {
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+        postgres::Client::rows(self, sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+impl Session for mysql::Client {
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+        mysql::Client::rows(self, sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+/// Connects a session of the control plane. Its statements may take as long as they take.
 pub(super) fn connect(
     dialect: Dialect,
     address: &Address,
     login: &Login,
     timeout: Duration,
 ) -> Result<Box<dyn Session>, WireError> {
-    let _ = (dialect, address, login, timeout);
-    Err(WireError::Protocol("no client for this protocol yet".to_owned()))
+    Ok(match dialect {
+        Dialect::Postgres => Box::new(postgres::Client::connect(address, login, timeout)?),
+        Dialect::Mysql => Box::new(mysql::Client::connect(address, login, timeout)?),
+        Dialect::Sqlite | Dialect::Fake => {
+            return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
+        }
+    })
+}
+
+/// Connects and asks for one row, each within `timeout`.
+pub(super) fn first_query(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+    timeout: Duration,
+) -> Result<(), WireError> {
+    const QUERY: &str = "SELECT 1";
+    match dialect {
+        Dialect::Postgres => {
+            let mut client = postgres::Client::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Mysql => {
+            let mut client = mysql::Client::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Sqlite | Dialect::Fake => {}
+    }
+    Ok(())
 }
 
 /// A server under a warden, or the place for one.
@@ -230,11 +279,6 @@ impl Server {
         set("TZ", "UTC");
         set("HOME", &self.site.data.to_string_lossy());
         set("TMPDIR", &self.temporary_folder().to_string_lossy());
-        // Some packages carry system libraries (libaio) in a folder of their own.
-        let libraries = self.site.build.root.as_ref().map(|root| root.join("libs"));
-        if let Some(libraries) = libraries.filter(|path| path.is_dir()) {
-            set("LD_LIBRARY_PATH", &libraries.to_string_lossy());
-        }
         Job {
             program: program.to_owned(),
             args,
@@ -248,11 +292,23 @@ impl Server {
         }
     }
 
-    /// Asks `question` until it is answered. An end of the server, or too long a silence, is an
-    /// error.
+    /// Waits for a file that the server makes when it is ready; for one that answers no queries.
+    pub(super) fn wait_for_file(&mut self, path: &Path) -> Result<(), DbmsError> {
+        while !path.exists() {
+            self.site.interrupt.check()?;
+            self.check()?;
+            thread::sleep(READY_POLL);
+        }
+        Ok(())
+    }
+
+    /// Asks a first query until it is answered. An end of the server, a refusal, or too long a
+    /// silence is an error.
     pub(super) fn wait_ready(
         &mut self,
-        question: &dyn Fn(Duration) -> Result<(), WireError>,
+        dialect: Dialect,
+        address: &Address,
+        login: &Login,
     ) -> Result<(), DbmsError> {
         let doing = format!("start {}", self.name());
         let deadline = Instant::now() + self.site.start_timeout;
@@ -263,7 +319,7 @@ impl Server {
                 return stopped;
             }
             self.check_while(&doing)?;
-            let Err(answer) = question(READY_QUESTION) else {
+            let Err(answer) = first_query(dialect, address, login, READY_QUESTION) else {
                 return Ok(());
             };
             if is_final(&answer) {

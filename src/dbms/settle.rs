@@ -93,8 +93,8 @@ where
     Ok(())
 }
 
-/// Sleeps until `end`, or until `quiet` says that nothing is left to wait for. Tells `progress` each
-/// second how long it still takes.
+/// Sleeps until `end`, or until `quiet` says that nothing is left to wait for. Tells `progress`
+/// each second how long it still takes.
 pub(super) fn rest(
     end: Instant,
     interrupt: &Interrupt,

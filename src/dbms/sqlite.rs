@@ -55,7 +55,8 @@ impl Sqlite {
         self.site.data.join("rqps.db")
     }
 
-    /// Runs statements as a client would, after the PRAGMAs of the config. Returns the rows of each.
+    /// Runs statements as a client would, after the PRAGMAs of the config. Returns the rows of
+    /// each.
     fn ask(&self, doing: &str, statements: &[&str]) -> Result<Vec<Vec<Row>>, DbmsError> {
         let doing = format!("{doing} sqlite {}", self.site.build.manifest.version);
         let setup = self.session_setup();

@@ -250,8 +250,8 @@ impl Shared {
             if id == first {
                 out.extend_from_slice(COPY_HEADER);
             }
-            let from = id;
-            while id <= last && out.len() < COPY_BYTES {
+            let (from, full) = (id, out.len() + COPY_BYTES);
+            while id <= last && out.len() < full {
                 rows.row(id, &mut row);
                 copy_tuple(out, id, &row);
                 id += 1;

@@ -30,7 +30,8 @@ struct Run<'a> {
 /// Runs a block.
 ///
 /// # Errors
-/// The result folder cannot be written. What goes wrong with one target is written into its run, and
+/// The result folder cannot be written. What goes wrong with one target is written into its run,
+/// and
 /// the others go on.
 pub(super) fn run(
     bench: &Bench<'_>,
@@ -205,7 +206,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures a step. A step that fails on a living server is written down as failed and the next one
+    /// Measures a step. A step that fails on a living server is written down as failed and the next
+    /// one
     /// follows; if the server is gone, so is the run.
     fn measure(
         &mut self,

@@ -15,6 +15,7 @@ use crate::domain::target::Target;
 use crate::lab::Bench;
 use crate::lab::progress::Progress;
 use crate::obtain;
+use crate::wire::dsn::Dsn;
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -61,7 +62,8 @@ impl Subject {
     ) -> Result<Box<dyn ControlPlane>> {
         let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
         if let Source::Dsn(dsn) = &self.target.source {
-            anyhow::bail!("reach {dsn}: not yet");
+            let dsn = Dsn::parse(dsn)?;
+            return Ok(dbms::external(dsn.dialect(), dsn.address, dsn.login, interrupt)?);
         }
         let site = Site {
             build: self.build.clone(),

@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::os::tree::stat_of;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Resource, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -323,7 +323,11 @@ impl Warden {
         let milliseconds = timeout.as_millis();
         // A warden that is gone does not take commands; the state tells.
         let _ = self.send(&format!("stop {} {milliseconds}\n", signal.name()));
-        let limit = timeout + WARDEN_GRACE;
+        self.wait_for_end(timeout + WARDEN_GRACE)
+    }
+
+    /// Waits until the warden says that all is over; kills what is left when it does not.
+    fn wait_for_end(&mut self, limit: Duration) -> Result<String, ProcessError> {
         let state = self.said.wait(limit, State::is_over);
         let stuck = !state.is_over();
         if stuck {
@@ -355,7 +359,10 @@ impl State {
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        let _ = self.stop(StopSignal::Kill, Duration::ZERO);
+        // As when rqps is gone: quickly, but so that nothing is left in the kernel either (Postgres
+        // keeps shared memory when it is killed).
+        self.commands = None;
+        let _ = self.wait_for_end(WARDEN_GRACE);
     }
 }
 
@@ -489,6 +496,7 @@ enum Event {
 fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> {
     // Orphans of the tree become children of this process, so that none gets away.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    allow_many_files();
     let (tell, events) = mpsc::channel();
     // Before the start, so that an early death is not missed.
     watch_signals(tell.clone())?;
@@ -513,6 +521,14 @@ fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> 
         let _ = std::fs::remove_dir_all(folder);
     }
     Ok(status.unwrap_or_else(|| "unknown status".to_owned()))
+}
+
+/// Servers size their caches of open tables by this limit, and shells differ in it: take all that
+/// is allowed.
+fn allow_many_files() {
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
 impl Job {

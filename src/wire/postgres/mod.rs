@@ -171,7 +171,7 @@ impl Client {
                 self.channel.send(&self.output)?;
                 self.output.clear();
                 // Only an error makes the server speak now. It ignores what was sent after it.
-                more &= !(self.channel.has_spoken()? && self.channel.available()[0] == b'E');
+                more &= self.channel.spoken()? != Some(b'E');
             }
         }
         let reply = self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;

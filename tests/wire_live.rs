@@ -1,0 +1,632 @@
+//! The wire clients against real servers. Postgres is looked for in RQPS_TEST_POSTGRES and
+//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
+//! folders of installed trees, separated by colons.
+
+use std::fs::{self, File, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rqps::domain::endpoint::{Address, Login, Tls};
+use rqps::wire::{Value, ValueType, WireError, mysql, postgres};
+use rustix::process::{Pid, Signal, kill_process};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+// Servers.
+
+/// A running server with a private folder; it ends with this value.
+struct Server {
+    folder: tempfile::TempDir,
+    child: Child,
+    port: u16,
+    socket: PathBuf,
+}
+
+impl Server {
+    fn unix(&self) -> Address {
+        Address::Unix(self.socket.clone())
+    }
+
+    fn tcp(&self, tls: Tls) -> Address {
+        Address::Tcp { host: "localhost".to_owned(), port: self.port, tls }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            let _ = kill_process(pid, Signal::QUIT);
+        }
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(10) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that runs without privileges, since servers refuse to be root.
+fn unprivileged(program: &Path) -> Command {
+    if !rustix::process::getuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"]).arg(program);
+    command
+}
+
+fn private_folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("rqps-wire").tempdir_in("/tmp").unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    hand_over(folder.path());
+    folder
+}
+
+/// Makes nobody the owner, if the servers run as nobody.
+fn hand_over(path: &Path) {
+    if rustix::process::getuid().is_root() {
+        let status = Command::new("chown").arg("nobody:nogroup").arg(path).status().unwrap();
+        assert!(status.success(), "chown of {}", path.display());
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn run(command: &mut Command, log: &Path) {
+    let out = File::create(log).unwrap();
+    let status =
+        command.stdin(Stdio::null()).stderr(out.try_clone().unwrap()).stdout(out).status().unwrap();
+    assert!(status.success(), "{command:?}: {}", fs::read_to_string(log).unwrap());
+}
+
+fn start(command: &mut Command, folder: tempfile::TempDir, port: u16, socket: &str) -> Server {
+    let log = File::create(folder.path().join("server.log")).unwrap();
+    let child = command
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let socket = folder.path().join(socket);
+    Server { folder, child, port, socket }
+}
+
+/// Tries to log in until the server is up.
+fn ready<C>(server: &mut Server, connect: impl Fn(&Address) -> Result<C, WireError>) -> C {
+    let begin = Instant::now();
+    loop {
+        match connect(&server.unix()) {
+            Ok(client) => return client,
+            Err(error) => {
+                let log = || fs::read_to_string(server.folder.path().join("server.log")).unwrap();
+                let gone = server.child.try_wait().unwrap();
+                assert!(gone.is_none(), "the server ended: {gone:?}: {}", log());
+                assert!(begin.elapsed() < PATIENCE, "not ready: {error}: {}", log());
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+}
+
+/// Root folders of installed trees, of a variable.
+fn roots(variable: &str) -> Vec<PathBuf> {
+    let value = std::env::var_os(variable).unwrap_or_default();
+    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+fn login(user: &str, password: &str, database: &str) -> Login {
+    Login { user: user.to_owned(), password: password.to_owned(), database: database.to_owned() }
+}
+
+fn code(result: Result<impl Sized, WireError>) -> String {
+    match result {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.code().map_or_else(|| error.to_string(), str::to_owned),
+    }
+}
+
+// Postgres.
+
+fn postgres_roots() -> Vec<PathBuf> {
+    let mut found = roots("RQPS_TEST_POSTGRES");
+    if let Ok(folders) = fs::read_dir("/usr/lib/postgresql") {
+        found.extend(folders.map(|entry| entry.unwrap().path()));
+    }
+    found.retain(|root| root.join("bin/initdb").exists());
+    found
+}
+
+fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
+    let folder = private_folder();
+    let data = folder.path().join("data");
+    let mut initdb = unprivileged(&root.join("bin/initdb"));
+    initdb.args(["-U", "tester", "-A", "trust", "-N", "-E", "UTF8", "--locale=C", "-D"]).arg(&data);
+    run(&mut initdb, &folder.path().join("initdb.log"));
+    let port = free_port();
+    let mut command = unprivileged(&root.join("bin/postgres"));
+    command.arg("-D").arg(&data).arg("-k").arg(folder.path());
+    command.args(["-p", &port.to_string(), "-h", "127.0.0.1", "-c", "fsync=off"]).args(extra);
+    let mut server = start(&mut command, folder, port, &format!(".s.PGSQL.{port}"));
+    let client = ready(&mut server, |address| {
+        postgres::Client::connect(address, &login("tester", "", "postgres"), TIMEOUT)
+    });
+    (server, client)
+}
+
+/// Runs a test on every Postgres that is there.
+fn with_postgres(test: &str, body: impl Fn(&Path)) {
+    let roots = postgres_roots();
+    if roots.is_empty() {
+        eprintln!("SKIPPED: {test}: no Postgres in RQPS_TEST_POSTGRES or /usr/lib/postgresql");
+    }
+    for root in roots {
+        eprintln!("{test}: {}", root.display());
+        body(&root);
+    }
+}
+
+#[test]
+fn postgres_statements() {
+    with_postgres("postgres_statements", |root| {
+        let (server, mut client) = start_postgres(root, &[]);
+        assert!(!client.server_version().is_empty());
+        let pid = client.rows("SELECT pg_backend_pid()").unwrap();
+        assert_eq!(pid, [[Some(client.connection_id().to_string())]]);
+        postgres_prepared(&mut client);
+        postgres_refusals(&mut client);
+        postgres_big_replies(&mut client);
+        postgres_copy(&mut client);
+        // Killed from another session, the client learns why.
+        let mut other =
+            postgres::Client::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
+                .unwrap();
+        other.simple(&format!("SELECT pg_terminate_backend({})", client.connection_id())).unwrap();
+        let error = client.simple("SELECT 1").unwrap_err();
+        assert!(matches!(error, WireError::Io { .. }), "{error:?}");
+        assert!(error.to_string().contains("57P01"), "{error}");
+        let error = client.simple("SELECT 1").unwrap_err().to_string();
+        assert!(error.contains("connect again"), "{error}");
+    });
+}
+
+fn postgres_prepared(client: &mut postgres::Client) {
+    client.simple("CREATE TABLE t (id int PRIMARY KEY, k int, c text)").unwrap();
+    let types = [ValueType::Int, ValueType::Int, ValueType::Text];
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3)", &types).unwrap();
+    for id in 1..=500 {
+        let values = [Value::Int(id), Value::Int(-id), Value::Text(b"words")];
+        let reply = client.execute(insert, &values).unwrap();
+        assert_eq!((reply.rows, reply.affected, reply.result_set), (0, 1, false));
+    }
+    let point = client.prepare("SELECT k FROM t WHERE id = $1", &[ValueType::Int]).unwrap();
+    let hit = client.execute(point, &[Value::Int(7)]).unwrap();
+    assert_eq!((hit.rows, hit.affected, hit.result_set), (1, 0, true));
+    let miss = client.execute(point, &[Value::Int(7000)]).unwrap();
+    assert_eq!((miss.rows, miss.result_set), (0, true));
+    let two = [ValueType::Int; 2];
+    let range = client.prepare("SELECT * FROM t WHERE id BETWEEN $1 AND $2", &two).unwrap();
+    let reply = client.execute(range, &[Value::Int(101), Value::Int(300)]).unwrap();
+    assert_eq!(reply.rows, 200);
+    let by_text = client.prepare("UPDATE t SET k = 1 WHERE c = $1", &[ValueType::Text]).unwrap();
+    assert_eq!(client.execute(by_text, &[Value::Text(b"words")]).unwrap().affected, 500);
+    let none = client.prepare("DELETE FROM t", &[]).unwrap();
+    assert_eq!(client.execute(none, &[]).unwrap().affected, 500);
+    let mixed = client.execute(point, &[Value::Text(b"7")]).unwrap_err();
+    assert!(mixed.to_string().contains("placeholder"), "{mixed}");
+    let few = client.execute(range, &[Value::Int(1)]).unwrap_err();
+    assert!(few.to_string().contains("1 values for 2 placeholders"), "{few}");
+    assert_eq!(client.execute(point, &[Value::Int(7)]).unwrap().rows, 0);
+}
+
+fn postgres_refusals(client: &mut postgres::Client) {
+    client.simple("INSERT INTO t VALUES (1, 1, 'one')").unwrap();
+    let insert = client.prepare("INSERT INTO t VALUES ($1, 0, '')", &[ValueType::Int]).unwrap();
+    client.simple("BEGIN").unwrap();
+    assert_eq!(client.execute(insert, &[Value::Int(2)]).unwrap().affected, 1);
+    assert_eq!(code(client.execute(insert, &[Value::Int(1)])), "23505");
+    assert_eq!(code(client.execute(insert, &[Value::Int(3)])), "25P02");
+    client.simple("ROLLBACK").unwrap();
+    assert_eq!(client.simple("SELECT * FROM t").unwrap().rows, 1);
+    assert_eq!(client.execute(insert, &[Value::Int(2)]).unwrap().affected, 1);
+    assert_eq!(code(client.prepare("SELEC 1", &[])), "42601");
+    assert_eq!(code(client.simple("SELECT * FROM nowhere")), "42P01");
+    let wrong = client.prepare("SELECT 1", &[ValueType::Int]);
+    assert!(wrong.is_err() || client.execute(wrong.unwrap(), &[Value::Int(1)]).is_ok());
+    // A COPY where none is expected is refused without losing the thread, in both protocols.
+    assert_eq!(code(client.simple("COPY t FROM STDIN")), "57014");
+    let copy = client.prepare("COPY t FROM STDIN", &[]).unwrap();
+    assert_eq!(code(client.execute(copy, &[])), "57014");
+    assert_eq!(client.simple("COPY t TO STDOUT").unwrap().affected, 2);
+    let reply = client.simple("SELECT 1; INSERT INTO t VALUES (9, 9, ''); SELECT 2").unwrap();
+    assert_eq!((reply.rows, reply.affected, reply.result_set), (2, 1, true));
+    assert_eq!(client.simple("").unwrap().rows, 0);
+    let rows = client.rows("SELECT NULL, 'ä', '' UNION ALL SELECT 'b', 'c', NULL").unwrap();
+    assert_eq!(rows[0], [None, Some("ä".to_owned()), Some(String::new())]);
+    assert_eq!(rows.len(), 2);
+}
+
+fn postgres_big_replies(client: &mut postgres::Client) {
+    let many = client
+        .prepare("SELECT repeat('x', 900), g FROM generate_series(1, $1) g", &[ValueType::Int])
+        .unwrap();
+    let reply = client.execute(many, &[Value::Int(20_000)]).unwrap();
+    assert_eq!(reply.rows, 20_000);
+    assert!(reply.bytes > 18_000_000, "{reply:?}");
+    let long = client.simple("SELECT repeat('x', 3000000)").unwrap();
+    assert_eq!(long.rows, 1);
+    let kept = client.rows("SELECT repeat('x', 3000000), 5").unwrap();
+    assert_eq!(kept[0][0].as_ref().unwrap().len(), 3_000_000);
+    // The error comes after rows have come.
+    let late = client.prepare("SELECT 1000 / (5000 - g) FROM generate_series(1, 9000) g", &[]);
+    assert_eq!(code(client.execute(late.unwrap(), &[])), "22012");
+    assert_eq!(client.simple("SELECT 1").unwrap().rows, 1);
+}
+
+fn postgres_copy(client: &mut postgres::Client) {
+    client.simple("TRUNCATE t").unwrap();
+    let mut next = 0;
+    let taken = client
+        .copy_in("COPY t (id, k, c) FROM STDIN", &mut |rows| {
+            for _ in 0..1000 {
+                next += 1;
+                rows.extend_from_slice(format!("{next}\t{}\twords words\n", next * 2).as_bytes());
+            }
+            next < 50_000
+        })
+        .unwrap();
+    assert_eq!(taken, 50_000);
+    let sum = client.rows("SELECT count(*), sum(k) FROM t").unwrap();
+    assert_eq!(sum[0][1].as_deref(), Some("2500050000"));
+    assert_eq!(client.copy_in("COPY t FROM STDIN", &mut |_| false).unwrap(), 0);
+    // A duplicate key ends the load long before all rows are sent.
+    let mut calls = 0;
+    let refused = client.copy_in("COPY t FROM STDIN", &mut |rows| {
+        calls += 1;
+        rows.extend(b"not a number\t1\twords\n".repeat(10_000));
+        calls < 2000
+    });
+    assert_eq!(code(refused), "22P02");
+    assert!(calls < 2000, "the load went on to the end");
+    let error = client.copy_in("SELECT 1", &mut |_| false).unwrap_err().to_string();
+    assert!(error.contains("not a COPY"), "{error}");
+    assert_eq!(code(client.copy_in("COPY nowhere FROM STDIN", &mut |_| false)), "42P01");
+    assert_eq!(client.simple("SELECT 1").unwrap().rows, 1);
+}
+
+#[test]
+fn postgres_logins() {
+    with_postgres("postgres_logins", |root| {
+        let (server, mut admin) = start_postgres(root, &[]);
+        let scram = admin.rows("SHOW server_version_num").unwrap()[0][0].as_ref().unwrap()
+            >= &"100000".to_owned();
+        for method in ["md5", "scram-sha-256", "password"] {
+            if method == "scram-sha-256" && !scram {
+                continue;
+            }
+            if scram {
+                let stored = if method == "md5" { "md5" } else { "scram-sha-256" };
+                admin.simple(&format!("SET password_encryption = '{stored}'")).unwrap();
+            }
+            let user = format!("u_{}", method.replace('-', "_"));
+            admin.simple(&format!("CREATE ROLE {user} LOGIN PASSWORD 'sësame'")).unwrap();
+            let rules = format!("local all tester trust\nall_of_them\nhost all all all {method}\n")
+                .replace("all_of_them", &format!("local all all {method}"));
+            fs::write(server.folder.path().join("data/pg_hba.conf"), rules).unwrap();
+            admin.simple("SELECT pg_reload_conf()").unwrap();
+            let connect = |address: &Address, password: &str, database: &str| {
+                postgres::Client::connect(address, &login(&user, password, database), TIMEOUT)
+            };
+            // The postmaster reloads when it gets to it.
+            let begin = Instant::now();
+            while code(connect(&server.unix(), "wrong", "postgres")) != "28P01" {
+                assert!(begin.elapsed() < PATIENCE, "pg_hba.conf was not reloaded");
+            }
+            for address in [server.unix(), server.tcp(Tls::Off)] {
+                let mut client = connect(&address, "sësame", "postgres").unwrap();
+                let who = client.rows("SELECT current_user").unwrap();
+                assert_eq!(who, [[Some(user.clone())]]);
+                assert_eq!(code(connect(&address, "wrong", "postgres")), "28P01");
+                assert_eq!(code(connect(&address, "sësame", "nowhere")), "3D000");
+                let none = code(connect(&address, "", "postgres"));
+                assert!(none.contains("wants a password"), "{none}");
+            }
+        }
+    });
+}
+
+#[test]
+fn postgres_gone() {
+    let folder = private_folder();
+    let socket = folder.path().join(".s.PGSQL.5432");
+    let address = Address::Unix(socket.clone());
+    let error = postgres::Client::connect(&address, &login("a", "", "a"), TIMEOUT).err().unwrap();
+    let words = format!("connect to {}: No such file or directory (os error 2)", socket.display());
+    assert_eq!(error.to_string(), words);
+}
+
+// MySQL and MariaDB.
+
+/// Where things are in an installed tree.
+struct MysqlTree {
+    root: PathBuf,
+    server: PathBuf,
+    share: PathBuf,
+    mariadb: bool,
+}
+
+fn mysql_trees() -> Vec<MysqlTree> {
+    let tree = |root: PathBuf| {
+        let server = ["bin/mariadbd", "bin/mysqld", "sbin/mysqld"]
+            .iter()
+            .map(|name| root.join(name))
+            .find(|path| path.exists())
+            .unwrap_or_else(|| panic!("no server in {}", root.display()));
+        let version = Command::new(&server)
+            .args(["--no-defaults", "--version"])
+            .env("LD_LIBRARY_PATH", root.join("libs"))
+            .output()
+            .unwrap();
+        let mariadb = String::from_utf8_lossy(&version.stdout).contains("MariaDB");
+        let share = [root.join("share/mysql"), root.join("share")]
+            .into_iter()
+            .find(|share| share.join("english").exists())
+            .unwrap_or_else(|| root.join("share"));
+        MysqlTree { root, server, share, mariadb }
+    };
+    roots("RQPS_TEST_MYSQL").into_iter().map(tree).collect()
+}
+
+impl MysqlTree {
+    fn command(&self, data: &Path) -> Command {
+        let mut command = unprivileged(&self.server);
+        command.env("LD_LIBRARY_PATH", self.root.join("libs"));
+        command.arg("--no-defaults").arg("--basedir").arg(&self.root).arg("--datadir").arg(data);
+        if self.mariadb {
+            command.arg("--lc-messages-dir").arg(&self.share);
+        }
+        command
+    }
+
+    fn initialize(&self, folder: &Path) {
+        let data = folder.join("data");
+        let log = folder.join("init.log");
+        if self.mariadb {
+            fs::create_dir_all(data.join("mysql")).unwrap();
+            hand_over(&data);
+            hand_over(&data.join("mysql"));
+            let mut sql = "use mysql;\n\
+                set @auth_root_socket=NULL;\nset @skip_auth_anonymous=1;\n"
+                .to_owned();
+            for prefix in ["mariadb", "mysql"] {
+                for name in ["system_tables", "performance_tables", "system_tables_data"] {
+                    let file = self.share.join(format!("{prefix}_{name}.sql"));
+                    sql += &fs::read_to_string(file).unwrap_or_default();
+                }
+            }
+            fs::write(folder.join("bootstrap.sql"), sql).unwrap();
+            let mut command = self.command(&data);
+            command.args(["--bootstrap", "--skip-grant-tables"]);
+            let out = File::create(&log).unwrap();
+            let input = File::open(folder.join("bootstrap.sql")).unwrap();
+            let status = command.stdin(input).stderr(out).stdout(Stdio::null()).status().unwrap();
+            assert!(status.success(), "bootstrap: {}", fs::read_to_string(&log).unwrap());
+        } else if self.root.join("scripts/mysql_install_db").exists() {
+            let mut command = unprivileged(Path::new("perl"));
+            command.current_dir(&self.root).arg("scripts/mysql_install_db");
+            command.args(["--no-defaults", "--force", "--skip-name-resolve"]);
+            command.arg(format!("--basedir={}", self.root.display()));
+            command.arg(format!("--datadir={}", data.display()));
+            run(&mut command, &log);
+        } else {
+            run(self.command(&data).arg("--initialize-insecure"), &log);
+        }
+    }
+
+    fn start(&self) -> (Server, mysql::Client) {
+        let folder = private_folder();
+        self.initialize(folder.path());
+        let port = free_port();
+        let mut command = self.command(&folder.path().join("data"));
+        command.arg("--socket").arg(folder.path().join("sock"));
+        command.args(["--bind-address=127.0.0.1", "--port", &port.to_string()]);
+        command.args(["--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=0"]);
+        command.args(["--pid-file=server.pid", "--skip-log-bin"]);
+        if self.mariadb {
+            // The test writes values of 17 MB, and a tenth of the log must hold one.
+            command.arg("--innodb-log-file-size=256M");
+        }
+        let mut server = start(&mut command, folder, port, "sock");
+        let client = ready(&mut server, |address| {
+            mysql::Client::connect(address, &login("root", "", "mysql"), TIMEOUT)
+        });
+        (server, client)
+    }
+}
+
+/// Runs a test on every MySQL and MariaDB that is named.
+fn with_mysql(test: &str, body: impl Fn(&MysqlTree)) {
+    let trees = mysql_trees();
+    if trees.is_empty() {
+        eprintln!("SKIPPED: {test}: RQPS_TEST_MYSQL names no tree");
+    }
+    for tree in trees {
+        eprintln!("{test}: {}", tree.root.display());
+        body(&tree);
+    }
+}
+
+#[test]
+fn mysql_statements() {
+    with_mysql("mysql_statements", |tree| {
+        let (server, mut client) = tree.start();
+        let told = client.rows("SELECT version(), connection_id()").unwrap().remove(0);
+        assert!(told[0].as_ref().unwrap().starts_with(client.server_version()), "{told:?}");
+        assert_eq!(told[1].as_deref(), Some(client.connection_id().to_string().as_str()));
+        client.simple("CREATE DATABASE d").unwrap();
+        client.simple("USE d").unwrap();
+        mysql_prepared(&mut client);
+        mysql_refusals(&mut client);
+        mysql_big(&mut client);
+        let mut other =
+            mysql::Client::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+        other.simple(&format!("KILL {}", client.connection_id())).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let error = client.simple("SELECT 1").unwrap_err();
+        assert!(matches!(error, WireError::Io { .. }), "{error:?}");
+        let error = client.simple("SELECT 1").unwrap_err().to_string();
+        assert!(error.contains("connect again"), "{error}");
+    });
+}
+
+fn mysql_prepared(client: &mut mysql::Client) {
+    client
+        .simple("CREATE TABLE t (id int PRIMARY KEY, k int, c varchar(60)) ENGINE=InnoDB")
+        .unwrap();
+    let types = [ValueType::Int, ValueType::Int, ValueType::Text];
+    let insert = client.prepare("INSERT INTO t VALUES (?, ?, ?)", &types).unwrap();
+    for id in 1..=500 {
+        let values = [Value::Int(id), Value::Int(-id), Value::Text(b"words")];
+        let reply = client.execute(insert, &values).unwrap();
+        assert_eq!((reply.rows, reply.affected, reply.result_set), (0, 1, false));
+    }
+    assert_eq!(client.rows("SELECT sum(k) FROM t").unwrap(), [[Some("-125250".to_owned())]]);
+    let point = client.prepare("SELECT k FROM t WHERE id = ?", &[ValueType::Int]).unwrap();
+    let hit = client.execute(point, &[Value::Int(7)]).unwrap();
+    assert_eq!((hit.rows, hit.affected, hit.result_set), (1, 0, true));
+    let miss = client.execute(point, &[Value::Int(7000)]).unwrap();
+    assert_eq!((miss.rows, miss.result_set), (0, true));
+    let two = [ValueType::Int; 2];
+    let range = client.prepare("SELECT * FROM t WHERE id BETWEEN ? AND ?", &two).unwrap();
+    let reply = client.execute(range, &[Value::Int(101), Value::Int(300)]).unwrap();
+    assert_eq!(reply.rows, 200);
+    let by_text = client.prepare("UPDATE t SET k = 1 WHERE c = ?", &[ValueType::Text]).unwrap();
+    assert_eq!(client.execute(by_text, &[Value::Text(b"words")]).unwrap().affected, 500);
+    // Rows that were found but not changed do not count.
+    assert_eq!(client.execute(by_text, &[Value::Text(b"words")]).unwrap().affected, 0);
+    let none = client.prepare("DELETE FROM t", &[]).unwrap();
+    assert_eq!(client.execute(none, &[]).unwrap().affected, 500);
+    let few = client.execute(range, &[Value::Int(1)]).unwrap_err();
+    assert!(few.to_string().contains("1 values for 2 placeholders"), "{few}");
+    let wrong = client.prepare("SELECT ?", &[]).unwrap_err();
+    assert!(wrong.to_string().contains("1 placeholders, not 0"), "{wrong}");
+    assert_eq!(client.execute(point, &[Value::Int(7)]).unwrap().rows, 0);
+}
+
+fn mysql_refusals(client: &mut mysql::Client) {
+    client.simple("INSERT INTO t VALUES (1, 1, 'one')").unwrap();
+    // The first execution, which tells the types, is refused; the next must tell them again.
+    let insert = client.prepare("INSERT INTO t VALUES (?, 0, '')", &[ValueType::Int]).unwrap();
+    client.simple("BEGIN").unwrap();
+    assert_eq!(code(client.execute(insert, &[Value::Int(1)])), "1062");
+    assert_eq!(client.execute(insert, &[Value::Int(2)]).unwrap().affected, 1);
+    client.simple("ROLLBACK").unwrap();
+    assert_eq!(client.simple("SELECT * FROM t").unwrap().rows, 1);
+    assert_eq!(code(client.prepare("SELEC 1", &[])), "1064");
+    assert_eq!(code(client.simple("SELECT * FROM nowhere")), "1146");
+    let infile = code(client.simple("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE t"));
+    assert!(["1148", "3948", "4166"].contains(&infile.as_str()), "{infile}");
+    let reply = client.simple("SELECT 1; INSERT INTO t VALUES (9, 9, ''); SELECT 2").unwrap();
+    assert_eq!((reply.rows, reply.affected, reply.result_set), (2, 1, true));
+    assert_eq!(code(client.simple("SELECT 1; SELECT * FROM nowhere; SELECT 2")), "1146");
+    client.simple("CREATE PROCEDURE p(n bigint) BEGIN SELECT n; SELECT * FROM t; END").unwrap();
+    let call = client.prepare("CALL p(?)", &[ValueType::Int]).unwrap();
+    let reply = client.execute(call, &[Value::Int(4)]).unwrap();
+    assert_eq!((reply.rows, reply.result_set), (3, true));
+    let rows = client.rows("SELECT NULL, 'ä', '' UNION ALL SELECT 'b', 'c', NULL").unwrap();
+    assert_eq!(rows[0], [None, Some("ä".to_owned()), Some(String::new())]);
+    assert_eq!(rows.len(), 2);
+}
+
+fn mysql_big(client: &mut mysql::Client) {
+    client.simple("CREATE TABLE b (id int PRIMARY KEY, c longtext) ENGINE=InnoDB").unwrap();
+    let mut sql = "INSERT INTO b VALUES (0, '')".to_owned();
+    for id in 1..20_000 {
+        sql += &format!(", ({id}, '{}')", "x".repeat(900));
+    }
+    // More than one packet holds.
+    assert!(sql.len() > 1 << 24);
+    assert_eq!(client.simple(&sql).unwrap().affected, 20_000);
+    let scan = client.prepare("SELECT * FROM b WHERE id >= ?", &[ValueType::Int]).unwrap();
+    let reply = client.execute(scan, &[Value::Int(0)]).unwrap();
+    assert_eq!(reply.rows, 20_000);
+    assert!(reply.bytes > 18_000_000, "{reply:?}");
+    client.simple("SET SESSION group_concat_max_len = 1000000000").unwrap();
+    let long = "SELECT group_concat(c SEPARATOR '') FROM b UNION ALL SELECT 'short'";
+    let reply = client.simple(long).unwrap();
+    assert_eq!(reply.rows, 2);
+    assert!(reply.bytes > 17_900_000, "{reply:?}");
+    let update = client.prepare("UPDATE b SET c = ? WHERE id = 1", &[ValueType::Text]).unwrap();
+    for size in [0, 250, 251, 65_535, 65_536, 3_000_000, (1 << 24) - 40, 17_000_000] {
+        client.execute(update, &[Value::Text(&vec![b'y'; size])]).unwrap();
+        let told = client.rows("SELECT length(c), c = repeat('y', length(c)) FROM b WHERE id = 1");
+        assert_eq!(told.unwrap(), [[Some(size.to_string()), Some("1".to_owned())]]);
+    }
+    // A body of exactly one full packet is followed by an empty one.
+    let filler = (1 << 24) - 2 - "SELECT length('')".len();
+    let full = format!("SELECT length('{}')", "z".repeat(filler));
+    assert_eq!(client.rows(&full).unwrap(), [[Some(filler.to_string())]]);
+}
+
+#[test]
+fn mysql_logins() {
+    with_mysql("mysql_logins", |tree| {
+        let (server, mut admin) = tree.start();
+        let numbers: Vec<u32> =
+            admin.server_version().split('.').map_while(|part| part.parse().ok()).collect();
+        let sha2 = !tree.mariadb && numbers.first().is_some_and(|major| *major >= 8);
+        admin.simple("DELETE FROM mysql.user WHERE user = ''").ok();
+        admin.simple("FLUSH PRIVILEGES").unwrap();
+        let mut users = vec![("native", "mysql_native_password")];
+        if sha2 {
+            users.push(("sha2", "caching_sha2_password"));
+        }
+        for (user, plugin) in users {
+            let create = if sha2 {
+                format!("CREATE USER {user} IDENTIFIED WITH {plugin} BY 'sësame'")
+            } else {
+                format!("CREATE USER {user} IDENTIFIED BY 'sësame'")
+            };
+            admin.simple(&create).unwrap();
+            admin.simple(&format!("CREATE USER {user}_open")).unwrap();
+            admin.simple(&format!("GRANT ALL ON mysql.* TO {user}")).unwrap();
+            mysql_login(&server, &mut admin, user);
+        }
+        if sha2 {
+            admin.simple("CREATE USER old IDENTIFIED WITH sha256_password BY 'x'").unwrap();
+            let connect = mysql::Client::connect(&server.unix(), &login("old", "x", ""), TIMEOUT);
+            let error = connect.err().unwrap().to_string();
+            assert!(error.contains("sha256_password, which is not supported"), "{error}");
+        }
+    });
+}
+
+fn mysql_login(server: &Server, admin: &mut mysql::Client, user: &str) {
+    for address in [server.tcp(Tls::Off), server.unix()] {
+        let connect = |user: &str, password: &str, database: &str| {
+            mysql::Client::connect(&address, &login(user, password, database), TIMEOUT)
+        };
+        // Forgets cached hashes: the first login is the long way, the second the short one.
+        admin.simple("FLUSH PRIVILEGES").unwrap();
+        for _ in 0..2 {
+            let mut client = connect(user, "sësame", "mysql").unwrap();
+            let who = client.rows("SELECT current_user(), database()").unwrap().remove(0);
+            assert_eq!(who, [Some(format!("{user}@%")), Some("mysql".to_owned())]);
+        }
+        assert_eq!(code(connect(user, "wrong", "")), "1045");
+        assert_eq!(code(connect(user, "", "")), "1045");
+        assert!(connect(user, "sësame", "").is_ok());
+        assert!(connect(&format!("{user}_open"), "", "").is_ok());
+        assert_eq!(code(connect(user, "sësame", "nowhere")), "1044");
+    }
+}
