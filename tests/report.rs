@@ -1076,7 +1076,8 @@ mod properties {
 
         #[test]
         fn the_order_of_blocks_does_not_matter(
-            (rates, shuffled) in rates().prop_flat_map(|r| (Just(r.clone()), Just(r).prop_shuffle()))
+            (rates, shuffled) in
+                rates().prop_flat_map(|r| (Just(r.clone()), Just(r).prop_shuffle()))
         ) {
             let (a, b) = (compared(&runs_with(&rates)), compared(&runs_with(&shuffled)));
             prop_assert_eq!(rqps(&a, "point-query"), rqps(&b, "point-query"));
@@ -1141,12 +1142,14 @@ const CASES: &[Case] = &[
         "`other` (mysql-8.0.33)"),
     (Kind::MixedBuilds, |runs| runs[1].0.manifest.origin = "elsewhere".into(), "from elsewhere"),
     (Kind::MixedSettings, |runs| runs[1].0.config.text.push_str("x=1\n"), "same to same: `-x=1`"),
-    (Kind::NeverMeasured, |runs| runs[0].0.targets.push("third".into()), "third: the plan names it"),
+    (Kind::NeverMeasured, |runs| runs[0].0.targets.push("third".into()),
+        "third: the plan names it"),
     (Kind::FailedRun, |runs| runs[1].0.status = Status::Failed("start: no room".into()),
         "set/b01-2-mysql-8.0.33: failed: start: no room"),
     (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "broken off without a word"),
     (Kind::MissingStep, |runs| runs.iter_mut().filter(|run| run.0.key.label == NEW)
-        .for_each(|run| run.1.truncate(2)), "not measured, while another target was (update-index)"),
+        .for_each(|run| run.1.truncate(2)),
+        "not measured, while another target was (update-index)"),
     (Kind::NotPaired, |runs| each_new_run(runs, |run| run.key.block += 10), "no block in which"),
     (Kind::TooFewBlocks, |runs| runs.truncate(4), "as few as 2 pairs (all 3 steps)"),
     (Kind::ClientBound, |runs| runs[1].1[1].outcome.client_busiest = 0.83,

@@ -67,9 +67,14 @@ impl Histogram {
             return Err("it is shifted or scaled".to_owned());
         }
         let payload = bytes.get(HEADER..HEADER + length).ok_or("it is cut short")?;
-        let (mut counts, mut total, mut place, mut at) = (Vec::new(), 0u64, 0u64, 0);
+        let (mut counts, mut total, mut place, mut at) =
+            (Vec::with_capacity(length / 2), 0u64, 0u64, 0);
         while at < payload.len() {
-            let (encoded, read) = varint(&payload[at..])?;
+            // Most numbers are small enough for one byte.
+            let (encoded, read) = match payload[at] {
+                byte if byte < 0x80 => (u64::from(byte), 1),
+                _ => varint(&payload[at..])?,
+            };
             at += read;
             let number = ((encoded >> 1) as i64) ^ -((encoded & 1) as i64);
             if number <= 0 {
