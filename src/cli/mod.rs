@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use crate::cli::args::{Arguments, Command};
+use crate::lab::fault;
 
 /// Documented exit codes; scripts depend on them.
 pub mod exit {
@@ -41,7 +42,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            eprintln!("rqps: failed to {error:#}");
+            eprintln!("rqps: failed to {}", fault::text(&error));
             ExitCode::from(exit::USAGE)
         }
     }

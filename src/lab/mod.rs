@@ -5,6 +5,7 @@
 mod block;
 mod driver_process;
 pub mod event;
+pub mod fault;
 mod measure;
 pub mod place;
 mod prepare;
