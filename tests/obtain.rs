@@ -2,6 +2,8 @@
 //! can be had without asking the network.
 #![allow(clippy::unwrap_used)]
 
+mod skipped;
+
 use std::fs::{self, Permissions};
 use std::io::{Cursor, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -311,7 +313,7 @@ fn a_server_that_does_not_start_says_what_it_lacks() {
         ])
         .status();
     if !compiled.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: a_server_that_does_not_start_says_what_it_lacks: cc does not work");
+        skipped::note("a_server_that_does_not_start_says_what_it_lacks", "cc does not work");
         return;
     }
     let binary = fs::read(fixture.path("m")).unwrap();
@@ -585,7 +587,7 @@ fn sqlite_by_path_is_read_not_loaded() {
         .map(|folder| Path::new(folder).join("libsqlite3.so.0"))
         .find(|path| path.exists());
     let Some(path) = found else {
-        eprintln!("SKIPPED: sqlite_by_path_is_read_not_loaded: this host has no libsqlite3.so.0");
+        skipped::note("sqlite_by_path_is_read_not_loaded", "this host has no libsqlite3.so.0");
         return;
     };
     let fixture = Fixture::new("exit 1");
@@ -607,10 +609,8 @@ fn a_real_package_is_fetched() {
     let asked = std::env::var_os("RQPS_TEST_NETWORK").is_some_and(|value| value == "1");
     let mvn = Command::new("mvn").arg("--version").output().is_ok();
     if !mvn || !(stored || asked) || !cfg!(target_arch = "x86_64") {
-        eprintln!(
-            "SKIPPED: a_real_package_is_fetched: needs mvn, and the package in its store or \
-             RQPS_TEST_NETWORK=1"
-        );
+        let why = "needs mvn, and the package in its store or RQPS_TEST_NETWORK=1";
+        skipped::note("a_real_package_is_fetched", why);
         return;
     }
     let mut fixture = Fixture::new("");

@@ -1,6 +1,8 @@
 //! From run folders to reports: a small fixed result set under tests/data, golden reports, and
 //! properties that must hold for any measurements.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,6 @@ use rqps::domain::target::Target;
 use rqps::os::host::fingerprint;
 use rqps::report::{Format, render};
 use rqps::results::{ResultSet, ResultsError, read, read_seconds};
-use rqps::stats::summary::summarize;
 
 const BASE: &str = "mysql-5.6.14";
 const NEW: &str = "mysql-8.0.33";
@@ -468,7 +469,7 @@ fn leftovers_of_a_kill_are_passed_over() {
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs.len(), 1);
     assert_eq!(dataset.runs[0].steps, steps[..1]);
-    assert_eq!(set.runs().unwrap(), [record.clone()]);
+    assert_eq!(set.runs().unwrap(), std::slice::from_ref(record));
 }
 
 #[test]
@@ -584,4 +585,828 @@ fn a_run_folder_alone_and_a_set_named_twice_are_understood() {
     let alone = read(std::slice::from_ref(&copy)).unwrap();
     assert_eq!((alone.runs.len(), alone.hosts.len()), (1, 0));
     assert_eq!(alone.runs[0].record, one.runs[0].record);
+}
+
+// ---- docs/results.md ----------------------------------------------------------------------------
+
+/// Names of all fields of a JSON value. Keys of maps that hold data (codes, counters) are not
+/// fields; `data_maps` names the fields that are such maps.
+fn field_names(value: &serde_json::Value, data_maps: &[&str], names: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            for (name, value) in map {
+                names.push(name.clone());
+                if !data_maps.contains(&name.as_str()) {
+                    field_names(value, data_maps, names);
+                }
+            }
+        }
+        serde_json::Value::Array(list) => {
+            list.iter().for_each(|value| field_names(value, data_maps, names));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    let document = fs::read_to_string("docs/results.md").unwrap();
+    let data_maps = ["mitigations", "errors", "plans", "sources", "missing", "hosts", "metrics"];
+    let mut names = Vec::new();
+    let mut collect = |value: serde_json::Value| field_names(&value, &data_maps, &mut names);
+    let mut step = step_record(&SHAPES[1], 2, BASE, 1);
+    step.outcome.service = Some(step.outcome.latency.clone());
+    step.outcome.open = Some(OpenOutcome { due: 1, behind_seconds_max: 0.5 });
+    let mut record = run_record(BASE, 1, 1);
+    record.status = Status::Failed("why".to_owned());
+    record.workload.pace = Pace::Open { events_per_second: 5.0 };
+    collect(serde_json::to_value(&step).unwrap());
+    collect(serde_json::to_value(host()).unwrap());
+    let json: serde_json::Value = serde_json::from_str(&committed_report(Format::Json)).unwrap();
+    for source in [Source::Path("/x".into()), Source::CompiledIn, Source::Dsn("d".to_owned())] {
+        record.target.source = source;
+        collect(serde_json::to_value(&record).unwrap());
+    }
+    collect(serde_json::to_value(run_record(BASE, 1, 1)).unwrap());
+    // The report repeats the records; its metrics are a map by metric of one more level.
+    let metrics = json["comparison"]["steps"][0]["targets"][1]["metrics"].as_object().unwrap();
+    metrics.values().for_each(|metric| collect(metric.clone()));
+    metrics.keys().for_each(|name| collect(serde_json::json!({ name: 0 })));
+    collect(json);
+    let columns = rqps::results::COLUMNS.iter().map(|column| column.name.to_owned());
+    names.extend(columns);
+    names.sort();
+    names.dedup();
+    assert!(names.len() > 120, "the sample is not fully populated: {}", names.len());
+    let words: std::collections::BTreeSet<&str> =
+        document.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let missing: Vec<&String> =
+        names.iter().filter(|name| !words.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/results.md does not name {missing:?}");
+}
+
+// ---- Formulas -----------------------------------------------------------------------------------
+
+/// A step with round numbers, all of them different.
+fn round_step() -> StepRecord {
+    let mut step = step_record(&SHAPES[1], 1, BASE, 1);
+    step.outcome.seconds = 10.0;
+    step.outcome.statements = 50_000;
+    step.outcome.client_cpu = CpuTime { user_us: 1e6, system_us: 3e6 };
+    step.usage.seconds = 8.0;
+    step.usage.server_cpu = Some(CpuTime { user_us: 2e6, system_us: 4e6 });
+    step.usage.server_rss_bytes = Some(3 << 20);
+    step.usage.host = HostUsage {
+        cpus: 4,
+        user: 9.0,
+        nice: 2.0,
+        system: 5.0,
+        idle: 16.0,
+        iowait: 1.0,
+        steal: 1.0,
+        context_switches: 160_000,
+    };
+    step.usage.disk =
+        Some(DiskUsage { reads: 4000, read_kb: 64_000.0, write_kb: 16.0, ..DiskUsage::default() });
+    step.usage.spinner_cpu = CpuTime { user_us: 1e6, system_us: 1e6 };
+    step.data_bytes = Some(1 << 30);
+    step
+}
+
+fn check_metric(step: &StepRecord, metric: Metric, expected: f64) {
+    let value = values(step).get(metric).unwrap();
+    assert!((value / expected - 1.0).abs() < 1e-12, "{}: {value}", metric.name());
+}
+
+#[test]
+fn metrics_are_those_worked_out_by_hand() {
+    let step = round_step();
+    check_metric(&step, Metric::Rate, 5000.0);
+    // Busy 9 + 5 − 2 = 12 CPU s of 4 × 8 = 32: 37.5 %.
+    check_metric(&step, Metric::CpuPerOp, 37.5 / 5000.0);
+    // 6 s of CPU in 8 s: 750,000 µs/s at 5000/s.
+    check_metric(&step, Metric::ServerCpuPerOp, 150.0);
+    // 4 s of CPU in the 10 s of the window.
+    check_metric(&step, Metric::ClientCpuPerOp, 80.0);
+    check_metric(&step, Metric::ContextSwitchesPerOp, 4.0);
+    check_metric(&step, Metric::ReadsPerOp, 0.1);
+    check_metric(&step, Metric::ReadKbPerOp, 1.6);
+    check_metric(&step, Metric::WriteKbPerOp, 2.0 / 5000.0);
+    check_metric(&step, Metric::ServerRss, 3.0);
+    check_metric(&step, Metric::DataSize, 1024.0);
+    // cpu/o × CPUs × 10,000 is µs of the host: 12 s in 8 s at 5000/s are 300 µs.
+    check_metric(&step, Metric::CpuPerOp, 300.0 / 4.0 / 10_000.0);
+}
+
+#[test]
+fn an_operation_of_scan_is_a_thousand_rows() {
+    let mut step = round_step();
+    step.rate = RateUnit::RowsScanned;
+    step.outcome.rows_scanned = 20_000_000;
+    check_metric(&step, Metric::Rate, 2000.0);
+    check_metric(&step, Metric::ServerCpuPerOp, 375.0);
+}
+
+#[test]
+fn the_published_vmstat_example_comes_out() {
+    // specs/sysbench.md 3.3, read-write.range100 of Postgres 11.10 at 40 clients, without the
+    // banners: 85.7 % busy and 1,471,461 switches/s give 0.000172 and 2.951 per operation, so the
+    // rate is between the two quotients' bounds; 96.5 µs at 0.000201 on 48 CPUs.
+    let mut step = round_step();
+    let rate = 1_471_461.0 / 2.951;
+    step.outcome.seconds = 1.0;
+    step.outcome.statements = rate as u64;
+    step.usage.seconds = 1.0;
+    step.usage.spinner_cpu = CpuTime::default();
+    step.usage.host = HostUsage {
+        cpus: 48,
+        user: 0.857 * 48.0 * 0.7,
+        system: 0.857 * 48.0 * 0.3,
+        context_switches: 1_471_461,
+        ..HostUsage::default()
+    };
+    let values = values(&step);
+    assert_eq!(format!("{:.6}", values.get(Metric::CpuPerOp).unwrap()), "0.000172");
+    assert_eq!(format!("{:.3}", values.get(Metric::ContextSwitchesPerOp).unwrap()), "2.951");
+}
+
+#[test]
+fn latencies_are_those_that_were_recorded() {
+    let mut step = round_step();
+    // 1..=10,000 µs, once each: the quantiles are known, to the histogram's three digits.
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3).unwrap();
+    (1..=10_000u64).for_each(|us| histogram.record(us * 1000).unwrap());
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+    step.outcome.latency = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let expected = [
+        (Metric::P50, 5.0),
+        (Metric::P95, 9.5),
+        (Metric::P99, 9.9),
+        (Metric::P999, 9.99),
+        (Metric::Max, 10.0),
+    ];
+    for (metric, ms) in expected {
+        let value = values(&step).get(metric).unwrap();
+        assert!((value / ms - 1.0).abs() < 1e-3, "{}: {value}", metric.name());
+    }
+}
+
+fn check_missing(step: &StepRecord, metric: Metric, why: &str) {
+    let values = values(step);
+    assert_eq!(values.get(metric), None, "{}", metric.name());
+    let reason = values.why_missing(metric).unwrap();
+    assert!(reason.contains(why), "{}: {reason}", metric.name());
+}
+
+#[test]
+fn what_cannot_be_computed_has_a_reason() {
+    let mut step = round_step();
+    step.outcome.latency = latency(9_999, 100);
+    check_missing(&step, Metric::P999, "9999 events; a 99.9th percentile needs 10000");
+    step.outcome.latency = "!".to_owned();
+    check_missing(&step, Metric::P50, "not base64");
+    step.outcome.latency = "AAAA".to_owned();
+    check_missing(&step, Metric::P99, "cannot be read");
+    step.usage.server_cpu = None;
+    step.usage.missing.insert("server_cpu".to_owned(), "no process".to_owned());
+    check_missing(&step, Metric::ServerCpuPerOp, "no process");
+    step.usage.disk = None;
+    check_missing(&step, Metric::ReadsPerOp, "not sampled");
+    step.usage.host = HostUsage::default();
+    check_missing(&step, Metric::CpuPerOp, "not sampled");
+    check_missing(&step, Metric::ContextSwitchesPerOp, "not sampled");
+    step.outcome.statements = 0;
+    assert_eq!(values(&step).get(Metric::Rate), Some(0.0));
+    check_missing(&step, Metric::ClientCpuPerOp, "no operation");
+    step.outcome.seconds = 0.0;
+    check_missing(&step, Metric::Rate, "no length");
+    step.rate = RateUnit::RowsInserted;
+    step.outcome.seconds = 1.0;
+    check_missing(&step, Metric::Rate, "not counted");
+}
+
+// ---- Comparing ----------------------------------------------------------------------------------
+
+/// Runs without anything to doubt: `blocks` blocks, one step of each group, nothing in the notes.
+fn clean_runs(blocks: u32) -> Vec<(RunRecord, Vec<StepRecord>)> {
+    let mut runs = Vec::new();
+    for block in 1..=blocks {
+        for (place, label) in order(block).into_iter().enumerate() {
+            let mut record = run_record(label, block, place as u32 + 1);
+            record.config.hash = "same".to_owned();
+            let mut steps = Vec::new();
+            for (shape, index) in SHAPES[1..4].iter().zip(1..) {
+                let mut step = step_record(shape, index, label, 1);
+                step.outcome.client_busiest = 0.2;
+                step.outcome.errors.clear();
+                step.outcome.notes.clear();
+                step.outcome.plans.clear();
+                steps.push(step);
+            }
+            runs.push((record, steps));
+        }
+    }
+    runs
+}
+
+/// Sets a step's rate, in statements per second.
+fn set_rate(step: &mut StepRecord, rate: f64) {
+    step.outcome.statements = 1_000_000;
+    step.outcome.seconds = 1_000_000.0 / rate;
+}
+
+fn steps_of<'a>(
+    runs: &'a mut [(RunRecord, Vec<StepRecord>)],
+    label: &'a str,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a RunKey, &'a mut StepRecord)> {
+    runs.iter_mut().filter(move |(record, _)| record.key.label == label).flat_map(
+        move |(record, steps)| {
+            let key = &record.key;
+            steps.iter_mut().filter(move |s| s.name == name).map(move |s| (key, s))
+        },
+    )
+}
+
+fn rqps<'a>(comparison: &'a Comparison, step: &str) -> &'a rqps::analyze::compare::Relative {
+    let step = comparison.steps.iter().find(|other| other.name == step).unwrap();
+    step.targets[1].relative(Metric::Rate).unwrap()
+}
+
+#[test]
+fn the_interval_is_the_t_interval_on_paired_logarithms() {
+    let mut runs = clean_runs(3);
+    for (key, step) in steps_of(&mut runs, BASE, "point-query") {
+        set_rate(step, 1000.0 * f64::from(key.block));
+    }
+    // Ratios 0.5, 0.4 and 0.8 whatever the block's level.
+    for (key, step) in steps_of(&mut runs, NEW, "point-query") {
+        let ratio = [0.5, 0.4, 0.8][key.block as usize - 1];
+        set_rate(step, 1000.0 * f64::from(key.block) * ratio);
+    }
+    let comparison = compared(&runs);
+    let relative = rqps(&comparison, "point-query");
+    // By hand: the geometric mean is the cube root of 0.16; t(.975, 2) = 4.302653.
+    let d = [0.5f64.ln(), 0.4f64.ln(), 0.8f64.ln()];
+    let mean = (d[0] + d[1] + d[2]) / 3.0;
+    let sd = (d.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / 2.0).sqrt();
+    let half = 4.302_652_729_9 * sd / 3.0f64.sqrt();
+    let interval = relative.interval.unwrap();
+    assert!((relative.ratio - 0.16f64.cbrt()).abs() < 1e-12);
+    assert!((interval.low - (mean - half).exp()).abs() < 1e-9, "{interval:?}");
+    assert!((interval.high - (mean + half).exp()).abs() < 1e-9, "{interval:?}");
+    assert_eq!((relative.pairs, relative.robust.is_none()), (3, true));
+    // Absolute values are medians: 500, 800, 2400.
+    let target = &comparison.steps[0].targets[1];
+    assert!((target.absolute(Metric::Rate).unwrap() - 800.0).abs() < 1e-9);
+}
+
+#[test]
+fn one_pair_has_a_ratio_and_no_interval() {
+    let comparison = compared(&clean_runs(1));
+    let relative = rqps(&comparison, "point-query");
+    assert_eq!((relative.pairs, relative.interval, relative.sd_ln), (1, None, None));
+    assert!((relative.ratio - 0.7).abs() < 1e-12);
+    assert!(render(&comparison, Format::Text).contains("0.700  1  point-query"));
+}
+
+#[test]
+fn six_pairs_have_a_robust_check() {
+    let mut runs = clean_runs(6);
+    for (key, step) in steps_of(&mut runs, NEW, "point-query") {
+        // 19,000 to 24,000 over the base's 20,000, and one block that is far off.
+        let rate = if key.block == 6 { 1000.0 } else { 19_000.0 + 1000.0 * f64::from(key.block) };
+        set_rate(step, rate);
+    }
+    let comparison = compared(&runs);
+    let relative = rqps(&comparison, "point-query");
+    let robust = relative.robust.as_ref().unwrap();
+    // At six pairs the exact interval spans the data.
+    assert!((robust.interval.low - 0.05).abs() < 1e-9, "{robust:?}");
+    assert!((robust.interval.high - 1.2).abs() < 1e-9, "{robust:?}");
+    assert!(robust.ratio > relative.ratio, "the outlier moves the mean more");
+}
+
+#[test]
+fn attempts_are_pairs_of_their_own() {
+    let mut runs = clean_runs(2);
+    // Block 2 was broken off after the base had finished all and the other its first step; then
+    // it was done again.
+    let again: Vec<_> = runs[2..]
+        .iter()
+        .map(|(record, steps)| {
+            let key = RunKey { attempt: 2, ..record.key.clone() };
+            (RunRecord { key, ..record.clone() }, steps.clone())
+        })
+        .collect();
+    runs.extend(again);
+    for (record, steps) in &mut runs {
+        if record.key.attempt == 1 && record.key.block == 2 && record.key.label == NEW {
+            record.status = Status::Interrupted;
+            steps.truncate(1);
+        }
+    }
+    let comparison = compared(&runs);
+    assert_eq!(rqps(&comparison, "point-query").pairs, 3);
+    assert_eq!(rqps(&comparison, "scan").pairs, 2);
+}
+
+#[test]
+fn result_sets_are_not_paired_with_each_other() {
+    let runs = clean_runs(2);
+    let mut dataset = dataset_of(&runs);
+    for run in &mut dataset.runs {
+        run.result_set = format!("set of {}", run.record.key.label);
+    }
+    let comparison = compare(&dataset, None).unwrap();
+    let relative = rqps(&comparison, "point-query");
+    assert_eq!((relative.pairs, relative.interval), (0, None));
+    assert!((relative.ratio - 0.7).abs() < 1e-12, "a ratio of medians");
+    assert!(comparison.caveats.iter().any(|caveat| caveat.kind == Kind::NotPaired));
+    // Two copies of one plan: twice the pairs.
+    let mut twice = dataset_of(&runs);
+    let other = dataset_of(&runs).runs.into_iter();
+    twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
+    assert_eq!(rqps(&compare(&twice, None).unwrap(), "point-query").pairs, 4);
+}
+
+#[test]
+fn zeros_are_written_as_the_field_writes_them() {
+    let mut runs = clean_runs(3);
+    let set = |runs: &mut Vec<(RunRecord, Vec<StepRecord>)>, label, reads: [u64; 3]| {
+        for (key, step) in steps_of(runs, label, "point-query") {
+            let disk = step.usage.disk.as_mut().unwrap();
+            disk.reads = reads[key.block as usize - 1];
+        }
+    };
+    let check = |runs: &[(RunRecord, Vec<StepRecord>)], expected: f64, text: &str| {
+        let comparison = compared(runs);
+        let relative = comparison.steps[0].targets[1].relative(Metric::ReadsPerOp).unwrap();
+        assert_eq!((relative.ratio, relative.interval), (expected, None));
+        let report = render(&comparison, Format::Text);
+        let row = report.lines().skip_while(|line| !line.contains("--- relative")).nth(2);
+        assert_eq!(row.unwrap().split_whitespace().nth(2).unwrap(), text);
+    };
+    check(&runs, 1.0, "1");
+    set(&mut runs, NEW, [5, 5, 5]);
+    check(&runs, f64::INFINITY, "inf");
+    set(&mut runs, BASE, [7, 7, 7]);
+    set(&mut runs, NEW, [0, 0, 0]);
+    check(&runs, 0.0, "0.00");
+}
+
+#[test]
+fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
+    let runs = clean_runs(2);
+    let dataset = dataset_of(&runs);
+    let other = compare(&dataset, Some(NEW)).unwrap();
+    assert_eq!(other.base, NEW);
+    assert_eq!(other.targets[1].label, BASE);
+    assert!((rqps(&other, "point-query").ratio - 1.0 / 0.7).abs() < 1e-12);
+    let error = compare(&dataset, Some("x")).unwrap_err().to_string();
+    assert!(error.contains("`x`") && error.contains(BASE) && error.contains(NEW), "{error}");
+    let error = compare(&Dataset::default(), None).unwrap_err().to_string();
+    assert!(error.contains("no run"), "{error}");
+    // The plan decides, not the alphabet nor the order in the first block.
+    let mut reversed = runs.clone();
+    for (record, _) in &mut reversed {
+        record.targets.reverse();
+    }
+    assert_eq!(compared(&reversed).base, NEW);
+}
+
+#[test]
+fn one_target_alone_has_a_report() {
+    let runs: Vec<_> =
+        clean_runs(2).into_iter().filter(|(record, _)| record.key.label == BASE).collect();
+    let mut runs = runs;
+    for (record, _) in &mut runs {
+        record.targets = vec![BASE.to_owned()];
+    }
+    let comparison = compared(&runs);
+    assert!(comparison.caveats.is_empty(), "{:?}", comparison.caveats);
+    for format in Format::ALL {
+        assert!(render(&comparison, format).contains("point-query"));
+    }
+}
+
+#[test]
+fn steps_come_in_the_order_of_the_field() {
+    let names = [
+        "random-points_range=10",
+        "point-query",
+        "random-points_range=1000",
+        "hot-points",
+        "points-covered-pk",
+        "random-points_range=100",
+        "points-notcovered-pk",
+    ];
+    let mut runs = clean_runs(1);
+    for (_, steps) in &mut runs {
+        let step = steps[0].clone();
+        let named = |name: &&str| StepRecord { name: (*name).to_owned(), ..step.clone() };
+        *steps = names.iter().map(named).collect();
+    }
+    let order: Vec<String> = compared(&runs).steps.into_iter().map(|step| step.name).collect();
+    let expected = [
+        "hot-points",
+        "point-query",
+        "points-covered-pk",
+        "points-notcovered-pk",
+        "random-points_range=1000",
+        "random-points_range=100",
+        "random-points_range=10",
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn summaries_leave_out_what_comes_before_the_writes() {
+    let mut runs = clean_runs(2);
+    for (record, steps) in &mut runs {
+        let mut before = steps[0].clone();
+        before.name = "point-query.pre".to_owned();
+        set_rate(&mut before, if record.key.label == BASE { 100.0 } else { 1.0 });
+        steps.push(before);
+    }
+    let comparison = compared(&runs);
+    assert_eq!(comparison.steps.iter().filter(|step| step.group == Group::Point).count(), 2);
+    let point = &comparison.groups[0];
+    assert_eq!((point.group, point.steps), (Group::Point, 1));
+    assert!((point.targets[0].summary.unwrap().min - 0.7).abs() < 1e-12);
+}
+
+// ---- Properties ---------------------------------------------------------------------------------
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Rates of both targets in each block.
+    fn rates() -> impl Strategy<Value = Vec<(f64, f64)>> {
+        prop::collection::vec((1.0..1e6f64, 1.0..1e6f64), 1..9)
+    }
+
+    fn runs_with(rates: &[(f64, f64)]) -> Vec<(RunRecord, Vec<StepRecord>)> {
+        let mut runs = clean_runs(rates.len() as u32);
+        for (label, get) in [(BASE, false), (NEW, true)] {
+            for (key, step) in steps_of(&mut runs, label, "point-query") {
+                let (base, new) = rates[key.block as usize - 1];
+                set_rate(step, if get { new } else { base });
+            }
+        }
+        runs
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+        #[test]
+        fn half_the_rate_is_half_the_ratio(rates in rates()) {
+            let halved: Vec<(f64, f64)> = rates.iter().map(|(b, n)| (*b, n / 2.0)).collect();
+            let (whole, half) = (compared(&runs_with(&rates)), compared(&runs_with(&halved)));
+            let (whole, half) = (rqps(&whole, "point-query"), rqps(&half, "point-query"));
+            prop_assert!((whole.ratio / half.ratio / 2.0 - 1.0).abs() < 1e-12);
+            if let (Some(whole), Some(half)) = (whole.interval, half.interval) {
+                prop_assert!((whole.low / half.low / 2.0 - 1.0).abs() < 1e-9);
+                prop_assert!((whole.high / half.high / 2.0 - 1.0).abs() < 1e-9);
+            }
+        }
+
+        #[test]
+        fn the_order_of_blocks_does_not_matter(
+            (rates, shuffled) in
+                rates().prop_flat_map(|r| (Just(r.clone()), Just(r).prop_shuffle()))
+        ) {
+            let (a, b) = (compared(&runs_with(&rates)), compared(&runs_with(&shuffled)));
+            prop_assert_eq!(rqps(&a, "point-query"), rqps(&b, "point-query"));
+            prop_assert_eq!(&a.groups, &b.groups);
+            for metric in Metric::ALL {
+                let (a, b) = (&a.steps[0].targets[1], &b.steps[0].targets[1]);
+                prop_assert_eq!(a.absolute(metric), b.absolute(metric));
+            }
+        }
+
+        #[test]
+        fn the_other_way_round_is_the_inverse(rates in rates()) {
+            let dataset = dataset_of(&runs_with(&rates));
+            let there = compare(&dataset, Some(BASE)).unwrap();
+            let back = compare(&dataset, Some(NEW)).unwrap();
+            let (there, back) = (rqps(&there, "point-query"), rqps(&back, "point-query"));
+            prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
+            if let (Some(there), Some(back)) = (there.interval, back.interval) {
+                prop_assert!((there.low * back.high - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+}
+
+// ---- Caveats ------------------------------------------------------------------------------------
+
+type Runs = Vec<(RunRecord, Vec<StepRecord>)>;
+
+/// Kind, how to make it happen, and a part of what must be said then.
+type Case = (Kind, fn(&mut Runs), &'static str);
+
+fn each_new_step(runs: &mut Runs, change: fn(&mut StepRecord)) {
+    for (record, steps) in runs {
+        if record.key.label == NEW {
+            steps.iter_mut().for_each(change);
+        }
+    }
+}
+
+fn each_new_run(runs: &mut Runs, change: fn(&mut RunRecord)) {
+    runs.iter_mut().map(|run| &mut run.0).filter(|record| record.key.label == NEW).for_each(change);
+}
+
+fn set_plan(record: &mut StepRecord, plan: &str) {
+    record.outcome.plans.insert("point_selects".to_owned(), plan.to_owned());
+}
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    (Kind::DifferentHost, |runs| each_new_run(runs, |run| run.host_fingerprint = "cafe".into()),
+        "cafe (mysql-8.0.33)"),
+    (Kind::DifferentBenchmark, |runs| each_new_run(runs, |run| run.benchmark = "insert".into()),
+        "sysbench (mysql-5.6.14); insert (mysql-8.0.33)"),
+    (Kind::DifferentWorkload, |runs| each_new_run(runs, |run| run.workload.rows = 5),
+        "rows: 300000 (mysql-5.6.14); 5 (mysql-8.0.33)"),
+    (Kind::DifferentPlacement,
+        |runs| each_new_run(runs, |run| run.workload.placement = Placement::Os),
+        "placement: together (mysql-5.6.14); os (mysql-8.0.33)"),
+    (Kind::DifferentIdle, |runs| each_new_run(runs, |run| run.workload.idle = Idle::Os),
+        "idle: awake"),
+    (Kind::DifferentStep, |runs| each_new_step(runs, |step| step.detail = "other".into()),
+        "`other` (mysql-8.0.33)"),
+    (Kind::MixedBuilds, |runs| runs[1].0.manifest.origin = "elsewhere".into(), "from elsewhere"),
+    (Kind::MixedSettings, |runs| runs[1].0.config.text.push_str("x=1\n"), "same to same: `-x=1`"),
+    (Kind::NeverMeasured, |runs| runs[0].0.targets.push("third".into()),
+        "third: the plan names it"),
+    (Kind::FailedRun, |runs| runs[1].0.status = Status::Failed("start: no room".into()),
+        "set/b01-2-mysql-8.0.33: failed: start: no room"),
+    (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "broken off without a word"),
+    (Kind::MissingStep, |runs| runs.iter_mut().filter(|run| run.0.key.label == NEW)
+        .for_each(|run| run.1.truncate(2)),
+        "not measured, while another target was (update-index)"),
+    (Kind::NotPaired, |runs| each_new_run(runs, |run| run.key.block += 10), "no block in which"),
+    (Kind::TooFewBlocks, |runs| runs.truncate(4), "as few as 2 pairs (all 3 steps)"),
+    (Kind::ClientBound, |runs| runs[1].1[1].outcome.client_busiest = 0.83,
+        "up to 83 % of its CPU (scan)"),
+    (Kind::MissedPace, |runs| each_new_step(runs, |step| step.outcome.open =
+        Some(OpenOutcome { due: step.outcome.events * 2, behind_seconds_max: 1.0 })),
+        "as little as 50 % of the events due"),
+    (Kind::Errors, |runs| each_new_step(runs, |step| {
+        step.outcome.errors.insert("40001".into(), step.outcome.events);
+    }), "up to 50 % of the events were tried again; 40001"),
+    (Kind::NoOps, |runs| each_new_step(runs, |step| {
+        step.outcome.no_ops = 3;
+        step.outcome.writes = 1;
+    }), "75 % of mysql-8.0.33"),
+    (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in up to 1 runs"),
+    (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
+    (Kind::PlanDiffers, |runs| {
+        each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
+        steps_of(runs, BASE, "point-query")
+            .for_each(|(_, step)| set_plan(step, "Index Scan using sbtest1_pkey on sbtest1"));
+    }, "`Index Scan using sbtest#_pkey on sbtest#`, mysql-8.0.33 `Seq Scan on sbtest#`"),
+    (Kind::PlanChanges, |runs| {
+        each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
+        set_plan(&mut runs[1].1[0], "Index Scan on sbtest1");
+    }, "`Index Scan on sbtest#`, then `Seq Scan on sbtest#`"),
+    (Kind::DifferentSettings, |runs| each_new_run(runs, |run| run.config.hash = "else".into()),
+        "same to else: `-query_cache_size=0` `+skip_log_bin`"),
+    (Kind::DifferentSource, |runs| each_new_step(runs, |step| {
+        step.usage.sources.insert("server_cpu".into(), "perf".into());
+    }), "server_cpu: proc stat (mysql-5.6.14); perf (mysql-8.0.33)"),
+    (Kind::DifferentRqps, |runs| each_new_run(runs, |run| run.rqps_version = "9".into()),
+        "9 (mysql-8.0.33)"),
+    (Kind::Unmeasured, |runs| each_new_step(runs, |step| {
+        step.usage.missing.insert("disk".into(), "no such device".into());
+    }), "disk: no such device (all 3 steps)"),
+    (Kind::UnreadableLatency, |runs| runs[1].1[0].outcome.latency = "?".into(), "not base64"),
+    (Kind::EmbeddedDbms, |runs| each_new_run(runs, |run| run.target.dbms = Dbms::Sqlite),
+        "the DBMS runs inside the driver"),
+    (Kind::DriverNote, |runs| each_new_step(runs, |step| step.outcome.notes.push("odd 7".into())),
+        "odd 7, and 8 like it (all 3 steps)"),
+];
+
+#[test]
+fn clean_runs_have_no_caveat() {
+    assert_eq!(compared(&clean_runs(3)).caveats, []);
+    assert!(!render(&compared(&clean_runs(3)), Format::Text).contains("Caveats"));
+}
+
+#[test]
+fn each_caveat_is_found_and_shown() {
+    for (kind, change, expected) in CASES {
+        let mut runs = clean_runs(3);
+        change(&mut runs);
+        let comparison = compared(&runs);
+        let found = comparison.caveats.iter().any(|caveat| caveat.kind == *kind);
+        assert!(found, "{kind:?}: {:#?}", comparison.caveats);
+        let text = render(&comparison, Format::Text);
+        // Prose is wrapped: compare without line ends.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(expected), "{kind:?}: `{expected}` is not in {text}");
+        let warned = text.contains("WARNING: these numbers may not be comparable");
+        assert_eq!(warned, comparison.caveats.iter().any(|c| c.kind.is_loud()), "{kind:?}");
+    }
+}
+
+#[test]
+fn every_kind_of_caveat_has_a_case() {
+    let covered: Vec<Kind> = CASES.iter().map(|case| case.0).collect();
+    for kind in Kind::ALL {
+        // Mean and robust estimate are made to disagree in a test of their own.
+        assert!(covered.contains(kind) || *kind == Kind::RobustDisagrees, "{kind:?}");
+    }
+}
+
+#[test]
+fn mean_and_robust_estimate_that_disagree_are_told() {
+    // 30 pairs that agree but for three far below: the mean's interval ends below the others.
+    let mut runs = clean_runs(30);
+    for (key, step) in steps_of(&mut runs, NEW, "point-query") {
+        let wobble = 1.0 + 0.001 * f64::from(key.block % 3);
+        let far = if key.block.is_multiple_of(4) { 0.7 } else { 1.0 };
+        set_rate(step, 20_000.0 * wobble * far);
+    }
+    let comparison = compared(&runs);
+    let caveat = comparison.caveats.iter().find(|c| c.kind == Kind::RobustDisagrees);
+    assert!(
+        caveat.is_some_and(|c| c.text.contains("Hodges-Lehmann")),
+        "{:?}",
+        rqps(&comparison, "point-query")
+    );
+}
+
+// ---- Published results --------------------------------------------------------------------------
+
+/// Rates by step of a qps.abs file: the base's and those of one column.
+fn published_rates(text: &str, column: usize) -> Vec<(String, f64, f64)> {
+    let rows = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    rows.map(|line| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let rate = |cell: usize| cells[cell].parse::<f64>().unwrap();
+        (cells[cells.len() - 1].to_owned(), rate(0), rate(column - 1))
+    })
+    .collect()
+}
+
+/// The group that the field puts a label in (specs/sysbench.md 1.6).
+fn published_group(label: &str) -> Group {
+    let writes = ["delete", "insert", "update", "write"];
+    match label {
+        _ if label.contains("point") => Group::Point,
+        _ if writes.iter().any(|word| label.contains(word)) => Group::Write,
+        _ => Group::Range,
+    }
+}
+
+/// The published file as a dataset of one block: a second of whole statements for each rate.
+fn published_dataset(rows: &[(String, f64, f64)]) -> Dataset {
+    let run = |label: &str, order: u32, get: fn(&(String, f64, f64)) -> f64| {
+        let steps = rows.iter().zip(1..).map(|(row, index)| {
+            let mut step = step_record(&SHAPES[1], index, BASE, 1);
+            step.name = row.0.clone();
+            step.group = published_group(&row.0);
+            step.reported = !row.0.contains(".warm");
+            step.outcome.seconds = 1.0;
+            step.outcome.statements = get(row) as u64;
+            step
+        });
+        (run_record(label, 1, order), steps.collect())
+    };
+    dataset_of(&[run(BASE, 1, |row| row.1), run(NEW, 2, |row| row.2)])
+}
+
+#[test]
+fn published_summaries_come_out() {
+    let Some(fixtures) = std::env::var_os("RQPS_FIXTURES") else {
+        eprintln!("SKIPPED: published_summaries_come_out: RQPS_FIXTURES is not set");
+        return;
+    };
+    let folder = PathBuf::from(fixtures).join("sysbench/2025-11.mysql.dop1");
+    let text = fs::read_to_string(folder.join("qps.abs.all.tsv")).unwrap();
+    // MySQL 8.0.44 is the fourth column; min, max, average, median, stddev of specs 6.6.
+    let rows = published_rates(&text, 4);
+    assert_eq!(rows.len(), 33);
+    let comparison = compare(&published_dataset(&rows), None).unwrap();
+    let expected = [
+        (Group::Point, 9, ["0.66", "0.85", "0.74", "0.74", "0.059"]),
+        (Group::Range, 13, ["0.67", "1.25", "0.77", "0.70", "0.166"]),
+        (Group::Write, 10, ["0.55", "0.88", "0.67", "0.65", "0.098"]),
+    ];
+    for (group, (name, n, published)) in comparison.groups.iter().zip(expected) {
+        let summary = group.targets[0].summary.unwrap();
+        assert_eq!((group.group, summary.n), (name, n));
+        let two = |number: f64| format!("{number:.2}");
+        let ours = [
+            two(summary.min),
+            two(summary.max),
+            two(summary.average),
+            two(summary.median),
+            format!("{:.3}", summary.stddev.unwrap()),
+        ];
+        assert_eq!(ours, published, "{}", name.name());
+    }
+    // The same file's relative companion, cell by cell. Its scan.warm row is not reported here.
+    let relative = fs::read_to_string(folder.join("qps.rel.all.tsv")).unwrap();
+    let theirs = relative.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let tsv = render(&comparison, Format::Tsv);
+    for line in theirs.filter(|line| !line.contains(".warm")) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let ours = format!("\n{}\t{}\n", cells[2], cells[cells.len() - 1]);
+        assert!(tsv.contains(&ours), "{ours:?}");
+    }
+}
+
+// ---- Time of a thousand runs --------------------------------------------------------------------
+
+/// A histogram as a real step has it: thousands of distinct latencies.
+fn broad_latency(seed: u64) -> String {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3).unwrap();
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    for _ in 0..100_000 {
+        // A linear congruential step; the sum of four is bell-shaped, its power of two is skewed.
+        let mut sum = 0.0;
+        for _ in 0..4 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
+            sum += (state >> 40) as f64 / f64::from(1u32 << 24);
+        }
+        histogram.record((30_000.0 * (2.0 * sum).exp2()) as u64).unwrap();
+    }
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn many_runs(blocks: u32) -> Runs {
+    let latencies: Vec<String> = (0..33).map(broad_latency).collect();
+    let mut runs = Vec::new();
+    for block in 1..=blocks {
+        for (place, label) in order(block).into_iter().enumerate() {
+            let steps = (0..33).map(|index| {
+                let mut step = step_record(&SHAPES[1], index + 1, label, 1 + block % 3);
+                step.name = format!("step-{index}");
+                step.group = Group::ALL[1 + index as usize % 3];
+                step.outcome.latency = latencies[index as usize].clone();
+                for kind in ["simple_ranges", "sum_ranges", "order_ranges", "distinct_ranges"] {
+                    let plan = format!("{POINT_PLAN_8}\n{POINT_PLAN_8} {}", block % 5);
+                    step.outcome.plans.insert(kind.to_owned(), plan);
+                }
+                step
+            });
+            runs.push((run_record(label, block, place as u32 + 1), steps.collect()));
+        }
+    }
+    runs
+}
+
+/// Says how long a report over 1000 runs of 33 steps takes; no bar here, machines differ.
+/// `RQPS_TIMING=1 cargo test --release --test report a_thousand_runs -- --nocapture`
+#[test]
+fn time_of_a_thousand_runs() {
+    if std::env::var_os("RQPS_TIMING").is_none() {
+        eprintln!("SKIPPED: time_of_a_thousand_runs: RQPS_TIMING is not set");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("set");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("plan.toml"), "plan").unwrap();
+    fs::write(dir.join("host.json"), serde_json::to_string_pretty(&host()).unwrap()).unwrap();
+    // Written without fsync: 66,000 of those would take longer than all the rest.
+    for (record, steps) in many_runs(500) {
+        let run = dir.join(record.key.folder());
+        fs::create_dir_all(run.join("steps")).unwrap();
+        fs::write(run.join("run.json"), serde_json::to_string_pretty(&record).unwrap()).unwrap();
+        for step in steps {
+            let name = format!("{:02}-{}.json", step.index, step.name);
+            let json = serde_json::to_string_pretty(&step).unwrap();
+            fs::write(run.join("steps").join(name), json).unwrap();
+        }
+    }
+    for round in 1..=3 {
+        let start = std::time::Instant::now();
+        let dataset = read(std::slice::from_ref(&dir)).unwrap();
+        let read_done = start.elapsed();
+        let comparison = compare(&dataset, None).unwrap();
+        let compared = start.elapsed();
+        let text = render(&comparison, Format::Text);
+        let rendered = start.elapsed();
+        let json = render(&comparison, Format::Json);
+        let done = start.elapsed();
+        eprintln!(
+            "round {round}: read {read_done:?}, compare {:?}, text {:?} ({} bytes), JSON {:?} \
+             ({} bytes); read to text {rendered:?}",
+            compared - read_done,
+            rendered - compared,
+            text.len(),
+            done - rendered,
+            json.len(),
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! The wire clients against real servers. Postgres is looked for in RQPS_TEST_POSTGRES and
-//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root folders
-//! of installed trees, separated by colons.
+//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
+//! folders of installed trees, separated by colons.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -405,7 +405,7 @@ impl MysqlTree {
             fs::create_dir_all(data.join("mysql")).unwrap();
             hand_over(&data);
             hand_over(&data.join("mysql"));
-            let mut sql = "create database if not exists mysql; use mysql;\n\
+            let mut sql = "use mysql;\n\
                 set @auth_root_socket=NULL;\nset @skip_auth_anonymous=1;\n"
                 .to_owned();
             for prefix in ["mariadb", "mysql"] {
@@ -442,6 +442,10 @@ impl MysqlTree {
         command.args(["--bind-address=127.0.0.1", "--port", &port.to_string()]);
         command.args(["--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=0"]);
         command.args(["--pid-file=server.pid", "--skip-log-bin"]);
+        if self.mariadb {
+            // The test writes values of 17 MB, and a tenth of the log must hold one.
+            command.arg("--innodb-log-file-size=256M");
+        }
         let mut server = start(&mut command, folder, port, "sock");
         let client = ready(&mut server, |address| {
             mysql::Client::connect(address, &login("root", "", "mysql"), TIMEOUT)

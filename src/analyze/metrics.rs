@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use super::histogram::Histogram;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
@@ -165,43 +163,25 @@ fn missing_counter(step: &StepRecord, counter: &str) -> String {
 }
 
 fn put_latencies(values: &mut Values, step: &StepRecord) {
-    let quantiles = [
-        (Metric::P50, 0.5),
-        (Metric::P95, 0.95),
-        (Metric::P99, 0.99),
-        (Metric::P999, 0.999),
-        (Metric::Max, 1.0),
-    ];
-    match histogram(&step.outcome.latency) {
+    let metrics = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
+    match Histogram::from_base64(&step.outcome.latency) {
         Err(why) => {
-            for (metric, _) in quantiles {
+            for metric in metrics {
                 values.put(metric, Err(why.clone()));
             }
         }
         Ok(histogram) => {
-            for (metric, quantile) in quantiles {
-                values.put(metric, latency(&histogram, metric, quantile));
+            let quantiles = histogram.quantiles([0.5, 0.95, 0.99, 0.999, 1.0]);
+            for (metric, nanoseconds) in metrics.into_iter().zip(quantiles) {
+                let value = match histogram.total() {
+                    0 => Err("no event was completed".to_owned()),
+                    events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
+                        Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
+                    }
+                    _ => Ok(nanoseconds as f64 / 1e6),
+                };
+                values.put(metric, value);
             }
         }
     }
-}
-
-fn latency(histogram: &Histogram<u64>, metric: Metric, quantile: f64) -> Result<f64, String> {
-    match histogram.len() {
-        0 => Err("no event was completed".to_owned()),
-        events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
-            Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
-        }
-        _ => Ok(histogram.value_at_quantile(quantile) as f64 / 1e6),
-    }
-}
-
-/// Reads a histogram of nanoseconds: HdrHistogram V2, deflated or not, in base64.
-pub fn histogram(base64: &str) -> Result<Histogram<u64>, String> {
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(base64)
-        .map_err(|fault| format!("the latency histogram is not base64: {fault}"))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|fault| format!("the latency histogram cannot be read: {fault}"))
 }

@@ -4,6 +4,7 @@
 pub mod caveat;
 pub mod compare;
 pub mod groups;
+pub mod histogram;
 pub mod metrics;
 pub mod plans;
 

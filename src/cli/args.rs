@@ -47,7 +47,8 @@ pub(super) struct Quickstart {
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// What to measure: DBMS@VERSION, DBMS=PATH, sqlite, or a DSN; each may begin with LABEL= and end in
+    /// What to measure: DBMS@VERSION, DBMS=PATH, sqlite, or a DSN; each may begin with LABEL= and
+    /// end in
     /// :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big  postgres://user@host/db)
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
@@ -81,7 +82,8 @@ pub(super) struct Shape {
     /// Concurrent connections
     #[arg(long, value_name = "N")]
     pub clients: Option<u32>,
-    /// Change the workload: tables, rows, read_seconds, write_seconds, warmup_seconds, settle_scale,
+    /// Change the workload: tables, rows, read_seconds, write_seconds, warmup_seconds,
+    /// settle_scale,
     /// cache (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
@@ -91,7 +93,8 @@ pub(super) struct Shape {
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
     #[arg(long, value_enum, default_value = "step")]
     pub interleave: InterleaveWord,
-    /// Where client and server run [default: together if there are no more clients than CPUs, else os]
+    /// Where client and server run [default: together if there are no more clients than CPUs, else
+    /// os]
     #[arg(long, value_enum)]
     pub placement: Option<PlacementWord>,
     /// What idle CPUs do: kept awake, or left to the operating system

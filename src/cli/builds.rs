@@ -1,6 +1,6 @@
 //! `rqps builds` and `rqps get`: what can be obtained, and obtaining it.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use crate::cli::args::{Builds, Get};
 use crate::cli::{exit, folders};
@@ -46,8 +46,7 @@ pub(super) fn get(words: &Get) -> Result<u8> {
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
         let mut say = |what: &str| eprintln!("rqps: {label}: {what}");
-        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
-            .with_context(|| format!("obtain {label}"))?;
+        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)?;
         let manifest = &build.manifest;
         println!("{label}: {}", manifest.reported.trim());
         println!("  from {}", manifest.origin);

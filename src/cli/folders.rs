@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// The cache of builds: as said, else /var/cache/rqps for root (servers run as somebody else and must
+use crate::lab::place::HOST_LOCK;
+
+/// The cache of builds: as said, else /var/cache/rqps for root (servers run as somebody else and
+/// must
 /// reach it), else the XDG cache folder.
 pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     if let Some(said) = said {
@@ -23,7 +26,8 @@ pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// The result folder: as said, else a new one in ./rqps-results, named after the time and the labels.
+/// The result folder: as said, else a new one in ./rqps-results, named after the time and the
+/// labels.
 pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     if let Some(said) = said {
         return said.to_owned();
@@ -38,4 +42,11 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
 /// The user's configurations: only if the folder is there or was asked for.
 pub(super) fn configs(said: &Path) -> Option<PathBuf> {
     (said.is_dir() || said != Path::new("configs")).then(|| said.to_owned())
+}
+
+/// The lock that keeps a second rqps from measuring on this host. Tests that run beside each other
+/// on
+/// fake targets name one of their own.
+pub(super) fn host_lock() -> PathBuf {
+    std::env::var_os("RQPS_HOST_LOCK").map_or_else(|| HOST_LOCK.into(), PathBuf::from)
 }

@@ -16,7 +16,7 @@ use crate::cli::args::{
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, report};
 use crate::domain::benchmark::{Idle, Pace, Placement};
-use crate::lab::{self, Assignment};
+use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
 use crate::plan::{Interleave, Plan, cost, file, words};
 use crate::units;
@@ -193,6 +193,7 @@ fn carry_out(plan: Plan, folders: &Folders, resume: bool, format: Format) -> Res
         work: folders.work.clone(),
         program: super::program()?,
         resume,
+        host_lock: folders::host_lock(),
         stop: stop_flag()?,
     };
     let mut display = Display::new();
@@ -221,7 +222,7 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     }
     // Where everything failed there is nothing to report, and the faults have been said.
     if let Err(error) = report::print_folder(out, format) {
-        eprintln!("rqps: no report: {error:#}");
+        eprintln!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

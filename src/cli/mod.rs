@@ -16,12 +16,14 @@ use anyhow::{Context, Result};
 use clap::Parser;
 
 use crate::cli::args::{Arguments, Command};
+use crate::lab::fault;
 
 /// Documented exit codes; scripts depend on them.
 pub mod exit {
     /// All went well.
     pub const FINE: u8 = 0;
-    /// The words of the command line or the plan file were wrong, or something that everything needs
+    /// The words of the command line or the plan file were wrong, or something that everything
+    /// needs
     /// was missing.
     pub const USAGE: u8 = 2;
     /// A run failed; the others are there.
@@ -40,7 +42,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            eprintln!("rqps: failed to {error:#}");
+            eprintln!("rqps: failed to {}", fault::text(&error));
             ExitCode::from(exit::USAGE)
         }
     }

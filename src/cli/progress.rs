@@ -1,4 +1,5 @@
-//! Progress on stderr: a moving line on a terminal, plain lines elsewhere. Always with the time left.
+//! Progress on stderr: a moving line on a terminal, plain lines elsewhere. Always with the time
+//! left.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -102,7 +103,8 @@ impl Display {
         }
     }
 
-    /// "about 3m20s left": the estimate at first, corrected by how the part that is done really went.
+    /// "about 3m20s left": the estimate at first, corrected by how the part that is done really
+    /// went.
     fn left(&self) -> String {
         if self.total_seconds <= 0.0 {
             return String::new();

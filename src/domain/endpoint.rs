@@ -49,8 +49,8 @@ impl fmt::Display for Address {
     }
 }
 
-/// How to log in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How to log in. Its debug form hides the password.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
     /// User.
     pub user: String,
@@ -58,6 +58,17 @@ pub struct Login {
     pub password: String,
     /// Database; empty for none.
     pub database: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let password = if self.password.is_empty() { "" } else { "***" };
+        f.debug_struct("Login")
+            .field("user", &self.user)
+            .field("password", &password)
+            .field("database", &self.database)
+            .finish()
+    }
 }
 
 /// Where a session goes.

@@ -18,17 +18,17 @@ use crate::driver::protocol::{Job, LoadTask, Message};
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
 use crate::os::affinity;
-use crate::wire::{Value, ValueType, WireError};
+use crate::wire::{Prepared, Value, ValueType, WireError};
 
 /// How often progress is said.
 const PROGRESS: Duration = Duration::from_millis(500);
 
-/// Bytes of one INSERT: as sysbench has them, and less than every server's max_allowed_packet.
-const INSERT_BYTES: usize = 512 << 10;
+/// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.
+const ROWS_PER_INSERT: u64 = 1000;
 
 /// INSERTs in one transaction: a commit per some 10 MB costs next to nothing, and a rollback would
 /// not take for ever.
-const INSERTS_PER_COMMIT: u32 = 20;
+const INSERTS_PER_COMMIT: u32 = 50;
 
 /// Bytes of COPY handed on at once.
 const COPY_BYTES: usize = 64 << 10;
@@ -250,8 +250,8 @@ impl Shared {
             if id == first {
                 out.extend_from_slice(COPY_HEADER);
             }
-            let from = id;
-            while id <= last && out.len() < COPY_BYTES {
+            let (from, full) = (id, out.len() + COPY_BYTES);
+            while id <= last && out.len() < full {
                 rows.row(id, &mut row);
                 copy_tuple(out, id, &row);
                 id += 1;
@@ -265,7 +265,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Large multi-row INSERTs in large transactions.
+    /// Prepared multi-row INSERTs in large transactions: the server parses once.
     fn insert_many(
         &self,
         name: &str,
@@ -274,23 +274,25 @@ impl Shared {
         last: u64,
         session: &mut Session,
     ) -> Result<(), WireError> {
-        let head = format!("INSERT INTO {name} ({}) VALUES ", self.task.columns);
-        let mut sql = Vec::with_capacity(INSERT_BYTES + 1024);
+        let mut batch = vec![Row::default(); ROWS_PER_INSERT as usize];
+        let mut prepared: Option<(u64, Prepared)> = None;
         let (mut id, mut inserts) = (first, 0);
         session.simple("BEGIN")?;
         while id <= last {
-            sql.clear();
-            sql.extend_from_slice(head.as_bytes());
-            let from = id;
-            while id <= last && sql.len() < INSERT_BYTES {
-                if id > from {
-                    sql.push(b',');
-                }
-                rows.insert_tuple(&mut sql, id);
-                id += 1;
+            let count = ROWS_PER_INSERT.min(last + 1 - id);
+            let insert = match prepared {
+                Some((rows, insert)) if rows == count => insert,
+                _ => self.prepare_insert(name, count, session)?,
+            };
+            prepared = Some((count, insert));
+            for (row, id) in batch.iter_mut().zip(id..id + count) {
+                rows.row(id, row);
             }
-            session.simple(&String::from_utf8_lossy(&sql))?;
-            self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+            let values: Vec<Value<'_>> =
+                batch.iter().zip(id..id + count).flat_map(|(row, id)| tuple(id, row)).collect();
+            session.execute(insert, &values)?;
+            self.rows_done.fetch_add(count, Ordering::Relaxed);
+            id += count;
             inserts += 1;
             if inserts % INSERTS_PER_COMMIT == 0 {
                 session.simple("COMMIT")?;
@@ -298,6 +300,17 @@ impl Shared {
             }
         }
         session.simple("COMMIT").map(|_| ())
+    }
+
+    fn prepare_insert(
+        &self,
+        name: &str,
+        rows: u64,
+        session: &mut Session,
+    ) -> Result<Prepared, WireError> {
+        let tuples = vec!["(?,?,?,?)"; rows as usize].join(",");
+        let sql = format!("INSERT INTO {name} ({}) VALUES {tuples}", self.task.columns);
+        session.prepare(&sql, &TYPES.repeat(rows as usize))
     }
 
     /// One transaction and one prepared statement: the fastest way into SQLite.
@@ -311,18 +324,12 @@ impl Shared {
     ) -> Result<(), WireError> {
         session.simple("BEGIN")?;
         let sql = format!("INSERT INTO {name} ({}) VALUES (?, ?, ?, ?)", self.task.columns);
-        let types = [ValueType::Int, ValueType::Int, ValueType::Text, ValueType::Text];
-        let insert = session.prepare(&sql, &types)?;
+        let insert = session.prepare(&sql, &TYPES)?;
         let mut row = Row::default();
         let mut unreported = 0;
         for id in first..=last {
             rows.row(id, &mut row);
-            let values = [
-                Value::Int(id as i64),
-                Value::Int(row.k as i64),
-                Value::Text(&row.c),
-                Value::Text(&row.pad),
-            ];
+            let values = tuple(id, &row);
             session.execute(insert, &values)?;
             unreported += 1;
             if unreported == REPORT_ROWS || id == last {
@@ -332,6 +339,14 @@ impl Shared {
         }
         session.simple("COMMIT").map(|_| ())
     }
+}
+
+/// Types of id, k, c and pad.
+const TYPES: [ValueType; 4] = [ValueType::Int, ValueType::Int, ValueType::Text, ValueType::Text];
+
+/// Values of id, k, c and pad.
+fn tuple(id: u64, row: &Row) -> [Value<'_>; 4] {
+    [Value::Int(id as i64), Value::Int(row.k as i64), Value::Text(&row.c), Value::Text(&row.pad)]
 }
 
 /// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.

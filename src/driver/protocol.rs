@@ -60,13 +60,19 @@ pub struct LoadTask {
     pub index_sql: Vec<String>,
     /// Table name, e.g. `sbtest{table}`.
     pub table: String,
-    /// Columns in the order of the generator: `id, k, c, pad`.
+    /// Columns in the order of the generator: `id, k, c, pad`, of types INTEGER (32 bits), INTEGER,
+    /// and two texts.
     pub columns: String,
     /// Tables loaded at the same time.
     pub parallel: u32,
 }
 
 /// Measuring.
+///
+/// Clients run through warm-up and window without a stop; the clock cuts: an event counts in the
+/// interval in which it ends, and one that ends after the window does not count. If a client ended
+/// no event in the window, the one that was in flight counts over its own time, which enters
+/// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureTask {
     /// What each client does.
@@ -81,7 +87,8 @@ pub struct MeasureTask {
     pub pace: Pace,
     /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
     /// begins when every client has finished its last warm-up event, every client finishes the
-    /// event that is in flight at its end, and `Outcome::seconds` says how long that took.
+    /// event that is in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
+    /// of the client), so that events / seconds is the sum of the clients' rates.
     pub rate: RateUnit,
     /// Where threads and the server's side of connections run.
     pub placement: Placement,

@@ -9,6 +9,7 @@ use crate::dbms::ControlPlane;
 use crate::domain::benchmark::Stage;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
+use crate::lab::fault;
 use crate::lab::measure::{self, Seat};
 use crate::lab::progress::Progress;
 use crate::lab::subject::Subject;
@@ -30,7 +31,8 @@ struct Run<'a> {
 /// Runs a block.
 ///
 /// # Errors
-/// The result folder cannot be written. What goes wrong with one target is written into its run, and
+/// The result folder cannot be written. What goes wrong with one target is written into its run,
+/// and
 /// the others go on.
 pub(super) fn run(
     bench: &Bench<'_>,
@@ -128,7 +130,7 @@ fn start<'a>(
         Ok(control) => control,
         Err(error) => {
             let mut record = record;
-            let text = format!("start: {error:#}");
+            let text = format!("start: {}", fault::text(&error));
             record.status = Status::Failed(text.clone());
             record.finished = Some(super::now());
             folder.update(&record)?;
@@ -205,7 +207,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures a step. A step that fails on a living server is written down as failed and the next one
+    /// Measures a step. A step that fails on a living server is written down as failed and the next
+    /// one
     /// follows; if the server is gone, so is the run.
     fn measure(
         &mut self,
@@ -245,7 +248,7 @@ impl Run<'_> {
             Err(error) if bench.stopped() => Err(error),
             Err(error) => {
                 self.control.check()?;
-                let text = format!("{error:#}");
+                let text = fault::text(&error);
                 let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
                 self.folder.write_step(&failed, &[])?;
                 let run = self.record.key.folder();
@@ -260,7 +263,7 @@ impl Run<'_> {
             self.record.status = Status::Interrupted;
             return;
         }
-        let text = format!("{error:#}");
+        let text = fault::text(error);
         self.record.status = Status::Failed(text.clone());
         let run = self.record.key.folder();
         self.subject.fault(format!("{run}: {text}"), progress);

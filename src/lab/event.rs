@@ -1,4 +1,5 @@
-//! What the lab tells whoever watches. Events carry facts; how they look is the command line's matter.
+//! What the lab tells whoever watches. Events carry facts; how they look is the command line's
+//! matter.
 
 use crate::domain::benchmark::RateUnit;
 
@@ -40,7 +41,8 @@ pub enum Event {
         /// Of what.
         unit: RateUnit,
     },
-    /// Something a reader should see later too: a fault, something resumed, a fact that limits the result.
+    /// Something a reader should see later too: a fault, something resumed, a fact that limits the
+    /// result.
     Note(String),
     /// How far the plan is, in seconds of its estimate.
     Advance {

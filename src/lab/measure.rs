@@ -200,7 +200,8 @@ impl Window {
     }
 }
 
-/// The seed of a step: the same for every target of a block, so that a pair sees the same statements.
+/// The seed of a step: the same for every target of a block, so that a pair sees the same
+/// statements.
 pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
     Rng::stream(plan_seed, "step", u64::from(block) << 32 | u64::from(step_index)).next_u64()
 }

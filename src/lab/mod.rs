@@ -1,11 +1,13 @@
-//! The lab carries out a plan: obtains builds, loads and snapshots each target, runs the blocks, and
+//! The lab carries out a plan: obtains builds, loads and snapshots each target, runs the blocks,
+//! and
 //! writes run folders. It judges nothing and prints nothing; whoever watches gets [`Event`]s.
 
 mod block;
 mod driver_process;
 pub mod event;
+pub mod fault;
 mod measure;
-mod place;
+pub mod place;
 mod prepare;
 mod progress;
 mod resume;
@@ -44,6 +46,8 @@ pub struct Assignment {
     pub program: PathBuf,
     /// True to go on with a result folder that was broken off.
     pub resume: bool,
+    /// The lock that keeps a second rqps from measuring on this host.
+    pub host_lock: PathBuf,
     /// Becomes true when the user wants to stop.
     pub stop: Arc<AtomicBool>,
 }
@@ -113,7 +117,7 @@ pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Resu
 
 fn open(assignment: &Assignment) -> Result<Bench<'_>> {
     let plan = &assignment.plan;
-    let place = Place::open(&assignment.out, assignment.work.as_deref())?;
+    let place = Place::open(&assignment.out, assignment.work.as_deref(), &assignment.host_lock)?;
     let facts = host::read(&place.target(""));
     let host_fingerprint = host::fingerprint(&facts);
     let results = if assignment.resume {

@@ -13,7 +13,7 @@ use crate::os::lock::Lock;
 use crate::os::user::{self, User};
 
 /// One measuring program per host: a second one would be noise to the first.
-const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
+pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
 
 /// The folders of one plan, locked for as long as this lives.
 #[derive(Debug)]
@@ -29,15 +29,16 @@ impl Place {
     /// Locks the result folder and the host, and makes the work folder.
     ///
     /// # Errors
-    /// Another rqps writes there or measures on this host; the work folder cannot be made or reached.
-    pub(super) fn open(results: &Path, work: Option<&Path>) -> Result<Place> {
+    /// Another rqps writes there or measures on this host; the work folder cannot be made or
+    /// reached.
+    pub(super) fn open(results: &Path, work: Option<&Path>, host_lock: &Path) -> Result<Place> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
         let doing = format!("rqps, results in {}", results.display());
         let results_lock = Lock::acquire(&results.join(".lock"), &doing).with_context(|| {
             format!("use the result folder {}: another rqps writes there", results.display())
         })?;
-        let host_lock = Lock::acquire(Path::new(HOST_LOCK), &doing).with_context(|| {
+        let host_lock = Lock::acquire(host_lock, &doing).with_context(|| {
             "measure on this host: another rqps measures on it, and each would be noise to the \
              other; wait for it or stop it"
         })?;

@@ -10,6 +10,7 @@ use crate::dbms::{ControlPlane, SettleLoad};
 use crate::domain::run::LoadRecord;
 use crate::lab::Bench;
 use crate::lab::event::Event;
+use crate::lab::fault;
 use crate::lab::measure::Seat;
 use crate::lab::progress::Progress;
 use crate::lab::subject::Subject;
@@ -42,7 +43,7 @@ pub(super) fn all(
             Err(_) if bench.stopped() => return Ok(()),
             Err(error) => {
                 subject.broken = true;
-                subject.fault(format!("prepare: {error:#}"), progress);
+                subject.fault(format!("prepare: {}", fault::text(&error)), progress);
             }
         }
         progress.advance(load_estimate(bench));

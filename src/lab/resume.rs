@@ -15,8 +15,10 @@ pub(super) struct Todo {
     pub(super) notes: Vec<String>,
 }
 
-/// Looks at the runs that are there. A block in which every target came to an end is done; a block that
-/// was broken off is done again as the next attempt, and the steps that it did finish stay and count.
+/// Looks at the runs that are there. A block in which every target came to an end is done; a block
+/// that
+/// was broken off is done again as the next attempt, and the steps that it did finish stay and
+/// count.
 ///
 /// # Errors
 /// The result folder cannot be read.
@@ -34,7 +36,7 @@ pub(super) fn blocks_to_do(results: &ResultSet, blocks: u32, targets: usize) -> 
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
-        if of_last.iter().all(|run| over(run)) && of_last.len() == targets {
+        if of_last.iter().all(over) && of_last.len() == targets {
             todo.notes.push(format!("block {block} is done"));
         } else {
             todo.notes.push(format!("block {block} was broken off; it is measured again"));

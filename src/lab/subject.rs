@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
 use crate::domain::benchmark::{Stage, Workload};
@@ -14,7 +14,8 @@ use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
 use crate::lab::Bench;
 use crate::lab::progress::Progress;
-use crate::obtain;
+use crate::obtain::{self, Clients};
+use crate::wire::dsn::Dsn;
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -61,7 +62,8 @@ impl Subject {
     ) -> Result<Box<dyn ControlPlane>> {
         let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
         if let Source::Dsn(dsn) = &self.target.source {
-            anyhow::bail!("reach {dsn}: not yet");
+            let dsn = Dsn::parse(dsn)?;
+            return Ok(dbms::external(dsn.dialect(), dsn.address, dsn.login, interrupt)?);
         }
         let site = Site {
             build: self.build.clone(),
@@ -92,8 +94,16 @@ pub(super) fn all(bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Vec<
     for target in &assignment.plan.targets {
         let label = target.label.clone();
         let mut say = |what: &str| progress.doing(&label, what, None);
-        let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)
-            .with_context(|| format!("obtain {label}"))?;
+        let clients = Clients { stop: Arc::clone(&assignment.stop), ..Clients::default() };
+        let source = &target.source;
+        let build = obtain::obtain_with(&clients, target.dbms, source, &cache, &mut say)?;
+        if let Some(closed) = closed_to_servers(bench, &build) {
+            bail!(
+                "run {label}: servers run as an unprivileged user, and {} is closed to others\n\
+                 hint: move the build, or open that folder (chmod o+x)",
+                closed.display()
+            );
+        }
         let memory = bench.memory_bytes / assignment.plan.targets.len() as u64;
         let config = dbms::config::load(
             target.dbms,
@@ -115,6 +125,13 @@ pub(super) fn all(bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Vec<
         });
     }
     Ok(subjects)
+}
+
+/// The folder that keeps an unprivileged server from its build, if rqps runs as root.
+fn closed_to_servers(bench: &Bench<'_>, build: &Build) -> Option<PathBuf> {
+    bench.place.run_as.as_ref()?;
+    let server = !build.manifest.dbms.is_embedded();
+    build.root.as_deref().filter(|_| server).and_then(obtain::closed_folder)
 }
 
 /// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.

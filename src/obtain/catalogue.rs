@@ -63,7 +63,7 @@ impl Machine {
     }
 }
 
-const MYSQL_OLD: &str = "needs libaio1 and libnuma1, and perl to set up its data folder; 325 MB";
+const MYSQL_OLD: &str = "needs libaio1, and perl to set up its data folder; 325 MB";
 const MYSQL_55: &str = "needs libaio1; 202 MB";
 const MYSQL_80: &str = "needs libaio1 and libnuma1; 554 MB";
 const MARIADB_AIO: &str = "needs libaio1";

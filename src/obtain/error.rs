@@ -9,7 +9,10 @@ use crate::domain::build::Dbms;
 #[derive(Debug, thiserror::Error)]
 pub enum ObtainError {
     /// The cache folder cannot be used.
-    #[error("open the build cache {}: {source}; name another folder with RQPS_CACHE", root.display())]
+    #[error(
+        "open the build cache {}: {source}; name another folder with RQPS_CACHE",
+        root.display()
+    )]
     Cache {
         /// The folder.
         root: PathBuf,

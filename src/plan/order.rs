@@ -2,7 +2,8 @@
 //!
 //! Two targets: seeded random ABBA or BAAB, so that a linear drift of the host cancels within two
 //! blocks. More: the rows of a Williams square (each target equally often in each place and after
-//! each other target), relabelled and shuffled by the seed. specs: Williams 1949; the design rule is
+//! each other target), relabelled and shuffled by the seed. specs: Williams 1949; the design rule
+//! is
 //! the one of docs/measuring.md.
 
 use crate::datagen::rng::Rng;

@@ -44,7 +44,8 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
     Ok(targets)
 }
 
-/// The word that means this target, with its label: what a plan file holds.
+/// The word that means this target, with its label unless that is the default: what a plan file
+/// holds.
 pub fn word(target: &Target) -> String {
     let config = match target.config.as_str() {
         DEFAULT_CONFIG => String::new(),
@@ -61,7 +62,10 @@ pub fn word(target: &Target) -> String {
         Source::CompiledIn => format!("{dbms}{storage}{config}"),
         Source::Dsn(dsn) => dsn.clone(),
     };
-    format!("{}={what}", target.label)
+    match parse(&what) {
+        Ok((plain, _)) if plain.label == target.label => what,
+        _ => format!("{}={what}", target.label),
+    }
 }
 
 fn error(word: &str, fault: &str, hint: &str) -> WordError {

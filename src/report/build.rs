@@ -38,6 +38,7 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.extend(tables::load(comparison));
     sections.extend(caveats(comparison));
     sections.push(how_to_read());
+    sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title, sections }
 }

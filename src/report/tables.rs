@@ -58,20 +58,12 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
                 None => Cell::missing("not compared"),
             });
         }
-        cells.push(Cell::text(step_name(step)));
+        cells.push(Cell::text(step.name.clone()));
         cells
     });
     let caption =
         format!("{} (base: {}; [low, high]: 95 % interval)", group.name(), comparison.base);
     Table { caption, columns, rows: rows.collect() }
-}
-
-/// The name, and after it what the name does not tell.
-fn step_name(step: &StepComparison) -> String {
-    match step.detail.is_empty() {
-        true => step.name.clone(),
-        false => format!("{} ({})", step.name, step.detail),
-    }
 }
 
 fn folders(comparison: &Comparison, target: &TargetStep) -> Vec<String> {
@@ -269,5 +261,17 @@ pub(super) fn load(comparison: &Comparison) -> Option<Section> {
         id: "load",
         heading: "Load (ips: rows per second with indexes)".to_owned(),
         blocks: vec![Block::Table(Table { caption: String::new(), columns, rows })],
+    })
+}
+
+/// What the names of steps do not tell.
+pub(super) fn details(comparison: &Comparison) -> Option<Section> {
+    let named = comparison.steps.iter().filter(|step| !step.detail.is_empty());
+    let facts: Vec<(String, String)> =
+        named.map(|step| (step.name.clone(), step.detail.clone())).collect();
+    (!facts.is_empty()).then(|| Section {
+        id: "details",
+        heading: "What the steps do".to_owned(),
+        blocks: vec![Block::Facts(facts)],
     })
 }

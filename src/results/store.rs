@@ -26,8 +26,8 @@ impl ResultSet {
     /// Opens `dir` for the results of a plan on a host, and makes it where it is missing.
     ///
     /// A folder with the same plan and host (by [`fingerprint`]) is taken up again. One that holds
-    /// another plan, was measured on another host, or holds anything else (but for names that begin with a dot) is
-    /// refused.
+    /// another plan, was measured on another host, or holds anything else (but for names that
+    /// begin with a dot) is refused.
     pub fn create(dir: &Path, plan_toml: &str, host: &Host) -> Result<ResultSet, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
         let occupied = |why: String| ResultsError::Occupied { path: dir.to_owned(), why };

@@ -1,5 +1,7 @@
 //! Differences of pairs: the t interval and the robust check beside it.
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 use super::{Interval, student, summary};
 
 /// The mean of paired differences and how sure it is.
@@ -52,7 +54,7 @@ pub struct HodgesLehmann {
 ///
 /// With the N = n(n+1)/2 Walsh averages sorted, the interval is [w_(k), w_(N+1−k)], where k − 1 is
 /// the largest c with P(W⁺ ≤ c) ≤ α/2 and W⁺ is the signed-rank statistic under the null, whose
-/// distribution is counted exactly: subsets of 1..n by their sum.
+/// distribution is counted exactly, subsets of 1..n by their sum, up to 100 pairs.
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehmann> {
     let n = differences.len();
     if n == 0 {
@@ -64,15 +66,37 @@ pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehm
             walsh.push(f64::midpoint(differences[i], differences[j]));
         }
     }
-    walsh.sort_by(f64::total_cmp);
-    let estimate = summary::median(&walsh)?;
+    let last = walsh.len() - 1;
+    // Only a few places are wanted: selecting them takes a time that grows with N alone.
+    let mut at = |place: usize| *walsh.select_nth_unstable_by(place, f64::total_cmp).1;
+    let estimate = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
     let interval = signed_rank_cut(n, (1.0 - confidence) / 2.0)
-        .map(|cut| Interval { low: walsh[cut], high: walsh[walsh.len() - 1 - cut] });
+        .map(|cut| Interval { low: at(cut), high: at(last - cut) });
     Some(HodgesLehmann { estimate, interval })
 }
 
+/// Up to this many pairs the distribution of the signed-rank statistic is counted; beyond, its
+/// normal approximation is within one place of it.
+const EXACT_PAIRS_MAX: usize = 100;
+
 /// The largest c with P(W⁺ ≤ c) ≤ `tail` for n pairs, or `None` if even c = 0 is too likely.
 fn signed_rank_cut(n: usize, tail: f64) -> Option<usize> {
+    if n > EXACT_PAIRS_MAX {
+        return normal_cut(n, tail);
+    }
+    counted_cut(n, tail)
+}
+
+/// By mean n(n+1)/4 and variance n(n+1)(2n+1)/24, with the continuity correction.
+fn normal_cut(n: usize, tail: f64) -> Option<usize> {
+    let ranks = n as f64;
+    let mean = ranks * (ranks + 1.0) / 4.0;
+    let sd = (mean * (2.0 * ranks + 1.0) / 6.0).sqrt();
+    let cut = mean - 0.5 + Normal::standard().inverse_cdf(tail) * sd;
+    (cut >= 0.0).then_some(cut as usize)
+}
+
+fn counted_cut(n: usize, tail: f64) -> Option<usize> {
     let total = n * (n + 1) / 2;
     // Probability of each sum; halved for every rank in or out, so nothing overflows.
     let mut probability = vec![0.0; total + 1];
@@ -144,6 +168,14 @@ mod tests {
         let interval = result.interval.unwrap();
         assert!((interval.low + 0.786).abs() < 1e-9, "{interval:?}");
         assert!((interval.high + 0.010).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn the_normal_cut_meets_the_counted_one() {
+        for n in [60, EXACT_PAIRS_MAX, 150] {
+            let (counted, normal) = (counted_cut(n, 0.025).unwrap(), normal_cut(n, 0.025).unwrap());
+            assert!(counted.abs_diff(normal) <= 1, "{n}: {counted} {normal}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Blocking clients for the Postgres and MySQL protocols, made for measuring: a statement costs one
-//! write and one read, rows are counted but not decoded, and nothing is allocated per statement once
-//! buffers have grown.
+//! write and one read, rows are counted but not decoded, and nothing is allocated per statement
+//! once buffers have grown.
 
 pub mod dsn;
 pub mod mysql;

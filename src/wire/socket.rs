@@ -7,6 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
+use rustix::time::Timespec;
+
 use super::WireError;
 use crate::domain::endpoint::Address;
 
@@ -34,6 +37,10 @@ pub(super) struct Channel {
     /// What an error is about: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
+    /// How long a read may wait.
+    timeout: Option<Timespec>,
+    /// True from a send to the first read after it.
+    asked: bool,
     /// Set when the stream failed or went out of step; nothing more can be done with it.
     broken: bool,
 }
@@ -62,6 +69,8 @@ impl Channel {
             consumed: 0,
             doing: "log in to",
             peer,
+            timeout: None,
+            asked: false,
             broken: false,
         }
     }
@@ -93,6 +102,7 @@ impl Channel {
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.sock.set_read_timeout(timeout),
         };
+        self.timeout = timeout.and_then(|timeout| timeout.try_into().ok());
         set.map_err(|source| WireError::Io {
             doing: format!("set the read timeout of {}", self.peer),
             source,
@@ -105,6 +115,7 @@ impl Channel {
         if self.broken {
             return Err(self.out_of_step());
         }
+        self.asked = true;
         while !bytes.is_empty() {
             match write(&mut self.stream, bytes) {
                 Ok(written) if written == bytes.len() => return Ok(()),
@@ -177,8 +188,15 @@ impl Channel {
         if self.end == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
         }
+        let asked = std::mem::take(&mut self.asked);
         loop {
-            match read(&mut self.stream, &mut self.input[self.end..]) {
+            let received = match &self.stream {
+                Stream::Unix(stream) if asked => wait_readable(stream, self.timeout.as_ref()),
+                _ => Ok(()),
+            };
+            let received =
+                received.and_then(|()| read(&mut self.stream, &mut self.input[self.end..]));
+            match received {
                 Ok(0) => return Err(self.closed()),
                 Ok(received) => {
                     self.end += received;
@@ -341,6 +359,20 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
         return Ok(written);
     }
     Ok(0)
+}
+
+/// Waits for the answer to what was sent.
+///
+/// A read that blocks on a unix socket is woken twice per query: when the server takes the request
+/// (the kernel tells the sleeper that it may write again) and when the answer comes. Only poll(2)
+/// sleeps through the first, and its system call costs less than a turn on the CPU in vain.
+#[inline]
+fn wait_readable(stream: &UnixStream, timeout: Option<&Timespec>) -> io::Result<()> {
+    let mut wanted = [PollFd::new(stream, PollFlags::IN)];
+    match rustix::event::poll(&mut wanted, timeout)? {
+        0 => Err(ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
 }
 
 #[inline]

@@ -39,7 +39,10 @@ pub struct Caveat {
 }
 
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])* $kind:ident, $loud:literal, $title:literal, $advice:literal;)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $kind:ident, $loud:literal, $title:literal, $advice:literal;
+    )*) => {
         /// Kinds of caveats, the gravest first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "snake_case")]
