@@ -87,7 +87,7 @@ pub struct MeasureTask {
     pub pace: Pace,
     /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
     /// begins when every client has finished its last warm-up event, every client finishes the
-    /// event that is in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
+    /// event in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
     /// of the client), so that events / seconds is the sum of the clients' rates.
     pub rate: RateUnit,
     /// Where threads and the server's side of connections run.

@@ -14,7 +14,10 @@ pub struct Library {
 #[derive(Debug, Error)]
 pub enum LibraryError {
     /// It could not be loaded.
-    #[error("load the shared library {}: {reason}; give the path of the .so file itself", .path.display())]
+    #[error(
+        "load the shared library {}: {reason}; give the path of the .so file itself",
+        .path.display()
+    )]
     Load {
         /// The file.
         path: PathBuf,
@@ -23,7 +26,8 @@ pub enum LibraryError {
     },
     /// It is not the library that was meant, or too old.
     #[error(
-        "find the function {symbol} in {}: {reason}; the file is another library or too old a version",
+        "find the function {symbol} in {}: {reason}; \
+         the file is another library or too old a version",
         .path.display()
     )]
     Symbol {
