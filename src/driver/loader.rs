@@ -18,6 +18,7 @@ use crate::driver::protocol::{Job, LoadTask, Message};
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
 use crate::os::affinity;
+use crate::wire::mysql::LOCAL_REFUSED;
 use crate::wire::{Prepared, Value, ValueType, WireError};
 
 /// How often progress is said.
@@ -30,7 +31,10 @@ const ROWS_PER_INSERT: u64 = 1000;
 /// not take for ever.
 const INSERTS_PER_COMMIT: u32 = 50;
 
-/// Bytes of COPY handed on at once.
+/// Rows of one LOAD DATA, which is one transaction: as many as of the INSERTs.
+const ROWS_PER_LOAD: u64 = ROWS_PER_INSERT * INSERTS_PER_COMMIT as u64;
+
+/// Bytes of COPY or LOAD DATA handed on at once.
 const COPY_BYTES: usize = 64 << 10;
 
 /// Rows between two reports of the SQLite loader.
@@ -209,7 +213,7 @@ impl Shared {
                 let rows = Table::new(self.job.seed, table, self.job.rows);
                 let filled = match self.job.dialect {
                     Dialect::Postgres => self.copy(&name, &rows, first, last, session),
-                    Dialect::Mysql => self.insert_many(&name, &rows, first, last, session),
+                    Dialect::Mysql => self.load_data(&name, &rows, first, last, session),
                     Dialect::Sqlite | Dialect::Fake => {
                         self.insert_each(&name, &rows, first, last, session)
                     }
@@ -262,6 +266,48 @@ impl Shared {
             }
             id <= last
         })?;
+        Ok(())
+    }
+
+    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the server allows no such thing.
+    fn load_data(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        let sql = format!(
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET latin1 \
+             FIELDS TERMINATED BY '\\t' ESCAPED BY '' LINES TERMINATED BY '\\n' ({})",
+            self.task.columns
+        );
+        let mut id = first;
+        while id <= last {
+            let (begin, end) = (id, last.min(id + ROWS_PER_LOAD - 1));
+            let taken = session.load_local(&sql, &mut |out| {
+                let (from, full) = (id, out.len() + COPY_BYTES);
+                while id <= end && out.len() < full {
+                    rows.copy_line(out, id);
+                    id += 1;
+                }
+                self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+                id <= end
+            });
+            match taken {
+                Ok(taken) if taken == end + 1 - begin => {}
+                // With LOCAL a row that does not fit is left out, and only a warning says so.
+                Ok(taken) => {
+                    let what = format!("the server took {taken} of rows {begin} to {end}");
+                    return Err(WireError::Protocol(what));
+                }
+                Err(error) if id == first && may_insert_instead(&error) => {
+                    return self.insert_many(name, rows, first, last, session);
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 
@@ -339,6 +385,11 @@ impl Shared {
         }
         session.simple("COMMIT").map(|_| ())
     }
+}
+
+/// True if the server only minds how the rows come.
+fn may_insert_instead(error: &WireError) -> bool {
+    error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
 }
 
 /// Types of id, k, c and pad.

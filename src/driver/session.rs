@@ -184,6 +184,23 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Feeds `LOAD DATA LOCAL INFILE …`: `fill` appends rows and returns false when those were the
+    /// last. A server that does not allow it refuses before the first row.
+    pub(crate) fn load_local(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        match self {
+            Session::Mysql(client) => client.load_local(sql, fill),
+            Session::Postgres(_) | Session::Sqlite(_) | Session::Fake(_) => {
+                Err(WireError::Protocol(format!("only MySQL understands {sql}")))
+            }
+        }
+    }
+}
+
 fn reply(executed: sqlite::Executed) -> Reply {
     Reply {
         rows: executed.rows,

@@ -12,6 +12,7 @@ use crate::domain::endpoint::{Address, Login};
 const CLIENT_LONG_PASSWORD: u32 = 1;
 const CLIENT_LONG_FLAG: u32 = 1 << 2;
 const CLIENT_CONNECT_WITH_DB: u32 = 1 << 3;
+const CLIENT_LOCAL_FILES: u32 = 1 << 7;
 const CLIENT_PROTOCOL_41: u32 = 1 << 9;
 const CLIENT_SSL: u32 = 1 << 11;
 const CLIENT_TRANSACTIONS: u32 = 1 << 13;
@@ -24,8 +25,11 @@ const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
 
 /// What this client can do. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the number
 /// of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own extensions.
+/// CLIENT_LOCAL_FILES is for [`Client::load_local`], which sends rows from memory; no file of this
+/// host is ever sent, whatever the server asks for.
 const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
     | CLIENT_LONG_FLAG
+    | CLIENT_LOCAL_FILES
     | CLIENT_PROTOCOL_41
     | CLIENT_TRANSACTIONS
     | CLIENT_SECURE_CONNECTION

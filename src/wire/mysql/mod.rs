@@ -18,6 +18,10 @@ const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 /// connection forced to close.
 const FAREWELLS: [u16; 5] = [1053, 3169, 1927, 4031, 1080];
 
+/// Errors of a server that takes no local files: `local_infile` is off in MySQL 5 and MariaDB, in
+/// MySQL 8, and in later MariaDB.
+pub const LOCAL_REFUSED: [&str; 3] = ["1148", "3948", "4166"];
+
 /// A session.
 pub struct Client {
     channel: Channel,
@@ -142,6 +146,42 @@ impl Client {
         let mut rows = Rows(Vec::new());
         self.finish(&mut rows)?;
         Ok(rows.0)
+    }
+
+    /// Runs `LOAD DATA LOCAL INFILE …` and sends it a file that exists only here: `fill` appends
+    /// up to some 100 KB of it at a time and returns false when that was the last. The name in the
+    /// statement means nothing. Returns the rows that the server took.
+    ///
+    /// A server that does not allow it refuses before the first call of `fill`, with
+    /// [`WireError::Server`] of one of [`LOCAL_REFUSED`].
+    pub fn load_local(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        let length = self.header()?;
+        if self.channel.available()[HEADER] != packet::LOCAL_INFILE {
+            self.finish(&mut CountRows)?;
+            let what = format!("this is not a LOAD DATA LOCAL INFILE: {sql}");
+            return Err(WireError::Protocol(what));
+        }
+        // The server's packet has number 1, and the numbers go on.
+        let mut sequence = 2u8;
+        self.channel.skip(HEADER + length)?;
+        let mut more = true;
+        while more {
+            packet::begin_file_part(&mut self.output);
+            more = fill(&mut self.output);
+            packet::end_file_part(&mut self.output, sequence)
+                .map_err(|what| self.channel.confused(what))?;
+            if !self.output.is_empty() {
+                self.channel.send(&self.output)?;
+                sequence = sequence.wrapping_add(1);
+            }
+        }
+        self.channel.send(&packet::end_of_file(sequence))?;
+        Ok(self.finish(&mut CountRows)?.affected)
     }
 
     fn command(&mut self, command: u8, argument: &[u8]) -> Result<(), WireError> {

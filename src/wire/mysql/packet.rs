@@ -145,6 +145,27 @@ pub(super) fn length_encoded(output: &mut Vec<u8>, bytes: &[u8]) {
     output.extend_from_slice(bytes);
 }
 
+/// Begins a packet of a local file: an empty header, after which rows are appended.
+pub(super) fn begin_file_part(output: &mut Vec<u8>) {
+    output.clear();
+    output.extend_from_slice(&[0; HEADER]);
+}
+
+/// Ends it. An empty one would end the file.
+pub(super) fn end_file_part(output: &mut Vec<u8>, sequence: u8) -> Result<(), String> {
+    match output.len().saturating_sub(HEADER) {
+        0 => output.clear(),
+        1..LONGEST => frame(output, sequence),
+        length => return Err(format!("{length} bytes of a file do not fit into one packet")),
+    }
+    Ok(())
+}
+
+/// The empty packet that ends a local file.
+pub(super) fn end_of_file(sequence: u8) -> [u8; HEADER] {
+    [0, 0, 0, sequence]
+}
+
 /// Reads a packet's body from the front. Every method gives `None` if the body is too short.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
