@@ -269,7 +269,18 @@ impl Shared {
         Ok(())
     }
 
-    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the server allows no such thing.
+    /// True if the columns are as wide as [`fixed_line`] writes them: a width counts bytes, and
+    /// where a character may take several the columns are wider.
+    fn is_fixed(&self, name: &str, session: &mut Session) -> bool {
+        let sql = format!(
+            "SELECT COALESCE(CHARACTER_OCTET_LENGTH, DATA_TYPE) FROM information_schema.COLUMNS \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{name}' ORDER BY ORDINAL_POSITION"
+        );
+        let want = ["int", "int", "120", "60"];
+        session.rows(&sql).is_ok_and(|rows| rows.iter().flatten().flatten().eq(want))
+    }
+
+    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the table or the server is not for it.
     fn load_data(
         &self,
         name: &str,
@@ -278,18 +289,23 @@ impl Shared {
         last: u64,
         session: &mut Session,
     ) -> Result<(), WireError> {
+        if !self.is_fixed(name, session) {
+            return self.insert_many(name, rows, first, last, session);
+        }
         let sql = format!(
             "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET latin1 \
-             FIELDS TERMINATED BY '\\t' ESCAPED BY '' LINES TERMINATED BY '\\n' ({})",
+             FIELDS TERMINATED BY '' ENCLOSED BY '' ESCAPED BY '' LINES TERMINATED BY '\\n' ({})",
             self.task.columns
         );
+        let mut row = Row::default();
         let mut id = first;
         while id <= last {
             let (begin, end) = (id, last.min(id + ROWS_PER_LOAD - 1));
             let taken = session.load_local(&sql, &mut |out| {
                 let (from, full) = (id, out.len() + COPY_BYTES);
                 while id <= end && out.len() < full {
-                    rows.copy_line(out, id);
+                    rows.row(id, &mut row);
+                    fixed_line(out, id, &row);
                     id += 1;
                 }
                 self.rows_done.fetch_add(id - from, Ordering::Relaxed);
@@ -387,6 +403,25 @@ impl Shared {
     }
 }
 
+/// A line of LOAD DATA without separators, which costs the server least: 11 bytes of an INT, by the
+/// manual of MySQL, and the columns' own 120 and 60, filled up with spaces.
+fn fixed_line(out: &mut Vec<u8>, id: u64, row: &Row) {
+    for mut number in [id, row.k] {
+        let mut digits = *b"          0";
+        let mut place = digits.len();
+        while number > 0 && place > 0 {
+            place -= 1;
+            digits[place] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        out.extend_from_slice(&digits);
+    }
+    out.extend_from_slice(&row.c);
+    out.push(b' ');
+    out.extend_from_slice(&row.pad);
+    out.extend_from_slice(b" \n");
+}
+
 /// True if the server only minds how the rows come.
 fn may_insert_instead(error: &WireError) -> bool {
     error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
@@ -444,6 +479,20 @@ mod tests {
                 columns: String::new(),
                 parallel: 2,
             }),
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_widths_of_its_columns() {
+        let mut row = Row { k: 0, c: [b'c'; 119], pad: [b'p'; 59] };
+        for (id, k, want) in
+            [(1, 0, "          1          0"), (2_147_483_647, 10, " 2147483647         10")]
+        {
+            let mut out = Vec::new();
+            row.k = k;
+            fixed_line(&mut out, id, &row);
+            let want = format!("{want}{} {} \n", "c".repeat(119), "p".repeat(59));
+            assert_eq!(String::from_utf8(out).unwrap(), want);
         }
     }
 
