@@ -1,10 +1,12 @@
-//! Builds to test against: those that an environment variable names, else fetched by rqps itself into
+//! Builds to test against: those that an environment variable names, else fetched by rqps itself
+//! into
 //! its cache, as a user would. Use it with `mod builds;`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Roots of builds: the folders in the environment variable, separated by colons, else the builds of
+/// Roots of builds: the folders in the environment variable, separated by colons, else the builds
+/// of
 /// `words` (`mysql@8.0.33`) that can be had here.
 ///
 /// # Errors
