@@ -1,12 +1,13 @@
 //! One block: every target measured once, on fresh servers over restored snapshots.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::Stage;
+use crate::domain::benchmark::{Stage, Step};
+use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
 use crate::lab::fault;
@@ -173,10 +174,16 @@ impl Run<'_> {
     fn settle_in(
         &mut self,
         bench: &Bench<'_>,
-        logs: &std::path::Path,
+        logs: &Path,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        self.record.manifest.reported = self.control.reported_version()?;
+        let manifest = &mut self.record.manifest;
+        manifest.reported = self.control.reported_version()?;
+        if manifest.version.as_str().is_empty() {
+            // A server that somebody else runs says for itself what it is.
+            let first = manifest.reported.split_whitespace().next().unwrap_or_default();
+            manifest.version = Version::new(first);
+        }
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
@@ -214,7 +221,7 @@ impl Run<'_> {
         &mut self,
         bench: &Bench<'_>,
         index: usize,
-        step: &crate::domain::benchmark::Step,
+        step: &Step,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let plan = &bench.assignment.plan;
@@ -296,7 +303,7 @@ impl Run<'_> {
     }
 }
 
-fn remove(data: &std::path::Path, progress: &mut Progress<'_>) {
+fn remove(data: &Path, progress: &mut Progress<'_>) {
     if data.exists()
         && let Err(error) = disk::remove_tree(data)
     {
