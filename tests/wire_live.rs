@@ -2,6 +2,8 @@
 //! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
 //! folders of installed trees, separated by colons.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test panics and prints")]
+
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;

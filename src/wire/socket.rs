@@ -1,11 +1,20 @@
 //! The byte stream under a session (unix socket, TCP, TLS) with its read buffer. Replies are parsed
-//! straight from that buffer, so one read(2) usually brings a whole reply.
+//! straight from that buffer, so one recv(2) usually brings a whole reply.
+//!
+//! Over TCP a statement is send and recv. Over a unix socket poll comes between them, and that is
+//! cheaper than a recv that blocks: when the server takes the request off its end, Linux tells our
+//! end that there is room to write (`unix_write_space`), which wakes a blocked recv for nothing;
+//! poll waits for input alone. Measured with client and server on one CPU: 1.0 instead of 1.9
+//! switches and 4.4 instead of 6.1 µs of client CPU for a query.
 
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::WireError;
 use crate::domain::endpoint::Address;
@@ -31,6 +40,10 @@ pub(super) struct Channel {
     end: usize,
     /// Bytes consumed since the beginning.
     consumed: u64,
+    /// True between a request and the first bytes of its reply.
+    awaiting: bool,
+    /// How long a read may wait.
+    timeout: Option<Timespec>,
     /// What an error is about: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
@@ -60,6 +73,8 @@ impl Channel {
             start: 0,
             end: 0,
             consumed: 0,
+            awaiting: false,
+            timeout: None,
             doing: "log in to",
             peer,
             broken: false,
@@ -87,6 +102,7 @@ impl Channel {
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         // A zero would be an error of the call; what is meant is "hardly any".
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        self.timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let set = match &self.stream {
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
@@ -99,12 +115,13 @@ impl Channel {
         })
     }
 
-    /// Writes all bytes, in one call of write(2) unless the socket's buffer is full.
+    /// Writes all bytes, in one call of send(2) unless the socket's buffer is full.
     #[inline]
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         if self.broken {
             return Err(self.out_of_step());
         }
+        self.awaiting = true;
         while !bytes.is_empty() {
             match write(&mut self.stream, bytes) {
                 Ok(written) if written == bytes.len() => return Ok(()),
@@ -177,6 +194,10 @@ impl Channel {
         if self.end == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
         }
+        if self.awaiting {
+            self.awaiting = false;
+            self.wait()?;
+        }
         loop {
             match read(&mut self.stream, &mut self.input[self.end..]) {
                 Ok(0) => return Err(self.closed()),
@@ -185,13 +206,30 @@ impl Channel {
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let late = io::Error::new(ErrorKind::TimedOut, "no reply within the time set");
-                    return Err(self.fault(late));
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(self.late()),
                 Err(error) => return Err(self.fault(error)),
             }
         }
+    }
+
+    /// Waits for the reply to begin, if that is better done by poll: see the module's words.
+    #[inline]
+    fn wait(&mut self) -> Result<(), WireError> {
+        let Stream::Unix(stream) = &self.stream else { return Ok(()) };
+        loop {
+            match poll(&mut [PollFd::new(stream, PollFlags::IN)], self.timeout.as_ref()) {
+                Ok(0) => return Err(self.late()),
+                // Whatever else it may be, recv says what.
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.fault(error.into())),
+            }
+        }
+    }
+
+    #[cold]
+    fn late(&mut self) -> WireError {
+        self.fault(io::Error::new(ErrorKind::TimedOut, "no reply within the time set"))
     }
 
     /// The first byte of what the server has to say although nobody waits for it. Used while
@@ -226,6 +264,7 @@ impl Channel {
         }
     }
 
+    #[cold]
     fn closed(&mut self) -> WireError {
         self.fault(io::Error::new(
             ErrorKind::UnexpectedEof,
@@ -331,7 +370,7 @@ fn plain(stream: &Stream) -> Option<BorrowedFd<'_>> {
 #[inline]
 fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
-        return Ok(rustix::io::write(descriptor, bytes)?);
+        return Ok(send(descriptor, bytes, SendFlags::NOSIGNAL)?);
     }
     #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {
@@ -346,7 +385,7 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
 #[inline]
 fn read(stream: &mut Stream, space: &mut [u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
-        return Ok(rustix::io::read(descriptor, space)?);
+        return Ok(recv(descriptor, space, RecvFlags::empty())?.0);
     }
     #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {
