@@ -215,7 +215,7 @@ fn hides_the_password_as_the_server_expects() {
         hex(b"caching_sha2_password"),
         "746ebe205d56a0707acb3e796e834e0dd7b1d61743b26bd5202c7a623230c7c9"
     );
-    assert_eq!(scramble(b"mysql_native_password", "", &nonce), []);
+    assert_eq!(scramble(b"mysql_native_password", "", &nonce), Vec::<u8>::new());
 }
 
 #[test]
