@@ -71,8 +71,14 @@ fn together(
     attempt: u32,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut runs = Vec::new();
+    let mut runs: Vec<Run<'_>> = Vec::new();
     for (order, subject) in group {
+        // One that waits for its turn must not run while another starts or is measured.
+        if let Some(before) = runs.last_mut()
+            && let Err(error) = before.control.pause()
+        {
+            before.fail(bench, &error.into(), progress);
+        }
         let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
         if let Some(run) = start(bench, subject, key, progress)? {
             runs.push(run);
@@ -85,13 +91,8 @@ fn together(
             if run.record.status != Status::Running || bench.stopped() {
                 continue;
             }
-            if !alone {
-                run.control.resume()?;
-            }
-            if let Err(error) = run.stage(bench, stage, progress) {
+            if let Err(error) = run.turn(bench, stage, alone, progress) {
                 run.fail(bench, &error, progress);
-            } else if !alone {
-                run.control.pause()?;
             }
         }
     }
@@ -194,6 +195,22 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Its turn in a stage: the server runs only now, unless it is alone.
+    fn turn(
+        &mut self,
+        bench: &Bench<'_>,
+        index: usize,
+        alone: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.control.resume()?;
+        self.stage(bench, index, progress)?;
+        if !alone {
+            self.control.pause()?;
+        }
+        Ok(())
+    }
+
     fn stage(
         &mut self,
         bench: &Bench<'_>,
@@ -283,8 +300,7 @@ impl Run<'_> {
         }
         if self.record.status == Status::Running {
             self.record.status = Status::Complete;
-            self.control.resume()?;
-            match self.control.status() {
+            match self.control.resume().and_then(|()| self.control.status()) {
                 Ok(texts) => {
                     for (name, text) in texts {
                         self.folder.write_log(&name, &text)?;
