@@ -1,6 +1,5 @@
-//! The wire clients against real servers. Postgres is looked for in RQPS_TEST_POSTGRES and
-//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
-//! folders of installed trees, separated by colons.
+//! The wire clients against real servers: builds that rqps fetches, or those whose root folders
+//! RQPS_TEST_POSTGRES and RQPS_TEST_MYSQL (which takes MariaDB too) name, separated by colons.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test panics and prints")]
 
@@ -17,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(120);
+
+mod builds;
+mod skipped;
 
 // Servers.
 
@@ -121,10 +123,12 @@ fn ready<C>(server: &mut Server, connect: impl Fn(&Address) -> Result<C, WireErr
     }
 }
 
-/// Root folders of installed trees, of a variable.
-fn roots(variable: &str) -> Vec<PathBuf> {
-    let value = std::env::var_os(variable).unwrap_or_default();
-    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+/// Root folders of builds; if there are none, the test says that it is left out.
+fn roots(test: &str, variable: &str, words: &[&str]) -> Vec<PathBuf> {
+    builds::roots(variable, words).unwrap_or_else(|why| {
+        skipped::note(test, &why);
+        Vec::new()
+    })
 }
 
 fn login(user: &str, password: &str, database: &str) -> Login {
@@ -139,15 +143,6 @@ fn code(result: Result<impl Sized, WireError>) -> String {
 }
 
 // Postgres.
-
-fn postgres_roots() -> Vec<PathBuf> {
-    let mut found = roots("RQPS_TEST_POSTGRES");
-    if let Ok(folders) = fs::read_dir("/usr/lib/postgresql") {
-        found.extend(folders.map(|entry| entry.unwrap().path()));
-    }
-    found.retain(|root| root.join("bin/initdb").exists());
-    found
-}
 
 fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
     let folder = private_folder();
@@ -168,11 +163,7 @@ fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
 
 /// Runs a test on every Postgres that is there.
 fn with_postgres(test: &str, body: impl Fn(&Path)) {
-    let roots = postgres_roots();
-    if roots.is_empty() {
-        eprintln!("SKIPPED: {test}: no Postgres in RQPS_TEST_POSTGRES or /usr/lib/postgresql");
-    }
-    for root in roots {
+    for root in roots(test, "RQPS_TEST_POSTGRES", &["postgres@17.2.0"]) {
         eprintln!("{test}: {}", root.display());
         body(&root);
     }
@@ -367,7 +358,7 @@ struct MysqlTree {
     mariadb: bool,
 }
 
-fn mysql_trees() -> Vec<MysqlTree> {
+fn mysql_trees(test: &str) -> Vec<MysqlTree> {
     let tree = |root: PathBuf| {
         let server = ["bin/mariadbd", "bin/mysqld", "sbin/mysqld"]
             .iter()
@@ -386,7 +377,8 @@ fn mysql_trees() -> Vec<MysqlTree> {
             .unwrap_or_else(|| root.join("share"));
         MysqlTree { root, server, share, mariadb }
     };
-    roots("RQPS_TEST_MYSQL").into_iter().map(tree).collect()
+    let words = ["mysql@5.6.14", "mysql@8.0.33", "mariadb@11.4.5"];
+    roots(test, "RQPS_TEST_MYSQL", &words).into_iter().map(tree).collect()
 }
 
 impl MysqlTree {
@@ -459,11 +451,7 @@ impl MysqlTree {
 
 /// Runs a test on every MySQL and MariaDB that is named.
 fn with_mysql(test: &str, body: impl Fn(&MysqlTree)) {
-    let trees = mysql_trees();
-    if trees.is_empty() {
-        eprintln!("SKIPPED: {test}: RQPS_TEST_MYSQL names no tree");
-    }
-    for tree in trees {
+    for tree in mysql_trees(test) {
         eprintln!("{test}: {}", tree.root.display());
         body(&tree);
     }
@@ -692,7 +680,7 @@ mod tls {
     #[test]
     fn postgres_tls() {
         let Some(folder) = certificates() else {
-            eprintln!("SKIPPED: postgres_tls: no openssl program");
+            skipped::note("postgres_tls", "no openssl program");
             return;
         };
         with_postgres("postgres_tls", |root| {
@@ -728,7 +716,7 @@ mod tls {
     #[test]
     fn mysql_tls() {
         let Some(folder) = certificates() else {
-            eprintln!("SKIPPED: mysql_tls: no openssl program");
+            skipped::note("mysql_tls", "no openssl program");
             return;
         };
         with_mysql("mysql_tls", |tree| {
@@ -736,7 +724,10 @@ mod tls {
                 .map(|(name, file)| format!("--ssl-{name}={}", folder.path().join(file).display()));
             let (server, mut admin) = tree.start(&options);
             if !admin.server_version().starts_with("8.") {
-                eprintln!("SKIPPED: mysql_tls: {} speaks no TLS 1.2", admin.server_version());
+                skipped::note(
+                    "mysql_tls",
+                    &format!("{} speaks no TLS 1.2", admin.server_version()),
+                );
                 return;
             }
             admin.simple("CREATE USER secure IDENTIFIED BY 'sësame'").unwrap();
