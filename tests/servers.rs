@@ -21,6 +21,9 @@ use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden,
 use rqps::os::user;
 use rqps::wire::{mysql, postgres};
 
+mod builds;
+mod skipped;
+
 const RQPS: &str = env!("CARGO_BIN_EXE_rqps");
 
 /// Names the folder of [`lab_process`]; only set by the tests that start it.
@@ -29,8 +32,22 @@ const LAB_FOLDER: &str = "RQPS_TEST_LAB_FOLDER";
 /// Nothing here takes long; this is how long a broken test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn skipped(test: &str, why: &str) {
-    eprintln!("SKIPPED: {test}: {why}");
+/// Environment variable with roots of builds, and what is fetched without it.
+type Builds = (&'static str, &'static [&'static str]);
+
+const POSTGRES: Builds = ("RQPS_TEST_POSTGRES", &["postgres@17.2.0"]);
+const MYSQL: Builds = ("RQPS_TEST_MYSQL", &["mysql@5.6.14", "mysql@8.0.33"]);
+const MARIADB: Builds = ("RQPS_TEST_MARIADB", &["mariadb@11.4.5"]);
+
+/// One build of those, if there is any; else the test says that it is left out.
+fn root_of(test: &str, (variable, words): Builds) -> Option<PathBuf> {
+    match builds::roots(variable, words) {
+        Ok(mut roots) => roots.pop(),
+        Err(why) => {
+            skipped::note(test, &why);
+            None
+        }
+    }
 }
 
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
@@ -177,7 +194,7 @@ fn a_server_of_a_killed_warden_is_killed_too() {
 #[test]
 fn root_gives_up_its_user_and_all_its_groups() {
     let Some(user) = user::choose(None).unwrap() else {
-        return skipped("root_gives_up_its_user_and_all_its_groups", "not root");
+        return skipped::note("root_gives_up_its_user_and_all_its_groups", "not root");
     };
     let folder = tempfile::tempdir().unwrap();
     user::chown_tree(folder.path(), &user).unwrap();
@@ -199,7 +216,7 @@ fn kill_9(pid: u32) {
 #[ignore = "started by other tests"]
 fn lab_process() {
     let Ok(folder) = std::env::var(LAB_FOLDER) else {
-        return skipped("lab_process", "it is started by other tests");
+        return skipped::note("lab_process", "it is started by other tests");
     };
     let folder = PathBuf::from(folder);
     let warden = start_stubborn(&folder);
@@ -214,7 +231,7 @@ fn lab_process() {
 #[ignore = "started by other tests"]
 fn lab_with_server() {
     let Ok(folder) = std::env::var(LAB_FOLDER) else {
-        return skipped("lab_with_server", "it is started by other tests");
+        return skipped::note("lab_with_server", "it is started by other tests");
     };
     let folder = PathBuf::from(folder);
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
@@ -311,19 +328,15 @@ fn check_server_dies(build: &Build, processes: usize) {
 #[test]
 fn a_stopped_postgres_does_not_outlive_a_killed_lab() {
     let test = "a_stopped_postgres_does_not_outlive_a_killed_lab";
-    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
-        return skipped(test, "no Postgres in RQPS_TEST_POSTGRES or /usr/lib/postgresql");
-    };
+    let Some(root) = root_of(test, POSTGRES) else { return };
     // Warden, postmaster, five or more helpers, one session.
     check_server_dies(&postgres_build(&root), 8);
 }
 
 #[test]
 fn a_stopped_mysql_does_not_outlive_a_killed_lab() {
-    let Some(root) = roots("RQPS_TEST_MYSQL", "").pop() else {
-        let test = "a_stopped_mysql_does_not_outlive_a_killed_lab";
-        return skipped(test, "no MySQL in RQPS_TEST_MYSQL");
-    };
+    let test = "a_stopped_mysql_does_not_outlive_a_killed_lab";
+    let Some(root) = root_of(test, MYSQL) else { return };
     let version = version_of(&root, &["mysqld"]);
     check_server_dies(&build(Dbms::Mysql, Some(&root), &version), 2);
 }
@@ -367,20 +380,6 @@ fn site(folder: &Path, build: &Build) -> Site {
         start_timeout: Duration::from_secs(120),
         interrupt: Interrupt::default(),
     }
-}
-
-/// Roots of builds to test: those in the environment variable (separated by colons), else
-/// `installed`.
-fn roots(variable: &str, installed: &str) -> Vec<PathBuf> {
-    if let Ok(list) = std::env::var(variable) {
-        return list.split(':').map(PathBuf::from).collect();
-    }
-    let Ok(entries) = fs::read_dir(installed) else {
-        return Vec::new();
-    };
-    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    found.sort();
-    found
 }
 
 /// What the server program says of its version: the first word that begins with a digit.
@@ -477,11 +476,11 @@ fn check_life(dbms: Dbms, root: &Path, version: &str) {
     plane.stop().unwrap();
 }
 
-fn check_lives(test: &str, dbms: Dbms, variable: &str, installed: &str, programs: &[&str]) {
-    let roots = roots(variable, installed);
-    if roots.is_empty() {
-        return skipped(test, &format!("no build: name its folder in {variable}"));
-    }
+fn check_lives(test: &str, dbms: Dbms, (variable, words): Builds, programs: &[&str]) {
+    let roots = match builds::roots(variable, words) {
+        Ok(roots) => roots,
+        Err(why) => return skipped::note(test, &why),
+    };
     for root in roots {
         check_life(dbms, &root, &version_of(&root, programs));
     }
@@ -489,19 +488,18 @@ fn check_lives(test: &str, dbms: Dbms, variable: &str, installed: &str, programs
 
 #[test]
 fn postgres_lives() {
-    let (variable, installed) = ("RQPS_TEST_POSTGRES", "/usr/lib/postgresql");
-    check_lives("postgres_lives", Dbms::Postgres, variable, installed, &["postgres"]);
+    check_lives("postgres_lives", Dbms::Postgres, POSTGRES, &["postgres"]);
 }
 
 #[test]
 fn mysql_lives() {
-    check_lives("mysql_lives", Dbms::Mysql, "RQPS_TEST_MYSQL", "", &["mysqld"]);
+    check_lives("mysql_lives", Dbms::Mysql, MYSQL, &["mysqld"]);
 }
 
 #[test]
 fn mariadb_lives() {
     let programs = ["mariadbd", "mysqld"];
-    check_lives("mariadb_lives", Dbms::Mariadb, "RQPS_TEST_MARIADB", "", &programs);
+    check_lives("mariadb_lives", Dbms::Mariadb, MARIADB, &programs);
 }
 
 #[test]
@@ -631,9 +629,7 @@ fn a_failed_initdb_ends_in_its_last_words() {
 
 #[test]
 fn failures_of_a_real_postgres_are_told() {
-    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
-        return skipped("failures_of_a_real_postgres_are_told", "no Postgres");
-    };
+    let Some(root) = root_of("failures_of_a_real_postgres_are_told", POSTGRES) else { return };
     let folder = open_folder();
     let site = site(folder.path(), &postgres_build(&root));
     let mut plane = control_plane(site.clone()).unwrap();
@@ -670,9 +666,7 @@ fn failures_of_a_real_postgres_are_told() {
 #[test]
 fn a_server_by_its_address_is_measured_and_left_alone() {
     let test = "a_server_by_its_address_is_measured_and_left_alone";
-    let Some(root) = roots("RQPS_TEST_POSTGRES", "/usr/lib/postgresql").pop() else {
-        return skipped(test, "no Postgres");
-    };
+    let Some(root) = root_of(test, POSTGRES) else { return };
     let folder = open_folder();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,6 +1,7 @@
 //! An error as one text, its causes once each.
 
-/// The error and its causes, outermost first. Some errors name their cause in their own words too; a
+/// The error and its causes, outermost first. Some errors name their cause in their own words too;
+/// a
 /// cause that was said already is left out.
 pub fn text(error: &anyhow::Error) -> String {
     let mut text = String::new();
