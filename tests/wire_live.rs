@@ -1,6 +1,7 @@
-//! The wire clients against real servers. Postgres is looked for in RQPS_TEST_POSTGRES and
-//! /usr/lib/postgresql/*; MySQL and MariaDB in RQPS_TEST_MYSQL. Both variables hold the root
-//! folders of installed trees, separated by colons.
+//! The wire clients against real servers: builds that rqps fetches, or those whose root folders
+//! RQPS_TEST_POSTGRES and RQPS_TEST_MYSQL (which takes MariaDB too) name, separated by colons.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test panics and prints")]
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -15,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(120);
+
+mod builds;
+mod skipped;
 
 // Servers.
 
@@ -119,10 +123,12 @@ fn ready<C>(server: &mut Server, connect: impl Fn(&Address) -> Result<C, WireErr
     }
 }
 
-/// Root folders of installed trees, of a variable.
-fn roots(variable: &str) -> Vec<PathBuf> {
-    let value = std::env::var_os(variable).unwrap_or_default();
-    std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+/// Root folders of builds; if there are none, the test says that it is left out.
+fn roots(test: &str, variable: &str, words: &[&str]) -> Vec<PathBuf> {
+    builds::roots(variable, words).unwrap_or_else(|why| {
+        skipped::note(test, &why);
+        Vec::new()
+    })
 }
 
 fn login(user: &str, password: &str, database: &str) -> Login {
@@ -137,15 +143,6 @@ fn code(result: Result<impl Sized, WireError>) -> String {
 }
 
 // Postgres.
-
-fn postgres_roots() -> Vec<PathBuf> {
-    let mut found = roots("RQPS_TEST_POSTGRES");
-    if let Ok(folders) = fs::read_dir("/usr/lib/postgresql") {
-        found.extend(folders.map(|entry| entry.unwrap().path()));
-    }
-    found.retain(|root| root.join("bin/initdb").exists());
-    found
-}
 
 fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
     let folder = private_folder();
@@ -166,11 +163,7 @@ fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
 
 /// Runs a test on every Postgres that is there.
 fn with_postgres(test: &str, body: impl Fn(&Path)) {
-    let roots = postgres_roots();
-    if roots.is_empty() {
-        eprintln!("SKIPPED: {test}: no Postgres in RQPS_TEST_POSTGRES or /usr/lib/postgresql");
-    }
-    for root in roots {
+    for root in roots(test, "RQPS_TEST_POSTGRES", &["postgres@17.2.0"]) {
         eprintln!("{test}: {}", root.display());
         body(&root);
     }
@@ -365,7 +358,7 @@ struct MysqlTree {
     mariadb: bool,
 }
 
-fn mysql_trees() -> Vec<MysqlTree> {
+fn mysql_trees(test: &str) -> Vec<MysqlTree> {
     let tree = |root: PathBuf| {
         let server = ["bin/mariadbd", "bin/mysqld", "sbin/mysqld"]
             .iter()
@@ -384,7 +377,8 @@ fn mysql_trees() -> Vec<MysqlTree> {
             .unwrap_or_else(|| root.join("share"));
         MysqlTree { root, server, share, mariadb }
     };
-    roots("RQPS_TEST_MYSQL").into_iter().map(tree).collect()
+    let words = ["mysql@5.6.14", "mysql@8.0.33", "mariadb@11.4.5"];
+    roots(test, "RQPS_TEST_MYSQL", &words).into_iter().map(tree).collect()
 }
 
 impl MysqlTree {
@@ -433,7 +427,7 @@ impl MysqlTree {
         }
     }
 
-    fn start(&self) -> (Server, mysql::Client) {
+    fn start(&self, extra: &[String]) -> (Server, mysql::Client) {
         let folder = private_folder();
         self.initialize(folder.path());
         let port = free_port();
@@ -442,6 +436,7 @@ impl MysqlTree {
         command.args(["--bind-address=127.0.0.1", "--port", &port.to_string()]);
         command.args(["--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=0"]);
         command.args(["--pid-file=server.pid", "--skip-log-bin"]);
+        command.args(extra);
         if self.mariadb {
             // The test writes values of 17 MB, and a tenth of the log must hold one.
             command.arg("--innodb-log-file-size=256M");
@@ -456,11 +451,7 @@ impl MysqlTree {
 
 /// Runs a test on every MySQL and MariaDB that is named.
 fn with_mysql(test: &str, body: impl Fn(&MysqlTree)) {
-    let trees = mysql_trees();
-    if trees.is_empty() {
-        eprintln!("SKIPPED: {test}: RQPS_TEST_MYSQL names no tree");
-    }
-    for tree in trees {
+    for tree in mysql_trees(test) {
         eprintln!("{test}: {}", tree.root.display());
         body(&tree);
     }
@@ -469,7 +460,7 @@ fn with_mysql(test: &str, body: impl Fn(&MysqlTree)) {
 #[test]
 fn mysql_statements() {
     with_mysql("mysql_statements", |tree| {
-        let (server, mut client) = tree.start();
+        let (server, mut client) = tree.start(&[]);
         let told = client.rows("SELECT version(), connection_id()").unwrap().remove(0);
         assert!(told[0].as_ref().unwrap().starts_with(client.server_version()), "{told:?}");
         assert_eq!(told[1].as_deref(), Some(client.connection_id().to_string().as_str()));
@@ -581,7 +572,7 @@ fn mysql_big(client: &mut mysql::Client) {
 #[test]
 fn mysql_logins() {
     with_mysql("mysql_logins", |tree| {
-        let (server, mut admin) = tree.start();
+        let (server, mut admin) = tree.start(&[]);
         let numbers: Vec<u32> =
             admin.server_version().split('.').map_while(|part| part.parse().ok()).collect();
         let sha2 = !tree.mariadb && numbers.first().is_some_and(|major| *major >= 8);
@@ -628,5 +619,133 @@ fn mysql_login(server: &Server, admin: &mut mysql::Client, user: &str) {
         assert!(connect(user, "sësame", "").is_ok());
         assert!(connect(&format!("{user}_open"), "", "").is_ok());
         assert_eq!(code(connect(user, "sësame", "nowhere")), "1044");
+    }
+}
+
+// TLS.
+
+#[cfg(feature = "tls")]
+mod tls {
+    use super::*;
+
+    /// A certificate that signs, and one for localhost that it signed, made by openssl. None if
+    /// openssl is not there.
+    fn certificates() -> Option<tempfile::TempDir> {
+        let folder = private_folder();
+        let openssl = |arguments: &str| {
+            let mut command = Command::new("openssl");
+            command.current_dir(folder.path()).args(arguments.split(' '));
+            command.stderr(Stdio::null()).stdout(Stdio::null()).status()
+        };
+        openssl("version").ok()?;
+        fs::write(folder.path().join("ext"), "subjectAltName=DNS:localhost\n").unwrap();
+        for arguments in [
+            "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
+            "req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost",
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem \
+             -days 2 -extfile ext",
+            "req -x509 -newkey rsa:2048 -nodes -keyout x.key -out other.pem -days 2 -subj /CN=x",
+        ] {
+            assert!(openssl(arguments).unwrap().success(), "openssl {arguments}");
+        }
+        for name in ["server.key", "server.pem", "ca.pem"] {
+            fs::set_permissions(folder.path().join(name), Permissions::from_mode(0o600)).unwrap();
+            hand_over(&folder.path().join(name));
+        }
+        Some(folder)
+    }
+
+    /// Tries the ways of checking a certificate.
+    fn check<C>(
+        server: &Server,
+        folder: &Path,
+        connect: impl Fn(&Address) -> Result<C, WireError>,
+    ) {
+        let verify = |name| Tls::Verify { root_certificate: folder.join(name) };
+        assert!(connect(&server.tcp(Tls::Require)).is_ok());
+        assert!(connect(&server.tcp(verify("ca.pem"))).is_ok());
+        let refused = |address: Address| connect(&address).err().unwrap().to_string();
+        let stranger = refused(server.tcp(verify("other.pem")));
+        assert!(stranger.contains("begin TLS with localhost: invalid peer cert"), "{stranger}");
+        let tls = verify("ca.pem");
+        let elsewhere = Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port, tls };
+        let elsewhere = refused(elsewhere);
+        assert!(elsewhere.contains("not valid for name"), "{elsewhere}");
+        let missing = refused(server.tcp(verify("nowhere.pem")));
+        assert!(missing.contains("nowhere.pem: "), "{missing}");
+        let empty = refused(server.tcp(verify("ext")));
+        assert!(empty.contains("holds no CERTIFICATE"), "{empty}");
+    }
+
+    #[test]
+    fn postgres_tls() {
+        let Some(folder) = certificates() else {
+            skipped::note("postgres_tls", "no openssl program");
+            return;
+        };
+        with_postgres("postgres_tls", |root| {
+            let setting =
+                |name: &str, file| format!("{name}={}", folder.path().join(file).display());
+            let (certificate, key) =
+                (setting("ssl_cert_file", "server.pem"), setting("ssl_key_file", "server.key"));
+            let (server, _) =
+                start_postgres(root, &["-c", "ssl=on", "-c", &certificate, "-c", &key]);
+            let user = login("tester", "", "postgres");
+            check(&server, folder.path(), |address| {
+                let mut client = postgres::Client::connect(address, &user, TIMEOUT)?;
+                let used = client.rows("SELECT ssl FROM pg_stat_ssl WHERE pid=pg_backend_pid()")?;
+                assert_eq!(used, [[Some("t".to_owned())]]);
+                let many = "SELECT repeat('x', 1000) FROM generate_series(1, 5000)";
+                assert_eq!(client.simple(many)?.rows, 5000);
+                let row = b"words words words\n".repeat(40_000);
+                client.simple("CREATE TEMP TABLE t (c text)")?;
+                let taken = client.copy_in("COPY t FROM STDIN", &mut |rows| {
+                    rows.extend_from_slice(&row);
+                    false
+                });
+                assert_eq!(taken?, 40_000);
+                Ok(())
+            });
+            let (plain, _) = start_postgres(root, &[]);
+            let error = postgres::Client::connect(&plain.tcp(Tls::Require), &user, TIMEOUT);
+            let error = error.err().unwrap().to_string();
+            assert!(error.contains("has TLS switched off"), "{error}");
+        });
+    }
+
+    #[test]
+    fn mysql_tls() {
+        let Some(folder) = certificates() else {
+            skipped::note("mysql_tls", "no openssl program");
+            return;
+        };
+        with_mysql("mysql_tls", |tree| {
+            let options = [("ca", "ca.pem"), ("cert", "server.pem"), ("key", "server.key")]
+                .map(|(name, file)| format!("--ssl-{name}={}", folder.path().join(file).display()));
+            let (server, mut admin) = tree.start(&options);
+            if !admin.server_version().starts_with("8.") {
+                skipped::note(
+                    "mysql_tls",
+                    &format!("{} speaks no TLS 1.2", admin.server_version()),
+                );
+                return;
+            }
+            admin.simple("CREATE USER secure IDENTIFIED BY 'sësame'").unwrap();
+            check(&server, folder.path(), |address| {
+                // So that the password itself is sent each time.
+                admin_flush(&server);
+                let user = login("secure", "sësame", "");
+                let mut client = mysql::Client::connect(address, &user, TIMEOUT)?;
+                let used = client.rows("SHOW STATUS LIKE 'Ssl_cipher'")?;
+                assert_ne!(used[0][1].as_deref(), Some(""));
+                Ok(())
+            });
+        });
+    }
+
+    fn admin_flush(server: &Server) {
+        let root = login("root", "", "");
+        let mut admin = mysql::Client::connect(&server.unix(), &root, TIMEOUT).unwrap();
+        admin.simple("FLUSH PRIVILEGES").unwrap();
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, false, Format::Text)
+    carry_out(plan, &folders, Format::Text)
 }
 
 fn quickstart_shape() -> Shape {
@@ -69,7 +69,7 @@ fn quickstart_shape() -> Shape {
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
     let plan = plan_of(&words.targets, &words.shape)?;
-    carry_out(plan, &words.folders, false, words.format)
+    carry_out(plan, &words.folders, words.format)
 }
 
 /// `rqps plan`.
@@ -126,7 +126,7 @@ pub(super) fn run(words: &Run) -> Result<u8> {
     if words.resume && folders.out.is_none() {
         bail!("resume: say which result folder, as PLAN or with --out");
     }
-    carry_out(plan, &folders, words.resume, words.format)
+    carry_out(plan, &folders, words.format)
 }
 
 fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
@@ -182,7 +182,7 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     Ok(plan)
 }
 
-fn carry_out(plan: Plan, folders: &Folders, resume: bool, format: Format) -> Result<u8> {
+fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = Assignment {
@@ -192,7 +192,6 @@ fn carry_out(plan: Plan, folders: &Folders, resume: bool, format: Format) -> Res
         configs: folders::configs(&folders.configs),
         work: folders.work.clone(),
         program: super::program()?,
-        resume,
         host_lock: folders::host_lock(),
         stop: stop_flag()?,
     };

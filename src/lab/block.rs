@@ -1,12 +1,13 @@
 //! One block: every target measured once, on fresh servers over restored snapshots.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::Stage;
+use crate::domain::benchmark::{Stage, Step};
+use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
 use crate::lab::fault;
@@ -70,8 +71,14 @@ fn together(
     attempt: u32,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut runs = Vec::new();
+    let mut runs: Vec<Run<'_>> = Vec::new();
     for (order, subject) in group {
+        // One that waits for its turn must not run while another starts or is measured.
+        if let Some(before) = runs.last_mut()
+            && let Err(error) = before.control.pause()
+        {
+            before.fail(bench, &error.into(), progress);
+        }
         let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
         if let Some(run) = start(bench, subject, key, progress)? {
             runs.push(run);
@@ -84,13 +91,8 @@ fn together(
             if run.record.status != Status::Running || bench.stopped() {
                 continue;
             }
-            if !alone {
-                run.control.resume()?;
-            }
-            if let Err(error) = run.stage(bench, stage, progress) {
+            if let Err(error) = run.turn(bench, stage, alone, progress) {
                 run.fail(bench, &error, progress);
-            } else if !alone {
-                run.control.pause()?;
             }
         }
     }
@@ -173,10 +175,16 @@ impl Run<'_> {
     fn settle_in(
         &mut self,
         bench: &Bench<'_>,
-        logs: &std::path::Path,
+        logs: &Path,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        self.record.manifest.reported = self.control.reported_version()?;
+        let manifest = &mut self.record.manifest;
+        manifest.reported = self.control.reported_version()?;
+        if manifest.version.as_str().is_empty() {
+            // A server that somebody else runs says for itself what it is.
+            let first = manifest.reported.split_whitespace().next().unwrap_or_default();
+            manifest.version = Version::new(first);
+        }
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
@@ -184,6 +192,22 @@ impl Run<'_> {
             self.record.load = Some(load);
         }
         self.folder.update(&self.record)?;
+        Ok(())
+    }
+
+    /// Its turn in a stage: the server runs only now, unless it is alone.
+    fn turn(
+        &mut self,
+        bench: &Bench<'_>,
+        index: usize,
+        alone: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.control.resume()?;
+        self.stage(bench, index, progress)?;
+        if !alone {
+            self.control.pause()?;
+        }
         Ok(())
     }
 
@@ -214,7 +238,7 @@ impl Run<'_> {
         &mut self,
         bench: &Bench<'_>,
         index: usize,
-        step: &crate::domain::benchmark::Step,
+        step: &Step,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let plan = &bench.assignment.plan;
@@ -276,8 +300,7 @@ impl Run<'_> {
         }
         if self.record.status == Status::Running {
             self.record.status = Status::Complete;
-            self.control.resume()?;
-            match self.control.status() {
+            match self.control.resume().and_then(|()| self.control.status()) {
                 Ok(texts) => {
                     for (name, text) in texts {
                         self.folder.write_log(&name, &text)?;
@@ -296,7 +319,7 @@ impl Run<'_> {
     }
 }
 
-fn remove(data: &std::path::Path, progress: &mut Progress<'_>) {
+fn remove(data: &Path, progress: &mut Progress<'_>) {
     if data.exists()
         && let Err(error) = disk::remove_tree(data)
     {

@@ -44,8 +44,6 @@ pub struct Assignment {
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.
     pub program: PathBuf,
-    /// True to go on with a result folder that was broken off.
-    pub resume: bool,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
     /// Becomes true when the user wants to stop.
@@ -120,19 +118,8 @@ fn open(assignment: &Assignment) -> Result<Bench<'_>> {
     let place = Place::open(&assignment.out, assignment.work.as_deref(), &assignment.host_lock)?;
     let facts = host::read(&place.target(""));
     let host_fingerprint = host::fingerprint(&facts);
-    let results = if assignment.resume {
-        let results = ResultSet::open(&assignment.out)?;
-        let stored = file::parse(&results.plan()?).context("read the plan of the result folder")?;
-        let (stored, asked) = (file::hash(&stored), file::hash(plan));
-        anyhow::ensure!(
-            stored == asked,
-            "resume {}: it holds the results of another plan ({stored}, not {asked})",
-            assignment.out.display()
-        );
-        results
-    } else {
-        ResultSet::create(&assignment.out, &file::print(plan), &facts)?
-    };
+    // A folder that holds results of this plan already is gone on with.
+    let results = ResultSet::create(&assignment.out, &file::print(plan), &facts)?;
     let spinner = match plan.workload.idle {
         Idle::Awake => Some(Spinner::start(&assignment.program).context("keep CPUs awake")?),
         Idle::Os => None,

@@ -37,7 +37,7 @@ pub(super) fn blocks_to_do(results: &ResultSet, blocks: u32, targets: usize) -> 
         let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
         if of_last.iter().all(over) && of_last.len() == targets {
-            todo.notes.push(format!("block {block} is done"));
+            todo.notes.push(format!("block {block} was measured before; its results stay"));
         } else {
             todo.notes.push(format!("block {block} was broken off; it is measured again"));
             todo.blocks.push((block, last + 1));

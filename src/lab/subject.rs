@@ -104,15 +104,8 @@ pub(super) fn all(bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Vec<
                 closed.display()
             );
         }
-        let memory = bench.memory_bytes / assignment.plan.targets.len() as u64;
-        let config = dbms::config::load(
-            target.dbms,
-            &target.config,
-            assignment.configs.as_deref(),
-            &build.manifest.version,
-            cache_bytes(&assignment.plan.workload, memory),
-        )
-        .with_context(|| format!("configure {label}"))?;
+        let config =
+            configure(bench, target, &build).with_context(|| format!("configure {label}"))?;
         subjects.push(Subject {
             stages: assignment.plan.stages(target)?,
             folder: bench.place.target(&label),
@@ -125,6 +118,20 @@ pub(super) fn all(bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Vec<
         });
     }
     Ok(subjects)
+}
+
+/// The settings of a target. A server that somebody else runs has its own, which its logs tell.
+fn configure(bench: &Bench<'_>, target: &Target, build: &Build) -> Result<Config> {
+    if let Source::Dsn(_) = target.source {
+        let (name, text) = ("its own".to_owned(), String::new());
+        return Ok(Config { name, hash: dbms::config::hash(&text), text });
+    }
+    let plan = &bench.assignment.plan;
+    let memory = bench.memory_bytes / plan.targets.len() as u64;
+    let configs = bench.assignment.configs.as_deref();
+    let version = &build.manifest.version;
+    let cache = cache_bytes(&plan.workload, memory);
+    Ok(dbms::config::load(target.dbms, &target.config, configs, version, cache)?)
 }
 
 /// The folder that keeps an unprivileged server from its build, if rqps runs as root.

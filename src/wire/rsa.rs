@@ -204,3 +204,74 @@ impl Number {
         power
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngSeed};
+
+    use super::*;
+
+    const KEY: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQChphQQUeoCC33P/gQiioMvW45I\n\
+        jXKSZCh8O4HlrXH4XLfTwyYYj8i3xSG6u+ynQcNelEgMilw+UfS+GGBnflHY/kxQ\n\
+        UlldhbeQCEM4vzvtFmRdoq58osQYRXn8U/I7vSda5N0/cd4MrujHKQmrN+YninZk\n\
+        cicFb4jzVqOr/qOX/QIDAQAB\n\
+        -----END PUBLIC KEY-----\n\0";
+
+    #[test]
+    fn encrypts_as_others_do() {
+        let key = PublicKey::from_pem(KEY).unwrap();
+        let mut seed = [0; HASH_BYTES];
+        for (byte, number) in seed.iter_mut().zip(0..) {
+            *byte = number;
+        }
+        let encrypted = key.encrypt_with(b"secret\0", seed).unwrap();
+        let hex: String = encrypted.iter().map(|byte| format!("{byte:02x}")).collect();
+        // By Python's pow and hashlib; `openssl pkeyutl -decrypt` gives the message back.
+        let expected = "72e724dcfeda08490c7c3e1cc075c5781aa55739b55aec06ac449af0dcb2a448\
+            492392bbbbc2ba5f753424e73df1b1a62713b14ac6181cebe487ed974144543e\
+            347586b4030dd3b03eb9024934e3af3b5fa0f9b5ab884219e6f56042b573d7a7\
+            c1555a7a072c2d6c67f0368312a81d2c26f5831344cc9908ad142ee722d2bf9d";
+        assert_eq!(hex, expected);
+        assert_ne!(key.encrypt(b"secret").unwrap(), key.encrypt(b"secret").unwrap());
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let key = PublicKey::from_pem(KEY).unwrap();
+        assert_eq!(key.encrypt(&[b'x'; 86]).unwrap().len(), 128);
+        let error = key.encrypt(&[b'x'; 87]).unwrap_err();
+        assert_eq!(error, "the password is too long for the server's 128-byte key");
+        let error = PublicKey::from_pem("MAA=").unwrap_err();
+        assert_eq!(error, "the server's public key cannot be read");
+    }
+
+    proptest! {
+        #![proptest_config(Config { rng_seed: RngSeed::Fixed(1), ..Config::default() })]
+
+        #[test]
+        fn no_key_makes_it_panic(der in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = PublicKey::from_der(&der);
+            let nested = |kind: u8, body: &[u8]| [&[kind, body.len() as u8], body].concat();
+            let bits = nested(3, &[&[0], nested(0x30, &der).as_slice()].concat());
+            let info = [nested(0x30, &[]), bits].concat();
+            let _ = PublicKey::from_der(&nested(0x30, &info));
+        }
+
+        #[test]
+        fn powers_are_right(base in 0u64.., exponent in 1u32.., modulus in 3u64..) {
+            let (mut square, mut expected) = (u128::from(base % modulus), 1);
+            let wide = u128::from(modulus);
+            for bit in 0..32 {
+                if exponent >> bit & 1 == 1 {
+                    expected = expected * square % wide;
+                }
+                square = square * square % wide;
+            }
+            let number = |value: u64| Number::from_bytes(&value.to_be_bytes());
+            let power = number(base % modulus).power(exponent, &number(modulus));
+            prop_assert_eq!(power.to_bytes(8), (expected as u64).to_be_bytes());
+        }
+    }
+}

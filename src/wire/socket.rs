@@ -1,5 +1,11 @@
 //! The byte stream under a session (unix socket, TCP, TLS) with its read buffer. Replies are parsed
-//! straight from that buffer, so one read(2) usually brings a whole reply.
+//! straight from that buffer, so one recv(2) usually brings a whole reply.
+//!
+//! Over TCP a statement is send and recv. Over a unix socket poll comes between them, and that is
+//! cheaper than a recv that blocks: when the server takes the request off its end, Linux tells our
+//! end that there is room to write (`unix_write_space`), which wakes a blocked recv for nothing;
+//! poll waits for input alone. Measured with client and server on one CPU: 1.0 instead of 1.9
+//! switches and 4.4 instead of 6.1 µs of client CPU for a query.
 
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,8 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::time::Timespec;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::WireError;
 use crate::domain::endpoint::Address;
@@ -34,13 +40,13 @@ pub(super) struct Channel {
     end: usize,
     /// Bytes consumed since the beginning.
     consumed: u64,
+    /// True between a request and the first bytes of its reply.
+    awaiting: bool,
+    /// How long a read may wait.
+    timeout: Option<Timespec>,
     /// What an error is about: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
-    /// How long a read may wait.
-    timeout: Option<Timespec>,
-    /// True from a send to the first read after it.
-    asked: bool,
     /// Set when the stream failed or went out of step; nothing more can be done with it.
     broken: bool,
 }
@@ -67,10 +73,10 @@ impl Channel {
             start: 0,
             end: 0,
             consumed: 0,
+            awaiting: false,
+            timeout: None,
             doing: "log in to",
             peer,
-            timeout: None,
-            asked: false,
             broken: false,
         }
     }
@@ -96,26 +102,26 @@ impl Channel {
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         // A zero would be an error of the call; what is meant is "hardly any".
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
+        self.timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let set = match &self.stream {
             Stream::Unix(stream) => stream.set_read_timeout(timeout),
             Stream::Tcp(stream) => stream.set_read_timeout(timeout),
             #[cfg(feature = "tls")]
             Stream::Tls(stream) => stream.sock.set_read_timeout(timeout),
         };
-        self.timeout = timeout.and_then(|timeout| timeout.try_into().ok());
         set.map_err(|source| WireError::Io {
             doing: format!("set the read timeout of {}", self.peer),
             source,
         })
     }
 
-    /// Writes all bytes, in one call of write(2) unless the socket's buffer is full.
+    /// Writes all bytes, in one call of send(2) unless the socket's buffer is full.
     #[inline]
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         if self.broken {
             return Err(self.out_of_step());
         }
-        self.asked = true;
+        self.awaiting = true;
         while !bytes.is_empty() {
             match write(&mut self.stream, bytes) {
                 Ok(written) if written == bytes.len() => return Ok(()),
@@ -188,28 +194,42 @@ impl Channel {
         if self.end == self.input.len() {
             self.input.resize(self.input.len() * 2, 0);
         }
-        let asked = std::mem::take(&mut self.asked);
+        if self.awaiting {
+            self.awaiting = false;
+            self.wait()?;
+        }
         loop {
-            let received = match &self.stream {
-                Stream::Unix(stream) if asked => wait_readable(stream, self.timeout.as_ref()),
-                _ => Ok(()),
-            };
-            let received =
-                received.and_then(|()| read(&mut self.stream, &mut self.input[self.end..]));
-            match received {
+            match read(&mut self.stream, &mut self.input[self.end..]) {
                 Ok(0) => return Err(self.closed()),
                 Ok(received) => {
                     self.end += received;
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    let late = io::Error::new(ErrorKind::TimedOut, "no reply within the time set");
-                    return Err(self.fault(late));
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(self.late()),
                 Err(error) => return Err(self.fault(error)),
             }
         }
+    }
+
+    /// Waits for the reply to begin, if that is better done by poll: see the module's words.
+    #[inline]
+    fn wait(&mut self) -> Result<(), WireError> {
+        let Stream::Unix(stream) = &self.stream else { return Ok(()) };
+        loop {
+            match poll(&mut [PollFd::new(stream, PollFlags::IN)], self.timeout.as_ref()) {
+                Ok(0) => return Err(self.late()),
+                // Whatever else it may be, recv says what.
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(self.fault(error.into())),
+            }
+        }
+    }
+
+    #[cold]
+    fn late(&mut self) -> WireError {
+        self.fault(io::Error::new(ErrorKind::TimedOut, "no reply within the time set"))
     }
 
     /// The first byte of what the server has to say although nobody waits for it. Used while
@@ -244,6 +264,7 @@ impl Channel {
         }
     }
 
+    #[cold]
     fn closed(&mut self) -> WireError {
         self.fault(io::Error::new(
             ErrorKind::UnexpectedEof,
@@ -349,7 +370,7 @@ fn plain(stream: &Stream) -> Option<BorrowedFd<'_>> {
 #[inline]
 fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
-        return Ok(rustix::io::write(descriptor, bytes)?);
+        return Ok(send(descriptor, bytes, SendFlags::NOSIGNAL)?);
     }
     #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {
@@ -361,24 +382,10 @@ fn write(stream: &mut Stream, bytes: &[u8]) -> io::Result<usize> {
     Ok(0)
 }
 
-/// Waits for the answer to what was sent.
-///
-/// A read that blocks on a unix socket is woken twice per query: when the server takes the request
-/// (the kernel tells the sleeper that it may write again) and when the answer comes. Only poll(2)
-/// sleeps through the first, and its system call costs less than a turn on the CPU in vain.
-#[inline]
-fn wait_readable(stream: &UnixStream, timeout: Option<&Timespec>) -> io::Result<()> {
-    let mut wanted = [PollFd::new(stream, PollFlags::IN)];
-    match rustix::event::poll(&mut wanted, timeout)? {
-        0 => Err(ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
-    }
-}
-
 #[inline]
 fn read(stream: &mut Stream, space: &mut [u8]) -> io::Result<usize> {
     if let Some(descriptor) = plain(stream) {
-        return Ok(rustix::io::read(descriptor, space)?);
+        return Ok(recv(descriptor, space, RecvFlags::empty())?.0);
     }
     #[cfg(feature = "tls")]
     if let Stream::Tls(stream) = stream {

@@ -203,7 +203,7 @@ impl Client {
     fn whole(&mut self, kind: u8, length: usize) -> Result<&[u8], WireError> {
         if length > message::LONGEST_KEPT {
             return Err(self.channel.confused(format!(
-                "message {:?} of {length} bytes is too long",
+                "message {:?} of {length} bytes is too long; is that a Postgres server?",
                 char::from(kind)
             )));
         }

@@ -1,0 +1,44 @@
+//! rqps against sysbench: what a statement costs the client, whether both measure the same rate,
+//! how long loading takes, and how much memory the driver needs.
+//!
+//!     cargo bench --bench against_sysbench -- --help
+//!
+//! docs/performance.md tells what is compared and how, and keeps what came out.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+
+mod comparison;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use rqps::lab::place::HOST_LOCK;
+use rqps::os::lock::Lock;
+
+use crate::comparison::options::Options;
+
+fn main() -> ExitCode {
+    match compare(Options::parse().settled()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("against_sysbench: failed to {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(options: Options) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).context("listen for Ctrl-C")?;
+    }
+    let path = std::env::var_os("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into());
+    let _alone = Lock::acquire(path.as_ref(), "the bench against sysbench")
+        .context("measure on this host: each would be noise to the other")?;
+    let report = comparison::run(&options, &stop, &mut |line| eprintln!("{line}"))?;
+    print!("{}", report.text(options.markdown));
+    Ok(())
+}

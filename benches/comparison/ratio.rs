@@ -1,0 +1,67 @@
+//! Ratios of pairs: rqps / sysbench, as every comparison of rqps makes them.
+
+use rqps::stats::Interval;
+use rqps::stats::paired;
+
+/// exp(mean ln ratio) over pairs, with its interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) estimate: f64,
+    /// `None` for one pair.
+    pub(crate) interval: Option<Interval>,
+}
+
+impl Ratio {
+    /// Of all pairs (rqps, sysbench) of which both are positive; `None` without one: a run so
+    /// short that no tick of the clock fell into user mode has no ratio.
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Ratio> {
+        let logarithms: Vec<f64> = pairs
+            .iter()
+            .filter(|(ours, theirs)| *ours > 0.0 && *theirs > 0.0)
+            .map(|(ours, theirs)| (ours / theirs).ln())
+            .collect();
+        let mean = paired::mean_interval(&logarithms, 0.95)?;
+        let exp = |ends: Interval| Interval { low: ends.low.exp(), high: ends.high.exp() };
+        Some(Ratio { estimate: mean.mean.exp(), interval: mean.interval.map(exp) })
+    }
+
+    /// True if 1 is in the interval, or if there is none to tell.
+    pub(crate) fn agrees(self) -> bool {
+        self.interval.is_none_or(|ends| ends.low <= 1.0 && 1.0 <= ends.high)
+    }
+
+    /// True if it may be 1 or more.
+    pub(crate) fn reaches_one(self) -> bool {
+        self.interval.map_or(self.estimate, |ends| ends.high) >= 1.0
+    }
+
+    /// `0.812`.
+    pub(crate) fn estimate_text(ratio: Option<Ratio>) -> String {
+        ratio.map_or("-".to_owned(), |ratio| format!("{:.3}", ratio.estimate))
+    }
+
+    /// `0.801 … 0.823`.
+    pub(crate) fn interval_text(ratio: Option<Ratio>) -> String {
+        match ratio.and_then(|ratio| ratio.interval) {
+            Some(ends) => format!("{:.3} … {:.3}", ends.low, ends.high),
+            None => "-".to_owned(),
+        }
+    }
+
+    /// Both.
+    pub(crate) fn text(ratio: Option<Ratio>) -> String {
+        format!("{} ({})", Ratio::estimate_text(ratio), Ratio::interval_text(ratio))
+    }
+}
+
+/// exp(mean ln value); what a ratio of such means is the mean ratio of.
+pub(crate) fn geometric_mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count() as f64;
+    (values.map(f64::ln).sum::<f64>() / count).exp()
+}
+
+/// Mean, for what may be zero.
+pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let count = values.clone().count() as f64;
+    values.sum::<f64>() / count
+}

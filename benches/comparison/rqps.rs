@@ -1,0 +1,183 @@
+//! One of the two programs: the driver process of rqps, as the lab starts it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rqps::bench::{self, Order, preset};
+use rqps::domain::benchmark::{Pace, Placement, Stage, Step};
+use rqps::domain::build::Dialect;
+use rqps::domain::run::Outcome;
+use rqps::driver::protocol::{Job, MeasureTask, Message, Task, VERSION};
+
+use super::RQPS;
+use super::sample::{Sample, Used, switches};
+use super::subject::Subject;
+
+/// How often the memory of the driver is looked at. It is gone once the driver has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How a run is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) rows: u64,
+    pub(crate) clients: u32,
+    pub(crate) warmup: u32,
+    pub(crate) seconds: u32,
+    pub(crate) placement: Placement,
+    pub(crate) seed: u64,
+}
+
+struct Driver {
+    child: Child,
+    // Held open: the driver ends when it closes.
+    _input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Driver {
+    fn spawn(job: &Job) -> Result<Driver> {
+        let mut child = Command::new(RQPS)
+            .arg("driver")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("start {RQPS} driver"))?;
+        let mut input = child.stdin.take().context("the driver has no standard input")?;
+        let output = child.stdout.take().context("the driver has no standard output")?;
+        let mut line = serde_json::to_vec(job)?;
+        line.push(b'\n');
+        input.write_all(&line).context("hand the driver its job")?;
+        Ok(Driver { child, _input: input, output: BufReader::new(output) })
+    }
+
+    /// The next message; a fault of the driver is an error.
+    fn next(&mut self) -> Result<Message> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line).context("listen to the driver")? == 0 {
+            bail!("hear the driver out: it ended before its job was done");
+        }
+        match serde_json::from_str(&line).with_context(|| format!("understand `{line}`"))? {
+            Message::Failed { fault } => bail!("{fault}"),
+            message => Ok(message),
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Both fail only for a process that is gone already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn job(subject: &Subject, rows: u64, seed: u64, task: Task) -> Job {
+    let (endpoint, login, session_setup) = subject.endpoint();
+    let dialect = subject.dialect;
+    Job { version: VERSION, dialect, endpoint, login, session_setup, seed, tables: 1, rows, task }
+}
+
+/// The step of that name, as the benchmark of rqps has it.
+pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
+    let stages = bench::stages(dialect, Order::Full, &preset::QUICK.workload());
+    let step = stages.into_iter().find_map(|stage| match stage {
+        Stage::Measure(step) if step.name == name => Some(*step),
+        _ => None,
+    });
+    step.with_context(|| format!("find the step {name} in the benchmark"))
+}
+
+fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<Job> {
+    let task = MeasureTask {
+        script: step.script.clone(),
+        clients: window.clients,
+        warmup_seconds: f64::from(window.warmup),
+        seconds: f64::from(window.seconds),
+        pace: Pace::Closed,
+        rate: step.rate,
+        placement: window.placement,
+        server_pid: Some(subject.pid()?),
+        plans: false,
+    };
+    Ok(job(subject, window.rows, window.seed, Task::Measure(Box::new(task))))
+}
+
+/// Measures one step once.
+pub(crate) fn measure(subject: &Subject, step: &Step, window: Window) -> Result<Sample> {
+    let mut driver = Driver::spawn(&measure_job(subject, step, window)?)?;
+    let mut before = 0;
+    let outcome = loop {
+        match driver.next()? {
+            Message::WindowStart => before = switches(),
+            Message::Measured(outcome) => break *outcome,
+            _ => {}
+        }
+    };
+    let moved = switches().saturating_sub(before);
+    Ok(sample(outcome, moved))
+}
+
+fn sample(outcome: Outcome, switches: u64) -> Sample {
+    let used = Used {
+        statements: outcome.statements as f64,
+        seconds: outcome.seconds,
+        cpu: outcome.client_cpu,
+        switches,
+        others: outcome.others,
+    };
+    used.sample(outcome.errors.values().sum(), outcome.notes)
+}
+
+/// Creates and fills the table; returns the seconds from the start of the process to its end.
+pub(crate) fn load(subject: &Subject, rows: u64, seed: u64) -> Result<f64> {
+    let mut workload = preset::QUICK.workload();
+    (workload.tables, workload.rows) = (1, rows);
+    let task = bench::load_task(subject.dialect, &workload, None);
+    let begin = Instant::now();
+    let mut driver = Driver::spawn(&job(subject, rows, seed, Task::Load(task)))?;
+    while !matches!(driver.next()?, Message::Loaded { .. }) {}
+    driver.child.wait().context("wait for the driver")?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// The most memory, in bytes, that a driver had resident in one run of a step.
+pub(crate) fn peak_memory(subject: &Subject, step: &Step, window: Window) -> Result<u64> {
+    let mut driver = Driver::spawn(&measure_job(subject, step, window)?)?;
+    let pid = driver.child.id();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let look = scope.spawn(|| {
+            let mut peak = None;
+            while !done.load(Ordering::Relaxed) {
+                peak = peak.max(high_water_bytes(pid));
+                thread::sleep(LOOK);
+            }
+            // It may still be there: the last message was made after the look before.
+            peak = peak.max(high_water_bytes(pid));
+            peak.context("read the memory of the driver from /proc")
+        });
+        let mut heard = Ok(());
+        while heard.is_ok() {
+            match driver.next() {
+                Ok(Message::Measured(_)) => break,
+                Ok(_) => {}
+                Err(error) => heard = Err(error),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        let peak = look.join().map_err(|_| anyhow::anyhow!("look at the memory: it panicked"))?;
+        heard.and(peak)
+    })
+}
+
+/// VmHWM of a process.
+fn high_water_bytes(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

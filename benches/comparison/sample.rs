@@ -1,0 +1,52 @@
+//! What one run of either program gave.
+
+use std::fs;
+
+use rqps::domain::run::CpuTime;
+use rqps::os::proc;
+
+/// One measured window of one program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Statements per second, BEGIN and COMMIT included.
+    pub(crate) qps: f64,
+    /// CPU of the client process in microseconds per statement.
+    pub(crate) cpu: CpuTime,
+    /// Context switches of the whole host per statement.
+    pub(crate) switches: f64,
+    /// Statements that the server refused.
+    pub(crate) errors: u64,
+    /// Writes that met no row, of all statements; sysbench calls them `other` like BEGIN.
+    pub(crate) others: f64,
+    /// What could not be done: a thread that could not be pinned.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a window used, to be divided by its statements.
+pub(crate) struct Used {
+    pub(crate) statements: f64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu: CpuTime,
+    pub(crate) switches: u64,
+    pub(crate) others: u64,
+}
+
+impl Used {
+    pub(crate) fn sample(self, errors: u64, notes: Vec<String>) -> Sample {
+        let per = |amount: f64| amount / self.statements.max(1.0);
+        Sample {
+            qps: self.statements / self.seconds,
+            cpu: CpuTime { user_us: per(self.cpu.user_us), system_us: per(self.cpu.system_us) },
+            switches: per(self.switches as f64),
+            errors,
+            others: per(self.others as f64),
+            notes,
+        }
+    }
+}
+
+/// Context switches of the host since boot; 0 where they are not told.
+pub(crate) fn switches() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    proc::host_stat(&text).map_or(0, |stat| stat.context_switches)
+}

@@ -1,0 +1,164 @@
+//! A server that both programs are run on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use rqps::dbms::{self, ControlPlane, Interrupt, SettleLoad, Site, config};
+use rqps::domain::build::{Build, Dialect, Source};
+use rqps::domain::endpoint::{Address, Endpoint, Login};
+use rqps::domain::target::Target;
+use rqps::os::{affinity, user};
+use rqps::{lab, obtain, plan};
+use tempfile::TempDir;
+
+use super::RQPS;
+use super::options::Options;
+
+/// Bytes of cache for a row: all data stay in memory, indexes and growth included.
+const CACHED_ROW_BYTES: u64 = 800;
+const CACHE_FLOOR_BYTES: u64 = 256 << 20;
+
+/// A running server. It stops with this value.
+pub(crate) struct Subject {
+    pub(crate) label: String,
+    pub(crate) dialect: Dialect,
+    /// What the server says of itself.
+    pub(crate) version: String,
+    control: Box<dyn ControlPlane>,
+    stop: Arc<AtomicBool>,
+    // Removed after the server has stopped.
+    _folder: TempDir,
+    _sockets: TempDir,
+}
+
+/// The targets that were named, their builds obtained.
+pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec<(Target, Build)>> {
+    let cache = lab::open_cache(&options.cache_folder()?)?;
+    let mut found = Vec::new();
+    for target in plan::words::targets(&options.targets)? {
+        let speaks = matches!(target.dbms.dialect(), Dialect::Postgres | Dialect::Mysql);
+        if !speaks || matches!(target.source, Source::Dsn(_)) {
+            bail!("compare on {}: only servers that are started here will do", target.label);
+        }
+        let build = obtain::obtain(target.dbms, &target.source, &cache, say)
+            .with_context(|| format!("obtain {}", target.label))?;
+        found.push((target, build));
+    }
+    Ok(found)
+}
+
+impl Subject {
+    /// Makes a data folder and starts the server on it.
+    pub(crate) fn start(
+        options: &Options,
+        target: &Target,
+        build: &Build,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Subject> {
+        let run_as = user::choose(None)?;
+        let folder = private_folder(&options.work)?;
+        let sockets = private_folder(&PathBuf::from("/tmp"))?;
+        let (data, logs) = (folder.path().join("data"), folder.path().join("logs"));
+        for path in [&data, &logs] {
+            fs::create_dir(path).with_context(|| format!("make {}", path.display()))?;
+        }
+        if let Some(user) = &run_as {
+            user::chown_tree(folder.path(), user)?;
+        }
+        let rows = options.rows.max(options.load_rows);
+        let cache_bytes = (rows * CACHED_ROW_BYTES).max(CACHE_FLOOR_BYTES);
+        let version = &build.manifest.version;
+        let site = Site {
+            build: build.clone(),
+            config: config::load(target.dbms, &target.config, None, version, cache_bytes)?,
+            data,
+            logs,
+            sockets: sockets.path().join("s"),
+            storage_engine: target.storage_engine.clone(),
+            run_as,
+            tcp_port: None,
+            warden_program: RQPS.into(),
+            start_timeout: Duration::from_secs(120),
+            interrupt: Interrupt(Arc::clone(stop)),
+        };
+        let mut control = dbms::control_plane(site)?;
+        control.init()?;
+        control.start()?;
+        Ok(Subject {
+            label: target.label.clone(),
+            dialect: target.dbms.dialect(),
+            version: control.reported_version()?,
+            control,
+            stop: Arc::clone(stop),
+            _folder: folder,
+            _sockets: sockets,
+        })
+    }
+
+    /// An error once Ctrl-C was pressed or the server has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            bail!("go on: stopped by the user");
+        }
+        Ok(self.control.check()?)
+    }
+
+    /// The socket, and as whom to log in.
+    pub(crate) fn socket(&self) -> Result<(PathBuf, Login)> {
+        match self.control.endpoint() {
+            (Endpoint::Server(Address::Unix(path)), login) => Ok((path, login)),
+            (other, _) => bail!("reach {} over a unix socket: it is at {other:?}", self.label),
+        }
+    }
+
+    /// What the driver is told of the server.
+    pub(crate) fn endpoint(&self) -> (Endpoint, Login, Vec<String>) {
+        let (endpoint, login) = self.control.endpoint();
+        (endpoint, login, self.control.session_setup())
+    }
+
+    /// Root process of the server.
+    pub(crate) fn pid(&self) -> Result<u32> {
+        self.control.server_pid().with_context(|| format!("find the process of {}", self.label))
+    }
+
+    /// Takes off whatever pins an earlier run has left: MySQL gives threads to new connections.
+    pub(crate) fn unpin(&self) -> Result<()> {
+        Ok(affinity::pin_tree(self.pid()?, &affinity::allowed_cpus())?)
+    }
+
+    /// Maintenance after writes, without the published wait.
+    pub(crate) fn settle(&mut self, rows: u64) -> Result<()> {
+        let table = "sbtest{table}".to_owned();
+        let load = SettleLoad { tables: 1, rows_total: rows, table, scale: 0.0 };
+        Ok(self.control.settle(&load, &mut |_: &str| {})?)
+    }
+
+    /// Shuts down in good order.
+    pub(crate) fn stop(mut self) -> Result<()> {
+        Ok(self.control.stop()?)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // After an error or Ctrl-C; a server that was stopped already has nothing to say.
+        self.control.stop().ok();
+    }
+}
+
+/// A temporary folder that a server of another user can reach.
+fn private_folder(parent: &std::path::Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new()
+        .prefix("rqps-bench-")
+        .tempdir_in(parent)
+        .with_context(|| format!("make a folder in {}", parent.display()))?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("open {} to the server", folder.path().display()))?;
+    Ok(folder)
+}
