@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
@@ -18,6 +18,8 @@ use crate::os::sample::{Sample, Sampler};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
+/// So long after something failed, the end of the server may still come to light as its reason.
+const LAST_BREATH: Duration = Duration::from_secs(1);
 /// A driver that is silent for this long beyond what it was asked for is stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -67,16 +69,11 @@ impl Seat<'_> {
         loop {
             match driver.next(LOOK) {
                 Ok(Some(Message::Failed { fault })) => {
-                    // A server that died explains more than the connection that broke.
-                    self.control.check()?;
-                    bail!("{fault}");
+                    return Err(cause(self.control, anyhow!("{fault}")));
                 }
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => self.control.check()?,
-                Err(error) => {
-                    self.control.check()?;
-                    return Err(error);
-                }
+                Err(error) => return Err(cause(self.control, error)),
             }
             if self.bench.stopped() {
                 bail!("stopped by the user");
@@ -145,6 +142,21 @@ impl Seat<'_> {
                 other => bail!("the driver was to measure and said {other:?}"),
             }
         }
+    }
+}
+
+/// The reason for `error`: a server that died explains more than the connection that broke. Its end
+/// is known a moment later than its connections break, so it is waited for.
+pub(super) fn cause(control: &mut dyn ControlPlane, error: anyhow::Error) -> anyhow::Error {
+    let deadline = Instant::now() + LAST_BREATH;
+    loop {
+        if let Err(end) = control.check() {
+            return end.into();
+        }
+        if Instant::now() > deadline {
+            return error;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::run::LoadRecord;
 use crate::lab::Bench;
 use crate::lab::event::Event;
 use crate::lab::fault;
-use crate::lab::measure::Seat;
+use crate::lab::measure::{Seat, cause};
 use crate::lab::progress::Progress;
 use crate::lab::subject::Subject;
 use crate::os::{disk, user};
@@ -167,6 +167,9 @@ pub(super) fn settle(
         scale: workload.settle_scale,
     };
     let label = subject.target.label.clone();
-    control.settle(&load, &mut |what: &str| progress.doing(&label, what, None))?;
-    Ok(())
+    let settled = control.settle(&load, &mut |what: &str| progress.doing(&label, what, None));
+    settled.map_err(|error| {
+        let error = anyhow::Error::from(error);
+        if bench.stopped() { error } else { cause(control, error) }
+    })
 }
