@@ -623,7 +623,7 @@ fn load_by_driver(server: &Server, rows: u64) {
 fn mysql_loads_the_same_rows_with_local_files_and_without() {
     const ROWS: u64 = 120_001;
     with_mysql("mysql_loads_the_same_rows_with_local_files_and_without", |tree| {
-        let (server, mut client) = tree.start();
+        let (server, mut client) = tree.start(&[]);
         client.simple("CREATE DATABASE d CHARACTER SET latin1").unwrap();
         client.simple("USE d").unwrap();
         let table = Table::new(42, 1, ROWS);
