@@ -270,8 +270,9 @@ impl Run<'_> {
                 Ok(())
             }
             Err(error) if bench.stopped() => Err(error),
+            // The error says how the server ended; asked again, it would only say that it is gone.
+            Err(error) if self.control.check().is_err() => Err(error),
             Err(error) => {
-                self.control.check()?;
                 let text = fault::text(&error);
                 let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
                 self.folder.write_step(&failed, &[])?;

@@ -156,7 +156,7 @@ pub(super) fn cause(control: &mut dyn ControlPlane, error: anyhow::Error) -> any
         if Instant::now() > deadline {
             return error;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
