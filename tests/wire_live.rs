@@ -583,6 +583,12 @@ fn mysql_local_files(client: &mut mysql::Client) {
     assert!(long.to_string().contains("do not fit"), "{long}");
 }
 
+/// LOAD DATA statements of all sessions so far.
+fn loads(client: &mut mysql::Client) -> u64 {
+    let rows = client.rows("SHOW GLOBAL STATUS LIKE 'Com_load'").unwrap();
+    rows[0][1].as_ref().unwrap().parse().unwrap()
+}
+
 /// Loads a table as the lab does, with a driver process.
 fn load_by_driver(server: &Server, rows: u64) {
     let task = Task::Load(LoadTask {
@@ -629,7 +635,11 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
         let table = Table::new(42, 1, ROWS);
         for allowed in [1, 0] {
             client.simple(&format!("SET GLOBAL local_infile = {allowed}")).unwrap();
+            let before = loads(&mut client);
             load_by_driver(&server, ROWS);
+            // Two ranges of 60,000 rows, in pieces of 50,000; refused, each tries once.
+            let want = if allowed == 1 { 4 } else { 2 };
+            assert_eq!(loads(&mut client) - before, want, "LOAD DATA, local files {allowed}");
             let all = client.rows("SELECT count(*), max(id) FROM sbtest1").unwrap();
             assert_eq!(all, [[Some(ROWS.to_string()), Some(ROWS.to_string())]]);
             let mut row = Row::default();
