@@ -46,8 +46,3 @@ fn the_bench_against_sysbench_runs_on_postgres() {
 fn the_bench_against_sysbench_runs_on_mysql() {
     check("the_bench_against_sysbench_runs_on_mysql", "mysql@8.0.33");
 }
-
-#[test]
-fn the_reports_of_sysbench_are_understood() {
-    comparison::sysbench::check_parser();
-}

@@ -8,7 +8,7 @@ mod report;
 mod rqps;
 mod sample;
 mod subject;
-pub(crate) mod sysbench;
+mod sysbench;
 mod table;
 
 use std::sync::Arc;
@@ -122,6 +122,9 @@ pub(crate) fn run(
 }
 
 fn cases(options: &Options) -> Result<Vec<Case>> {
+    if options.cases.is_empty() {
+        return Ok(CASES.to_vec());
+    }
     let find = |name: &String| CASES.into_iter().find(|case| case.name == name);
     let mut cases = Vec::new();
     for name in &options.cases {

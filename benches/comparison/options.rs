@@ -22,12 +22,9 @@ pub(crate) struct Options {
     /// Builds to run as servers: Postgres, MySQL, MariaDB.
     #[arg(long, value_delimiter = ',', default_value = "postgres@17.2.0,mysql@8.0.33")]
     pub(crate) targets: Vec<String>,
-    /// What to run.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "point-query,read-only,update-index,update-nonindex,write-only,delete,insert"
-    )]
+    /// What to run. Without it all: point-query, read-only, update-index, update-nonindex,
+    /// write-only, delete, insert.
+    #[arg(long, value_delimiter = ',')]
     pub(crate) cases: Vec<String>,
     /// Where client and server run: together, apart, os.
     #[arg(long, value_delimiter = ',', default_value = "together,apart,os")]

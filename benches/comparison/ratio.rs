@@ -65,3 +65,19 @@ pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count() as f64;
     values.sum::<f64>() / count
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_ratio_is_that_of_geometric_means() {
+        let pairs = [(2.0, 1.0), (8.0, 1.0), (0.0, 1.0)];
+        let ratio = super::Ratio::of(&pairs).unwrap();
+        assert!((ratio.estimate - 4.0).abs() < 1e-12);
+        // ln 4 ± t · sd / √2, where sd is ln 4 / √2 and t with one degree of freedom 12.706.
+        let half = 12.706 * 4f64.ln() / 2.0;
+        let ends = ratio.interval.unwrap();
+        assert!((ends.low.ln() - (4f64.ln() - half)).abs() < 1e-3, "{ends:?}");
+        assert!((ends.high.ln() - (4f64.ln() + half)).abs() < 1e-3, "{ends:?}");
+        assert_eq!(super::Ratio::of(&[(0.0, 0.0)]), None);
+    }
+}

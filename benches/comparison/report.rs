@@ -113,6 +113,8 @@ impl Report {
         let host = os::host::read(&options.work);
         let smoke = if options.smoke { "; a smoke run: the figures mean nothing" } else { "" };
         let (words, _) = sysbench.split_once(" (").unwrap_or((sysbench, ""));
+        // Up to the first dash it is its version, the rest tells who built it.
+        let kernel = host.kernel.as_deref().and_then(|text| text.split('-').next());
         Report {
             heading: vec![
                 format!(
@@ -129,7 +131,7 @@ impl Report {
                     "{} CPUs ({}), Linux {}",
                     host.cpus,
                     host.cpu_model.as_deref().unwrap_or("of a model that is not told"),
-                    host.kernel.as_deref().unwrap_or("of a version that is not told")
+                    kernel.unwrap_or("of a version that is not told")
                 ),
             ],
             versions: Vec::new(),

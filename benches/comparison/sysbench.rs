@@ -235,22 +235,25 @@ impl Report {
     }
 }
 
-/// Not under test where this is a bench; the smoke test calls it.
-#[allow(dead_code, reason = "a bench has no tests of its own")]
-pub(crate) fn check_parser() {
-    let block = |queries: &str| {
-        format!(
-            "SQL statistics:\n    queries performed:\n        read:  17453\n        write: 0\n        \
-             other: 12\n        total: 17453\n    transactions: 17453  (17436.26 per sec.)\n    \
-             queries: {queries}\n    ignored errors:  3      (0.00 per sec.)\n"
-        )
-    };
-    let text = format!(
-        "[ 1s ] Checkpoint report:\n{}{}",
-        block("17453  (17436.26 per sec.)"),
-        block("34806  (17383.71 per sec.)")
-    );
-    let expected = Report { queries: 34806, per_second: 17383.71, others: 12, errors: 3 };
-    assert_eq!(Report::parse(&text), Some(expected));
-    assert_eq!(Report::parse("FATAL: no server"), None);
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_last_report_is_that_of_the_window() {
+        let report = |queries: &str| {
+            format!(
+                "SQL statistics:\n    queries performed:\n        read: 17453\n        write: 0\n\
+                 \x20       other: 12\n        total: 17453\n    transactions: 17453  (1.00 per \
+                 sec.)\n    queries: {queries}\n    ignored errors: 3      (0.00 per sec.)\n"
+            )
+        };
+        let text = format!(
+            "[ 1s ] Checkpoint report:\n{}{}",
+            report("17453  (17436.26 per sec.)"),
+            report("34806  (17383.71 per sec.)")
+        );
+        let expected =
+            super::Report { queries: 34806, per_second: 17383.71, others: 12, errors: 3 };
+        assert_eq!(super::Report::parse(&text), Some(expected));
+        assert_eq!(super::Report::parse("FATAL: no server"), None);
+    }
 }
