@@ -454,6 +454,11 @@ fn check_life(dbms: Dbms, root: &Path, version: &str) {
     check_first_life(&mut *plane, &build, &load);
     let status = plane.status().unwrap();
     assert!(status.len() >= 4 && status.iter().all(|(_, text)| text.len() > 50), "{status:?}");
+    if dbms != Dbms::Postgres {
+        let query = "SELECT default_character_set_name FROM information_schema.schemata \
+                     WHERE schema_name = 'test'";
+        assert_eq!(rows(&*plane, query), ["latin1"], "alike in all versions");
+    }
     plane.pause().unwrap();
     plane.resume().unwrap();
     plane.check().unwrap();

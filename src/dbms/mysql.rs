@@ -45,6 +45,22 @@ impl Mysql {
             .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
     }
 
+    /// `--initialize` of 8.0 makes the database before it reads `character_set_server`, so its tables
+    /// would be utf8mb4 where those of other versions are latin1, and cost conversion.
+    fn use_character_set_of_server(&self) -> Result<(), DbmsError> {
+        let doing = format!("set the character set of {}", self.server.name());
+        let mut session = self.session("set the character set of")?;
+        let query = "SELECT @@character_set_server, default_character_set_name \
+                     FROM information_schema.schemata WHERE schema_name = 'test'";
+        let rows = session.rows(query).map_err(DbmsError::sql(doing.clone()))?;
+        match rows.first().map(Vec::as_slice) {
+            Some([Some(server), Some(database)]) if server != database => session
+                .run(&format!("ALTER DATABASE test CHARACTER SET {server}"))
+                .map_err(DbmsError::sql(doing)),
+            _ => Ok(()),
+        }
+    }
+
     fn is_mariadb(&self) -> bool {
         self.server.site.build.manifest.dbms == Dbms::Mariadb
     }
@@ -156,7 +172,8 @@ impl ControlPlane for Mysql {
         }
         self.server.launch(&program, args, Stop::HARD)?;
         let address = self.address();
-        self.server.wait_ready(Dialect::Mysql, &address, &login())
+        self.server.wait_ready(Dialect::Mysql, &address, &login())?;
+        self.use_character_set_of_server()
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {
