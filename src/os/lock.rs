@@ -3,12 +3,20 @@
 //! The lock is flock(2): the kernel lets go of it when its holder ends, however it ends.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
+
+/// A process that is killed while it starts another leaves a copy of itself that holds its locks
+/// until the other program runs: so long that may take.
+const LETTING_GO: Duration = Duration::from_secs(2);
+/// Between two looks whether it has.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -46,14 +54,23 @@ impl Lock {
             fs::create_dir_all(folder).map_err(fault)?;
         }
         let (mut file, writable) = open(path).map_err(fault)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(LockError::Held { path: path.to_path_buf(), who: holder(&mut file) });
+        let deadline = Instant::now() + LETTING_GO;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    let who = holder(&mut file);
+                    if !is_gone(&who) || Instant::now() > deadline {
+                        return Err(LockError::Held { path: path.to_path_buf(), who });
+                    }
+                    thread::sleep(LOOK_AGAIN);
+                }
+                Err(error) => return Err(fault(error.into())),
             }
-            Err(error) => return Err(fault(error.into())),
         }
         if writable {
+            // Reading who held it has moved the place to write at.
+            file.rewind().map_err(fault)?;
             let text = format!("process {}: {doing}\n", std::process::id());
             let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
             written.map_err(fault)?;
@@ -97,9 +114,16 @@ impl Drop for Lock {
     }
 }
 
+/// True if the holder has said which process it is, and there is none of that id.
+fn is_gone(who: &str) -> bool {
+    let pid = who.strip_prefix("process ").and_then(|rest| rest.split_once(':'));
+    let pid = pid.and_then(|(pid, _)| pid.parse::<u32>().ok());
+    pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+}
+
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    match file.take(500).read_to_string(&mut text) {
+    match file.rewind().and_then(|()| file.take(500).read_to_string(&mut text)) {
         Ok(_) if !text.trim().is_empty() => text.trim().to_string(),
         _ => "another process, which has not said what it does".to_string(),
     }
@@ -108,6 +132,25 @@ fn holder(file: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dead_holder_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let copy = Lock::acquire(&path, "starting another").unwrap();
+        // No process has an id as high as that: the kernel's limit is 2^22.
+        fs::write(&path, "process 4194305: starting another\n").unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(100));
+                drop(copy);
+            });
+            let lock = Lock::acquire(&path, "measuring").unwrap();
+            let said = fs::read_to_string(&path).unwrap();
+            assert_eq!(said, format!("process {}: measuring\n", std::process::id()));
+            drop(lock);
+        });
+    }
 
     #[test]
     fn the_second_is_told_who_holds_it() {
