@@ -45,7 +45,8 @@ impl Mysql {
             .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
     }
 
-    /// `--initialize` of 8.0 makes the database before it reads `character_set_server`, so its tables
+    /// `--initialize` of 8.0 makes the database before it reads `character_set_server`, so its
+    /// tables
     /// would be utf8mb4 where those of other versions are latin1, and cost conversion.
     fn use_character_set_of_server(&self) -> Result<(), DbmsError> {
         let doing = format!("set the character set of {}", self.server.name());

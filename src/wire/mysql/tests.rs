@@ -1,3 +1,5 @@
+//! The MySQL client against golden bytes, both ways, and against whatever a server may say.
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
