@@ -142,12 +142,10 @@ struct Shape {
     plan: [&'static str; 2],
 }
 
-const POINT_PLAN: &str = "1\tSIMPLE\tsbtest1\tconst\tPRIMARY\tPRIMARY\t4\tconst\t1\tNULL";
-const POINT_PLAN_8: &str =
-    "1\tSIMPLE\tsbtest1\tNULL\tconst\tPRIMARY\tPRIMARY\t4\tconst\t1\t100.00\tNULL";
-const SCAN_PLAN: &str = "1\tSIMPLE\tsbtest1\tALL\tNULL\tNULL\tNULL\tNULL\t295890\tUsing where";
-const SCAN_PLAN_8: &str =
-    "1\tSIMPLE\tsbtest1\tNULL\tindex\tNULL\tk_1\t4\tNULL\t295890\t100.00\tUsing where";
+const POINT_PLAN: &str = "SIMPLE\tsbtest1\tconst\tPRIMARY\t4\tconst\tNULL";
+const POINT_PLAN_8: &str = "SIMPLE\tsbtest1\tconst\tPRIMARY\t4\tconst\tNULL";
+const SCAN_PLAN: &str = "SIMPLE\tsbtest1\tALL\tNULL\tNULL\tNULL\tUsing where";
+const SCAN_PLAN_8: &str = "SIMPLE\tsbtest1\tindex\tk_1\t4\tNULL\tUsing where";
 
 const SHAPES: [Shape; 5] = [
     Shape {
