@@ -5,8 +5,7 @@
 ///
 /// Rows with tabs are EXPLAIN of MySQL and MariaDB as the driver keeps them: select_type, table,
 /// type, key, key_len, ref, Extra. Only table, type, key and Extra say what is done: 5.7 began to
-/// name writes in select_type, which is no other plan, and to name the table of an INSERT, which has
-/// none.
+/// name writes in select_type, which is no other plan, and the table of an INSERT, which has none.
 pub fn normalize(plan: &str) -> String {
     let lines = plan.lines().map(|line| {
         let cells: Vec<&str> = line.split('\t').collect();
