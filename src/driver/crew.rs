@@ -241,8 +241,10 @@ impl Crew {
         window: Window,
         talk: &mut Talk<W>,
     ) -> Result<Finished, Stop> {
+        // A client may be done with a short window before this thread is awake.
+        let mut early = Vec::new();
         while self.shared.clock.now() < window.start {
-            self.hear(Some(window.start), talk)?;
+            early.extend(self.hear(Some(window.start), talk)?);
         }
         let cpu_start = tree::own_cpu();
         talk.say(&Message::WindowStart)?;
@@ -265,7 +267,10 @@ impl Crew {
                 _ if last => None,
                 _ => Some(cut),
             };
-            let news = self.hear(deadline, talk)?;
+            let news = match early.pop() {
+                None => self.hear(deadline, talk)?,
+                heard => heard,
+            };
             let now = self.shared.clock.now();
             if cpu_end.is_none() && now >= window.end && !window.whole_events {
                 cpu_end = Some(tree::own_cpu());

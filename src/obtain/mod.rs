@@ -24,6 +24,7 @@ use std::sync::atomic::AtomicBool;
 use crate::domain::build::{Build, Dbms, Manifest, Source, Version};
 use crate::obtain::catalogue::{Machine, Resolved};
 use crate::obtain::progress::Progress;
+use crate::wire::dsn;
 
 pub use crate::obtain::cache::{Cache, closed_folder};
 pub use crate::obtain::error::{ObtainError, Reason};
@@ -79,7 +80,7 @@ pub fn obtain_with(
         }
         Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
         Source::Dsn(dsn) => {
-            let origin = without_password(dsn);
+            let origin = dsn::without_password(dsn);
             (origin.clone(), Ok(external(dbms, origin)))
         }
     };
@@ -224,45 +225,9 @@ fn fake(version: &Version) -> Build {
     Build { root: None, manifest }
 }
 
-/// A DSN that may be shown and stored. Where it is not clear what belongs to the password, rather
-/// more is left out than less.
-fn without_password(dsn: &str) -> String {
-    let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
-    let (place, query) = match rest.split_once('?') {
-        Some((place, query)) => (place, Some(query)),
-        None => (rest, None),
-    };
-    let place = match place.rsplit_once('@') {
-        Some((login, host)) => {
-            let user = login.split_once(':').map_or(login, |(user, _)| user);
-            format!("{user}@{host}")
-        }
-        None => place.to_string(),
-    };
-    let query = query.map(|query| {
-        let kept = query.split('&').filter(|pair| !pair.to_lowercase().starts_with("pass"));
-        kept.collect::<Vec<_>>().join("&")
-    });
-    let query = query.filter(|query| !query.is_empty());
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    format!("{scheme}//{place}{query}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_dsn_is_stored_without_its_password() {
-        let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
-        check("postgres://me:secret@db:5432/app", "postgres://me@db:5432/app");
-        check("postgres://me@db/app", "postgres://me@db/app");
-        check("mysql://db:3306/app", "mysql://db:3306/app");
-        check("mysql://me:p@ss/w:ord@db/app", "mysql://me@db/app");
-        check("postgres:///app?host=/tmp&password=x&user=me", "postgres:///app?host=/tmp&user=me");
-        check("postgres:///app?password=x", "postgres:///app");
-        check("mysql://me:@db", "mysql://me@db");
-    }
 
     #[test]
     fn the_compiled_in_sqlite_is_told_by_its_library() {

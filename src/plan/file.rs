@@ -10,6 +10,7 @@ use crate::domain::build::Source;
 use crate::domain::target::Target;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
+use crate::wire::dsn;
 
 /// A plan file that cannot be used.
 #[derive(Debug, Error)]
@@ -124,24 +125,9 @@ pub fn hash(plan: &Plan) -> String {
 pub fn without_password(target: &Target) -> Target {
     let mut target = target.clone();
     if let Source::Dsn(dsn) = &target.source {
-        target.source = Source::Dsn(dsn_without_password(dsn));
+        target.source = Source::Dsn(dsn::without_password(dsn));
     }
     target
-}
-
-fn dsn_without_password(dsn: &str) -> String {
-    let Some((scheme, rest)) = dsn.split_once("://") else { return dsn.to_owned() };
-    let (authority, path) = match rest.find('/') {
-        Some(slash) => rest.split_at(slash),
-        None => (rest, ""),
-    };
-    match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{host}{path}")
-        }
-        None => dsn.to_owned(),
-    }
 }
 
 #[cfg(test)]

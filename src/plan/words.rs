@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::domain::build::{Dbms, Source, Version};
 use crate::domain::target::Target;
+use crate::wire::dsn;
 
 /// A word that does not name a target.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -69,19 +70,7 @@ pub fn word(target: &Target) -> String {
 }
 
 fn error(word: &str, fault: &str, hint: &str) -> WordError {
-    WordError { word: shown(word), fault: fault.to_owned(), hint: hint.to_owned() }
-}
-
-/// A password never reaches an error text.
-fn shown(word: &str) -> String {
-    match (word.find("://"), word.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => {
-            let user = &word[scheme + 3..at];
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{}{user}{}", &word[..scheme + 3], &word[at..])
-        }
-        _ => word.to_owned(),
-    }
+    WordError { word: dsn::without_password(word), fault: fault.to_owned(), hint: hint.to_owned() }
 }
 
 /// One word; true if it carries a label.
@@ -93,7 +82,7 @@ fn parse(word: &str) -> Result<(Target, bool), WordError> {
     if let Some(label) = label {
         check_label(word, label)?;
     }
-    let mut target = if rest.contains("://") { dsn(word, rest)? } else { local(word, rest)? };
+    let mut target = if rest.contains("://") { running(word, rest)? } else { local(word, rest)? };
     if let Some(label) = label {
         target.label = label.to_owned();
     }
@@ -118,7 +107,7 @@ fn check_label(word: &str, label: &str) -> Result<(), WordError> {
     Ok(())
 }
 
-fn dsn(word: &str, rest: &str) -> Result<Target, WordError> {
+fn running(word: &str, rest: &str) -> Result<Target, WordError> {
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
     let dbms = match Dbms::from_name(scheme) {
         Some(dbms @ (Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb)) => dbms,

@@ -153,6 +153,30 @@ impl fmt::Display for Dsn {
     }
 }
 
+/// A DSN that may be shown and stored. Where it is not clear what belongs to the password, rather
+/// more is left out than less.
+pub fn without_password(dsn: &str) -> String {
+    let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
+    let (place, query) = match rest.split_once('?') {
+        Some((place, query)) => (place, Some(query)),
+        None => (rest, None),
+    };
+    let place = match place.rsplit_once('@') {
+        Some((login, host)) => {
+            let user = login.split_once(':').map_or(login, |(user, _)| user);
+            format!("{user}@{host}")
+        }
+        None => place.to_string(),
+    };
+    let query = query.map(|query| {
+        let kept = query.split('&').filter(|pair| !pair.to_lowercase().starts_with("pass"));
+        kept.collect::<Vec<_>>().join("&")
+    });
+    let query = query.filter(|query| !query.is_empty());
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{scheme}//{place}{query}")
+}
+
 fn known_scheme(scheme: &str) -> Option<Dbms> {
     match scheme {
         "postgres" | "postgresql" => Some(Dbms::Postgres),
@@ -387,6 +411,18 @@ impl fmt::Display for Encoded<'_> {
 mod tests {
     use proptest::prelude::*;
     use proptest::test_runner::{Config, RngSeed};
+
+    #[test]
+    fn a_dsn_is_stored_without_its_password() {
+        let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
+        check("postgres://me:secret@db:5432/app", "postgres://me@db:5432/app");
+        check("postgres://me@db/app", "postgres://me@db/app");
+        check("mysql://db:3306/app", "mysql://db:3306/app");
+        check("mysql://me:p@ss/w:ord@db/app", "mysql://me@db/app");
+        check("postgres:///app?host=/tmp&password=x&user=me", "postgres:///app?host=/tmp&user=me");
+        check("postgres:///app?password=x", "postgres:///app");
+        check("mysql://me:@db", "mysql://me@db");
+    }
 
     use super::*;
 
