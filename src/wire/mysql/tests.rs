@@ -171,7 +171,7 @@ fn logs_in() {
     assert_eq!((client.connection_id(), client.server_version()), (258, "8.0.33"));
     assert!(client.deprecate_eof);
     let bytes = sent(&mut server);
-    assert_eq!(&bytes[3..13], b"\x01\x0d\xa2\x0f\x01\0\0\0\x40\x2d");
+    assert_eq!(&bytes[3..13], b"\x01\x8d\xa2\x0f\x01\0\0\0\x40\x2d");
     assert_eq!(&bytes[13..36], [0; 23]);
     assert_eq!(&bytes[36..39], b"u\0\x20");
     assert_eq!(&bytes[71..], b"d\0caching_sha2_password\0");
