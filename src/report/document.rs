@@ -1,6 +1,8 @@
-//! The one model of a report: sections of paragraphs, facts, lists and tables with typed cells.
+//! The one model of a report: sections of paragraphs, facts, lists, charts, and tables with typed
+//! cells.
 //! Renderers know no databases; what is in a cell knows its unit, its digits and its runs.
 
+use super::chart::Chart;
 use crate::stats::Interval;
 
 /// A whole report.
@@ -36,6 +38,20 @@ pub enum Block {
     List(Vec<String>),
     /// A table.
     Table(Table),
+    /// A chart. Forms that cannot draw leave it out: what it shows is in a table or in run folders
+    /// too.
+    Chart(Chart),
+    /// Detail that a reader may pass over; forms that can, show it closed.
+    Fold(Fold),
+}
+
+/// Blocks under a head of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fold {
+    /// What is inside, in one line.
+    pub summary: String,
+    /// In the order of reading.
+    pub blocks: Vec<Block>,
 }
 
 /// A table.

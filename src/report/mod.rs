@@ -2,6 +2,7 @@
 //! No clock, no network, no environment: the same comparison gives the same bytes.
 
 mod build;
+pub mod chart;
 pub mod document;
 mod facts;
 mod flat;
