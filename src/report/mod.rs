@@ -6,9 +6,12 @@ pub mod chart;
 pub mod document;
 mod facts;
 mod flat;
+pub mod heat;
 mod json;
+mod settings;
 mod tables;
 mod text;
+pub mod timeline;
 
 use crate::analyze::Comparison;
 
