@@ -43,6 +43,9 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Form of the report on stdout; report.html is written into the result folder too
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -56,7 +59,7 @@ pub(super) struct Compare {
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -138,7 +141,7 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -182,6 +185,8 @@ pub(super) enum Format {
     Tsv,
     Csv,
     Json,
+    Markdown,
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -45,7 +45,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, Format::Text)
+    carry_out(plan, &folders, words.format)
 }
 
 fn quickstart_shape() -> Shape {
@@ -212,11 +212,11 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     }
     eprintln!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
-        report::print_folder(out, format)?;
+        report::of_new_results(out, format)?;
         return Ok(exit::FINE);
     }
     // Where everything failed there is nothing to report, and the faults have been said.
-    if let Err(error) = report::print_folder(out, format) {
+    if let Err(error) = report::of_new_results(out, format) {
         eprintln!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
