@@ -65,6 +65,7 @@ fn workload() -> Workload {
         pace: Pace::Closed,
         placement: Placement::Together,
         idle: Idle::Awake,
+        shape: rqps::domain::benchmark::Shape::Sysbench,
     }
 }
 
@@ -281,6 +282,8 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
         },
         usage: usage(shape),
         data_bytes: Some((120 + u64::from(index)) << 20),
+        per_second: Vec::new(),
+        imported: None,
     }
 }
 
@@ -295,6 +298,7 @@ fn seconds(record: &StepRecord) -> Vec<Second> {
         p95_us: 200.5,
         p99_us: 200.5,
         max_us: 1000.0,
+        extra: BTreeMap::new(),
         usage: Some(Usage {
             seconds: 1.0,
             sources: BTreeMap::new(),
@@ -1152,7 +1156,7 @@ mod properties {
             let (a, b) = (compared(&runs_with(&rates)), compared(&runs_with(&shuffled)));
             prop_assert_eq!(rqps(&a, "point-query"), rqps(&b, "point-query"));
             prop_assert_eq!(&a.groups, &b.groups);
-            for metric in Metric::ALL {
+            for &metric in Metric::ALL {
                 let (a, b) = (&a.steps[0].targets[1], &b.steps[0].targets[1]);
                 prop_assert_eq!(a.absolute(metric), b.absolute(metric));
             }

@@ -93,7 +93,7 @@ pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
 
 fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<Job> {
     let task = MeasureTask {
-        script: step.script.clone(),
+        script: step.script().context("measure a step that is a script")?.clone(),
         clients: window.clients,
         warmup_seconds: f64::from(window.warmup),
         seconds: f64::from(window.seconds),
@@ -136,7 +136,8 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
 pub(crate) fn load(subject: &Subject, rows: u64, seed: u64) -> Result<f64> {
     let mut workload = preset::QUICK.workload();
     (workload.tables, workload.rows) = (1, rows);
-    let task = bench::load_task(subject.dialect, &workload, None);
+    let task = bench::load_task(subject.dialect, &workload, None)
+        .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
     let mut driver = Driver::spawn(&job(subject, rows, seed, Task::Load(task)))?;
     while !matches!(driver.next()?, Message::Loaded { .. }) {}

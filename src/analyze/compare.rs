@@ -14,7 +14,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
+use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::stats::Interval;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
@@ -161,6 +161,12 @@ pub struct Sample {
     pub no_ops: u64,
     /// Its metrics.
     pub values: Values,
+    /// Operations per second in each interval, as the record has them.
+    #[serde(skip)]
+    pub per_second: Vec<f64>,
+    /// Kinds of workers, as the record has them.
+    #[serde(skip)]
+    pub roles: BTreeMap<String, Role>,
 }
 
 /// A step that did not come to its end.
@@ -409,7 +415,7 @@ fn compare_step(
             .into_iter()
             .filter_map(|(index, key)| base_keys.get(&key).map(|base| (*base, index)))
             .collect();
-        for metric in Metric::ALL {
+        for &metric in Metric::ALL {
             let relative = relative(metric, base, target, &pairs);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
@@ -449,11 +455,13 @@ fn target_step(
             errors: record.outcome.errors.values().sum(),
             no_ops: record.outcome.no_ops,
             values: values[run][step].clone(),
+            per_second: record.per_second.clone(),
+            roles: record.outcome.roles.clone(),
         });
     }
     let metrics = Metric::ALL
-        .into_iter()
-        .filter_map(|metric| metric_result(&samples, metric).map(|result| (metric, result)))
+        .iter()
+        .filter_map(|&metric| metric_result(&samples, metric).map(|result| (metric, result)))
         .collect();
     TargetStep { label: label.to_owned(), samples, failures, metrics }
 }
@@ -461,7 +469,7 @@ fn target_step(
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
     let numbers: Vec<f64> = samples.iter().filter_map(|sample| sample.values.get(metric)).collect();
     let missing = samples.iter().find_map(|sample| sample.values.why_missing(metric));
-    (!samples.is_empty()).then(|| MetricResult {
+    (!numbers.is_empty() || missing.is_some()).then(|| MetricResult {
         absolute: median(&numbers),
         n: numbers.len(),
         missing: missing.map(str::to_owned),

@@ -14,19 +14,20 @@ use crate::domain::run::StepRecord;
 pub const P999_EVENTS_MIN: u64 = 10_000;
 
 const MIB: f64 = (1 << 20) as f64;
-const METRICS: usize = Metric::ALL.len();
 
 /// The metrics of one step of one run, and why some are missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
-    numbers: [Option<f64>; METRICS],
+    /// In the order of [`Metric`]; most steps have a dozen of them.
+    numbers: Vec<(Metric, f64)>,
     missing: BTreeMap<Metric, String>,
 }
 
 impl Values {
     /// The metric in its unit, `None` if it could not be computed.
     pub fn get(&self, metric: Metric) -> Option<f64> {
-        self.numbers[metric as usize]
+        let place = self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric);
+        place.ok().map(|place| self.numbers[place].1)
     }
 
     /// Why a metric is missing.
@@ -36,7 +37,13 @@ impl Values {
 
     fn put(&mut self, metric: Metric, value: Result<f64, String>) {
         match value {
-            Ok(number) if number.is_finite() => self.numbers[metric as usize] = Some(number),
+            Ok(number) if number.is_finite() => {
+                match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
+                    Ok(place) => self.numbers[place].1 = number,
+                    Err(place) => self.numbers.insert(place, (metric, number)),
+                }
+                self.missing.remove(&metric);
+            }
             Ok(_) => {
                 self.missing.insert(metric, "it would be a division by zero".to_owned());
             }
@@ -50,10 +57,8 @@ impl Values {
 impl Serialize for Values {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for metric in Metric::ALL {
-            if let Some(number) = self.get(metric) {
-                map.serialize_entry(&metric, &number)?;
-            }
+        for (metric, number) in &self.numbers {
+            map.serialize_entry(metric, number)?;
         }
         map.end()
     }
@@ -95,6 +100,11 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
 ///   written of the disk under the data, each / s / rate.
 /// - latencies in ms, from the histogram of events (response time under an open pace).
 /// - `rss_MB`, `data_MB`: bytes / 2^20.
+///
+/// What the benchmark measured itself or an importer took over ([`Outcome::extra`]) stands above
+/// what would be computed here.
+///
+/// [`Outcome::extra`]: crate::domain::run::Outcome::extra
 pub fn values(step: &StepRecord) -> Values {
     let mut values = Values::default();
     let rate = rate(step);
@@ -122,6 +132,9 @@ pub fn values(step: &StepRecord) -> Values {
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
+    for (metric, number) in &step.outcome.extra {
+        values.put(*metric, Ok(*number));
+    }
     values
 }
 

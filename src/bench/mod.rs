@@ -9,7 +9,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Group, Stage, Workload};
+use crate::domain::benchmark::{Group, Shape, Stage, Workload};
 use crate::domain::build::Dialect;
 use crate::driver::protocol::LoadTask;
 
@@ -33,13 +33,62 @@ pub enum Order {
 /// read-write step. The one after the load is not among them: what is measured starts from a
 /// snapshot that was taken after it.
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
-    sysbench::stages(dialect, order, workload)
+    match &workload.shape {
+        Shape::Sysbench => sysbench::stages(dialect, order, workload),
+        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+    }
 }
 
-/// How the tables are made and filled. `storage_engine` goes into MySQL's ENGINE clause as it is
-/// given; the other dialects have no such choice.
-pub fn load_task(dialect: Dialect, workload: &Workload, storage_engine: Option<&str>) -> LoadTask {
-    sysbench::load_task(dialect, workload, storage_engine)
+/// The workload of a preset of a benchmark, and the order of steps that goes with it.
+///
+/// # Errors
+/// No such benchmark or preset; the text lists those there are.
+pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), String> {
+    match benchmark {
+        "sysbench" => match preset::Preset::named(preset) {
+            Some(preset) => Ok((preset.workload(), preset.order)),
+            None => {
+                let known: Vec<_> = preset::ALL.iter().map(|preset| preset.name).collect();
+                Err(format!(
+                    "use the preset `{preset}`: there is none (known: {})",
+                    known.join(", ")
+                ))
+            }
+        },
+        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench)")),
+    }
+}
+
+/// Applies `key=value` to a workload.
+///
+/// # Errors
+/// What [`preset::SetError`] says.
+pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
+    preset::set(workload, setting)
+}
+
+/// The name of a table of the benchmark, with `{table}` for its number.
+pub fn table_name(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::Sysbench => "sbtest{table}",
+        Shape::Insert(_) => "pi{table}",
+        Shape::Kv(_) => "",
+        Shape::Vector(_) => "items",
+    }
+}
+
+/// How the tables are made and filled before the first step; `None` where filling is a step of the
+/// benchmark. `storage_engine` goes into MySQL's ENGINE clause as it is given; the other dialects
+/// have no such choice.
+pub fn load_task(
+    dialect: Dialect,
+    workload: &Workload,
+    storage_engine: Option<&str>,
+) -> Option<LoadTask> {
+    match &workload.shape {
+        Shape::Sysbench => Some(sysbench::load_task(dialect, workload, storage_engine)),
+        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => None,
+    }
 }
 
 /// One line of a listing of steps.
@@ -63,9 +112,11 @@ pub fn names(dialect: Dialect, order: Order) -> Vec<Listing> {
     let workload = preset::QUICK.workload();
     let mut listings = Vec::new();
     for stage in stages(dialect, order, &workload) {
-        if let Stage::Measure(step) = stage {
+        if let Stage::Measure(step) = stage
+            && let Some(script) = step.script()
+        {
             listings.push(Listing {
-                statements: sysbench::statements(dialect, &step.script),
+                statements: sysbench::statements(dialect, script),
                 name: step.name,
                 group: step.group,
                 reported: step.reported,

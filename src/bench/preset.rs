@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::bench::Order;
-use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +55,7 @@ impl Preset {
             placement: default_placement(self.clients, 1),
             idle: Idle::Awake,
             cache_bytes: self.cache_bytes,
+            shape: Shape::Sysbench,
         }
     }
 }

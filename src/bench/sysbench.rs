@@ -2,7 +2,7 @@
 //! two orders of steps, exact SQL per dialect. docs/sysbench.md is generated from here.
 
 use crate::bench::Order;
-use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Workload};
+use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use crate::driver::protocol::LoadTask;
@@ -324,7 +324,7 @@ fn step(
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),
-        script: script(dialect, benchmark),
+        work: Work::Script(script(dialect, benchmark)),
     }
 }
 

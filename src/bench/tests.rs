@@ -80,8 +80,8 @@ fn events_have_the_published_counts() {
         let mut seen = HashSet::new();
         for step in steps(dialect, Order::Abbreviated).iter().filter(|step| step.reported) {
             let (_, want) = published.iter().find(|(name, _)| *name == step.name).unwrap();
-            assert_eq!(counts(&step.script), *want, "{} {dialect:?}", step.name);
-            assert_eq!(step.script.statements_per_event(), u64::from(want[0]));
+            assert_eq!(counts(step.script().unwrap()), *want, "{} {dialect:?}", step.name);
+            assert_eq!(step.script().unwrap().statements_per_event(), u64::from(want[0]));
             seen.insert(step.name.clone());
         }
         assert_eq!(seen.len(), published.len());
@@ -149,8 +149,13 @@ fn every_placeholder_has_its_parameter() {
     for dialect in DIALECTS {
         for order in [Order::Full, Order::Abbreviated] {
             for step in steps(dialect, order) {
-                step.script.operations.iter().for_each(|operation| check(dialect, operation));
-                let first = step.script.operations.first().map(|operation| operation.table);
+                step.script()
+                    .unwrap()
+                    .operations
+                    .iter()
+                    .for_each(|operation| check(dialect, operation));
+                let first =
+                    step.script().unwrap().operations.first().map(|operation| operation.table);
                 assert_ne!(first, Some(TableChoice::SameAsPrevious));
             }
         }
@@ -192,7 +197,8 @@ fn check(dialect: Dialect, operation: &Operation) {
 
 #[test]
 fn parameters_are_the_true_ones_not_the_labels() {
-    let of = |name: &str| step(Dialect::Mysql, name).script.operations[0].parameters.clone();
+    let of =
+        |name: &str| step(Dialect::Mysql, name).script().unwrap().operations[0].parameters.clone();
     let ids = |name: &str| of(name).iter().filter(|p| **p == Parameter::Id).count();
     assert_eq!(ids("update-inlist"), 10);
     assert_eq!(ids("random-points_range=1000"), 1000);
@@ -201,7 +207,7 @@ fn parameters_are_the_true_ones_not_the_labels() {
     assert_eq!(of("range-covered-pk"), between(100));
     assert_eq!(of("range-notcovered-si"), between(100));
     assert_eq!(of("read-only-count"), between(999));
-    let script = step(Dialect::Mysql, "read-only_range=10000").script;
+    let script = step(Dialect::Mysql, "read-only_range=10000").script().unwrap().clone();
     assert_eq!(script.operations[1].parameters, between(9_999));
     let hot = of("hot-points");
     assert_eq!(hot.first(), Some(&Parameter::HotId { offset: 1 }));
@@ -271,11 +277,11 @@ fn quick_takes_a_quarter_of_an_hour() {
 /// All SQL of one dialect, and how each value is made.
 fn sql(dialect: Dialect) -> String {
     let mut text = String::new();
-    let load = load_task(dialect, &preset::QUICK.workload(), Some("rocksdb"));
+    let load = load_task(dialect, &preset::QUICK.workload(), Some("rocksdb")).unwrap();
     let index = load.index_sql.join("\n");
     let _ = writeln!(text, "{}\n{}\n{index}", load.drop_sql, load.create_sql);
     for step in steps(dialect, Order::Abbreviated).iter().filter(|step| step.reported) {
-        let script = &step.script;
+        let script = step.script().unwrap();
         let _ = write!(text, "\n{}", step.name);
         let _ = writeln!(text, "{}", if script.transaction { ": transaction" } else { "" });
         if script.distribution != crate::domain::script::Distribution::Uniform {
@@ -320,7 +326,7 @@ fn sql_is_as_recorded() {
 fn load_parallelism_is_bounded() {
     let parallel = |dialect, tables| {
         let workload = Workload { tables, ..preset::QUICK.workload() };
-        load_task(dialect, &workload, None).parallel
+        load_task(dialect, &workload, None).unwrap().parallel
     };
     assert_eq!(parallel(Dialect::Postgres, 1), 1);
     assert_eq!(parallel(Dialect::Mysql, 8), 4);
@@ -345,7 +351,7 @@ fn microbenchmarks_table() -> String {
     let steps = steps(Dialect::Mysql, Order::Abbreviated);
     for group in [Group::Point, Group::Range, Group::Write] {
         for step in steps.iter().filter(|step| step.group == group && step.reported) {
-            let [statements, reads, writes, others] = counts(&step.script);
+            let [statements, reads, writes, others] = counts(step.script().unwrap());
             let _ = writeln!(
                 text,
                 "| {} | {} | {statements} | {reads}/{writes}/{others} | {} |",

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::Order;
-use crate::bench::preset::{self, Preset};
+use crate::bench::{self, Order};
 use crate::cli::args::{
     CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
     Quickstart, Run, Shape,
@@ -130,13 +129,10 @@ pub(super) fn run(words: &Run) -> Result<u8> {
 }
 
 fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
-    let Some(preset) = Preset::named(&shape.preset) else {
-        let known: Vec<_> = preset::ALL.iter().map(|preset| preset.name).collect();
-        bail!("use the preset `{}`: there is none (known: {})", shape.preset, known.join(", "));
-    };
-    let mut workload = preset.workload();
+    let (mut workload, order) =
+        bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
-        preset::set(&mut workload, setting)?;
+        bench::set(&mut workload, setting)?;
     }
     if let Some(clients) = shape.clients {
         workload.clients = clients;
@@ -162,7 +158,7 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         targets: words::targets(targets)?,
         benchmark: shape.bench.clone(),
         order: match shape.order {
-            None => preset.order,
+            None => order,
             Some(OrderWord::Abbreviated) => Order::Abbreviated,
             Some(OrderWord::Full) => Order::Full,
         },

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::insert::{InsertShape, InsertWork};
+use crate::domain::kv::{KvShape, KvWork};
 use crate::domain::script::Script;
+use crate::domain::vector::{VectorShape, VectorWork};
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +32,41 @@ pub struct Workload {
     pub idle: Idle,
     /// Memory for the DBMS's own cache in bytes; `None` sizes it from the data.
     pub cache_bytes: Option<u64>,
+    /// What one benchmark alone asks for.
+    #[serde(default, skip_serializing_if = "Shape::is_sysbench")]
+    pub shape: Shape,
+}
+
+/// The benchmark, with the parameters that no other has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// The sysbench microbenchmarks: nothing of their own.
+    #[default]
+    Sysbench,
+    /// The Insert Benchmark.
+    Insert(InsertShape),
+    /// The RocksDB sequence.
+    Kv(KvShape),
+    /// Vector search.
+    Vector(VectorShape),
+}
+
+impl Shape {
+    /// The word after `--bench`.
+    pub fn benchmark(&self) -> &'static str {
+        match self {
+            Shape::Sysbench => "sysbench",
+            Shape::Insert(_) => "insert",
+            Shape::Kv(_) => "kv",
+            Shape::Vector(_) => "vector",
+        }
+    }
+
+    /// True for the benchmark without parameters of its own.
+    pub fn is_sysbench(&self) -> bool {
+        matches!(self, Shape::Sysbench)
+    }
 }
 
 /// When a client sends its next event.
@@ -114,8 +152,32 @@ pub struct Step {
     pub rate: RateUnit,
     /// True parameters where the name does not tell them: "10 ids per statement".
     pub detail: String,
-    /// What each client does.
-    pub script: Script,
+    /// What the clients do.
+    pub work: Work,
+}
+
+impl Step {
+    /// The statements, if the step is a script.
+    pub fn script(&self) -> Option<&Script> {
+        match &self.work {
+            Work::Script(script) => Some(script),
+            Work::Insert(_) | Work::Kv(_) | Work::Vector(_) => None,
+        }
+    }
+}
+
+/// What the clients of a step do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Statements over and over.
+    Script(Script),
+    /// A step of the Insert Benchmark.
+    Insert(Box<InsertWork>),
+    /// A step of the RocksDB sequence.
+    Kv(Box<KvWork>),
+    /// A point of vector search.
+    Vector(Box<VectorWork>),
 }
 
 /// What the rate of a step counts.

@@ -10,6 +10,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::gate::{Disturbance, HostGate};
 use crate::domain::host::Host;
+use crate::domain::metric::Metric;
 use crate::domain::target::Target;
 
 /// The dimensions of a run. Its folder is named after it.
@@ -132,6 +133,22 @@ pub struct StepRecord {
     pub usage: Usage,
     /// Bytes of the data folder after the step.
     pub data_bytes: Option<u64>,
+    /// Operations per second in each interval of the window, as the rate counts them. What the CSV
+    /// beside the record tells too, here for those who need nothing else of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per_second: Vec<f64>,
+    /// Where the numbers came from, if rqps did not measure them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+}
+
+/// Numbers that somebody else measured and published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Imported {
+    /// The form of the files: a word of `rqps import`.
+    pub format: String,
+    /// The files that this step was read from.
+    pub files: Vec<String>,
 }
 
 /// What the driver counted in the measured window.
@@ -176,6 +193,35 @@ pub struct Outcome {
     pub plans: BTreeMap<String, String>,
     /// What the driver could not do, in words: a thread that could not be pinned.
     pub notes: Vec<String>,
+    /// What a benchmark measured beyond the counts above, and what an importer took over as it was
+    /// published; each in the unit of its metric.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<Metric, f64>,
+    /// Where a step has several kinds of workers, what each kind did: `inserts`, `deletes`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, Role>,
+}
+
+/// What one kind of workers did in the window, all clients together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Role {
+    /// Workers of this kind.
+    pub workers: u32,
+    /// Operations completed: statements, batches, gets, seeks.
+    pub operations: u64,
+    /// Rows or keys that they touched.
+    pub rows: u64,
+    /// Operations per second that were asked for; `None` without a limit.
+    pub target_per_second: Option<f64>,
+    /// Latency of an operation in nanoseconds: HdrHistogram V2, base64. Response time from the
+    /// intended start where there is a target.
+    pub latency: String,
+    /// With a target: time from the actual start, the same form.
+    pub service: Option<String>,
+    /// CPU of these workers' threads.
+    pub cpu: CpuTime,
+    /// Largest share of its CPU that one of them used, 0 to 1.
+    pub busiest: f64,
 }
 
 /// What an open pace adds.
@@ -289,6 +335,10 @@ pub struct Second {
     pub max_us: f64,
     /// What the counters moved by in this second, if they were sampled.
     pub usage: Option<Usage>,
+    /// What only some benchmarks count: column → value. The columns are the same in every second of
+    /// a step.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
 }
 
 /// What was read from result folders: all that analysis is handed.

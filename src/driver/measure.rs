@@ -115,6 +115,7 @@ impl Meter {
             p95_us: us(1),
             p99_us: us(2),
             max_us: us(3),
+            extra: BTreeMap::new(),
         };
         self.from_ns = now_ns;
         self.earlier = now;

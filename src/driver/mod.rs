@@ -96,6 +96,9 @@ fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
     match &job.task {
         Task::Load(task) => loader::load(job, task, opener, talk),
         Task::Measure(task) => measure::measure(job, task, opener, talk),
+        Task::Insert(_) | Task::Kv(_) | Task::Vector(_) => {
+            Err("failed to measure: this driver has no such benchmark".to_owned().into())
+        }
     }
 }
 

@@ -4,13 +4,18 @@
 //! A driver process carries out one job and ends. It ends too when its standard input closes: then
 //! the lab is gone.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::benchmark::{Pace, Placement, RateUnit};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::insert::InsertWork;
+use crate::domain::kv::KvWork;
 use crate::domain::run::Outcome;
 use crate::domain::script::Script;
+use crate::domain::vector::VectorWork;
 
 /// Version of these messages; both sides are the same binary, so a difference is a bug or an
 /// exchanged file.
@@ -47,6 +52,33 @@ pub enum Task {
     Load(LoadTask),
     /// Run clients and measure.
     Measure(Box<MeasureTask>),
+    /// A step of the Insert Benchmark.
+    Insert(Box<WorkTask<InsertWork>>),
+    /// A step of the RocksDB sequence.
+    Kv(Box<WorkTask<KvWork>>),
+    /// A point of vector search.
+    Vector(Box<WorkTask<VectorWork>>),
+}
+
+/// Measuring what is no script: its own loops, the same messages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkTask<W> {
+    /// What the clients do.
+    pub work: W,
+    /// Number of clients.
+    pub clients: u32,
+    /// Seconds before the window.
+    pub warmup_seconds: f64,
+    /// The window, or how long the work is expected to take where it ends by itself.
+    pub seconds: f64,
+    /// Closed or open.
+    pub pace: Pace,
+    /// Where threads and the server's side of connections run.
+    pub placement: Placement,
+    /// Root process of the server, if it runs on this host and may be pinned.
+    pub server_pid: Option<u32>,
+    /// Storage engine of the tables, where the DBMS has a choice and one was made.
+    pub storage_engine: Option<String>,
 }
 
 /// Loading, all tables alike. `{table}` in the SQL is the table's number.
@@ -141,7 +173,7 @@ pub enum Message {
 }
 
 /// One second as the driver saw it. Latencies in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// From 1.
     pub second: u32,
@@ -149,7 +181,7 @@ pub struct Interval {
     pub seconds: f64,
     /// Events.
     pub events: u64,
-    /// Statements.
+    /// Statements; outside of scripts, operations as the step's rate counts them.
     pub statements: u64,
     /// Errors.
     pub errors: u64,
@@ -161,4 +193,7 @@ pub struct Interval {
     pub p99_us: f64,
     /// Largest.
     pub max_us: f64,
+    /// What only some benchmarks count: column of the step's CSV → value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
 }

@@ -189,7 +189,7 @@ impl Run<'_> {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
             prepare::settle(bench, self.subject, control, progress)?;
-            self.record.load = Some(load);
+            self.record.load = load;
         }
         self.folder.update(&self.record)?;
         Ok(())
@@ -249,6 +249,7 @@ impl Run<'_> {
             bench,
             control: self.control.as_mut(),
             dialect: self.subject.target.dbms.dialect(),
+            storage_engine: self.subject.target.storage_engine.as_deref(),
             label: &label,
             logs: self.folder.folder().join("logs"),
         };

@@ -7,10 +7,13 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{RateUnit, Step, Workload};
+use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
-use crate::driver::protocol::{Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION};
+use crate::domain::script::Script;
+use crate::driver::protocol::{
+    Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
+};
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
@@ -28,6 +31,7 @@ pub(super) struct Seat<'a> {
     pub(super) bench: &'a Bench<'a>,
     pub(super) control: &'a mut dyn ControlPlane,
     pub(super) dialect: Dialect,
+    pub(super) storage_engine: Option<&'a str>,
     pub(super) label: &'a str,
     /// Folder for the driver's own words.
     pub(super) logs: PathBuf,
@@ -119,7 +123,7 @@ impl Seat<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let task = Task::Measure(Box::new(measure_task(step, &workload, server_pid)));
+        let task = task(step, &workload, server_pid, self.storage_engine);
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
@@ -160,9 +164,55 @@ pub(super) fn cause(control: &mut dyn ControlPlane, error: anyhow::Error) -> any
     }
 }
 
-fn measure_task(step: &Step, workload: &Workload, server_pid: Option<u32>) -> MeasureTask {
+fn task(
+    step: &Step,
+    workload: &Workload,
+    server_pid: Option<u32>,
+    storage_engine: Option<&str>,
+) -> Task {
+    match &step.work {
+        Work::Script(script) => {
+            Task::Measure(Box::new(measure_task(step, script, workload, server_pid)))
+        }
+        Work::Insert(work) => {
+            Task::Insert(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
+        }
+        Work::Kv(work) => {
+            Task::Kv(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
+        }
+        Work::Vector(work) => {
+            Task::Vector(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
+        }
+    }
+}
+
+fn work_task<W: Clone>(
+    work: &W,
+    step: &Step,
+    workload: &Workload,
+    server_pid: Option<u32>,
+    storage_engine: Option<&str>,
+) -> WorkTask<W> {
+    WorkTask {
+        work: work.clone(),
+        clients: workload.clients,
+        warmup_seconds: step.warmup_seconds,
+        seconds: step.seconds,
+        pace: workload.pace,
+        placement: workload.placement,
+        server_pid,
+        storage_engine: storage_engine.map(str::to_owned),
+    }
+}
+
+fn measure_task(
+    step: &Step,
+    script: &Script,
+    workload: &Workload,
+    server_pid: Option<u32>,
+) -> MeasureTask {
     MeasureTask {
-        script: step.script.clone(),
+        script: script.clone(),
         rate: step.rate,
         clients: workload.clients,
         warmup_seconds: step.warmup_seconds,
@@ -202,6 +252,7 @@ impl Window {
             p99_us: interval.p99_us,
             max_us: interval.max_us,
             usage,
+            extra: interval.extra,
         });
     }
 
@@ -221,6 +272,7 @@ pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
 /// The record of a step that was measured.
 pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
     StepRecord {
+        per_second: measured.seconds.iter().filter_map(per_second).collect(),
         started: measured.started,
         outcome: measured.outcome,
         usage: measured.usage,
@@ -244,7 +296,15 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         outcome: Outcome::default(),
         usage: Usage::default(),
         data_bytes: None,
+        per_second: Vec::new(),
+        imported: None,
     }
+}
+
+/// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
+fn per_second(second: &Second) -> Option<f64> {
+    let rate = second.statements as f64 / second.seconds;
+    (second.seconds >= 0.5).then_some((rate * 10.0).round() / 10.0)
 }
 
 /// Operations per second, for whoever watches.

@@ -22,7 +22,8 @@ use crate::plan::cost;
 struct Mark {
     plan_hash: String,
     config_hash: String,
-    load: LoadRecord,
+    /// `None` where filling is a step of the benchmark.
+    load: Option<LoadRecord>,
 }
 
 /// Prepares all subjects. One that fails is marked broken; the others go on.
@@ -73,7 +74,7 @@ fn one(
     let mark = subject.folder.join("snapshot.json");
     if let Some(load) = kept(bench, subject, &mark) {
         progress.doing(&subject.target.label, "take the snapshot that is there", None);
-        return Ok(Some(load));
+        return Ok(load);
     }
     if subject.folder.exists() {
         disk::remove_tree(&subject.folder)
@@ -85,7 +86,9 @@ fn one(
         user::chown_tree(&subject.folder, user)?;
     }
     let mut load = fill(bench, subject, &data, progress)?;
-    load.data_bytes = super::bytes_of(&data);
+    if let Some(load) = &mut load {
+        load.data_bytes = super::bytes_of(&data);
+    }
     fs::rename(&data, snapshot(subject)).context("name the snapshot")?;
     let whole = Mark {
         plan_hash: bench.plan_hash.clone(),
@@ -94,10 +97,10 @@ fn one(
     };
     fs::write(&mark, serde_json::to_vec_pretty(&whole)?)
         .with_context(|| format!("write {}", mark.display()))?;
-    Ok(Some(load))
+    Ok(load)
 }
 
-fn kept(bench: &Bench<'_>, subject: &Subject, mark: &Path) -> Option<LoadRecord> {
+fn kept(bench: &Bench<'_>, subject: &Subject, mark: &Path) -> Option<Option<LoadRecord>> {
     let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
     let same = mark.plan_hash == bench.plan_hash && mark.config_hash == subject.config.hash;
     (same && snapshot(subject).is_dir()).then_some(mark.load)
@@ -108,7 +111,7 @@ fn fill(
     subject: &Subject,
     data: &Path,
     progress: &mut Progress<'_>,
-) -> Result<LoadRecord> {
+) -> Result<Option<LoadRecord>> {
     let logs = bench.assignment.out.join("load").join(&subject.target.label);
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     let mut control = subject.control(bench, data.to_owned(), logs.clone())?;
@@ -123,7 +126,7 @@ fn fill(
     Ok(load)
 }
 
-/// Creates and fills the tables of a server that is up.
+/// Creates and fills the tables of a server that is up, unless that is a step of the benchmark.
 ///
 /// # Errors
 /// The server refuses or dies; the user stops.
@@ -133,12 +136,16 @@ pub(super) fn load(
     control: &mut dyn ControlPlane,
     logs: &Path,
     progress: &mut Progress<'_>,
-) -> Result<LoadRecord> {
+) -> Result<Option<LoadRecord>> {
     let dialect = subject.target.dbms.dialect();
     let storage_engine = subject.target.storage_engine.as_deref();
-    let task = crate::bench::load_task(dialect, &bench.assignment.plan.workload, storage_engine);
+    let workload = &bench.assignment.plan.workload;
+    let Some(task) = crate::bench::load_task(dialect, workload, storage_engine) else {
+        return Ok(None);
+    };
     let label = &subject.target.label;
-    let mut seat = Seat { bench, control, dialect, label, logs: logs.to_owned() };
+    let logs = logs.to_owned();
+    let mut seat = Seat { bench, control, dialect, storage_engine, label, logs };
     let load = seat.load(task, progress)?;
     progress.event(Event::Loaded {
         label: label.clone(),
@@ -146,7 +153,7 @@ pub(super) fn load(
         load_seconds: load.load_seconds,
         index_seconds: load.index_seconds,
     });
-    Ok(load)
+    Ok(Some(load))
 }
 
 /// The settle rules after loading and after writing.
@@ -163,7 +170,7 @@ pub(super) fn settle(
     let load = SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
-        table: "sbtest{table}".to_owned(),
+        table: crate::bench::table_name(&workload.shape).to_owned(),
         scale: workload.settle_scale,
     };
     let label = subject.target.label.clone();

@@ -76,8 +76,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.targets.is_empty() {
         return wrong("a plan needs at least one target");
     }
-    if plan.benchmark != "sysbench" {
-        return wrong(&format!("no benchmark is called `{}` (known: sysbench)", plan.benchmark));
+    if plan.benchmark != workload.shape.benchmark() {
+        return wrong(&format!(
+            "the benchmark is called `{}`, and the workload has the shape of `{}`",
+            plan.benchmark,
+            workload.shape.benchmark()
+        ));
     }
     if plan.blocks == 0 || plan.blocks > 999 {
         return wrong(&format!("blocks must be from 1 to 999, not {}", plan.blocks));
@@ -170,7 +174,7 @@ mod tests {
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
         fails("clients = 1", "clients = 0", "clients must be");
-        fails("\"sysbench\"", "\"tpcc\"", "no benchmark is called `tpcc`");
+        fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
 }

@@ -162,15 +162,7 @@ fn exact(number: Option<f64>) -> String {
 
 /// The unit of a metric in a step.
 fn unit(metric: Metric, step: &StepComparison) -> &'static str {
-    match metric {
-        Metric::Rate => rate_unit(step.rate),
-        Metric::CpuPerOp => "% s/op",
-        Metric::ServerCpuPerOp | Metric::ClientCpuPerOp => "us/op",
-        Metric::ContextSwitchesPerOp | Metric::ReadsPerOp => "1/op",
-        Metric::ReadKbPerOp | Metric::WriteKbPerOp => "KiB/op",
-        Metric::P50 | Metric::P95 | Metric::P99 | Metric::P999 | Metric::Max => "ms",
-        Metric::ServerRss | Metric::DataSize => "MiB",
-    }
+    if metric == Metric::Rate { rate_unit(step.rate) } else { metric.unit() }
 }
 
 /// A head and one row for each number of each completed step of each run.
@@ -201,7 +193,7 @@ fn push_sample(
         run.key.attempt
     );
     let folder = quoted(&run.folder);
-    for metric in Metric::ALL {
+    for &metric in Metric::ALL {
         if let Some(value) = sample.values.get(metric) {
             let (name, unit) = (metric.name(), unit(metric, step));
             let _ = writeln!(text, "{head},{name},{value},{unit},{folder}");

@@ -101,7 +101,9 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 
 /// The whole file. No value of it needs quotes.
 pub(super) fn to_csv(rows: &[Second]) -> String {
-    let mut csv = COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+    let own = || rows.iter().take(1).flat_map(|row| row.extra.keys());
+    let heads = COLUMNS.iter().map(|column| column.name).chain(own().map(String::as_str));
+    let mut csv = heads.collect::<Vec<_>>().join(",");
     csv.push('\n');
     for row in rows {
         for (index, column) in COLUMNS.iter().enumerate() {
@@ -109,22 +111,27 @@ pub(super) fn to_csv(rows: &[Second]) -> String {
             // Writing to a string cannot fail.
             let _ = write!(csv, "{comma}{}", (column.get)(row).unwrap_or_default());
         }
+        for name in own() {
+            let value = row.extra.get(name).map(f64::to_string).unwrap_or_default();
+            let _ = write!(csv, ",{value}");
+        }
         csv.push('\n');
     }
     csv
 }
 
-/// Reads `steps/NN-NAME.csv`. Columns are found by their heads; unknown ones are passed over, and
-/// a column that is missing leaves its values at zero or `None`. The maps `sources` and `missing`
-/// of a second's usage are not in the file: the step's record has them.
+/// Reads `steps/NN-NAME.csv`. Columns are found by their heads; those that only some benchmarks
+/// have go into [`Second::extra`], and a column that is missing leaves its values at zero or
+/// `None`. The maps `sources` and `missing` of a second's usage are not in the file: the step's
+/// record has them.
 pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
     let text = read::text(path)?;
     let mut lines = text.lines();
-    let heads: Vec<Option<&Column>> = lines
+    let heads: Vec<(&str, Option<&Column>)> = lines
         .next()
         .unwrap_or("")
         .split(',')
-        .map(|head| COLUMNS.iter().find(|column| column.name == head))
+        .map(|head| (head, COLUMNS.iter().find(|column| column.name == head)))
         .collect();
     let malformed = |line: usize, field: Option<&str>, why: String| ResultsError::Malformed {
         path: path.to_owned(),
@@ -132,7 +139,7 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         field: field.map(str::to_owned),
         why,
     };
-    if !heads.iter().flatten().any(|column| column.name == "second") {
+    if !heads.iter().any(|(head, _)| *head == "second") {
         return Err(malformed(1, Some("second"), "the column is missing".to_owned()));
     }
     let mut rows = Vec::new();
@@ -144,13 +151,14 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
             return Err(malformed(line_number, None, why));
         }
         let mut row = Second::default();
-        for (column, cell) in heads.iter().zip(cells) {
-            if let Some(column) = column
-                && !cell.is_empty()
-            {
-                (column.set)(&mut row, cell)
-                    .map_err(|why| malformed(line_number, Some(column.name), why))?;
-            }
+        for ((head, column), cell) in heads.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
+            let set = match column {
+                Some(column) => (column.set)(&mut row, cell),
+                None => number(cell).map(|value| {
+                    row.extra.insert((*head).to_owned(), value);
+                }),
+            };
+            set.map_err(|why| malformed(line_number, Some(head), why))?;
         }
         rows.push(row);
     }
@@ -159,6 +167,8 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn check_round_trip(rows: &[Second]) {
@@ -187,7 +197,12 @@ mod tests {
         check_round_trip(&[
             Second { usage: Some(sampled()), ..first.clone() },
             Second { second: 2, usage: Some(bare), ..first.clone() },
-            Second { second: 3, usage: None, ..first },
+            Second { second: 3, usage: None, ..first.clone() },
+        ]);
+        let extra = |value| BTreeMap::from([("inserts".to_owned(), value)]);
+        check_round_trip(&[
+            Second { extra: extra(1.5), ..first.clone() },
+            Second { second: 2, extra: extra(0.0), ..first },
         ]);
         check_round_trip(&[]);
     }
@@ -208,11 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn later_columns_are_passed_over() {
+    fn columns_of_a_benchmark_alone_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("01-x.csv");
         std::fs::write(&path, "new,second,events\n9,1,2\n").unwrap();
         let rows = read_seconds(&path).unwrap();
         assert_eq!((rows[0].second, rows[0].events), (1, 2));
+        assert_eq!(rows[0].extra, BTreeMap::from([("new".to_owned(), 9.0)]));
     }
 }

@@ -1,0 +1,11 @@
+//! What the Insert Benchmark asks for: its scale beyond the common one, and the work of a step.
+
+use serde::{Deserialize, Serialize};
+
+/// Scale and shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InsertShape {}
+
+/// What the clients of a step do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InsertWork {}
