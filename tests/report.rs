@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
-use rqps::analyze::{Comparison, compare};
+use rqps::analyze::{Comparison, Options, compare};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
@@ -114,6 +114,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             index_seconds: if label == BASE { 0.5 } else { 0.75 },
             data_bytes: Some(120 << 20),
         }),
+        schedule: None,
     }
 }
 
@@ -391,7 +392,7 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
 }
 
 fn compared(runs: &[(RunRecord, Vec<StepRecord>)]) -> Comparison {
-    compare(&dataset_of(runs), None).unwrap()
+    compare(&dataset_of(runs), &Options::default()).unwrap()
 }
 
 // ---- tests/data ---------------------------------------------------------------------------------
@@ -450,7 +451,7 @@ fn the_committed_result_set_reads_back_whole() {
 
 fn committed_report(format: Format) -> String {
     let dataset = read(&[PathBuf::from(DATA)]).unwrap();
-    render(&compare(&dataset, None).unwrap(), format)
+    render(&compare(&dataset, &Options::default()).unwrap(), format)
 }
 
 #[test]
@@ -993,7 +994,7 @@ fn result_sets_are_not_paired_with_each_other() {
     for run in &mut dataset.runs {
         run.result_set = format!("set of {}", run.record.key.label);
     }
-    let comparison = compare(&dataset, None).unwrap();
+    let comparison = compare(&dataset, &Options::default()).unwrap();
     let relative = rqps(&comparison, "point-query");
     assert_eq!((relative.pairs, relative.interval), (0, None));
     assert!((relative.ratio - 0.7).abs() < 1e-12, "a ratio of medians");
@@ -1002,7 +1003,7 @@ fn result_sets_are_not_paired_with_each_other() {
     let mut twice = dataset_of(&runs);
     let other = dataset_of(&runs).runs.into_iter();
     twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
-    assert_eq!(rqps(&compare(&twice, None).unwrap(), "point-query").pairs, 4);
+    assert_eq!(rqps(&compare(&twice, &Options::default()).unwrap(), "point-query").pairs, 4);
 }
 
 #[test]
@@ -1034,13 +1035,13 @@ fn zeros_are_written_as_the_field_writes_them() {
 fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
     let runs = clean_runs(2);
     let dataset = dataset_of(&runs);
-    let other = compare(&dataset, Some(NEW)).unwrap();
+    let other = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
     assert_eq!(other.base, NEW);
     assert_eq!(other.targets[1].label, BASE);
     assert!((rqps(&other, "point-query").ratio - 1.0 / 0.7).abs() < 1e-12);
-    let error = compare(&dataset, Some("x")).unwrap_err().to_string();
+    let error = compare(&dataset, &Options::with_base(Some("x"))).unwrap_err().to_string();
     assert!(error.contains("`x`") && error.contains(BASE) && error.contains(NEW), "{error}");
-    let error = compare(&Dataset::default(), None).unwrap_err().to_string();
+    let error = compare(&Dataset::default(), &Options::default()).unwrap_err().to_string();
     assert!(error.contains("no run"), "{error}");
     // The plan decides, not the alphabet nor the order in the first block.
     let mut reversed = runs.clone();
@@ -1165,8 +1166,8 @@ mod properties {
         #[test]
         fn the_other_way_round_is_the_inverse(rates in rates()) {
             let dataset = dataset_of(&runs_with(&rates));
-            let there = compare(&dataset, Some(BASE)).unwrap();
-            let back = compare(&dataset, Some(NEW)).unwrap();
+            let there = compare(&dataset, &Options::with_base(Some(BASE))).unwrap();
+            let back = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
             let (there, back) = (rqps(&there, "point-query"), rqps(&back, "point-query"));
             prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
             if let (Some(there), Some(back)) = (there.interval, back.interval) {
@@ -1369,7 +1370,7 @@ fn published_summaries_come_out() {
     // MySQL 8.0.44 is the fourth column; min, max, average, median, stddev of specs 6.6.
     let rows = published_rates(&text, 4);
     assert_eq!(rows.len(), 33);
-    let comparison = compare(&published_dataset(&rows), None).unwrap();
+    let comparison = compare(&published_dataset(&rows), &Options::default()).unwrap();
     let expected = [
         (Group::Point, 9, ["0.66", "0.85", "0.74", "0.74", "0.059"]),
         (Group::Range, 13, ["0.67", "1.25", "0.77", "0.70", "0.166"]),
@@ -1469,7 +1470,7 @@ fn time_of_a_thousand_runs() {
         let start = std::time::Instant::now();
         let dataset = read(std::slice::from_ref(&dir)).unwrap();
         let read_done = start.elapsed();
-        let comparison = compare(&dataset, None).unwrap();
+        let comparison = compare(&dataset, &Options::default()).unwrap();
         let compared = start.elapsed();
         let text = render(&comparison, Format::Text);
         let rendered = start.elapsed();

@@ -14,3 +14,4 @@ pub mod run;
 pub mod script;
 pub mod target;
 pub mod vector;
+pub mod verdict;

@@ -12,6 +12,7 @@ use crate::domain::gate::{Disturbance, HostGate};
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
+use crate::domain::verdict::Schedule;
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -88,6 +89,10 @@ pub struct RunRecord {
     /// The load, once per target and result set: seconds and rates. The same in every block,
     /// because blocks restore its snapshot.
     pub load: Option<LoadRecord>,
+    /// When the plan looked at its results, if it measured until steps were settled (`blocks =
+    /// "auto"`); the same in every run of a result set. Verdicts pay for every look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
 }
 
 /// The format version that this program writes.
