@@ -131,17 +131,35 @@ impl Column {
 impl Cell {
     /// Words.
     pub fn text(text: impl Into<String>) -> Cell {
-        Cell { value: Value::Text(text.into()), unit: "", interval: None, runs: Vec::new(), tone: None }
+        Cell {
+            value: Value::Text(text.into()),
+            unit: "",
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// A number.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
-        Cell { value: Value::Number(number, digits), unit, interval: None, runs: Vec::new(), tone: None }
+        Cell {
+            value: Value::Number(number, digits),
+            unit,
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// Nothing, and why.
     pub fn missing(why: impl Into<String>) -> Cell {
-        Cell { value: Value::Missing(why.into()), unit: "", interval: None, runs: Vec::new(), tone: None }
+        Cell {
+            value: Value::Missing(why.into()),
+            unit: "",
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// The same with an interval.

@@ -57,11 +57,15 @@ pub(super) fn charts(
     let name = &step.name;
     let unit = rate_unit(step.rate);
     let time = || Axis::linear("time in the step", "s");
-    let mut rate = Chart::new(format!("time-rate-{name}"), format!("{name}: rate over time"), Form::Lines)
-        .axes(time(), Axis::linear("rate", unit));
-    let mut p99 =
-        Chart::new(format!("time-p99-{name}"), format!("{name}: 99th percentile over time"), Form::Lines)
-            .axes(time(), Axis::linear("p99 of each second", "ms"));
+    let mut rate =
+        Chart::new(format!("time-rate-{name}"), format!("{name}: rate over time"), Form::Lines)
+            .axes(time(), Axis::linear("rate", unit));
+    let mut p99 = Chart::new(
+        format!("time-p99-{name}"),
+        format!("{name}: 99th percentile over time"),
+        Form::Lines,
+    )
+    .axes(time(), Axis::linear("p99 of each second", "ms"));
     let mut faults: Vec<String> = Vec::new();
     let mut width = 1;
     let most = points_per_run(comparison);
@@ -146,8 +150,7 @@ fn trace(record: &StepRecord, rows: &[Second], most: usize) -> Trace {
 
 /// Operations per second of each second: as the record has them, else from the rows.
 fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
-    if !record.per_second.is_empty() && (rows.is_empty() || rows.len() == record.per_second.len())
-    {
+    if !record.per_second.is_empty() && (rows.is_empty() || rows.len() == record.per_second.len()) {
         return record.per_second.clone();
     }
     // Rows count statements only; rates in other units are in proportion to events.
