@@ -73,7 +73,7 @@ impl Writer {
         let id = self.unique(&id(&chart.id));
         let _ = write!(
             html,
-            "<figure class=\"chart\" data-json=\"{id}\"><figcaption>{}</figcaption>\
+            "<figure class=\"chart\" id=\"{id}\" data-json=\"{id}\"><figcaption>{}</figcaption>\
              <div class=\"plot needs-script\" role=\"img\" aria-label=\"{}\"></div>",
             text(&chart.title),
             attribute(&data::description(chart)),

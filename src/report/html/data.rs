@@ -16,7 +16,7 @@ type Places = BTreeMap<String, usize>;
 /// A script element that holds JSON.
 pub(super) fn push_json(html: &mut String, id: &str, json: &str) {
     let json = in_script(json);
-    let _ = writeln!(html, "<script type=\"application/json\" id=\"{id}\">{json}</script>");
+    let _ = writeln!(html, "<script type=\"application/json\" id=\"data-{id}\">{json}</script>");
 }
 
 /// Address and name of every run.

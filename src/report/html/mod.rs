@@ -98,7 +98,7 @@ fn render_document(document: &Document, lead: &str, runs: &[Run]) -> String {
     html.push_str(&writer.into_data());
     // Not run until the first chart is drawn.
     let _ =
-        write!(html, "<script type=\"text/plain\" id=\"echarts\">{ECHARTS}</script>\n<script>\n");
+        write!(html, "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n");
     for script in SCRIPTS {
         html.push_str(script);
     }

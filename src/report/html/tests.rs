@@ -98,7 +98,7 @@ fn charts_are_data_and_ids_are_given_once() {
     ];
     chart.series.push(Series { points, ..Series::new("t", 1, Line::Straight) });
     let html = page(vec![Block::Chart(chart.clone()), Block::Chart(chart)]);
-    assert!(html.contains("id=\"c\">") && html.contains("id=\"c-2\">"));
+    assert!(html.contains("id=\"data-c\">") && html.contains("id=\"data-c-2\">"));
     assert!(html.contains(r#""title":"a \u003c/script> title","form":"lines""#), "{html}");
     assert!(html.contains(r#""y":[1,null,"inf"],"lo":[null,null,0.5],"hi":[null,null,2]"#));
 }

@@ -13,7 +13,7 @@ function textWidth(words, size = 12, weight = 400) {
 function library() {
   if (!window.echarts) {
     const script = make("script");
-    script.textContent = document.getElementById("echarts").textContent;
+    script.textContent = document.getElementById("chart-library").textContent;
     document.head.append(script);
   }
   return window.echarts;

@@ -2,7 +2,7 @@
 // The page: theme, tables that sort, where numbers come from, details that open for a link.
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
-const data = id => JSON.parse(document.getElementById(id).textContent);
+const data = id => JSON.parse(document.getElementById(`data-${id}`).textContent);
 const RUNS = data("runs"); // [href, name] of each run folder
 
 function make(tag, attributes = {}, ...children) {
