@@ -8,6 +8,7 @@ mod flat;
 mod json;
 mod tables;
 mod text;
+mod verdicts;
 
 use crate::analyze::Comparison;
 
