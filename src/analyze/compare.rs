@@ -395,7 +395,8 @@ type Place = (usize, usize);
 /// The reported steps of all runs in the field's order, and where each was carried out.
 fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
     let mut places: BTreeMap<&str, (&StepRecord, Vec<Place>)> = BTreeMap::new();
-    for (run_index, run) in dataset.runs.iter().enumerate() {
+    let counts = |run: &&(usize, &Run)| !matches!(run.1.record.status, Status::Discarded(_));
+    for (run_index, run) in dataset.runs.iter().enumerate().filter(|run| counts(&run)) {
         for (step_index, step) in run.steps.iter().enumerate().filter(|(_, step)| step.reported) {
             let entry = places.entry(&step.name).or_insert_with(|| (step, Vec::new()));
             entry.1.push((run_index, step_index));
