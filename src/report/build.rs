@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, settings, tables};
+use super::{facts, settings, tables, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -22,6 +22,7 @@ impl Default for Options {
 pub fn document(comparison: &Comparison, options: &Options) -> Document {
     let mut sections = vec![facts::section(comparison)];
     sections.extend(loud_caveats(comparison));
+    sections.extend(verdicts::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
     sections.extend(of_benchmarks(comparison));
@@ -108,8 +109,10 @@ pub(super) fn how_to_read() -> Section {
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
          at a block that was broken off count too.",
         "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
-        "[low, high] is the 95 % t interval on those d, n the number of pairs. An interval that \
-         holds 1 means that no difference was shown; one pair has no interval.",
+        "[low, high] is the 95 % interval on those d, n the number of pairs. Where a rate has a \
+         verdict it is the moderated t interval, for which the steps lend each other their \
+         variance; elsewhere it is the plain t interval. An interval that holds 1 means that no \
+         difference was shown; one pair has no interval.",
         "Absolute values are medians over the runs of a target. Relative values of other metrics \
          are formed like rQPS; where a value is 0 they are ratios of medians: 0/0 is 1, x/0 inf.",
         "Per operation (/o) means per statement, BEGIN and COMMIT included, and per 1000 rows for \

@@ -16,6 +16,7 @@ mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod verdicts;
 
 use crate::analyze::Comparison;
 

@@ -6,13 +6,16 @@ use std::thread;
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use super::{build, facts, figures, heat, settings, tables, timeline};
+use super::{build, facts, figures, heat, settings, tables, timeline, verdicts};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
+
+/// Up to that many targets are named one by one.
+const LISTED_MAX: usize = 5;
 
 /// The whole report. `seconds` is asked for the rows of each step, on all CPUs.
 pub(super) fn document(
@@ -31,6 +34,7 @@ pub(super) fn document(
         None => sections.push(tables::rates(comparison)),
     }
     sections.extend(groups(comparison));
+    sections.extend(verdict_details(comparison));
     sections.extend(build::of_benchmarks(comparison));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
@@ -40,9 +44,17 @@ pub(super) fn document(
     sections
         .push(Section { heading: "What was measured".to_owned(), ..facts::section(comparison) });
     sections.extend(facts::hosts(comparison));
-    sections.push(Section { heading: "Method".to_owned(), ..build::how_to_read() });
+    sections.push(method(comparison));
     sections.push(facts::run_folders(comparison));
-    Document { title: build::title(comparison), sections }
+    Document { title: title(comparison), sections }
+}
+
+/// What was compared, in one line: many targets as their number, since they are in every table.
+fn title(comparison: &Comparison) -> String {
+    match comparison.targets.len() {
+        0..=LISTED_MAX => build::title(comparison),
+        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.base),
+    }
 }
 
 /// What it comes to: a sentence, and for each target how many steps got which verdict.
@@ -74,6 +86,38 @@ fn counts(target: &TargetVerdicts) -> Vec<Cell> {
         Verdict::ALL.map(|verdict| Cell::number(rates.of(verdict) as f64, Digits::Fixed(0), "")),
     );
     cells
+}
+
+/// For each target what differs, why as far as was measured, and what is still open; one after
+/// the other, or folded where they are many.
+fn verdict_details(comparison: &Comparison) -> Option<Section> {
+    let targets = &comparison.summary.targets;
+    let mut blocks = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        let tables = [
+            verdicts::differences(comparison, index + 1, &target.label),
+            verdicts::open(comparison, index + 1, &target.label),
+        ];
+        let tables = tables.into_iter().flatten().map(Block::Table).collect::<Vec<_>>();
+        if targets.len() < LISTED_MAX || tables.is_empty() {
+            blocks.extend(tables);
+        } else {
+            let summary = format!("{}: {}", target.label, target.sentence);
+            blocks.push(Block::Fold(Fold { summary, blocks: tables }));
+        }
+    }
+    if !targets.is_empty() {
+        blocks.push(Block::Table(verdicts::counts(targets)));
+    }
+    let heading = "Verdicts and what moved with them".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "verdicts", heading, blocks })
+}
+
+/// The rule with its figures, then how numbers are made.
+fn method(comparison: &Comparison) -> Section {
+    let mut blocks = vec![Block::Paragraph(verdicts::rule(comparison))];
+    blocks.extend(build::how_to_read().blocks);
+    Section { id: "method", heading: "Method".to_owned(), blocks }
 }
 
 /// A chart for each group, and the groups in numbers.

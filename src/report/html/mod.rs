@@ -97,8 +97,10 @@ fn render_document(document: &Document, lead: &str, runs: &[Run]) -> String {
     data::push_json(&mut html, "runs", &data::runs(runs));
     html.push_str(&writer.into_data());
     // Not run until the first chart is drawn.
-    let _ =
-        write!(html, "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n");
+    let _ = write!(
+        html,
+        "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n"
+    );
     for script in SCRIPTS {
         html.push_str(script);
     }

@@ -19,8 +19,10 @@ function library() {
   return window.echarts;
 }
 
-const LIGHT = { ink: "#1a1d21", quiet: "#59616b", line: "#e3e6ea", ground: "#ffffff", base: "#8a929c" };
-const DARK = { ink: "#e6e9ed", quiet: "#a3abb5", line: "#2c323a", ground: "#15181c", base: "#8a929c" };
+const LIGHT = { ink: "#1a1d21", quiet: "#59616b", line: "#e3e6ea", ground: "#ffffff", base: "#8a929c",
+  worse: "#d9480f", better: "#1971c2" };
+const DARK = { ink: "#e6e9ed", quiet: "#a3abb5", line: "#2c323a", ground: "#15181c", base: "#8a929c",
+  worse: "#ff8a4c", better: "#5aa9f5" };
 // Okabe and Ito's colours, which most colour-blind readers can tell apart, without the yellow.
 const FEW = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f6bd6"];
 // Steps of viridis: many targets are versions, and versions have an order.
@@ -52,15 +54,26 @@ function roundUp(value) {
 }
 
 // Where an axis from 0 ends: with the greatest value, or, where a few are far out, with the rest.
-function reach(values, highs) {
+// What is marked, such as a ratio of 1, is always on it.
+function reach(chart, values) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  if (!sorted.length) return { whole: 1, cut: 1 };
-  const most = sorted[sorted.length - 1];
-  const usual = sorted[Math.floor((sorted.length - 1) * 0.85)];
+  const least = Math.max(0, ...chart.rules.map(rule => rule[0])) * 1.05;
+  const most = Math.max(least, sorted[sorted.length - 1] ?? 0);
+  const usual = Math.max(least, sorted[Math.floor((sorted.length - 1) * 0.85)] ?? 0);
+  const highs = chart.series.flatMap(series => series.hi || []).filter(Number.isFinite);
   const fits = limit => Math.max(limit, ...highs.filter(high => high <= limit * 1.5));
   const whole = roundUp(fits(most) * 1.02);
-  const cut = most > 2 * usual ? roundUp(fits(usual) * 1.15) : whole;
+  const cut = sorted.length > 4 && most > 2 * usual ? roundUp(fits(usual) * 1.15) : whole;
   return { whole, cut };
+}
+
+// With one series there is nothing to tell apart, so colour can say which way it went.
+function direction(series, place, theme) {
+  const [low, high] = [series.lo && series.lo[place], series.hi && series.hi[place]];
+  const said = series.t && series.t[place];
+  if (said ? /SLOWER|WORSE/.test(said) : high != null && high < 1) return theme.worse;
+  if (said ? /FASTER|BETTER/.test(said) : low != null && low > 1) return theme.better;
+  return theme.base;
 }
 
 function tooltip(chart, series, place, theme) {
@@ -111,14 +124,13 @@ function barOption(chart, width, theme, state) {
   const bar = many === 1 ? 13 : Math.max(8, 15 - 2 * many);
   const rowHeight = many * (bar + 2) + (above ? 24 : 9);
   const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const highs = chart.series.flatMap(series => series.hi || []).filter(Number.isFinite);
-  const { whole, cut } = reach(finite, highs);
+  const { whole, cut } = reach(chart, finite);
   const end = state.whole ? whole : cut;
   state.cut = cut < whole ? finite.filter(value => value > cut).length : 0;
   const left = above ? 8 : Math.ceil(Math.max(...names.map(name => textWidth(name)))) + 14;
   const showLegend = many > 1;
   const legend = showLegend ? legendOf(chart, width - 16, theme, slots) : null;
-  const top = (legend ? legend.height : 0) + 26;
+  const top = (legend ? legend.height : 0) + 6;
   const height = top + names.length * rowHeight + 42;
   // Rows in pixels: the thickness of a bar is one in pixels, and so must its place be.
   const at = (row, nth) => row * rowHeight + (above ? 20 : 4) + (nth + 0.5) * (bar + 2);
@@ -129,20 +141,27 @@ function barOption(chart, width, theme, state) {
       low: one.lo && one.lo[place], high: one.hi && one.hi[place] }))
       .filter(point => Number.isFinite(point.value));
     const named = { name: one.n };
-    series.push(pieces(points.map(p => [[0, p.y], [Math.min(p.value, end), p.y]]),
-      { width: bar, color: fill, cap: "butt", opacity: 0.75 }, { ...named, z: 2, color: fill }));
+    const paints = new Map();
+    for (const point of points) {
+      const paint = many === 1 ? direction(one, point.place, theme) : fill;
+      paints.set(paint, [...(paints.get(paint) ?? []), point]);
+    }
+    for (const [paint, list] of paints) {
+      series.push(pieces(list.map(p => [[0, p.y], [Math.min(p.value, end), p.y]]),
+        { width: bar, color: paint, cap: "butt", opacity: 0.75 }, { ...named, z: 2, color: paint }));
+    }
     const ranges = points.filter(p => p.low != null);
     series.push(pieces(ranges.filter(p => p.low < end)
       .map(p => [[Math.max(p.low, 0), p.y], [Math.min(p.high, end), p.y]]),
     { width: 1.5, color: theme.ink }, named));
     series.push(caps(ranges.flatMap(p => [[p.low, p.y], [p.high, p.y]])
       .filter(([x]) => x >= 0 && x <= end), [1.5, Math.min(bar - 2, 8)], theme.ink, named));
-    series.push({ type: "scatter", ...named, symbolSize: bar, itemStyle: { opacity: 0 }, z: 6,
-      animation: false, cursor: "pointer", color: fill,
+    series.push({ type: "scatter", ...named, symbolSize: bar, itemStyle: { color: "transparent" }, z: 6,
+      animation: false, cursor: "pointer", clip: false,
       data: points.map(p => ({ value: [Math.min(Math.max(p.value, p.high ?? 0), end), p.y],
         of: nth, at: p.place,
         label: { show: true, position: "right", distance: 4, fontSize: 11, color: theme.ink,
-          formatter: (p.value > end ? "▸ " : "") + ratioText(p.value) } })) });
+          formatter: (Math.max(p.value, p.high ?? 0) > end ? "▸ " : "") + ratioText(p.value) } })) });
   });
   const rule = chart.rules[0];
   const decoration = { type: "line", silent: true, data: [], tooltip: { show: false },
@@ -178,8 +197,7 @@ function panelOption(chart, width, theme, state) {
   const rows = Math.ceil(names.length / across);
   const foot = Math.ceil(Math.max(...labels.map(label => textWidth(label, 11)))) + 14;
   const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const highs = chart.series.flatMap(series => series.hi || []).filter(Number.isFinite);
-  const { whole, cut } = reach(finite, highs);
+  const { whole, cut } = reach(chart, finite);
   const panel = 92, head = 30, gap = 26, left = 40;
   const columnWidth = (width - 8) / across;
   const option = { ...common(chart, theme), title: [], grid: [], xAxis: [], yAxis: [], series: [],
@@ -351,7 +369,7 @@ function draw(plot, printing = false) {
     state.cutButton.hidden = panels;
     const bars = state.cut === 1 ? "1 bar is" : `${state.cut} bars are`;
     state.cutButton.textContent = state.whole ? "Cut the axis for the shorter bars"
-      : `${bars} longer than the axis (▸): show the whole axis`;
+      : `${bars} longer than the axis: show the whole axis`;
   }
 }
 

@@ -4,6 +4,8 @@ const SIGNS = { SLOWER: "▼", FASTER: "▲", "SLOWER-SMALL": "▽", "FASTER-SMA
   "BETTER-SMALL": "△" };
 // Above this many compared targets names stand upright and verdicts are signs only.
 const HEAT_WIDE = 5;
+// Up to this many there is room for intervals in figures.
+const HEAT_FEW = 3;
 const BAR_WIDTH = 64;
 
 // Cells are [ratio, low, high, pairs, verdict, reason] for each metric, or null.
@@ -80,7 +82,9 @@ function fillCell(heat, td, step, target, metric, reach) {
   const button = make("button", { type: "button", tabindex: -1, class: "cell",
     "aria-label": describe(heat, step, target, metric), title: describe(heat, step, target, metric) });
   const said = verdict ? `<span class="v">${wide ? `${sign} ${verdict}` : sign}</span>` : "";
-  button.innerHTML = `${said}${ratioText(cell[0])}${intervalBar(cell, reach)}`;
+  const few = heat.targets.length - 1 <= HEAT_FEW && cell[1] != null;
+  const range = few ? ` <span class="ci">[${cell[1].toFixed(2)}, ${cell[2].toFixed(2)}]</span>` : "";
+  button.innerHTML = `${said}${ratioText(cell[0])}${range}${intervalBar(cell, reach)}`;
   td.replaceChildren(button);
 }
 
