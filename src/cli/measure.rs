@@ -9,15 +9,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::{self, Order};
 use crate::cli::args::{
-    CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
-    Quickstart, Run, Shape,
+    BlocksWord, CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord,
+    PlacementWord, Quickstart, Run, Shape, Switch,
 };
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, report};
 use crate::domain::benchmark::{Idle, Pace, Placement};
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
-use crate::plan::{Interleave, Plan, cost, file, words};
+use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
 use crate::units;
 
 /// The embedded default compared with a configuration of it that differs in one thing that matters.
@@ -54,7 +54,11 @@ fn quickstart_shape() -> Shape {
         preset: "quick".to_owned(),
         order: None,
         steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
-        blocks: 3,
+        blocks: BlocksWord::Number(3),
+        min_blocks: None,
+        max_blocks: None,
+        budget: None,
+        canaries: Switch::On,
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
         rate: None,
@@ -78,9 +82,18 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let stages = plan.stages(first)?;
     let cost = cost::estimate(&plan, &stages);
     println!("{}", file::print(&plan));
+    let total = units::duration(seconds(cost.total_seconds));
+    let all = match plan.blocks {
+        Blocks::Fixed(_) => format!("about {total} in all"),
+        Blocks::Auto(auto) => format!(
+            "from {} ({} blocks) to {total} ({} blocks or the budget) in all",
+            units::duration(seconds(cost.least_seconds)),
+            auto.min,
+            auto.max
+        ),
+    };
     println!(
-        "# about {} in all ({} for loading); {} measured windows; about {} of disk while it runs",
-        units::duration(seconds(cost.total_seconds)),
+        "# {all} ({} for loading); up to {} measured windows; about {} of disk while it runs",
         units::duration(seconds(cost.load_seconds)),
         cost.windows,
         units::bytes(cost.disk_bytes)
@@ -164,18 +177,40 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         },
         steps: shape.steps.clone(),
         workload,
-        blocks: shape.blocks,
+        blocks: blocks(shape)?,
         interleave: match shape.interleave {
             InterleaveWord::Step => Interleave::Step,
             InterleaveWord::Run => Interleave::Run,
         },
         seed: shape.seed,
+        canaries: shape.canaries == Switch::On,
     };
     file::check(&plan)?;
     for target in &plan.targets {
         plan.stages(target)?;
     }
     Ok(plan)
+}
+
+/// How many rounds; limits mean something only where there is no number.
+fn blocks(shape: &Shape) -> Result<Blocks> {
+    let limited = shape.min_blocks.is_some() || shape.max_blocks.is_some();
+    match shape.blocks {
+        BlocksWord::Number(_) if limited || shape.budget.is_some() => bail!(
+            "measure a fixed number of blocks: --min-blocks, --max-blocks and --budget need \
+             --blocks auto"
+        ),
+        BlocksWord::Number(blocks) => Ok(Blocks::Fixed(blocks)),
+        BlocksWord::Auto => {
+            let default = Auto::default();
+            let min = shape.min_blocks.unwrap_or(default.min.min(shape.max_blocks.unwrap_or(4)));
+            Ok(Blocks::Auto(Auto {
+                min,
+                max: shape.max_blocks.unwrap_or(default.max.max(min)),
+                budget_seconds: shape.budget.map(|budget| budget.as_secs_f64()),
+            }))
+        }
+    }
 }
 
 fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
@@ -186,6 +221,7 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
         out: out.clone(),
         cache: folders::cache(folders.cache.cache.as_deref())?,
         configs: folders::configs(&folders.configs),
+        calibrations: folders::calibrations()?,
         work: folders.work.clone(),
         program: super::program()?,
         host_lock: folders::host_lock(),
