@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, tables};
+use super::{facts, tables, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -29,8 +29,10 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     };
     let mut sections = vec![facts::section(comparison)];
     sections.extend(loud_caveats(comparison));
+    sections.extend(verdicts::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
+    sections.extend(of_benchmarks(comparison));
     if options.efficiency {
         sections.extend(tables::efficiency(comparison));
     }
@@ -41,6 +43,12 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title, sections }
+}
+
+/// Sections that only some benchmarks have, for every form of report: nothing where the comparison
+/// has no such steps. Each benchmark adds a line here.
+pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
+    Vec::new()
 }
 
 /// What must be seen before the first number is.
@@ -87,8 +95,10 @@ fn how_to_read() -> Section {
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
          at a block that was broken off count too.",
         "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
-        "[low, high] is the 95 % t interval on those d, n the number of pairs. An interval that \
-         holds 1 means that no difference was shown; one pair has no interval.",
+        "[low, high] is the 95 % interval on those d, n the number of pairs. Where a rate has a \
+         verdict it is the moderated t interval, for which the steps lend each other their \
+         variance; elsewhere it is the plain t interval. An interval that holds 1 means that no \
+         difference was shown; one pair has no interval.",
         "Absolute values are medians over the runs of a target. Relative values of other metrics \
          are formed like rQPS; where a value is 0 they are ratios of medians: 0/0 is 1, x/0 inf.",
         "Per operation (/o) means per statement, BEGIN and COMMIT included, and per 1000 rows for \

@@ -43,6 +43,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     for index in 1..comparison.targets.len() {
         columns.push(Column::numbers(format!("col-{index}")));
         columns.push(Column::numbers("n"));
+        columns.push(Column::words("verdict"));
     }
     columns.push(Column::words("step"));
     let rows = steps.iter().map(|step| {
@@ -51,10 +52,18 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
         let mut cells = vec![absolute(comparison, base, Metric::Rate, Digits::Fixed(0), unit)];
         cells.push(Cell::text(unit));
         for target in &step.targets[1..] {
-            cells.push(relative(comparison, target, Metric::Rate, Digits::Fixed(3)));
+            let judgement = target.relative(Metric::Rate).and_then(|r| r.judgement.as_ref());
+            let rate = relative(comparison, target, Metric::Rate, Digits::Fixed(3));
+            let moderated = judgement.and_then(|judgement| judgement.test.as_ref());
+            let interval = moderated.map(|test| test.interval).or(rate.interval);
+            cells.push(rate.within(interval));
             let pairs = target.relative(Metric::Rate).map(|relative| relative.pairs);
             cells.push(match pairs {
                 Some(pairs) => Cell::number(pairs as f64, Digits::Fixed(0), ""),
+                None => Cell::missing("not compared"),
+            });
+            cells.push(match judgement {
+                Some(judgement) => Cell::text(judgement.verdict.name()),
                 None => Cell::missing("not compared"),
             });
         }
