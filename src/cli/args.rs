@@ -28,6 +28,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Tell what is noisy on this host, what to switch off, and what cannot be measured
+    Doctor(Doctor),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -66,7 +68,7 @@ pub(super) struct Compare {
 }
 
 /// What a comparison measures.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Shape {
     /// Benchmark
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
@@ -80,10 +82,10 @@ pub(super) struct Shape {
     /// Only steps whose name matches; may be given several times; !GLOB leaves out
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
-    /// Rounds; each measures every target once. auto measures until every step is settled (see
-    /// docs/doctor.md)
-    #[arg(long, value_name = "N|auto", default_value = "4")]
-    pub blocks: BlocksWord,
+    /// Rounds; each measures every target once. auto measures until every step is settled
+    /// [default: 4; of doctor --aa: 12]
+    #[arg(long, value_name = "N|auto")]
+    pub blocks: Option<BlocksWord>,
     /// With --blocks auto: rounds before the first look at the results [default: 4]
     #[arg(long, value_name = "N")]
     pub min_blocks: Option<u32>,
@@ -175,6 +177,27 @@ pub(super) struct Report {
     /// Write it to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Measure this target against itself and keep what that tells about the noise of this host;
+    /// the options of compare say how (by default six short steps, 12 blocks)
+    #[arg(long, value_name = "TARGET")]
+    pub aa: Option<String>,
+    #[command(flatten)]
+    pub shape: Shape,
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Form of what is told
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: DoctorFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DoctorFormat {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The commands that measure: quickstart, compare, plan, run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -32,6 +32,9 @@ const QUICKSTART_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
+/// Rounds of a comparison that does not say how many.
+const DEFAULT_BLOCKS: u32 = 4;
+
 const QUICKSTART_SETTINGS: [&str; 5] =
     ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.3", "settle_scale=0"];
 
@@ -54,7 +57,7 @@ fn quickstart_shape() -> Shape {
         preset: "quick".to_owned(),
         order: None,
         steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
-        blocks: BlocksWord::Number(3),
+        blocks: Some(BlocksWord::Number(3)),
         min_blocks: None,
         max_blocks: None,
         budget: None,
@@ -141,7 +144,8 @@ pub(super) fn run(words: &Run) -> Result<u8> {
     carry_out(plan, &folders, words.format)
 }
 
-fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
+/// The plan that words ask for.
+pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     let (mut workload, order) =
         bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
@@ -195,7 +199,7 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
 /// How many rounds; limits mean something only where there is no number.
 fn blocks(shape: &Shape) -> Result<Blocks> {
     let limited = shape.min_blocks.is_some() || shape.max_blocks.is_some();
-    match shape.blocks {
+    match shape.blocks.unwrap_or(BlocksWord::Number(DEFAULT_BLOCKS)) {
         BlocksWord::Number(_) if limited || shape.budget.is_some() => bail!(
             "measure a fixed number of blocks: --min-blocks, --max-blocks and --budget need \
              --blocks auto"
@@ -214,6 +218,16 @@ fn blocks(shape: &Shape) -> Result<Blocks> {
 }
 
 fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
+    let (summary, out) = measure(plan, folders, folders::calibrations()?)?;
+    finish(&summary, &out, format)
+}
+
+/// Carries out a plan with progress on stderr; returns how it went, and the result folder.
+pub(super) fn measure(
+    plan: Plan,
+    folders: &Folders,
+    calibrations: PathBuf,
+) -> Result<(lab::Summary, PathBuf)> {
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = Assignment {
@@ -221,7 +235,7 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
         out: out.clone(),
         cache: folders::cache(folders.cache.cache.as_deref())?,
         configs: folders::configs(&folders.configs),
-        calibrations: folders::calibrations()?,
+        calibrations,
         work: folders.work.clone(),
         program: super::program()?,
         host_lock: folders::host_lock(),
@@ -231,9 +245,10 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
     let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
     drop(display);
     let summary = summary.with_context(|| format!("carry out the plan ({})", out.display()))?;
-    finish(&summary, &out, format)
+    Ok((summary, out))
 }
 
+/// Says what failed and where the results are, and prints the report.
 fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     for fault in &summary.faults {
         eprintln!("rqps: failed: {fault}");

@@ -1,12 +1,10 @@
 //! Keeps `gate.json`: reads the canaries beside each block, decides whether the block is thrown
 //! away, and counts the time that the plan has taken.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::domain::benchmark::Idle;
 use crate::domain::benchmark::Stage;
 use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostGate};
 use crate::domain::run::Status;
@@ -267,49 +265,4 @@ fn mark_discarded(results: &ResultSet, block: &BlockRecord) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The calibration in `folder` that fits best: of this host, and of a product, a number of clients,
-/// a placement and an idle state as like those of the plan as there are; of equals the latest.
-/// Files that cannot be read are passed over with a note.
-pub(super) fn calibration(
-    folder: &Path,
-    bench: &Bench<'_>,
-    progress: &mut Progress<'_>,
-) -> Option<Calibration> {
-    let plan = &bench.assignment.plan;
-    let dbms = plan.targets.first().map(|target| target.dbms);
-    let likeness = |known: &Calibration| {
-        let workload = &plan.workload;
-        let awake = |idle: Idle| idle == Idle::Awake;
-        [
-            Some(known.dbms) == dbms,
-            known.placement == workload.placement,
-            awake(known.idle) == awake(workload.idle),
-            known.clients == workload.clients,
-        ]
-        .iter()
-        .filter(|same| **same)
-        .count()
-    };
-    let mut found: Option<Calibration> = None;
-    for file in std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
-        let path = file.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let read = std::fs::read(&path).map_err(anyhow::Error::from);
-        let known = read.and_then(|bytes| Ok(serde_json::from_slice::<Calibration>(&bytes)?));
-        match known {
-            Err(error) => progress.note(&format!("calibration {}: {error}", path.display())),
-            Ok(known) if known.host_fingerprint != bench.host_fingerprint => {}
-            Ok(known) => {
-                let rank = |known: &Calibration| (likeness(known), known.made.clone());
-                if found.as_ref().is_none_or(|best| rank(best) < rank(&known)) {
-                    found = Some(known);
-                }
-            }
-        }
-    }
-    found
 }

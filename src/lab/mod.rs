@@ -3,6 +3,7 @@
 //! writes run folders. It judges nothing and prints nothing; whoever watches gets [`Event`]s.
 
 mod block;
+pub mod calibrations;
 mod canaries;
 mod course;
 mod driver_process;
@@ -101,7 +102,7 @@ pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Resu
     let mut progress = Progress::new(events);
     let mut subjects = subject::all(&bench, &mut progress)?;
     let source = canary_source(&bench, &subjects);
-    let calibration = gatekeeper::calibration(&assignment.calibrations, &bench, &mut progress);
+    let calibration = calibrations::find(&assignment.calibrations, &bench, &mut progress);
     let mut keeper = Gatekeeper::open(&bench, source, calibration, &mut progress)?;
     let history = resume::history(&bench.results, subjects.len())?;
     for note in &history.notes {
