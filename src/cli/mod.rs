@@ -4,6 +4,7 @@
 
 mod args;
 mod builds;
+mod doctor;
 mod folders;
 mod measure;
 mod progress;
@@ -68,6 +69,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),
