@@ -1,5 +1,6 @@
 //! `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ fn tree(
         origin: root.display().to_string(),
         sha256: Some(inspect::sha256(&server, progress)?),
         compiler: inspect::compiler(&server),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(root), manifest })
 }
@@ -142,6 +144,7 @@ fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(real.to_path_buf()), manifest })
 }
