@@ -188,8 +188,8 @@ pub enum Reason {
     },
     /// The suite has moved on to another version.
     #[error(
-        "Debian {suite} has {dbms} {found} by now, not {asked}: write {dbms}=deb:{suite}/{packages} \
-         for that one"
+        "Debian {suite} has {dbms} {found} by now, not {asked}: write \
+         {dbms}=deb:{suite}/{packages} for that one"
     )]
     SuiteMovedOn {
         /// The product.

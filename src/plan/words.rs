@@ -20,6 +20,13 @@ pub struct WordError {
 /// The configuration that a word without one gets; shipped for every DBMS.
 pub const DEFAULT_CONFIG: &str = "default";
 
+/// What it gets with tables in MyRocks, where the defaults of other storage engines say nothing.
+const MYROCKS_CONFIG: &str = "myrocks";
+
+fn default_config(storage: Option<&str>) -> &'static str {
+    if storage == Some("rocksdb") { MYROCKS_CONFIG } else { DEFAULT_CONFIG }
+}
+
 /// The targets of a command line or plan file, labels made unique: the second `mysql@8.0.33` of an
 /// A/A comparison becomes `mysql-8.0.33-2`.
 ///
@@ -49,7 +56,7 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
 /// holds.
 pub fn word(target: &Target) -> String {
     let config = match target.config.as_str() {
-        DEFAULT_CONFIG => String::new(),
+        name if name == default_config(target.storage_engine.as_deref()) => String::new(),
         name => format!(":{name}"),
     };
     let storage = target.storage_engine.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
@@ -146,12 +153,11 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
         return Err(error(word, &fault, hint));
     };
     let (what, config) = split_config(what);
-    let config = config.unwrap_or(DEFAULT_CONFIG).to_owned();
-    if config.is_empty() {
+    if config == Some("") {
         return Err(error(word, "nothing follows the colon", "name a configuration after it"));
     }
-    let source = source(word, dbms, what)?;
-    let (source, storage_engine) = source;
+    let (source, storage_engine) = source(word, dbms, what)?;
+    let config = config.unwrap_or(default_config(storage_engine.as_deref())).to_owned();
     let label = default_label(dbms, &source, storage_engine.as_deref(), &config);
     Ok((Target { label, dbms, source, config, storage_engine }).with_safe_label())
 }
@@ -248,6 +254,7 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
 }
 
 fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &str) -> String {
+    let plain = config == default_config(storage);
     let mut storage = storage;
     let mut label = match source {
         Source::Version { version, variant } => {
@@ -272,7 +279,7 @@ fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &st
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");
     }
-    if config != DEFAULT_CONFIG {
+    if !plain {
         let name = config.rsplit('/').next().unwrap_or(config);
         label = format!("{label}.{}", name.trim_end_matches(".conf").trim_end_matches(".cnf"));
     }
@@ -351,6 +358,10 @@ mod tests {
     fn myrocks_is_a_build_and_a_storage_engine() {
         let (build, tables) = (Some("myrocks"), Some("rocksdb"));
         check_storage("mariadb@11.8+myrocks", "mariadb-11.8+myrocks", build, tables);
+        let word = "mariadb@11.8+myrocks:default";
+        check_storage(word, "mariadb-11.8+myrocks.default", build, tables);
+        let target = &targets(&["mariadb@11.8+myrocks".to_owned()]).expect("word")[0];
+        assert_eq!(target.config, "myrocks");
         check_storage("mariadb@11.8+rocksdb:c", "mariadb-11.8+myrocks.c", build, tables);
         let both = "mariadb@11.8+myrocks+innodb";
         check_storage(both, "mariadb-11.8+myrocks+innodb", build, Some("innodb"));
