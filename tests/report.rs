@@ -92,6 +92,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             origin: format!("example:mysql:{version}"),
             sha256: Some(if label == BASE { "ab12" } else { "cd34" }.repeat(16)),
             compiler: Some("GCC 4.4.7".to_owned()),
+            packages: BTreeMap::new(),
         },
         config: Config {
             name: "default".to_owned(),
