@@ -1,6 +1,7 @@
 //! Pure mathematics of comparing: no database, no clock, no randomness.
 
 pub mod paired;
+pub mod ratio;
 pub mod student;
 pub mod summary;
 
