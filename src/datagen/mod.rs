@@ -6,6 +6,7 @@
 //! otherwise be compared as if the work had been the same.
 
 pub mod distribution;
+pub mod fashion;
 pub mod iibench;
 pub mod rng;
 pub mod sbtest;

@@ -56,10 +56,7 @@ pub(crate) struct Notes {
     pub(crate) errors: BTreeMap<String, u64>,
     /// Deletes that did not delete as many rows as they were to.
     pub(crate) short_deletes: u64,
-    /// Seconds of each question for the smallest key: number, sum, first, longest.
-    pub(crate) resyncs: u64,
-    pub(crate) resync_ns: u64,
-    pub(crate) resync_first_ns: u64,
+    /// The longest question for the smallest key.
     pub(crate) resync_longest_ns: u64,
     /// Making indexes.
     pub(crate) index_ns: u64,
@@ -202,11 +199,6 @@ impl Writer {
         self.min_key.store(*key, Ordering::Relaxed);
         let took = self.clock.now() - start;
         let notes = &mut self.notes;
-        if notes.resyncs == 0 {
-            notes.resync_first_ns = took;
-        }
-        notes.resyncs += 1;
-        notes.resync_ns += took;
         notes.resync_longest_ns = notes.resync_longest_ns.max(took);
         Ok(())
     }
