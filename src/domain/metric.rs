@@ -104,8 +104,6 @@ metrics! {
     SecondsVariation, "cv_o/s", "", Lower;
     /// Seconds in which less was written than a tenth of the median second.
     StalledSeconds, "stall_s", "s", Lower;
-    /// Seconds that making the secondary indexes took.
-    IndexSeconds, "index_s", "s", Lower;
     /// Longest question for the smallest key, ms: inserts and deletes wait for it.
     MinKeyQuery, "min_key_ms", "ms", Lower;
     /// Rows that a query returned, on average.
