@@ -93,8 +93,9 @@ pub(super) struct Shape {
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
-    #[arg(long, value_enum, default_value = "step")]
-    pub interleave: InterleaveWord,
+    /// [default: step; run for the Insert Benchmark]
+    #[arg(long, value_enum)]
+    pub interleave: Option<InterleaveWord>,
     /// Where client and server run [default: together if there are no more clients than CPUs, else
     /// os]
     #[arg(long, value_enum)]
