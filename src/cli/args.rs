@@ -164,7 +164,7 @@ pub(super) struct Report {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools (see docs/importing.md)
+    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
     pub format: String,
     /// Files and folders to import
     #[arg(required = true, value_name = "PATH")]
@@ -182,6 +182,12 @@ pub(super) struct Import {
     /// Clients of the columns of a table with several: 1,2,3
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub clients: Vec<u32>,
+    /// Steps of a table of the Insert Benchmark that does not name them, in order: l.i0,l.x,…
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    pub steps: Vec<String>,
+    /// CPUs of the host that was measured [default: as the tags tell]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
 }
 
 #[derive(Debug, Args)]
