@@ -105,6 +105,7 @@ pub fn obtain_with(
             (format!("{dbms}={}", path.display()), installed::build(dbms, path, &mut progress))
         }
         Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
+        Source::Imported(tag) => (tag.clone(), Err(Reason::OnlyImported)),
         Source::Dsn(dsn) => {
             let origin = dsn::without_password(dsn);
             (origin.clone(), Ok(external(dbms, origin)))
@@ -120,8 +121,10 @@ fn by_version(
     variant: Option<&str>,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    if dbms == Dbms::Fake {
-        return Ok(fake(version));
+    match dbms {
+        Dbms::Fake => return Ok(fake(version)),
+        Dbms::Other => return Err(Reason::OnlyImported),
+        Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb | Dbms::Sqlite => {}
     }
     let resolved = catalogue::resolve(dbms, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
