@@ -70,6 +70,7 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
         RateUnit::Queries => "qps",
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
+        RateUnit::Operations => "ops/s",
     }
 }
 
@@ -81,7 +82,7 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
         _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
             Err("the measured window has no length".to_owned())
         }
-        RateUnit::Queries => Ok(outcome.statements as f64 / outcome.seconds),
+        RateUnit::Queries | RateUnit::Operations => Ok(outcome.statements as f64 / outcome.seconds),
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
         RateUnit::RowsInserted => Err("inserted rows are not counted in format 1".to_owned()),
     }

@@ -1,6 +1,8 @@
 //! Benchmarks as data: which stages there are, in which order, with which SQL. Nothing here opens
 //! a connection.
 
+pub mod kv;
+pub mod kv_preset;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
@@ -35,7 +37,8 @@ pub enum Order {
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
-        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Kv(shape) => kv::stages(workload, shape),
+        Shape::Insert(_) | Shape::Vector(_) => Vec::new(),
     }
 }
 
@@ -55,7 +58,8 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
                 ))
             }
         },
-        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench)")),
+        "kv" => kv_preset::workload(preset),
+        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench, kv)")),
     }
 }
 
@@ -64,7 +68,10 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 /// # Errors
 /// What [`preset::SetError`] says.
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
-    preset::set(workload, setting)
+    match workload.shape {
+        Shape::Kv(_) => kv_preset::set(workload, setting),
+        _ => preset::set(workload, setting),
+    }
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.

@@ -214,6 +214,16 @@ pub enum SetError {
         /// What was given.
         key: String,
     },
+    /// No such key in a benchmark that has settings of its own.
+    #[error("set `{key}`: there is no such setting of {benchmark}; there are {known}")]
+    UnknownKeyOf {
+        /// What was given.
+        key: String,
+        /// The benchmark.
+        benchmark: &'static str,
+        /// Its settings.
+        known: String,
+    },
     /// The value cannot be read, or is outside its limits.
     #[error("set {key} to `{value}`: {why}")]
     BadValue {

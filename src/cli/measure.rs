@@ -151,6 +151,8 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        // Threads of one process beside those of the library: nothing is placed.
+        None if workload.shape.benchmark() == "kv" => Placement::Os,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
     };

@@ -11,6 +11,7 @@ mod log;
 mod mariadb;
 mod mysql;
 mod postgres;
+mod rocksdb;
 mod server;
 mod settle;
 mod sqlite;
@@ -31,6 +32,7 @@ use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
 pub use self::external::external;
+pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::settle::SettleLoad;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
@@ -114,6 +116,7 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
         Dbms::Mysql => Box::new(mysql::Mysql::new(site)?),
         Dbms::Mariadb => Box::new(mariadb::new(site)?),
         Dbms::Sqlite => Box::new(sqlite::Sqlite::new(site)),
+        Dbms::Rocksdb | Dbms::Speedb => Box::new(rocksdb::KeyValue::new(site)),
         Dbms::Fake => Box::new(fake::Fake::new(site)),
     })
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
-use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::benchmark::{Shape, Stage, Workload};
 use crate::domain::build::{Build, Source};
 use crate::domain::config::Config;
+use crate::domain::kv::KEY_BYTES;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
 use crate::lab::Bench;
@@ -143,7 +144,12 @@ fn closed_to_servers(bench: &Bench<'_>, build: &Build) -> Option<PathBuf> {
 
 /// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.
 fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
-    let data = u64::from(workload.tables) * workload.rows * CACHED_ROW_BYTES;
+    let row = match &workload.shape {
+        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
+        _ => CACHED_ROW_BYTES,
+    };
+    let data = u64::from(workload.tables) * workload.rows * row;
     let wanted = data.max(CACHE_FLOOR_BYTES);
     workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
 }

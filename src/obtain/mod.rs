@@ -101,7 +101,7 @@ fn by_version(
     match dbms {
         Dbms::Fake => return Ok(fake(version)),
         Dbms::Sqlite => return Err(Reason::NotByVersion { dbms, instead: SQLITE_WORDS }),
-        Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb => {}
+        Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb | Dbms::Rocksdb | Dbms::Speedb => {}
     }
     let machine = Machine::this();
     let resolved = catalogue::resolve(dbms, version, machine)?;
@@ -135,7 +135,9 @@ fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason>
         // Somebody removed files by hand: as good as not there.
         return Ok(None);
     };
-    inspect::reported(&server, dbms)?;
+    if layout::library_name(dbms).is_none() {
+        inspect::reported(&server, dbms)?;
+    }
     inspect::script_runs(root)?;
     Ok(Some(build))
 }
@@ -161,6 +163,18 @@ fn fetch_into(
         coordinates: coordinates.to_string(),
         said: format!("there is no {dbms} server in it"),
     })?;
+    if layout::library_name(dbms).is_some() {
+        inspect::loadable(&server)?;
+        return Ok(Manifest {
+            dbms,
+            version: resolved.version.clone(),
+            // A library is loaded by those who measure it, never here.
+            reported: format!("{} by its package", resolved.version),
+            origin: format!("maven {coordinates}"),
+            sha256: Some(sha256),
+            compiler: inspect::compiler(&server),
+        });
+    }
     let reported = inspect::reported(&server, dbms)?;
     inspect::script_runs(&tree)?;
     let right = inspect::parse_reported(&reported).is_some_and(|(found, version)| {
