@@ -7,6 +7,8 @@
 
 pub mod dbbench;
 pub mod distribution;
+pub mod fashion;
+pub mod iibench;
 pub mod rng;
 pub mod sbtest;
 

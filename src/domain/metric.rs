@@ -183,4 +183,35 @@ metrics! {
     CpuIdle, "id", "%", Higher;
     /// vmstat: waiting for I/O.
     CpuWait, "wa", "%", Lower;
+    // Vector search.
+    /// Share of the true k nearest among the rows returned, by distance: a row as near as the true
+    /// k-th counts (the rule of ann-benchmarks), a missing row is a miss. 0 to 1.
+    Recall, "recall", "", Higher;
+    /// The same by row ids: a tie with the k-th counts only if its id is in the exact answer.
+    RecallIds, "recall_ids", "", Higher;
+    /// While rows are inserted: recall against the rows that were committed before the query ended,
+    /// the lower figure.
+    RecallLow, "recall_low", "", Higher;
+    /// Rows returned per query / k.
+    RowsPerK, "rows/k", "", Higher;
+    /// The smallest ef_search whose recall reaches the target of the step.
+    EfSearch, "ef_search", "", Lower;
+    /// Seconds to create the table and fill it.
+    LoadSeconds, "load_s", "s", Lower;
+    /// Seconds to build the index on the filled table, and nothing else.
+    IndexSeconds, "index_s", "s", Lower;
+    /// Seconds for table, rows and index together: the "isecs" of published work.
+    BuildSeconds, "build_s", "s", Lower;
+    /// Size of the vector index, MiB.
+    IndexSize, "index_MB", "MiB", Lower;
+    /// Size of the table without its indexes, MiB.
+    TableSize, "table_MB", "MiB", Lower;
+    /// Latency of the first query on a cache that has nothing of the index, ms.
+    FirstQuery, "first_ms", "ms", Lower;
+    /// Seconds until every query of the set was asked once after that.
+    WarmSeconds, "warm_s", "s", Lower;
+    /// Seconds of VACUUM or OPTIMIZE after deletes.
+    CleanSeconds, "clean_s", "s", Lower;
+    /// Bytes of write-ahead log or redo log per row inserted into the index.
+    LogBytesPerRow, "log_B/row", "B/row", Lower;
 }

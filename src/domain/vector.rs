@@ -1,11 +1,334 @@
 //! What vector search asks for: its scale beyond the common one, and the work of a step.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VectorShape {}
+pub struct VectorShape {
+    /// Where the vectors come from.
+    pub data: DataSource,
+    /// Neighbours asked for.
+    pub k: u32,
+    /// Which kinds of steps there are.
+    pub cases: Vec<Case>,
+    /// Indexes of pgvector.
+    pub pgvector: Vec<PgBuild>,
+    /// Indexes of MariaDB, each by its M.
+    pub mariadb: Vec<u32>,
+    /// Widths of the search: hnsw.ef_search, mhnsw_ef_search.
+    pub ef: Vec<u32>,
+    /// Numbers of clients that each point is measured with; empty for the workload's clients alone.
+    pub ramp: Vec<u32>,
+    /// Recall that the case `target` is to reach.
+    pub targets: Vec<f64>,
+    /// Shares of rows that pass the filters of the case `filter`, per cent.
+    pub selectivity: Vec<f64>,
+    /// Shares of rows that the case `churn` deletes, per cent.
+    pub deletes: Vec<f64>,
+    /// Rows per second that the case `mixed` inserts.
+    pub insert_rate: f64,
+    /// What pgvector keeps, where a target's config does not say.
+    pub variant: Variant,
+    /// hnsw.iterative_scan of pgvector.
+    pub iterative: Iterative,
+    /// Workers of pgvector beside the leader that build an index together.
+    pub build_workers: u32,
+}
+
+/// Where the vectors come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataSource {
+    /// The fashion-like generator.
+    Fashion {
+        /// Its dimensions.
+        dims: u32,
+        /// Queries.
+        queries: u32,
+        /// True for integers 0..=255, false for the same before rounding.
+        rounded: bool,
+        /// Its seed.
+        seed: u64,
+    },
+    /// Files of the user.
+    Files {
+        /// HDF5 as ann-benchmarks writes it, or the rows as fvecs, bvecs or npy.
+        rows: PathBuf,
+        /// The queries, where `rows` is no HDF5.
+        queries: Option<PathBuf>,
+        /// Queries taken, from the first on; 0 for all.
+        limit: u32,
+        /// How far apart two vectors are; `None` as the HDF5 says.
+        distance: Option<Distance>,
+    },
+}
+
+/// How far apart two vectors are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distance {
+    /// Square root of the sum of squared differences.
+    Euclidean,
+    /// 1 − a·b / (|a| |b|), the `angular` of ann-benchmarks.
+    Cosine,
+}
+
+/// A kind of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Case {
+    /// Every index with every ef: the curves.
+    Sweep,
+    /// For every index the smallest ef that reaches a recall.
+    Target,
+    /// Queries while rows are inserted.
+    Mixed,
+    /// Queries after deletes, before and after VACUUM or OPTIMIZE.
+    Churn,
+    /// Queries with a filter.
+    Filter,
+    /// The first queries after a restart.
+    Cold,
+}
+
+impl Case {
+    /// All, in the order in which they are carried out.
+    pub const ALL: [Case; 6] =
+        [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Mixed, Case::Churn];
+
+    /// The word in settings and names of steps.
+    pub fn name(self) -> &'static str {
+        match self {
+            Case::Sweep => "sweep",
+            Case::Target => "target",
+            Case::Mixed => "mixed",
+            Case::Churn => "churn",
+            Case::Filter => "filter",
+            Case::Cold => "cold",
+        }
+    }
+}
+
+/// An index of pgvector, written `16/64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PgBuild {
+    /// Links of a node above the lowest layer.
+    pub m: u32,
+    /// Width of the search while building.
+    pub ef_construction: u32,
+}
+
+impl fmt::Display for PgBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.m, self.ef_construction)
+    }
+}
+
+impl From<PgBuild> for String {
+    fn from(build: PgBuild) -> String {
+        build.to_string()
+    }
+}
+
+impl TryFrom<String> for PgBuild {
+    type Error = String;
+
+    /// The limits are those of pgvector: m from 2 to 100, ef_construction from 4 to 1000 and at
+    /// least 2 m.
+    fn try_from(text: String) -> Result<PgBuild, String> {
+        let parse = || {
+            let (m, ef) = text.split_once('/')?;
+            Some(PgBuild { m: m.trim().parse().ok()?, ef_construction: ef.trim().parse().ok()? })
+        };
+        let Some(build) = parse() else {
+            return Err(format!(
+                "`{text}` is no index of pgvector: write m/ef_construction, 16/64"
+            ));
+        };
+        let PgBuild { m, ef_construction } = build;
+        if !(2..=100).contains(&m) || !(4..=1000).contains(&ef_construction) {
+            return Err(format!(
+                "pgvector cannot build {build}: m is from 2 to 100, ef_construction from 4 to 1000"
+            ));
+        }
+        if ef_construction < 2 * m {
+            return Err(format!(
+                "pgvector cannot build {build}: ef_construction must be at least 2 m, here {}",
+                2 * m
+            ));
+        }
+        Ok(build)
+    }
+}
+
+/// What the index of pgvector keeps of a vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Variant {
+    /// Single precision.
+    #[default]
+    Vector,
+    /// Half precision; the column stays `vector`.
+    Halfvec,
+    /// One bit per dimension; the ef nearest by bits are ranked again by true distance.
+    Bit,
+}
+
+impl Variant {
+    /// The word in settings and names of configs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Vector => "vector",
+            Variant::Halfvec => "halfvec",
+            Variant::Bit => "bit",
+        }
+    }
+
+    /// By its word.
+    pub fn from_name(name: &str) -> Option<Variant> {
+        [Variant::Vector, Variant::Halfvec, Variant::Bit].into_iter().find(|v| v.name() == name)
+    }
+}
+
+/// hnsw.iterative_scan: whether a scan goes on when filters leave too few rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Iterative {
+    /// pgvector's default.
+    #[default]
+    Off,
+    /// In the order of distance.
+    StrictOrder,
+    /// Nearly so.
+    RelaxedOrder,
+}
+
+impl Iterative {
+    /// The value of the setting.
+    pub fn name(self) -> &'static str {
+        match self {
+            Iterative::Off => "off",
+            Iterative::StrictOrder => "strict_order",
+            Iterative::RelaxedOrder => "relaxed_order",
+        }
+    }
+}
 
 /// What the clients of a step do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct VectorWork {}
+pub struct VectorWork {
+    /// The vectors.
+    pub data: DataSource,
+    /// Rows of the table after loading; 0 for all of a file.
+    pub rows: u64,
+    /// Neighbours asked for.
+    pub k: u32,
+    /// What pgvector's index keeps.
+    pub variant: Variant,
+    /// What is done.
+    pub act: Act,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// Create the table and fill it, in a random order.
+    Load {
+        /// Rows left out, which are inserted later.
+        spare: u64,
+    },
+    /// Build the index; another one is dropped first.
+    Build(Index),
+    /// Ask.
+    Search(Box<Search>),
+    /// Find the smallest ef with this recall, then ask with it.
+    Target {
+        /// The recall, 0 to 1.
+        recall: f64,
+        /// All else; its ef is where the search begins.
+        search: Box<Search>,
+    },
+    /// Ask, while another client inserts the rows that were spared.
+    Mixed {
+        /// Rows per second.
+        insert_rate: f64,
+        /// The queries.
+        search: Box<Search>,
+    },
+    /// Delete rows.
+    Delete {
+        /// Share of all rows that are gone afterwards, per cent.
+        percent: f64,
+    },
+    /// VACUUM, OPTIMIZE.
+    Clean,
+}
+
+/// An index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Index {
+    /// Links of a node.
+    pub m: u32,
+    /// Width of the search while building; `None` where the DBMS has no such option.
+    pub ef_construction: Option<u32>,
+    /// Workers beside the leader, where the DBMS builds in parallel.
+    pub workers: u32,
+}
+
+/// Queries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// Width of the search.
+    pub ef: u32,
+    /// Clients.
+    pub clients: u32,
+    /// Which rows count.
+    pub filter: Filter,
+    /// What of the table is there.
+    pub rows: Present,
+    /// hnsw.iterative_scan.
+    pub iterative: Iterative,
+    /// True if the first query and the first pass over all queries are measured on their own, after
+    /// a restart.
+    pub cold: bool,
+}
+
+/// Which rows a query may return.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// All.
+    None,
+    /// A share of the rows, chosen without regard to where they lie.
+    Random {
+        /// The share, per cent.
+        percent: f64,
+    },
+    /// The rows of the query's own class: about a tenth.
+    OwnClass,
+    /// The rows of a class that the query is not of.
+    OtherClass,
+}
+
+/// What of the table is there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Present {
+    /// All rows.
+    All,
+    /// All but the last.
+    AllBut {
+        /// So many.
+        spare: u64,
+    },
+    /// Those that were not deleted.
+    Kept {
+        /// Share that was deleted, per cent.
+        deleted: f64,
+    },
+}

@@ -15,6 +15,7 @@ pub mod protocol;
 mod recorder;
 mod session;
 mod talk;
+pub mod vector;
 
 use std::io::{BufRead, Write};
 

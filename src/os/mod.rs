@@ -10,5 +10,6 @@ pub mod proc;
 pub mod process;
 pub mod sample;
 pub mod spinner;
+pub mod tiles;
 pub mod tree;
 pub mod user;

@@ -1,0 +1,3 @@
+//! Where vectors come from.
+
+pub mod matrix;

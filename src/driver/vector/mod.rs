@@ -1,0 +1,4 @@
+//! Vector search.
+
+pub mod dataset;
+pub mod truth;

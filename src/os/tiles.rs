@@ -1,0 +1,322 @@
+//! Inner loops of exact nearest-neighbour search: inner products of a few queries with a panel of
+//! rows, by the widest instructions that this CPU has.
+//!
+//! A panel holds [`ROWS`] rows side by side, so that each lane of a register belongs to one row and
+//! nothing is ever summed across lanes. Bytes are multiplied exactly, in 32-bit integers.
+
+/// Rows of a panel.
+pub const ROWS: usize = 64;
+/// Queries of a tile.
+pub const QUERIES: usize = 6;
+
+/// Inner products of a tile.
+pub type Tile<T> = [[T; ROWS]; QUERIES];
+
+/// Which instructions do the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instructions {
+    /// AVX-512 with VNNI: four byte products a lane.
+    Avx512,
+    /// AVX2 with FMA.
+    Avx2,
+    /// What every CPU of the architecture has.
+    Plain,
+}
+
+/// The best that this CPU has.
+#[cfg(target_arch = "x86_64")]
+pub fn instructions() -> Instructions {
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vnni")
+    {
+        Instructions::Avx512
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        Instructions::Avx2
+    } else {
+        Instructions::Plain
+    }
+}
+
+/// The best that this CPU has.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn instructions() -> Instructions {
+    Instructions::Plain
+}
+
+/// Four dimensions of the bytes of a panel: `0[4 * row + dimension]`.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+pub struct ByteQuad(pub [u8; 4 * ROWS]);
+
+/// One dimension of the floats of a panel.
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+pub struct FloatRow(pub [f32; ROWS]);
+
+/// Four dimensions of the queries of a tile, each value less 128: VNNI multiplies unsigned bytes
+/// by signed ones. [`OFFSET`] × the sum of a row makes up for it.
+pub type SignedQuads = [[i8; 4]; QUERIES];
+
+/// What [`SignedQuads`] were lessened by.
+pub const OFFSET: i32 = 128;
+
+/// Σ row × (query − 128) for all pairs of a tile: `panel[g]` and `queries[g]` are dimensions 4 g to
+/// 4 g + 3. Exact for up to 2^16 dimensions.
+pub fn bytes(by: Instructions, panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
+    match by {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: whoever names these instructions has them from `instructions`, which looked.
+        #[allow(unsafe_code)]
+        Instructions::Avx512 if instructions() == by => unsafe {
+            x86::bytes_avx512(panel, queries, out);
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: AVX-512 implies AVX2; the guard looked at the CPU.
+        #[allow(unsafe_code)]
+        Instructions::Avx2 if instructions() != Instructions::Plain => unsafe {
+            x86::bytes_avx2(panel, queries, out);
+        },
+        _ => bytes_plain(panel, queries, out),
+    }
+}
+
+/// Σ row × query for all pairs of a tile, in single precision.
+pub fn floats(
+    by: Instructions,
+    panel: &[FloatRow],
+    queries: &[[f32; QUERIES]],
+    out: &mut Tile<f32>,
+) {
+    match by {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the guard looked at the CPU.
+        #[allow(unsafe_code)]
+        Instructions::Avx512 if instructions() == by => unsafe {
+            x86::floats_avx512(panel, queries, out);
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: AVX-512 implies AVX2 and FMA; the guard looked at the CPU.
+        #[allow(unsafe_code)]
+        Instructions::Avx2 if instructions() != Instructions::Plain => unsafe {
+            x86::floats_avx2(panel, queries, out);
+        },
+        _ => floats_plain(panel, queries, out),
+    }
+}
+
+fn bytes_plain(panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
+    *out = [[0; ROWS]; QUERIES];
+    for (rows, queries) in panel.iter().zip(queries) {
+        for (sums, query) in out.iter_mut().zip(queries) {
+            let [a, b, c, d] = query.map(i32::from);
+            for (sum, row) in sums.iter_mut().zip(rows.0.as_chunks::<4>().0) {
+                let [p, q, r, s] = row.map(i32::from);
+                *sum += a * p + b * q + c * r + d * s;
+            }
+        }
+    }
+}
+
+fn floats_plain(panel: &[FloatRow], queries: &[[f32; QUERIES]], out: &mut Tile<f32>) {
+    *out = [[0.0; ROWS]; QUERIES];
+    for (rows, queries) in panel.iter().zip(queries) {
+        for (sums, query) in out.iter_mut().zip(queries) {
+            for (sum, row) in sums.iter_mut().zip(&rows.0) {
+                *sum += query * row;
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{ByteQuad, FloatRow, QUERIES, ROWS, SignedQuads, Tile};
+
+    /// Registers of 16 lanes that a panel fills.
+    const WIDE: usize = ROWS / 16;
+    /// Rows that two registers of 8 lanes hold: with [`QUERIES`] twelve sums, which leaves four of
+    /// the sixteen registers.
+    const NARROW: usize = 16;
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) fn bytes_avx512(panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
+        let mut sums = [[_mm512_setzero_si512(); WIDE]; QUERIES];
+        for (rows, queries) in panel.iter().zip(queries) {
+            let at = rows.0.as_ptr();
+            // SAFETY: the four loads cover just the 256 bytes of the array.
+            let rows: [__m512i; WIDE] =
+                std::array::from_fn(|j| unsafe { _mm512_loadu_si512(at.add(64 * j).cast()) });
+            for (sums, query) in sums.iter_mut().zip(queries) {
+                let query = _mm512_set1_epi32(i32::from_le_bytes(query.map(i8::cast_unsigned)));
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = _mm512_dpbusd_epi32(*sum, row, query);
+                }
+            }
+        }
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (lanes, sum) in out.as_chunks_mut::<16>().0.iter_mut().zip(sums) {
+                // SAFETY: 16 lanes of 32 bits.
+                unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sum) };
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn bytes_avx2(panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
+        let low = _mm256_set1_epi16(0xff);
+        for part in 0..ROWS / NARROW {
+            let mut sums = [[_mm256_setzero_si256(); 2]; QUERIES];
+            for (rows, queries) in panel.iter().zip(queries) {
+                // SAFETY: two loads within the 64 bytes of this part of the array.
+                let rows: [__m256i; 2] = std::array::from_fn(|j| unsafe {
+                    _mm256_loadu_si256(rows.0.as_ptr().add(64 * part + 32 * j).cast())
+                });
+                // Even and odd dimensions as 16-bit numbers.
+                let even = rows.map(|row| _mm256_and_si256(row, low));
+                let odd = rows.map(|row| _mm256_srli_epi16::<8>(row));
+                for (sums, query) in sums.iter_mut().zip(queries) {
+                    let [a, b, c, d] = query.map(i16::from);
+                    let pair = |x: i16, y: i16| {
+                        let bits = (i32::from(y) << 16) | i32::from(x.cast_unsigned());
+                        _mm256_set1_epi32(bits)
+                    };
+                    let (ac, bd) = (pair(a, c), pair(b, d));
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        let four = _mm256_add_epi32(
+                            _mm256_madd_epi16(even[j], ac),
+                            _mm256_madd_epi16(odd[j], bd),
+                        );
+                        *sum = _mm256_add_epi32(*sum, four);
+                    }
+                }
+            }
+            for (out, sums) in out.iter_mut().zip(sums) {
+                for (j, sum) in sums.into_iter().enumerate() {
+                    let lanes = &mut out[NARROW * part + 8 * j..][..8];
+                    // SAFETY: eight lanes of 32 bits.
+                    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+                }
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn floats_avx512(
+        panel: &[FloatRow],
+        queries: &[[f32; QUERIES]],
+        out: &mut Tile<f32>,
+    ) {
+        let mut sums = [[_mm512_setzero_ps(); WIDE]; QUERIES];
+        for (rows, queries) in panel.iter().zip(queries) {
+            let at = rows.0.as_ptr();
+            // SAFETY: the four loads cover just the 64 numbers of the array.
+            let rows: [__m512; WIDE] =
+                std::array::from_fn(|j| unsafe { _mm512_loadu_ps(at.add(16 * j)) });
+            for (sums, query) in sums.iter_mut().zip(queries) {
+                let query = _mm512_set1_ps(*query);
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = _mm512_fmadd_ps(row, query, *sum);
+                }
+            }
+        }
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (lanes, sum) in out.as_chunks_mut::<16>().0.iter_mut().zip(sums) {
+                // SAFETY: 16 lanes of 32 bits.
+                unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), sum) };
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn floats_avx2(panel: &[FloatRow], queries: &[[f32; QUERIES]], out: &mut Tile<f32>) {
+        for part in 0..ROWS / NARROW {
+            let mut sums = [[_mm256_setzero_ps(); 2]; QUERIES];
+            for (rows, queries) in panel.iter().zip(queries) {
+                // SAFETY: two loads within the 16 numbers of this part of the array.
+                let rows: [__m256; 2] = std::array::from_fn(|j| unsafe {
+                    _mm256_loadu_ps(rows.0.as_ptr().add(NARROW * part + 8 * j))
+                });
+                for (sums, query) in sums.iter_mut().zip(queries) {
+                    let query = _mm256_set1_ps(*query);
+                    for (sum, row) in sums.iter_mut().zip(rows) {
+                        *sum = _mm256_fmadd_ps(row, query, *sum);
+                    }
+                }
+            }
+            for (out, sums) in out.iter_mut().zip(sums) {
+                for (j, sum) in sums.into_iter().enumerate() {
+                    let lanes = &mut out[NARROW * part + 8 * j..][..8];
+                    // SAFETY: eight lanes of 32 bits.
+                    unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), sum) };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Instructions; 3] = [Instructions::Avx512, Instructions::Avx2, Instructions::Plain];
+
+    /// Values that walk over all bytes.
+    fn value(seed: usize, place: usize) -> u8 {
+        ((seed * 2_654_435_761 + place * 40_503 + (place >> 7) * 97) >> 3) as u8
+    }
+
+    #[test]
+    fn products_of_bytes_are_exact_by_any_instructions() {
+        const GROUPS: usize = 50;
+        let panel: Vec<ByteQuad> =
+            (0..GROUPS).map(|g| ByteQuad(std::array::from_fn(|i| value(g, i)))).collect();
+        let queries: Vec<SignedQuads> = (0..GROUPS)
+            .map(|g| {
+                std::array::from_fn(|q| {
+                    std::array::from_fn(|i| value(g + 99, 4 * q + i).cast_signed())
+                })
+            })
+            .collect();
+        for by in ALL {
+            let mut out = [[0; ROWS]; QUERIES];
+            bytes(by, &panel, &queries, &mut out);
+            for (q, sums) in out.iter().enumerate() {
+                for (row, sum) in sums.iter().enumerate() {
+                    let mut want = 0;
+                    for g in 0..GROUPS {
+                        for i in 0..4 {
+                            want +=
+                                i32::from(panel[g].0[4 * row + i]) * i32::from(queries[g][q][i]);
+                        }
+                    }
+                    assert_eq!(*sum, want, "{by:?} query {q} row {row}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_floats_agree_to_rounding() {
+        const DIMS: usize = 300;
+        let number = |seed: usize, i: usize| f32::from(value(seed, i)) / 64.0 - 2.0;
+        let panel: Vec<FloatRow> =
+            (0..DIMS).map(|d| FloatRow(std::array::from_fn(|i| number(d, i)))).collect();
+        let queries: Vec<[f32; QUERIES]> =
+            (0..DIMS).map(|d| std::array::from_fn(|q| number(d + 7, q))).collect();
+        for by in ALL {
+            let mut out = [[0.0; ROWS]; QUERIES];
+            floats(by, &panel, &queries, &mut out);
+            for (q, sums) in out.iter().enumerate() {
+                for (row, sum) in sums.iter().enumerate() {
+                    let product = |d: usize| f64::from(panel[d].0[row] * queries[d][q]);
+                    let want: f64 = (0..DIMS).map(product).sum();
+                    assert!((f64::from(*sum) - want).abs() < 1e-3, "{by:?} {q} {row}");
+                }
+            }
+        }
+    }
+}
