@@ -35,7 +35,7 @@ impl Values {
         self.missing.get(&metric).map(String::as_str)
     }
 
-    fn put(&mut self, metric: Metric, value: Result<f64, String>) {
+    pub(super) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
         match value {
             Ok(number) if number.is_finite() => {
                 match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
@@ -133,6 +133,7 @@ pub fn values(step: &StepRecord) -> Values {
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
+    super::kv::put(&mut values, step);
     for (metric, number) in &step.outcome.extra {
         values.put(*metric, Ok(*number));
     }

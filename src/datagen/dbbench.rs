@@ -117,7 +117,7 @@ impl Values {
             let start = pool.len();
             for _ in 0..FRAGMENT_BYTES / 2 {
                 lcg = lcg * 16_807 % 2_147_483_647;
-                pool.push((32 + lcg % 127) as u8);
+                pool.push((lcg % 127) as u8);
             }
             pool.extend_from_within(start..);
         }

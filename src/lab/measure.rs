@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::analyze;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
@@ -279,6 +280,10 @@ pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
 
 /// The record of a step that was measured.
 pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
+    let mut measured = measured;
+    if let Work::Kv(_) = step.work {
+        measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds));
+    }
     StepRecord {
         per_second: measured.seconds.iter().filter_map(per_second).collect(),
         stalled: measured

@@ -502,6 +502,8 @@ mod tests {
             writes: 40,
             sectors_written: 800,
             busy_ms: 90,
+            read_ms: 30,
+            write_ms: 70,
         };
         assert_eq!(disk_counters(DISKS, "sda"), Ok(sda));
         assert_eq!(disk_counters(DISKS, "sda1").unwrap().sectors_written, 16);

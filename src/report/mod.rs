@@ -8,6 +8,7 @@ mod facts;
 mod flat;
 pub mod heat;
 mod json;
+mod kv;
 mod settings;
 mod tables;
 mod text;
