@@ -7,6 +7,7 @@ pub mod compare;
 pub mod groups;
 pub mod histogram;
 pub mod insert_rules;
+pub mod kv;
 pub mod metrics;
 pub mod plans;
 pub mod verdict;

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, settings, tables, verdicts};
+use super::{facts, kv, settings, tables, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -61,8 +61,8 @@ pub(super) fn title(comparison: &Comparison) -> String {
 
 /// Sections that only some benchmarks have, for every form of report: nothing where the comparison
 /// has no such steps. Each benchmark adds a line here.
-pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
-    Vec::new()
+pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
+    kv::section(comparison).into_iter().collect()
 }
 
 /// What must be seen before the first number is.

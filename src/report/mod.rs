@@ -10,6 +10,7 @@ mod flat;
 pub mod heat;
 pub mod html;
 mod json;
+mod kv;
 mod markdown;
 mod page;
 mod settings;
