@@ -24,6 +24,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Turn results that others published into run folders
+    Import(Import),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -158,6 +160,28 @@ pub(super) struct Report {
     /// Write it to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// Form of the files: sysbench-mytools (see docs/importing.md)
+    pub format: String,
+    /// Files and folders to import
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Result folder to write; new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Take published means of vmstat, which count its repeated heads as samples of zeros, also
+    /// where the samples are there
+    #[arg(long)]
+    pub compat: bool,
+    /// The disk under the data, as iostat names it [default: what gives the published means]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Clients of the columns of a table with several: 1,2,3
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub clients: Vec<u32>,
 }
 
 #[derive(Debug, Args)]
