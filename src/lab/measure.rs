@@ -1,15 +1,19 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
-use crate::dbms::ControlPlane;
+use crate::dbms::{self, ControlPlane};
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
-use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
+use crate::domain::run::{
+    FORMAT, LoadRecord, Outcome, Second, ServerEvent, Status, StepRecord, Usage,
+};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
     Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
@@ -130,22 +134,63 @@ impl Seat<'_> {
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
+        let mut log = LogPart::from_now(&self.logs);
         loop {
             match self.next(&mut driver, patience)? {
                 Message::Warming => {}
-                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::WindowStart => {
+                    window = Some(Window::open(sampler.read()));
+                    log = LogPart::from_now(&self.logs);
+                }
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(outcome) => {
+                Message::Measured(mut outcome) => {
+                    outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
                     return Ok(window.close(*outcome, &mut sampler));
                 }
                 other => bail!("the driver was to measure and said {other:?}"),
             }
         }
+    }
+}
+
+/// The part of a server's log that is written from some moment on.
+struct LogPart {
+    path: PathBuf,
+    from: u64,
+    /// Unix seconds.
+    start: f64,
+}
+
+impl LogPart {
+    /// No step needs more of it; a log that is written faster than this tells the same again.
+    const BYTES_MAX: u64 = 4 << 20;
+
+    fn from_now(logs: &Path) -> LogPart {
+        let path = logs.join("server.log");
+        let from = std::fs::metadata(&path).map_or(0, |facts| facts.len());
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        LogPart { path, from, start: start.as_secs_f64() }
+    }
+
+    /// What it tells of the `seconds` since then. Without a log, nothing.
+    fn events(&self, seconds: f64) -> Vec<ServerEvent> {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.from))?;
+            let mut bytes = Vec::new();
+            file.take(LogPart::BYTES_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+        let mut events = dbms::events(&text, self.start);
+        // A whole second of clocks that tell no fractions.
+        events.retain(|event| (-1.0..=seconds + 1.0).contains(&event.at_seconds));
+        events
     }
 }
 
