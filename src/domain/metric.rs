@@ -108,6 +108,8 @@ metrics! {
     MinKeyQuery, "min_key_ms", "ms", Lower;
     /// Rows that a query returned, on average.
     RowsPerQuery, "rows/q", "1/op", Higher;
+    /// Size of the tables and their indexes as the server tells, MiB.
+    DatabaseSize, "db_MB", "MiB", Lower;
 
     // kv: the columns of db_bench's report (docs/kv.md has the formulas). Where the published
     // formula is wrong, `…_compat` is as published.

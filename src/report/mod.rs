@@ -7,6 +7,7 @@ pub mod document;
 mod facts;
 mod flat;
 pub mod heat;
+mod insert;
 mod json;
 mod settings;
 mod tables;

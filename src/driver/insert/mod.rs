@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use crate::domain::endpoint::Endpoint;
 use crate::domain::insert::InsertWork;
+use crate::domain::metric::Metric;
 use crate::driver::Stop;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
@@ -224,6 +225,9 @@ impl Crew {
         outcome.series = series;
         outcome.client_cpu = tree::own_cpu().since(cpu_start);
         outcome.notes.extend(observer.end());
+        if let Some(bytes) = prepare::database_bytes(task, &self.shared.opener) {
+            outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 20));
+        }
         Ok(outcome)
     }
 
