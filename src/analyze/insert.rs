@@ -50,7 +50,12 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     let roles = &step.outcome.roles;
     let Some(inserts) = roles.get("inserts") else { return Vec::new() };
     let mut metrics = Vec::new();
-    let per_second = inserts.rows as f64 / step.outcome.seconds;
+    // In l.x the published rate is that of indexed rows.
+    let rows = match step.rate {
+        RateUnit::RowsInserted => step.outcome.statements,
+        _ => inserts.rows,
+    };
+    let per_second = rows as f64 / step.outcome.seconds;
     let disk = |get: fn(&crate::domain::run::DiskUsage) -> f64| match &step.usage.disk {
         Some(disk) if step.usage.seconds > 0.0 => Ok(get(disk) / step.usage.seconds / per_second),
         Some(_) => Err("counters were not sampled".to_owned()),
@@ -131,6 +136,8 @@ pub fn columns(values: &Values, is_query: bool, cpus: u32) -> [Option<f64>; 20] 
     let read_kb = per_operation(Metric::ReadKbPerOp);
     let mib = |kib: Option<f64>| kib.map(|kib| kib / 1024.0);
     let gib = |metric| mib(get(metric));
+    // What was published as such stands above what follows from other columns.
+    let published = |metric, computed: Option<f64>| get(metric).or(computed);
     let cpu = per_operation(Metric::CpuPerOp);
     let switches = per_operation(Metric::ContextSwitchesPerOp);
     let (writes, write_kb) = if is_query || get(Metric::WritesPerInsert).is_some() {
@@ -142,19 +149,19 @@ pub fn columns(values: &Values, is_query: bool, cpus: u32) -> [Option<f64>; 20] 
     [
         inserts,
         if is_query { rate } else { Some(0.0) },
-        times(reads, rate),
-        mib(times(read_kb, rate)),
-        times(writes, inserts),
-        mib(times(write_kb, inserts)),
+        published(Metric::DiskReadsPerSecond, times(reads, rate)),
+        published(Metric::DiskReadMbPerSecond, mib(times(read_kb, rate))),
+        published(Metric::DiskWritesPerSecond, times(writes, inserts)),
+        published(Metric::DiskWriteMbPerSecond, mib(times(write_kb, inserts))),
         reads,
         read_kb,
         writes,
         write_kb,
-        times(switches, rate),
-        times(cpu, rate),
+        published(Metric::ContextSwitchesPerSecond, times(switches, rate)),
+        published(Metric::CpuBusy, times(cpu, rate)),
         switches,
-        cpu.map(|cpu| cpu * f64::from(cpus) * 1e4),
-        gib(Metric::DatabaseSize),
+        published(Metric::HostCpuPerOp, cpu.map(|cpu| cpu * f64::from(cpus) * 1e4)),
+        get(Metric::DatabaseSize),
         gib(Metric::DataSize),
         gib(Metric::ServerRss),
         get(longest).or_else(|| get(Metric::Max)).map(|ms| ms / 1e3),

@@ -108,8 +108,6 @@ metrics! {
     MinKeyQuery, "min_key_ms", "ms", Lower;
     /// Rows that a query returned, on average.
     RowsPerQuery, "rows/q", "1/op", Higher;
-    /// Size of the tables and their indexes as the server tells, MiB.
-    DatabaseSize, "db_MB", "MiB", Lower;
 
     // kv: the columns of db_bench's report (docs/kv.md has the formulas). Where the published
     // formula is wrong, `…_compat` is as published.
@@ -246,4 +244,12 @@ metrics! {
     CleanSeconds, "clean_s", "s", Lower;
     /// Bytes of write-ahead log or redo log per row inserted into the index.
     LogBytesPerRow, "log_B/row", "B/row", Lower;
+
+    // Of imported perf reports.
+    /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.
+    CpuBusy, "cpups", "%", Lower;
+    /// CPU of the whole host, client included, microseconds per operation.
+    HostCpuPerOp, "cpupq", "us/op", Lower;
+    /// Size of the database's own files, without logs.
+    DatabaseSize, "dbgb1", "GiB", Lower;
 }

@@ -1,19 +1,17 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
-use crate::dbms::{self, ControlPlane};
+use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
-use crate::domain::run::{
-    FORMAT, LoadRecord, Outcome, Second, ServerEvent, Status, StepRecord, Usage,
-};
+use crate::domain::endpoint::Endpoint;
+use crate::domain::gate::Disturbance;
+use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
     Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
@@ -21,6 +19,8 @@ use crate::driver::protocol::{
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
+use crate::lab::server_log::LogPart;
+use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
@@ -131,6 +131,7 @@ impl Seat<'_> {
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
+        let watch = watch(&job.endpoint, server_pid);
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
@@ -150,7 +151,9 @@ impl Seat<'_> {
                 Message::Measured(mut outcome) => {
                     outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
-                    return Ok(window.close(*outcome, &mut sampler));
+                    let mut measured = window.close(*outcome, &mut sampler);
+                    measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
+                    return Ok(measured);
                 }
                 other => bail!("the driver was to measure and said {other:?}"),
             }
@@ -158,40 +161,23 @@ impl Seat<'_> {
     }
 }
 
-/// The part of a server's log that is written from some moment on.
-struct LogPart {
-    path: PathBuf,
-    from: u64,
-    /// Unix seconds.
-    start: f64,
+/// Watches who else is at work; nobody does where nothing real is measured.
+fn watch(endpoint: &Endpoint, server_pid: Option<u32>) -> Option<Watch> {
+    let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
+    (!matches!(endpoint, Endpoint::Fake { .. })).then(|| Watch::begin(&ours))
 }
 
-impl LogPart {
-    /// No step needs more of it; a log that is written faster than this tells the same again.
-    const BYTES_MAX: u64 = 4 << 20;
-
-    fn from_now(logs: &Path) -> LogPart {
-        let path = logs.join("server.log");
-        let from = std::fs::metadata(&path).map_or(0, |facts| facts.len());
-        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        LogPart { path, from, start: start.as_secs_f64() }
+/// What was seen. A server that somebody else runs may be on this host unrecognised: then its CPU
+/// would pass for that of a stranger.
+fn disturbance(watch: Watch, job: &Job) -> Disturbance {
+    let known = watch.knows_server();
+    let mut seen = watch.end();
+    if matches!(job.endpoint, Endpoint::Server(_)) && !known {
+        seen.foreign_cpu = None;
+        let reason = "the server's processes are not known, and may be among the others";
+        seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
     }
-
-    /// What it tells of the `seconds` since then. Without a log, nothing.
-    fn events(&self, seconds: f64) -> Vec<ServerEvent> {
-        let read = || -> std::io::Result<Vec<u8>> {
-            let mut file = File::open(&self.path)?;
-            file.seek(SeekFrom::Start(self.from))?;
-            let mut bytes = Vec::new();
-            file.take(LogPart::BYTES_MAX).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-        let mut events = dbms::events(&text, self.start);
-        // A whole second of clocks that tell no fractions.
-        events.retain(|event| (-1.0..=seconds + 1.0).contains(&event.at_seconds));
-        events
-    }
+    seen
 }
 
 /// The reason for `error`: a server that died explains more than the connection that broke. Its end

@@ -226,7 +226,7 @@ impl Crew {
         outcome.client_cpu = tree::own_cpu().since(cpu_start);
         outcome.notes.extend(observer.end());
         if let Some(bytes) = prepare::database_bytes(task, &self.shared.opener) {
-            outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 20));
+            outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
         }
         Ok(outcome)
     }
