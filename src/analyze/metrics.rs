@@ -133,6 +133,9 @@ pub fn values(step: &StepRecord) -> Values {
     } else {
         put_measured(&mut values, step);
     }
+    for (metric, value) in super::insert::own_metrics(step) {
+        values.put(metric, value);
+    }
     for (metric, number) in &step.outcome.extra {
         values.put(*metric, Ok(*number));
     }

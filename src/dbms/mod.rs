@@ -5,6 +5,7 @@
 //! the driver, never through here. Nothing here knows benchmarks.
 
 pub mod config;
+mod events;
 mod external;
 mod fake;
 mod log;
@@ -32,6 +33,7 @@ use crate::os::process::ProcessError;
 use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
+pub use self::events::events;
 pub use self::external::external;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::settle::SettleLoad;

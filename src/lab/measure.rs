@@ -20,6 +20,7 @@ use crate::driver::protocol::{
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
+use crate::lab::server_log::LogPart;
 use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
@@ -135,6 +136,7 @@ impl Seat<'_> {
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
+        let mut log = LogPart::from_now(&self.logs);
         loop {
             match self.next(&mut driver, patience)? {
                 Message::Warming | Message::Waiting { .. } => {}
@@ -143,13 +145,17 @@ impl Seat<'_> {
                         window.end = Some(sampler.read());
                     }
                 }
-                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::WindowStart => {
+                    window = Some(Window::open(sampler.read()));
+                    log = LogPart::from_now(&self.logs);
+                }
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(outcome) => {
+                Message::Measured(mut outcome) => {
+                    outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
                     let mut measured = window.close(*outcome, &mut sampler);
                     measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));

@@ -9,6 +9,7 @@ mod figures;
 mod flat;
 pub mod heat;
 pub mod html;
+mod insert;
 mod json;
 mod kv;
 mod markdown;

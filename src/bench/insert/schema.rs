@@ -315,3 +315,20 @@ pub(super) fn observe(dialect: Dialect) -> Vec<String> {
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => Vec::new(),
     }
 }
+
+/// What asks for the bytes of the database: as published for Postgres; InnoDB's files by the
+/// statistics of their tables, which are close to the published `du`.
+pub(super) fn size(dialect: Dialect) -> Vec<String> {
+    let sql = match dialect {
+        Dialect::Postgres => "SELECT pg_database_size(current_database())",
+        Dialect::Mysql => {
+            "SELECT sum(data_length + index_length + data_free) FROM information_schema.tables \
+             WHERE table_schema = database()"
+        }
+        Dialect::Sqlite => {
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        }
+        Dialect::Fake => return Vec::new(),
+    };
+    vec![sql.to_owned()]
+}
