@@ -61,7 +61,7 @@ pub fn run_job(job: &Job, output: impl Write) -> Ending {
 }
 
 /// A fault, or the other side gone.
-enum Stop {
+pub(crate) enum Stop {
     Fault(String),
     Gone,
 }
@@ -97,7 +97,8 @@ fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
     match &job.task {
         Task::Load(task) => loader::load(job, task, opener, talk),
         Task::Measure(task) => measure::measure(job, task, opener, talk),
-        Task::Insert(_) | Task::Kv(_) | Task::Vector(_) => {
+        Task::Vector(task) => vector::measure(job, task, opener, talk),
+        Task::Insert(_) | Task::Kv(_) => {
             Err("failed to measure: this driver has no such benchmark".to_owned().into())
         }
     }
