@@ -12,10 +12,11 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
-use rqps::analyze::{Comparison, compare};
+use rqps::analyze::{Comparison, Options, compare};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
+use rqps::domain::gate::*;
 use rqps::domain::host::Host;
 use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
@@ -113,6 +114,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             index_seconds: if label == BASE { 0.5 } else { 0.75 },
             data_bytes: Some(120 << 20),
         }),
+        schedule: None,
     }
 }
 
@@ -251,6 +253,7 @@ fn usage(shape: &Shape) -> Usage {
             busy_ms: 100,
         }),
         spinner_cpu: CpuTime { user_us: 3.0e6, system_us: 0.0 },
+        disturbance: None,
         sources: BTreeMap::from([("server_cpu".to_owned(), "proc stat".to_owned())]),
         missing: BTreeMap::new(),
     }
@@ -312,6 +315,46 @@ fn order(block: u32) -> [&'static str; 2] {
     if block % 2 == 1 { [BASE, NEW] } else { [NEW, BASE] }
 }
 
+/// What happened beside the blocks, every field filled in.
+fn host_gate() -> HostGate {
+    let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
+    let differences = vec![0.01, -0.01];
+    let noise = StepNoise { step: "scan".into(), differences, mean_ln: 0.0, sd_ln: 0.01, p: 1.0 };
+    HostGate {
+        format: GATE_FORMAT,
+        canaries: CanaryRule::Calibration,
+        first_canaries: vec![canary.clone()],
+        calibration: Some(Calibration {
+            format: GATE_FORMAT,
+            host_fingerprint: fingerprint(&host()),
+            made: "2026-01-01T00:00:00Z".to_owned(),
+            rqps_version: "0.1.0".to_owned(),
+            target: "mysql@5.6.14".to_owned(),
+            dbms: Dbms::Mysql,
+            clients: 1,
+            placement: Placement::Together,
+            idle: Idle::Os,
+            read_seconds: 10.0,
+            write_seconds: 10.0,
+            blocks: 2,
+            steps: vec![noise],
+            slot: SlotEffect { mean_ln: 0.0, p: None },
+            canaries: vec![canary.clone()],
+            out_of_range: 0,
+        }),
+        blocks: vec![BlockRecord {
+            block: 1,
+            attempt: 1,
+            before: Some(canary.clone()),
+            after: Some(canary),
+            out_of_range: Some("spin".to_owned()),
+            discarded: true,
+            ..BlockRecord::default()
+        }],
+        spent_seconds: 600.0,
+    }
+}
+
 /// The plan and the runs of three blocks of two targets, five steps each.
 fn sample_runs() -> Vec<(RunRecord, Vec<StepRecord>)> {
     let mut runs = Vec::new();
@@ -344,11 +387,12 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
     });
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by(|a, b| a.record.key.cmp(&b.record.key));
-    Dataset { hosts: BTreeMap::from([(fingerprint(&host()), host())]), runs }
+    let hosts = BTreeMap::from([(fingerprint(&host()), host())]);
+    Dataset { hosts, runs, gates: BTreeMap::new() }
 }
 
 fn compared(runs: &[(RunRecord, Vec<StepRecord>)]) -> Comparison {
-    compare(&dataset_of(runs), None).unwrap()
+    compare(&dataset_of(runs), &Options::default()).unwrap()
 }
 
 // ---- tests/data ---------------------------------------------------------------------------------
@@ -407,7 +451,7 @@ fn the_committed_result_set_reads_back_whole() {
 
 fn committed_report(format: Format) -> String {
     let dataset = read(&[PathBuf::from(DATA)]).unwrap();
-    render(&compare(&dataset, None).unwrap(), format)
+    render(&compare(&dataset, &Options::default()).unwrap(), format)
 }
 
 #[test]
@@ -613,11 +657,22 @@ fn field_names(value: &serde_json::Value, data_maps: &[&str], names: &mut Vec<St
 #[test]
 fn every_field_is_documented() {
     let document = fs::read_to_string("docs/results.md").unwrap();
-    let data_maps = ["mitigations", "errors", "plans", "sources", "missing", "hosts", "metrics"];
+    let data_maps = [
+        "mitigations",
+        "errors",
+        "plans",
+        "sources",
+        "missing",
+        "hosts",
+        "metrics",
+        "skipped",
+        "open",
+    ];
     let mut names = Vec::new();
     let mut collect = |value: serde_json::Value| field_names(&value, &data_maps, &mut names);
     let mut step = step_record(&SHAPES[1], 2, BASE, 1);
     step.outcome.service = Some(step.outcome.latency.clone());
+    step.usage.disturbance = Some(Disturbance::default());
     step.outcome.open = Some(OpenOutcome { due: 1, behind_seconds_max: 0.5 });
     let mut record = run_record(BASE, 1, 1);
     record.status = Status::Failed("why".to_owned());
@@ -630,6 +685,7 @@ fn every_field_is_documented() {
         collect(serde_json::to_value(&record).unwrap());
     }
     collect(serde_json::to_value(run_record(BASE, 1, 1)).unwrap());
+    collect(serde_json::to_value(host_gate()).unwrap());
     // The report repeats the records; its metrics are a map by metric of one more level.
     let metrics = json["comparison"]["steps"][0]["targets"][1]["metrics"].as_object().unwrap();
     metrics.values().for_each(|metric| collect(metric.clone()));
@@ -915,13 +971,30 @@ fn attempts_are_pairs_of_their_own() {
 }
 
 #[test]
+fn nothing_is_computed_from_a_discarded_block() {
+    let mut runs = clean_runs(4);
+    for (key, step) in steps_of(&mut runs, NEW, "point-query") {
+        set_rate(step, if key.block == 2 { 10_000.0 } else { 20_000.0 });
+    }
+    let with_it = compared(&runs);
+    assert_eq!(rqps(&with_it, "point-query").pairs, 4);
+    for (record, _) in runs.iter_mut().filter(|run| run.0.key.block == 2) {
+        record.status = Status::Discarded("memory".to_owned());
+    }
+    let without = compared(&runs);
+    let relative = rqps(&without, "point-query");
+    assert_eq!((relative.pairs, relative.ratio), (3, 1.0));
+    assert_eq!(without.runs.len(), 8, "they are still told");
+}
+
+#[test]
 fn result_sets_are_not_paired_with_each_other() {
     let runs = clean_runs(2);
     let mut dataset = dataset_of(&runs);
     for run in &mut dataset.runs {
         run.result_set = format!("set of {}", run.record.key.label);
     }
-    let comparison = compare(&dataset, None).unwrap();
+    let comparison = compare(&dataset, &Options::default()).unwrap();
     let relative = rqps(&comparison, "point-query");
     assert_eq!((relative.pairs, relative.interval), (0, None));
     assert!((relative.ratio - 0.7).abs() < 1e-12, "a ratio of medians");
@@ -930,7 +1003,7 @@ fn result_sets_are_not_paired_with_each_other() {
     let mut twice = dataset_of(&runs);
     let other = dataset_of(&runs).runs.into_iter();
     twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
-    assert_eq!(rqps(&compare(&twice, None).unwrap(), "point-query").pairs, 4);
+    assert_eq!(rqps(&compare(&twice, &Options::default()).unwrap(), "point-query").pairs, 4);
 }
 
 #[test]
@@ -962,13 +1035,13 @@ fn zeros_are_written_as_the_field_writes_them() {
 fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
     let runs = clean_runs(2);
     let dataset = dataset_of(&runs);
-    let other = compare(&dataset, Some(NEW)).unwrap();
+    let other = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
     assert_eq!(other.base, NEW);
     assert_eq!(other.targets[1].label, BASE);
     assert!((rqps(&other, "point-query").ratio - 1.0 / 0.7).abs() < 1e-12);
-    let error = compare(&dataset, Some("x")).unwrap_err().to_string();
+    let error = compare(&dataset, &Options::with_base(Some("x"))).unwrap_err().to_string();
     assert!(error.contains("`x`") && error.contains(BASE) && error.contains(NEW), "{error}");
-    let error = compare(&Dataset::default(), None).unwrap_err().to_string();
+    let error = compare(&Dataset::default(), &Options::default()).unwrap_err().to_string();
     assert!(error.contains("no run"), "{error}");
     // The plan decides, not the alphabet nor the order in the first block.
     let mut reversed = runs.clone();
@@ -1093,8 +1166,8 @@ mod properties {
         #[test]
         fn the_other_way_round_is_the_inverse(rates in rates()) {
             let dataset = dataset_of(&runs_with(&rates));
-            let there = compare(&dataset, Some(BASE)).unwrap();
-            let back = compare(&dataset, Some(NEW)).unwrap();
+            let there = compare(&dataset, &Options::with_base(Some(BASE))).unwrap();
+            let back = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
             let (there, back) = (rqps(&there, "point-query"), rqps(&back, "point-query"));
             prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
             if let (Some(there), Some(back)) = (there.interval, back.interval) {
@@ -1148,6 +1221,8 @@ const CASES: &[Case] = &[
         "third: the plan names it"),
     (Kind::FailedRun, |runs| runs[1].0.status = Status::Failed("start: no room".into()),
         "set/b01-2-mysql-8.0.33: failed: start: no room"),
+    (Kind::DiscardedBlock, |runs| runs[1].0.status = Status::Discarded("spin 1.31".into()),
+        "set/b01-2-mysql-8.0.33: discarded with its block: spin 1.31"),
     (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "broken off without a word"),
     (Kind::MissingStep, |runs| runs.iter_mut().filter(|run| run.0.key.label == NEW)
         .for_each(|run| run.1.truncate(2)),
@@ -1295,7 +1370,7 @@ fn published_summaries_come_out() {
     // MySQL 8.0.44 is the fourth column; min, max, average, median, stddev of specs 6.6.
     let rows = published_rates(&text, 4);
     assert_eq!(rows.len(), 33);
-    let comparison = compare(&published_dataset(&rows), None).unwrap();
+    let comparison = compare(&published_dataset(&rows), &Options::default()).unwrap();
     let expected = [
         (Group::Point, 9, ["0.66", "0.85", "0.74", "0.74", "0.059"]),
         (Group::Range, 13, ["0.67", "1.25", "0.77", "0.70", "0.166"]),
@@ -1395,7 +1470,7 @@ fn time_of_a_thousand_runs() {
         let start = std::time::Instant::now();
         let dataset = read(std::slice::from_ref(&dir)).unwrap();
         let read_done = start.elapsed();
-        let comparison = compare(&dataset, None).unwrap();
+        let comparison = compare(&dataset, &Options::default()).unwrap();
         let compared = start.elapsed();
         let text = render(&comparison, Format::Text);
         let rendered = start.elapsed();

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::caveat::{self, Caveat};
 use super::groups::{GroupSummary, summarize_groups};
 use super::metrics::{self, Values};
+use super::verdict::{Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
@@ -16,6 +17,7 @@ use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
+use crate::domain::verdict::{Rules, Schedule};
 use crate::stats::Interval;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
@@ -55,6 +57,12 @@ pub struct Comparison {
     pub steps: Vec<StepComparison>,
     /// Summaries of point, range and write.
     pub groups: Vec<GroupSummary>,
+    /// By what verdicts were given.
+    pub rules: Rules,
+    /// How the plan looked at its results, if it measured until steps were settled.
+    pub schedule: Option<Schedule>,
+    /// All verdicts in short.
+    pub summary: Summary,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
 }
@@ -132,6 +140,9 @@ pub struct TargetStep {
     pub failures: Vec<Failure>,
     /// All metrics that at least one sample has, or that have a reason to be missing.
     pub metrics: BTreeMap<Metric, MetricResult>,
+    /// Costs that moved with the rate, the largest change first; empty for the base and where the
+    /// rate did not change.
+    pub explanations: Vec<Explanation>,
 }
 
 impl TargetStep {
@@ -207,6 +218,26 @@ pub struct Relative {
     pub pairs: usize,
     /// The robust check on the rate, as a ratio: from 6 pairs on, with its exact 95 % interval.
     pub robust: Option<Robust>,
+    /// The ln ratio of each pair, in the order of the blocks.
+    #[serde(skip)]
+    pub differences: Vec<f64>,
+    /// What is said about it.
+    pub judgement: Option<Judgement>,
+}
+
+impl Relative {
+    /// A ratio of medians: without pairs, or with pairs of which one has a value of 0.
+    fn of_medians(ratio: f64, pairs: usize) -> Relative {
+        Relative {
+            ratio,
+            interval: None,
+            sd_ln: None,
+            pairs,
+            robust: None,
+            differences: Vec::new(),
+            judgement: None,
+        }
+    }
 }
 
 /// Hodges-Lehmann estimate of the ratio.
@@ -218,7 +249,7 @@ pub struct Robust {
     pub interval: Interval,
 }
 
-fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if number.is_finite() {
         serializer.serialize_f64(*number)
     } else {
@@ -226,7 +257,8 @@ fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S:
     }
 }
 
-/// Compares every target of a dataset with its base: `base`, or the first target of the plan.
+/// Compares every target of a dataset with its base: the one of `options`, or the first target of
+/// the plan.
 ///
 /// Per step and metric, each block and attempt in which both sides completed the step is a pair
 /// with d = ln(target) − ln(base); the ratio is exp(mean d) and its interval the t interval on d
@@ -235,8 +267,8 @@ fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S:
 /// medians over the pairs, in the field's convention: 0/0 is 1, x/0 is infinite; it has no
 /// interval. Where both sides were measured but never in one block, the ratio is that of the
 /// medians, has no pairs and no interval, and a caveat says so.
-pub fn compare(dataset: &Dataset, base: Option<&str>) -> Result<Comparison, AnalyzeError> {
-    let labels = ordered_labels(dataset, base)?;
+pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, AnalyzeError> {
+    let labels = ordered_labels(dataset, options.base.as_deref())?;
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
@@ -253,6 +285,9 @@ pub fn compare(dataset: &Dataset, base: Option<&str>) -> Result<Comparison, Anal
         runs,
         steps,
         groups,
+        rules: options.rules,
+        schedule: None,
+        summary: Summary::default(),
         caveats: Vec::new(),
     };
     comparison.caveats = caveat::find(dataset, &comparison);
@@ -359,7 +394,8 @@ type Place = (usize, usize);
 /// The reported steps of all runs in the field's order, and where each was carried out.
 fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
     let mut places: BTreeMap<&str, (&StepRecord, Vec<Place>)> = BTreeMap::new();
-    for (run_index, run) in dataset.runs.iter().enumerate() {
+    let counts = |run: &&(usize, &Run)| !matches!(run.1.record.status, Status::Discarded(_));
+    for (run_index, run) in dataset.runs.iter().enumerate().filter(|run| counts(&run)) {
         for (step_index, step) in run.steps.iter().enumerate().filter(|(_, step)| step.reported) {
             let entry = places.entry(&step.name).or_insert_with(|| (step, Vec::new()));
             entry.1.push((run_index, step_index));
@@ -462,7 +498,7 @@ fn target_step(
         .iter()
         .filter_map(|&metric| metric_result(&samples, metric).map(|result| (metric, result)))
         .collect();
-    TargetStep { label: label.to_owned(), samples, failures, metrics }
+    TargetStep { label: label.to_owned(), samples, failures, metrics, explanations: Vec::new() }
 }
 
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
@@ -487,14 +523,13 @@ fn relative(
         pairs.iter().filter_map(|(b, t)| Some((value(base, *b)?, value(target, *t)?))).collect();
     if pairs.is_empty() {
         let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
-        return Some(Relative { ratio, interval: None, sd_ln: None, pairs: 0, robust: None });
+        return Some(Relative::of_medians(ratio, 0));
     }
     if pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
         let bases: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
         let targets: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
         let ratio = field_ratio(median(&targets)?, median(&bases)?);
-        let pairs = pairs.len();
-        return Some(Relative { ratio, interval: None, sd_ln: None, pairs, robust: None });
+        return Some(Relative::of_medians(ratio, pairs.len()));
     }
     let differences: Vec<f64> =
         pairs.iter().map(|(base, target)| target.ln() - base.ln()).collect();
@@ -508,6 +543,8 @@ fn relative(
         sd_ln: mean.sd,
         pairs: mean.n,
         robust: robust.and_then(robust_ratio),
+        differences,
+        judgement: None,
     })
 }
 

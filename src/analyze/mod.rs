@@ -7,6 +7,8 @@ pub mod groups;
 pub mod histogram;
 pub mod metrics;
 pub mod plans;
+pub mod verdict;
 
 pub use caveat::Caveat;
 pub use compare::{AnalyzeError, Comparison, compare};
+pub use verdict::Options;

@@ -34,7 +34,8 @@ fn render(
 ) -> Result<String> {
     let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
     let dataset = results::read(&folders).context("read the results")?;
-    let comparison = analyze::compare(&dataset, base).context("compare the runs")?;
+    let options = analyze::Options::with_base(base);
+    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
     let format = match format {
         args::Format::Text => Format::Text,
         args::Format::Tsv => Format::Tsv,

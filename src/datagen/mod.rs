@@ -7,6 +7,7 @@
 
 pub mod distribution;
 pub mod fashion;
+pub mod iibench;
 pub mod rng;
 pub mod sbtest;
 

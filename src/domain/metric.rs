@@ -78,6 +78,111 @@ metrics! {
     ServerRss, "rss_MB", "MiB", Lower;
     /// Size of the data folder, MiB.
     DataSize, "data_MB", "MiB", Lower;
+
+    // kv: the columns of db_bench's report (docs/kv.md has the formulas). Where the published
+    // formula is wrong, `…_compat` is as published.
+    /// Keys and values moved per second: bytes / 2^20 / s.
+    MbPerSecond, "mb_sec", "MiB/s", Higher;
+    /// Size of the LSM tree at the end of the step.
+    LsmSize, "lsm_sz", "GiB", Lower;
+    /// Size of the blob files at the end of the step.
+    BlobSize, "blob_sz", "GiB", Lower;
+    /// Written by flushes and compactions together.
+    CompactionWritten, "c_wgb", "GiB", Lower;
+    /// Written to the tree / bytes that clients put: each byte counts once.
+    WriteAmp, "w_amp", "ratio", Lower;
+    /// As published: flushes count twice.
+    WriteAmpCompat, "w_amp_compat", "ratio", Lower;
+    /// Flushes and compactions write so much per second of uptime.
+    CompactionMbPerSecond, "c_mbps", "MiB/s", Lower;
+    /// Wall clock of flushes and compactions, summed over threads.
+    CompactionWallSeconds, "c_wsecs", "s", Lower;
+    /// CPU of compactions.
+    CompactionCpuSeconds, "c_csecs", "s", Lower;
+    /// As published: by position, which is another column since RocksDB 10.3.
+    CompactionWallSecondsCompat, "c_wsecs_compat", "s", Lower;
+    /// As published: by position, which is another column since RocksDB 10.3.
+    CompactionCpuSecondsCompat, "c_csecs_compat", "s", Lower;
+    /// Read from blob files.
+    BlobRead, "b_rgb", "GiB", Lower;
+    /// Written to blob files.
+    BlobWritten, "b_wgb", "GiB", Lower;
+    /// As published: by position, which is another column since RocksDB 10.3.
+    BlobReadCompat, "b_rgb_compat", "GiB", Lower;
+    /// As published: by position, which is another column since RocksDB 10.3.
+    BlobWrittenCompat, "b_wgb_compat", "GiB", Lower;
+    /// Time of all clients / operations.
+    MicrosPerOp, "usec_op", "us/op", Lower;
+    /// Median by db_bench's histogram: interpolated between 109 limits.
+    P50Compat, "p50_compat", "us", Lower;
+    /// 99th percentile by db_bench's histogram.
+    P99Compat, "p99_compat", "us", Lower;
+    /// 99.9th percentile by db_bench's histogram.
+    P999Compat, "p99.9_compat", "us", Lower;
+    /// 99.99th percentile by db_bench's histogram.
+    P9999Compat, "p99.99_compat", "us", Lower;
+    /// Largest latency in whole microseconds.
+    MaxCompat, "pmax", "us", Lower;
+    /// 99.99th percentile, ms.
+    P9999, "p99.99_ms", "ms", Lower;
+    /// How long the database was open.
+    Uptime, "uptime", "s", Lower;
+    /// Share of the uptime in which writes were stalled.
+    StallPercent, "stall%", "%", Lower;
+    /// How often a condition for stalling writes was found, of all kinds.
+    StallCount, "Nstall", "1", Lower;
+    /// Of these: writes delayed for the files of level 0.
+    StallL0Delays, "stall_l0_delays", "1", Lower;
+    /// Of these: writes stopped for the files of level 0.
+    StallL0Stops, "stall_l0_stops", "1", Lower;
+    /// Of these: writes delayed for memtables that were not flushed yet.
+    StallMemtableDelays, "stall_memtable_delays", "1", Lower;
+    /// Of these: writes stopped for memtables that were not flushed yet.
+    StallMemtableStops, "stall_memtable_stops", "1", Lower;
+    /// Of these: writes delayed for the bytes that compaction owes.
+    StallPendingDelays, "stall_pending_delays", "1", Lower;
+    /// Of these: writes stopped for the bytes that compaction owes.
+    StallPendingStops, "stall_pending_stops", "1", Lower;
+    /// User CPU of the client's process with the database in it, thousands of seconds.
+    UserCpu, "u_cpu", "ks", Lower;
+    /// System CPU of the client's process with the database in it, thousands of seconds.
+    SystemCpu, "s_cpu", "ks", Lower;
+    /// Largest resident memory of the client's process with the database in it.
+    PeakRss, "rss", "GiB", Lower;
+    /// After the timed part, until flushes and compactions were done.
+    DrainSeconds, "drain_s", "s", Lower;
+    /// Standard deviation / mean of the operations per second: evenness of service.
+    RateVariation, "rate_cv", "%", Lower;
+    /// Operations per second of the background writer.
+    WriterRate, "writer_o/s", "o/s", Higher;
+    /// The client's own time per operation, outside of the library.
+    ClientOverhead, "client_ns/o", "ns/op", Lower;
+    /// iostat: reads per second; this and those below are plain means over one-second samples.
+    DiskReadsPerSecond, "rps", "1/s", Lower;
+    /// iostat: read per second.
+    DiskReadMbPerSecond, "rmbps", "MiB/s", Lower;
+    /// iostat: time of a read.
+    DiskReadAwait, "rawait", "ms", Lower;
+    /// iostat: size of a read; larger is fewer requests for the same bytes.
+    DiskReadSize, "rareqsz", "KiB", Higher;
+    /// iostat: writes per second.
+    DiskWritesPerSecond, "wps", "1/s", Lower;
+    /// iostat: written per second.
+    DiskWriteMbPerSecond, "wmbps", "MiB/s", Lower;
+    /// iostat: time of a write.
+    DiskWriteAwait, "wawait", "ms", Lower;
+    /// iostat: size of a write.
+    DiskWriteSize, "wareqsz", "KiB", Higher;
+    /// vmstat: context switches per second.
+    ContextSwitchesPerSecond, "cs", "1/s", Lower;
+    /// vmstat: user and nice.
+    CpuUser, "us", "%", Lower;
+    /// vmstat: system, irq and softirq.
+    CpuSystem, "sy", "%", Lower;
+    /// vmstat: idle.
+    CpuIdle, "id", "%", Higher;
+    /// vmstat: waiting for I/O.
+    CpuWait, "wa", "%", Lower;
     // Vector search.
     /// Share of the true k nearest among the rows returned, by distance: a row as near as the true
     /// k-th counts (the rule of ann-benchmarks), a missing row is a miss. 0 to 1.

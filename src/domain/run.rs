@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
+use crate::domain::gate::{Disturbance, HostGate};
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
+use crate::domain::verdict::Schedule;
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub enum Status {
     Failed(String),
     /// Stopped by the user.
     Interrupted,
+    /// Of a run only: measured to its end, and its block thrown away because the host was another
+    /// one than usual (the text says how). Its steps are facts that nothing is computed from.
+    Discarded(String),
 }
 
 /// `run.json`.
@@ -84,6 +89,10 @@ pub struct RunRecord {
     /// The load, once per target and result set: seconds and rates. The same in every block,
     /// because blocks restore its snapshot.
     pub load: Option<LoadRecord>,
+    /// When the plan looked at its results, if it measured until steps were settled (`blocks =
+    /// "auto"`); the same in every run of a result set. Verdicts pay for every look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
 }
 
 /// The format version that this program writes.
@@ -267,6 +276,9 @@ pub struct Usage {
     /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
     /// per-operation figure.
     pub spinner_cpu: CpuTime,
+    /// What else happened on the host; `None` for single seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
     /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
     pub sources: BTreeMap<String, String>,
     /// Counter → why it is missing.
@@ -345,6 +357,8 @@ pub struct Dataset {
     pub hosts: BTreeMap<String, Host>,
     /// Runs in the order of the result sets given, and of their keys within each.
     pub runs: Vec<Run>,
+    /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
+    pub gates: BTreeMap<String, HostGate>,
 }
 
 /// One run folder.

@@ -167,6 +167,7 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
         finished: None,
         status: Status::Running,
         load: subject.load.clone(),
+        schedule: None,
     }
 }
 

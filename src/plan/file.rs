@@ -174,7 +174,7 @@ mod tests {
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
         fails("clients = 1", "clients = 0", "clients must be");
-        fails("\"sysbench\"", "\"tpcc\"", "no benchmark is called `tpcc`");
+        fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
 }

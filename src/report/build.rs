@@ -31,6 +31,7 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.extend(loud_caveats(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
+    sections.extend(of_benchmarks(comparison));
     if options.efficiency {
         sections.extend(tables::efficiency(comparison));
     }
@@ -41,6 +42,12 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title, sections }
+}
+
+/// Sections that only some benchmarks have, for every form of report: nothing where the comparison
+/// has no such steps. Each benchmark adds a line here.
+pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
+    Vec::new()
 }
 
 /// What must be seen before the first number is.

@@ -1,6 +1,9 @@
-//! The one model of a report: sections of paragraphs, facts, lists and tables with typed cells.
+//! The one model of a report: sections of paragraphs, facts, lists, charts, and tables with typed
+//! cells.
 //! Renderers know no databases; what is in a cell knows its unit, its digits and its runs.
 
+use super::chart::Chart;
+use super::heat::Heat;
 use crate::stats::Interval;
 
 /// A whole report.
@@ -36,6 +39,23 @@ pub enum Block {
     List(Vec<String>),
     /// A table.
     Table(Table),
+    /// A chart. Forms that cannot draw leave it out: what it shows is in a table or in run folders
+    /// too.
+    Chart(Chart),
+    /// All steps and targets at a glance. Only forms with colours show it; the rate tables hold the
+    /// same.
+    Heat(Heat),
+    /// Detail that a reader may pass over; forms that can, show it closed.
+    Fold(Fold),
+}
+
+/// Blocks under a head of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fold {
+    /// What is inside, in one line.
+    pub summary: String,
+    /// In the order of reading.
+    pub blocks: Vec<Block>,
 }
 
 /// A table.
@@ -69,6 +89,9 @@ pub struct Cell {
     pub interval: Option<Interval>,
     /// Folders of the runs that it comes from.
     pub runs: Vec<String>,
+    /// How far it is from the base, as ln(ratio) turned so that more is better: the colour, where
+    /// there are colours. `None` for what is no comparison.
+    pub tone: Option<f64>,
 }
 
 /// What a cell shows.
@@ -108,17 +131,35 @@ impl Column {
 impl Cell {
     /// Words.
     pub fn text(text: impl Into<String>) -> Cell {
-        Cell { value: Value::Text(text.into()), unit: "", interval: None, runs: Vec::new() }
+        Cell {
+            value: Value::Text(text.into()),
+            unit: "",
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// A number.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
-        Cell { value: Value::Number(number, digits), unit, interval: None, runs: Vec::new() }
+        Cell {
+            value: Value::Number(number, digits),
+            unit,
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// Nothing, and why.
     pub fn missing(why: impl Into<String>) -> Cell {
-        Cell { value: Value::Missing(why.into()), unit: "", interval: None, runs: Vec::new() }
+        Cell {
+            value: Value::Missing(why.into()),
+            unit: "",
+            interval: None,
+            runs: Vec::new(),
+            tone: None,
+        }
     }
 
     /// The same with an interval.
@@ -129,6 +170,11 @@ impl Cell {
     /// The same with the folders that it comes from.
     pub fn from_runs(self, runs: Vec<String>) -> Cell {
         Cell { runs, ..self }
+    }
+
+    /// The same with its distance from the base.
+    pub fn toned(self, tone: Option<f64>) -> Cell {
+        Cell { tone, ..self }
     }
 
     /// As plain text: `0.688 [0.671, 0.705]`, `-` where there is nothing.

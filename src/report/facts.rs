@@ -183,6 +183,7 @@ fn status(status: &Status) -> String {
         Status::Complete => "complete",
         Status::Failed(_) => "failed",
         Status::Interrupted => "interrupted",
+        Status::Discarded(_) => "discarded",
     }
     .to_owned()
 }

@@ -2,12 +2,16 @@
 //! No clock, no network, no environment: the same comparison gives the same bytes.
 
 mod build;
+pub mod chart;
 pub mod document;
 mod facts;
 mod flat;
+pub mod heat;
 mod json;
+mod settings;
 mod tables;
 mod text;
+pub mod timeline;
 
 use crate::analyze::Comparison;
 

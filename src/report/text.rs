@@ -8,7 +8,8 @@ const WIDTH: usize = 100;
 /// The document as text.
 pub(super) fn render(document: &Document) -> String {
     let mut text = format!("{}\n", document.title);
-    for section in &document.sections {
+    let shown = document.sections.iter().filter(|section| section.blocks.iter().any(is_shown));
+    for section in shown {
         text.push('\n');
         render_section(section, &mut text);
     }
@@ -22,7 +23,12 @@ fn render_section(section: &Section, text: &mut String) {
         text.push_str(&"-".repeat(section.heading.chars().count()));
         text.push('\n');
     }
-    for (index, block) in section.blocks.iter().enumerate() {
+    render_blocks(&section.blocks, text);
+}
+
+fn render_blocks(blocks: &[Block], text: &mut String) {
+    let shown = blocks.iter().filter(|block| is_shown(block));
+    for (index, block) in shown.enumerate() {
         // Facts belong together; everything else stands apart.
         let joined = matches!(block, Block::Table(table) if table.caption.starts_with("---"));
         if index > 0 && !joined {
@@ -34,7 +40,21 @@ fn render_section(section: &Section, text: &mut String) {
             Block::Lines(lines) => lines.iter().for_each(|line| push_line(line, text)),
             Block::List(points) => points.iter().for_each(|point| wrap(point, "- ", "  ", text)),
             Block::Table(table) => render_table(table, text),
+            Block::Chart(_) | Block::Heat(_) => {}
+            Block::Fold(fold) => {
+                push_line(&fold.summary, text);
+                render_blocks(&fold.blocks, text);
+            }
         }
+    }
+}
+
+/// Charts are not drawn, nor is what holds nothing else.
+fn is_shown(block: &Block) -> bool {
+    match block {
+        Block::Chart(_) | Block::Heat(_) => false,
+        Block::Fold(fold) => fold.blocks.iter().any(is_shown),
+        _ => true,
     }
 }
 

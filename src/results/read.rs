@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{ResultSet, ResultsError};
+use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
@@ -18,29 +19,37 @@ use crate::os::host::fingerprint;
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
 /// without a `run.json` and files that are no steps are passed over.
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
-    let mut hosts = BTreeMap::new();
+    let mut sets = Sets::default();
     let mut places: Vec<Place> = Vec::new();
-    let mut names: BTreeMap<PathBuf, String> = BTreeMap::new();
     for dir in dirs {
-        for place in places_of(dir, &mut hosts, &mut names)? {
+        for place in places_of(dir, &mut sets)? {
             if !places.iter().any(|other| other.real == place.real) {
                 places.push(place);
             }
         }
     }
     let mut runs = read_places(&places)?;
-    let mut sets: Vec<String> = Vec::new();
+    let mut order: Vec<String> = Vec::new();
     for run in &runs {
-        if !sets.contains(&run.result_set) {
-            sets.push(run.result_set.clone());
+        if !order.contains(&run.result_set) {
+            order.push(run.result_set.clone());
         }
     }
-    let rank = |set: &String| sets.iter().position(|other| other == set);
+    let rank = |set: &String| order.iter().position(|other| other == set);
     runs.sort_by(|a, b| {
         let ranks = rank(&a.result_set).cmp(&rank(&b.result_set));
         ranks.then_with(|| a.record.key.cmp(&b.record.key))
     });
-    Ok(Dataset { hosts, runs })
+    Ok(Dataset { hosts: sets.hosts, runs, gates: sets.gates })
+}
+
+/// What was read of result sets besides their runs.
+#[derive(Default)]
+struct Sets {
+    hosts: BTreeMap<String, Host>,
+    gates: BTreeMap<String, HostGate>,
+    /// Where a set really is → how the reader named it first.
+    names: BTreeMap<PathBuf, String>,
 }
 
 /// Where a run folder is, and how the reader named it.
@@ -51,11 +60,7 @@ struct Place {
 }
 
 /// The run folders that `dir` stands for.
-fn places_of(
-    dir: &Path,
-    hosts: &mut BTreeMap<String, Host>,
-    names: &mut BTreeMap<PathBuf, String>,
-) -> Result<Vec<Place>, ResultsError> {
+fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
     let single = dir.join("run.json").is_file();
     let real = |path: &Path| fs::canonicalize(path).map_err(ResultsError::io("open", path));
     let set_folder = if single {
@@ -63,17 +68,20 @@ fn places_of(
     } else {
         dir
     };
+    let shown_set = set_folder.display().to_string();
+    let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     match ResultSet::open(set_folder) {
         Ok(set) => {
             let host = set.host()?;
-            hosts.insert(fingerprint(&host), host);
+            sets.hosts.insert(fingerprint(&host), host);
+            if let Some(gate) = set.gate()? {
+                sets.gates.insert(result_set.clone(), gate);
+            }
         }
         // A run folder may be read far from the set that it was copied from.
         Err(ResultsError::NotResults { .. }) if single => {}
         Err(error) => return Err(error),
     }
-    let shown_set = set_folder.display().to_string();
-    let result_set = names.entry(real(set_folder)?).or_insert(shown_set).clone();
     let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
     let mut places = Vec::with_capacity(folders.len());
     for shown in folders {

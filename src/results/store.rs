@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{ResultsError, atomic, read, seconds};
+use crate::domain::gate::{GATE_FORMAT, HostGate};
 use crate::domain::host::Host;
 use crate::domain::run::{RunKey, RunRecord, Second, StepRecord};
 use crate::os::host::fingerprint;
@@ -94,6 +95,24 @@ impl ResultSet {
         read::json(&self.host_path())
     }
 
+    /// `gate.json`; `None` where nothing was written beside the blocks.
+    pub fn gate(&self) -> Result<Option<HostGate>, ResultsError> {
+        let path = self.gate_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let gate: HostGate = read::json(&path)?;
+        if gate.format > GATE_FORMAT {
+            return Err(ResultsError::Newer { path, found: gate.format, known: GATE_FORMAT });
+        }
+        Ok(Some(gate))
+    }
+
+    /// Writes `gate.json` anew.
+    pub fn write_gate(&self, gate: &HostGate) -> Result<(), ResultsError> {
+        atomic::write(&self.gate_path(), &json(gate, "gate.json")?)
+    }
+
     /// The `run.json` of every run folder, by key. A folder without one was never begun.
     pub fn runs(&self) -> Result<Vec<RunRecord>, ResultsError> {
         let folders = read::run_folders(&self.folder)?;
@@ -135,6 +154,10 @@ impl ResultSet {
 
     fn plan_path(&self) -> PathBuf {
         self.folder.join("plan.toml")
+    }
+
+    fn gate_path(&self) -> PathBuf {
+        self.folder.join("gate.json")
     }
 
     fn host_path(&self) -> PathBuf {

@@ -1,6 +1,11 @@
 //! Pure mathematics of comparing: no database, no clock, no randomness.
 
+pub mod course;
+pub mod gamma;
+pub mod moderated;
+pub mod multiple;
 pub mod paired;
+pub mod power;
 pub mod student;
 pub mod summary;
 

@@ -1,14 +1,32 @@
 //! Student's t distribution.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+/// From here on the distribution is the normal one to ten digits.
+const NORMAL_FROM: f64 = 1e10;
 
 /// The t of which a share `probability` of the distribution with `df` degrees of freedom lies
-/// below. NaN unless `df` > 0 and 0 < `probability` < 1.
+/// below; `df` may be infinite. NaN unless `df` > 0 and 0 < `probability` < 1.
 pub fn quantile(probability: f64, df: f64) -> f64 {
     if !(probability > 0.0 && probability < 1.0) {
         return f64::NAN;
     }
+    if df > NORMAL_FROM {
+        return Normal::standard().inverse_cdf(probability);
+    }
     StudentsT::new(0.0, 1.0, df).map_or(f64::NAN, |t| t.inverse_cdf(probability))
+}
+
+/// P(T > t), the share of the distribution with `df` degrees of freedom above `t`; `df` may be
+/// infinite, and so may `t`. NaN unless `df` > 0.
+pub fn above(t: f64, df: f64) -> f64 {
+    if t.is_infinite() {
+        return if t > 0.0 { 0.0 } else { 1.0 };
+    }
+    if df > NORMAL_FROM {
+        return Normal::standard().sf(t);
+    }
+    StudentsT::new(0.0, 1.0, df).map_or(f64::NAN, |distribution| distribution.sf(t))
 }
 
 #[cfg(test)]

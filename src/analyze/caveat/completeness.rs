@@ -33,6 +33,7 @@ fn spell(status: &Status) -> String {
         Status::Complete => "complete".to_owned(),
         Status::Failed(why) => format!("failed: {}", why.trim()),
         Status::Interrupted => "interrupted by the user".to_owned(),
+        Status::Discarded(why) => format!("discarded with its block: {}", why.trim()),
     }
 }
 
@@ -40,7 +41,11 @@ fn runs(evidence: &Evidence) -> Vec<Caveat> {
     let broken = evidence.comparison.runs.iter().filter(|run| run.status != Status::Complete);
     let caveats = broken.map(|run| {
         let text = format!("{}: {}", run.folder, spell(&run.status));
-        of(Kind::FailedRun, &run.key.label, Vec::new(), text)
+        let kind = match run.status {
+            Status::Discarded(_) => Kind::DiscardedBlock,
+            _ => Kind::FailedRun,
+        };
+        of(kind, &run.key.label, Vec::new(), text)
     });
     caveats.collect()
 }

@@ -105,6 +105,10 @@ kinds! {
     FailedRun, false, "Runs that did not come to their end",
         "Their finished steps count. The reason is in the run folder's logs; take the plan up \
          again with --resume.";
+    /// A block that was thrown away.
+    DiscardedBlock, false, "Blocks that were thrown away",
+        "The canaries called the host another one than usual; these blocks were measured again, \
+         and nothing is computed from their first attempt.";
     /// A step that is not complete.
     FailedStep, false, "Steps that did not come to their end",
         "They are left out of every number. The reason is in the run folder's logs.";

@@ -1,0 +1,239 @@
+//! What the host did while a plan was measured: canaries beside every block, what was thrown away
+//! and measured again, what disturbed a step, and what an A/A run has told about this host.
+//!
+//! `gate.json` of a result set is a [`HostGate`] (docs/results.md). It holds facts; whether the
+//! host can support a claim is judged when a report is made.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::benchmark::{Idle, Placement};
+use crate::domain::build::Dbms;
+
+/// The format version of `gate.json` and of calibration files that this program writes.
+pub const GATE_FORMAT: u32 = 1;
+
+/// Of the measured blocks, at most this share may be out of range of the canaries. Above it the
+/// host cannot support a verdict.
+pub const OUT_OF_RANGE_MAX: f64 = 0.2;
+
+/// `gate.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostGate {
+    /// [`GATE_FORMAT`].
+    pub format: u32,
+    /// Whether canaries were read, and by which rule a block is out of range.
+    pub canaries: CanaryRule,
+    /// Readings before the first block, from which [`CanaryRule::Own`] begins.
+    pub first_canaries: Vec<Canary>,
+    /// What an A/A run on this host has told, as it was when this plan began; `None` if none was
+    /// found for this host.
+    pub calibration: Option<Calibration>,
+    /// Blocks in the order in which they were measured, each attempt on its own.
+    pub blocks: Vec<BlockRecord>,
+    /// Seconds spent on the plan so far, loading and all sittings of a resumed plan included.
+    pub spent_seconds: f64,
+}
+
+/// By which rule a block is out of range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CanaryRule {
+    /// No canary was read: nothing is known of the host between blocks.
+    #[default]
+    Off,
+    /// The 99 % range of the canaries of an A/A calibration of this host.
+    Calibration,
+    /// A range around the median of this plan's own canaries, in the absence of a calibration.
+    Own,
+}
+
+/// One reading of the canaries: the same small work each time, so that what changes is the host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Canary {
+    /// RFC 3339, UTC.
+    pub at: String,
+    /// What the reading took in all, seconds.
+    pub seconds: f64,
+    /// A fixed computation in registers, nanoseconds: median of several. CPU speed and stolen time.
+    pub spin_ns: Option<f64>,
+    /// Reading a buffer larger than the caches from end to end, MB/s: median of several.
+    pub memory_mb_s: Option<f64>,
+    /// Writing 4 KiB to a file beside the data and fsync, nanoseconds: median of several.
+    pub fsync_ns: Option<f64>,
+    /// Canary → why it could not be read.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// One attempt at a block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// Round, from 1.
+    pub block: u32,
+    /// As in the keys of its runs.
+    pub attempt: u32,
+    /// Before its first server was started; `None` if canaries are off.
+    pub before: Option<Canary>,
+    /// After its last server was stopped; `None` if canaries are off, or the block was broken off.
+    pub after: Option<Canary>,
+    /// Why the canaries call the host another one than usual: "spin 1.31 of the median, allowed
+    /// 0.91 to 1.10"; `None` if they are in range or off.
+    pub out_of_range: Option<String>,
+    /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
+    /// measured again. A block that is out of range after too many were is kept: the gate has
+    /// failed by then, and measuring on would never end.
+    pub discarded: bool,
+    /// Steps that were left out, and why; only under `blocks = "auto"`.
+    pub skipped: BTreeMap<String, String>,
+    /// Steps that were still open after this block, and how many blocks more they were thought to
+    /// need (`None`: more than the plan allows); only under `blocks = "auto"`, where `None` stands
+    /// for "not decided".
+    pub open: Option<BTreeMap<String, Option<u32>>>,
+}
+
+/// What happened on the host during a step's window that was none of its doing. Shares are 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// CPU time of processes that are neither rqps nor the server, as a share of all CPUs. Kernel
+    /// threads are not counted: they may work for the server.
+    pub foreign_cpu: Option<f64>,
+    /// Share of the window in which a task that could run waited for a CPU (PSI, some). The load
+    /// itself makes it where it needs more than the CPUs there are.
+    pub pressure_cpu: Option<f64>,
+    /// Share of the window in which a task waited for I/O (PSI, some); the server's own waits too.
+    pub pressure_io: Option<f64>,
+    /// Share of the window in which a task waited for memory (PSI, some).
+    pub pressure_memory: Option<f64>,
+    /// Pages swapped in.
+    pub swapped_in: Option<u64>,
+    /// Times that a CPU or its package was slowed down because it was hot.
+    pub throttled_thermal: Option<u64>,
+    /// Microseconds for which the cgroup of rqps was held back by its CPU limit.
+    pub throttled_cgroup_us: Option<u64>,
+    /// Fact → why it could not be read.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// What an A/A run (one target against itself) has told about a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// [`GATE_FORMAT`].
+    pub format: u32,
+    /// Of the host. A calibration counts for no other.
+    pub host_fingerprint: String,
+    /// RFC 3339, UTC: when it was finished.
+    pub made: String,
+    /// Version of rqps that made it.
+    pub rqps_version: String,
+    /// The target word that ran against itself.
+    pub target: String,
+    /// Its product: noise of one says little about that of another.
+    pub dbms: Dbms,
+    /// Concurrent connections.
+    pub clients: u32,
+    /// Where client and server ran.
+    pub placement: Placement,
+    /// What idle CPUs did.
+    pub idle: Idle,
+    /// Length of a read step's window, seconds. Noise falls with it.
+    pub read_seconds: f64,
+    /// Length of a write step's window, seconds.
+    pub write_seconds: f64,
+    /// Blocks that counted.
+    pub blocks: u32,
+    /// Each step that was measured.
+    pub steps: Vec<StepNoise>,
+    /// First place in a block against the second.
+    pub slot: SlotEffect,
+    /// Every canary that was read.
+    pub canaries: Vec<Canary>,
+    /// Blocks that were out of range of the canaries, attempts included.
+    pub out_of_range: u32,
+}
+
+/// The noise of one step: d = ln(rate of a-again) − ln(rate of a) over the blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepNoise {
+    /// Name of the step.
+    pub step: String,
+    /// d of each block.
+    pub differences: Vec<f64>,
+    /// Mean of d: the true value is 0.
+    pub mean_ln: f64,
+    /// Sample standard deviation of d: the s_d of the statistics.
+    pub sd_ln: f64,
+    /// Two-sided p of the paired t test of d against 0.
+    pub p: f64,
+}
+
+/// Whether it matters which target of a block is measured first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlotEffect {
+    /// Mean over the blocks of the mean over the steps of ln(first / second).
+    pub mean_ln: f64,
+    /// Two-sided p of its t test against 0 over the blocks; `None` below two blocks.
+    pub p: Option<f64>,
+}
+
+impl HostGate {
+    /// Attempts at blocks that came to their end, out of range or not.
+    pub fn measured(&self) -> usize {
+        self.blocks.iter().filter(|block| block.before.is_none() || block.after.is_some()).count()
+    }
+
+    /// Those of them that were out of range of the canaries.
+    pub fn out_of_range(&self) -> usize {
+        self.blocks.iter().filter(|block| block.out_of_range.is_some()).count()
+    }
+
+    /// True if more blocks were out of range than a claim can stand: more than
+    /// [`OUT_OF_RANGE_MAX`] of those measured. The host then supports no verdict.
+    pub fn is_too_noisy(&self) -> bool {
+        self.out_of_range() as f64 > OUT_OF_RANGE_MAX * self.measured() as f64
+    }
+}
+
+impl Calibration {
+    /// Pooled standard deviation of d over the steps: the root of the mean variance, each step
+    /// weighted by its degrees of freedom. `None` without a step of two blocks.
+    pub fn sd_ln(&self) -> Option<f64> {
+        let (mut squares, mut df) = (0.0, 0.0);
+        for step in &self.steps {
+            let own = step.differences.len().saturating_sub(1) as f64;
+            squares += own * step.sd_ln * step.sd_ln;
+            df += own;
+        }
+        (df > 0.0).then(|| (squares / df).sqrt())
+    }
+
+    /// Steps whose p is below `alpha`: on one target against itself each is a false alarm.
+    pub fn false_alarms(&self, alpha: f64) -> usize {
+        self.steps.iter().filter(|step| step.p < alpha).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(fault: bool) -> BlockRecord {
+        let canary = Some(Canary::default());
+        let out_of_range = fault.then(|| "spin".to_owned());
+        BlockRecord { before: canary.clone(), after: canary, out_of_range, ..Default::default() }
+    }
+
+    #[test]
+    fn one_block_of_five_may_be_out_of_range_and_not_two_of_six() {
+        let mut gate = HostGate { blocks: vec![block(false); 4], ..HostGate::default() };
+        assert!(!gate.is_too_noisy());
+        gate.blocks.push(block(true));
+        assert!(!gate.is_too_noisy());
+        gate.blocks.push(block(true));
+        assert!(gate.is_too_noisy());
+        // One that was broken off was not measured, and says nothing.
+        let broken = BlockRecord { after: None, ..block(false) };
+        gate.blocks.extend([broken.clone(), broken.clone(), broken.clone(), broken]);
+        assert_eq!((gate.measured(), gate.out_of_range()), (6, 2));
+    }
+}

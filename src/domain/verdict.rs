@@ -1,0 +1,207 @@
+//! What is said about a difference, and by which rules (docs/verdicts.md).
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::metric::{Better, Metric};
+
+/// What a comparison says about one metric of one step of one target.
+///
+/// "Slower" stands for worse and "faster" for better whatever the metric: a rate that falls and a
+/// cost that rises are both [`Verdict::Slower`]. [`Verdict::word`] finds the word that nobody
+/// misreads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Worse by more than τ beyond doubt, and by δ or more as far as was measured.
+    Slower,
+    /// Better by more than τ beyond doubt, and by δ or more as far as was measured.
+    Faster,
+    /// Worse beyond doubt, but by less than δ, or not surely by more than τ.
+    SlowerSmall,
+    /// Better beyond doubt, but by less than δ, or not surely by more than τ.
+    FasterSmall,
+    /// Shown to differ by less than δ.
+    Same,
+    /// None of these could be shown with the pairs there are.
+    Inconclusive,
+    /// There is nothing to judge by: too few pairs, a value of 0, a host that cannot carry it.
+    NoVerdict,
+}
+
+impl Verdict {
+    /// In the order of reports.
+    pub const ALL: [Verdict; 7] = [
+        Verdict::Slower,
+        Verdict::Faster,
+        Verdict::SlowerSmall,
+        Verdict::FasterSmall,
+        Verdict::Same,
+        Verdict::Inconclusive,
+        Verdict::NoVerdict,
+    ];
+
+    /// The glossary's word: that of a rate.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Slower => "SLOWER",
+            Verdict::Faster => "FASTER",
+            Verdict::SlowerSmall => "SLOWER-SMALL",
+            Verdict::FasterSmall => "FASTER-SMALL",
+            Verdict::Same => "SAME",
+            Verdict::Inconclusive => "INCONCLUSIVE",
+            Verdict::NoVerdict => "NO VERDICT",
+        }
+    }
+
+    /// The word for a metric: a rate is SLOWER or FASTER, everything else WORSE or BETTER, so that
+    /// a cost that fell is never called "faster" nor "less" taken for bad.
+    pub fn word(self, metric: Metric) -> &'static str {
+        match self {
+            _ if metric == Metric::Rate => self.name(),
+            Verdict::Slower => "WORSE",
+            Verdict::Faster => "BETTER",
+            Verdict::SlowerSmall => "WORSE-SMALL",
+            Verdict::FasterSmall => "BETTER-SMALL",
+            _ => self.name(),
+        }
+    }
+
+    /// True if it is worse: by much or by little.
+    pub fn is_worse(self) -> bool {
+        matches!(self, Verdict::Slower | Verdict::SlowerSmall)
+    }
+
+    /// True if it is better: by much or by little.
+    pub fn is_better(self) -> bool {
+        matches!(self, Verdict::Faster | Verdict::FasterSmall)
+    }
+
+    /// The verdict on a difference that was shown: `ln_ratio` of the metric, and whether it is one
+    /// that counts.
+    pub fn of_difference(metric: Metric, ln_ratio: f64, small: bool) -> Verdict {
+        let better = (ln_ratio > 0.0) == (metric.better() == Better::Higher);
+        match (better, small) {
+            (false, false) => Verdict::Slower,
+            (true, false) => Verdict::Faster,
+            (false, true) => Verdict::SlowerSmall,
+            (true, true) => Verdict::FasterSmall,
+        }
+    }
+}
+
+/// By what verdicts are given; printed with every one of them. See docs/verdicts.md.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rules {
+    /// δ: a difference of this share counts; one that is shown to be smaller is none.
+    pub delta: f64,
+    /// τ: a natural logarithm. Differences up to it are what another link order of the same source
+    /// gives, and no evidence.
+    pub tau: f64,
+    /// Share of wrong ones among the differences listed (Benjamini-Hochberg), per target and
+    /// metric.
+    pub q: f64,
+    /// Chance that a process exits with "regression" where there is none (Holm), per target.
+    pub alpha: f64,
+    /// Chance of calling a step SAME that differs by δ, each.
+    pub equivalence_alpha: f64,
+    /// Of every interval.
+    pub confidence: f64,
+    /// Chance of finding a difference of δ that pairs are counted for.
+    pub power: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            delta: 0.02,
+            tau: 0.01_f64.ln_1p(),
+            q: 0.05,
+            alpha: 0.05,
+            equivalence_alpha: 0.05,
+            confidence: 0.95,
+            power: 0.8,
+        }
+    }
+}
+
+impl Rules {
+    /// −ln(1 − δ): both limits of SAME are this far from 0 as logarithms.
+    pub fn equivalence_limit(&self) -> f64 {
+        -(-self.delta).ln_1p()
+    }
+
+    /// τ as a share: 0.01 for ln 1.01.
+    pub fn tau_share(&self) -> f64 {
+        self.tau.exp_m1()
+    }
+
+    /// Why these rules cannot be used; `None` if they can. τ must lie below δ: else nothing between
+    /// "as much as a link order" and "counts" could ever be found.
+    pub fn fault(&self) -> Option<String> {
+        let open = |share: f64| share > 0.0 && share < 1.0;
+        let shares = [
+            ("delta", self.delta),
+            ("q", self.q),
+            ("alpha", self.alpha),
+            ("equivalence_alpha", self.equivalence_alpha),
+            ("confidence", self.confidence),
+            ("power", self.power),
+        ];
+        if let Some((name, share)) = shares.into_iter().find(|(_, share)| !open(*share)) {
+            return Some(format!("{name} must lie between 0 and 1, not {share}"));
+        }
+        if !(self.tau >= 0.0 && self.tau < self.equivalence_limit()) {
+            return Some(format!(
+                "tau must be 0 or more and less than delta ({}), not {}",
+                self.delta,
+                self.tau_share()
+            ));
+        }
+        None
+    }
+
+    /// `delta 2 %, tau 1 %, q 0.05`.
+    pub fn text(&self) -> String {
+        let percent = |share: f64| {
+            let text = format!("{:.3}", 100.0 * share);
+            format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+        };
+        format!("delta {}, tau {}, q {}", percent(self.delta), percent(self.tau_share()), self.q)
+    }
+}
+
+/// How a plan with `blocks = "auto"` was carried out: after how many pairs its steps were looked
+/// at. A step is measured until it is settled or has the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Pairs at the first look.
+    pub blocks_min: u32,
+    /// Pairs at the last look that was planned for; more are never measured, fewer may be.
+    pub blocks_max: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rise_is_good_or_bad_by_the_metric() {
+        assert_eq!(Verdict::of_difference(Metric::Rate, -0.1, false), Verdict::Slower);
+        assert_eq!(Verdict::of_difference(Metric::Rate, 0.1, true), Verdict::FasterSmall);
+        assert_eq!(Verdict::of_difference(Metric::CpuPerOp, 0.1, false), Verdict::Slower);
+        assert_eq!(Verdict::of_difference(Metric::P99, -0.1, true), Verdict::FasterSmall);
+        assert_eq!(Verdict::Slower.word(Metric::CpuPerOp), "WORSE");
+        assert_eq!(Verdict::Slower.word(Metric::Rate), "SLOWER");
+    }
+
+    #[test]
+    fn rules_that_contradict_themselves_are_refused() {
+        assert_eq!(Rules::default().fault(), None);
+        let wrong = Rules { tau: 0.03, ..Rules::default() };
+        assert!(wrong.fault().is_some_and(|text| text.contains("less than delta")));
+        let wrong = Rules { q: 0.0, ..Rules::default() };
+        assert!(wrong.fault().is_some_and(|text| text.contains('q')));
+        assert_eq!(Rules::default().text(), "delta 2 %, tau 1 %, q 0.05");
+    }
+}

@@ -1,0 +1,310 @@
+//! Steps by the second: rate and latency over time, stalls, and the distribution of latencies, as
+//! charts. Long series are thinned so that a file stays of a size that opens at once.
+
+use super::chart::{Axis, Chart, Form, Line, Point, Scale, Series, Span};
+use crate::analyze::Comparison;
+use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::histogram::Histogram;
+use crate::analyze::metrics::rate_unit;
+use crate::domain::benchmark::RateUnit;
+use crate::domain::run::{Dataset, Run, Second, StepRecord};
+use crate::stats::Interval;
+use crate::stats::summary::median;
+
+/// Reads the seconds of a step, or says why it cannot.
+pub type SecondsOf<'a> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, String> + Sync + 'a;
+
+/// A second with less than this share of the median second's rate is a stall (section 2.7 of the
+/// statistics specification).
+pub const STALL_SHARE: f64 = 0.1;
+
+/// Points of rate in one document: beyond that neighbouring seconds are drawn as one.
+const POINTS_MAX: usize = 200_000;
+/// No series is thinned below this.
+const SERIES_MIN: usize = 30;
+/// No screen shows more.
+const SERIES_MAX: usize = 600;
+
+/// Quantiles of the distribution charts; those that rest on fewer than ten events are left out.
+const QUANTILES: [f64; 12] =
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9995, 0.9999];
+
+/// One run of a step by time.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Trace {
+    /// Middle of the bucket in s, mean rate, its least and its greatest second.
+    rate: Vec<Point>,
+    /// Middle of the bucket in s, greatest 99th percentile of its seconds in ms.
+    p99: Vec<Point>,
+    /// From and to, s.
+    stalls: Vec<(f64, f64)>,
+    /// Seconds in one bucket.
+    width: usize,
+}
+
+/// Charts of one step: rate over time, 99th percentile over time, distribution of latencies; those
+/// for which there is anything to draw.
+pub(super) fn charts(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    step: &StepComparison,
+    seconds: &SecondsOf,
+) -> Vec<Chart> {
+    let of_step = |run: usize| {
+        let run = &dataset.runs[run];
+        run.steps.iter().find(|record| record.name == step.name).map(|record| (run, record))
+    };
+    let name = &step.name;
+    let unit = rate_unit(step.rate);
+    let time = || Axis::linear("time in the step", "s");
+    let mut rate =
+        Chart::new(format!("time-rate-{name}"), format!("{name}: rate over time"), Form::Lines)
+            .axes(time(), Axis::linear("rate", unit));
+    let mut p99 = Chart::new(
+        format!("time-p99-{name}"),
+        format!("{name}: 99th percentile over time"),
+        Form::Lines,
+    )
+    .axes(time(), Axis::linear("p99 of each second", "ms"));
+    let mut faults: Vec<String> = Vec::new();
+    let mut width = 1;
+    let most = points_per_run(comparison);
+    for (slot, target) in step.targets.iter().enumerate() {
+        for sample in &target.samples {
+            let Some((run, record)) = of_step(sample.run) else { continue };
+            let rows = seconds(run, record).unwrap_or_else(|fault| {
+                faults.push(fault);
+                Vec::new()
+            });
+            let trace = trace(record, &rows, most);
+            width = width.max(trace.width);
+            let place = rate.series.len();
+            rate.spans.extend(trace.stalls.iter().map(|(from, to)| Span {
+                from: *from,
+                to: *to,
+                series: Some(place),
+                label: "stall".to_owned(),
+            }));
+            let series = Series {
+                runs: vec![run.folder.clone()],
+                ..Series::new(target.label.clone(), slot, Line::Straight)
+            };
+            rate.series.push(Series { points: trace.rate, ..series.clone() });
+            p99.series.push(Series { points: trace.p99, ..series });
+        }
+    }
+    add_notes(&mut rate, &mut p99, width, &faults);
+    let distribution = distribution(dataset, step);
+    let drawn = |chart: &Chart| chart.series.iter().any(|series| !series.points.is_empty());
+    [rate, p99, distribution].into_iter().filter(drawn).collect()
+}
+
+fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String]) {
+    let runs = "A line for each run.".to_owned();
+    rate.notes.push(match rate.spans.len() {
+        0 => format!("{runs} No stall: no second below 10 % of the run's median second."),
+        1 => format!("{runs} 1 stall (below 10 % of the run's median second), marked."),
+        n => format!("{runs} {n} stalls (below 10 % of the run's median second), marked."),
+    });
+    p99.notes.push(runs);
+    if width > 1 {
+        rate.notes.push(format!("A point is the mean of {width} s; the band is their range."));
+        p99.notes.push(format!("A point is the worst second of {width}."));
+    }
+    if let Some(first) = faults.first() {
+        let text = format!("{} runs have no rows by the second: {first}", faults.len());
+        rate.notes.push(text.clone());
+        p99.notes.push(text);
+    }
+}
+
+/// How many points a run of a step may have.
+fn points_per_run(comparison: &Comparison) -> usize {
+    let targets = comparison.steps.iter().flat_map(|step| &step.targets);
+    let runs: usize = targets.map(|target| target.samples.len()).sum();
+    (POINTS_MAX / runs.max(1)).clamp(SERIES_MIN, SERIES_MAX)
+}
+
+fn trace(record: &StepRecord, rows: &[Second], most: usize) -> Trace {
+    let rates = rates(record, rows);
+    let ends = ends(rows, rates.len());
+    let width = rates.len().div_ceil(most.max(1)).max(1);
+    let mut trace = Trace { stalls: stalls(&rates, &ends), width, ..Trace::default() };
+    let start = |at: usize| if at == 0 { 0.0 } else { ends[at - 1] };
+    for (index, bucket) in rates.chunks(width).enumerate() {
+        let first = index * width;
+        let last = first + bucket.len() - 1;
+        let x = (start(first) + ends[last]) / 2.0;
+        let mean = bucket.iter().sum::<f64>() / bucket.len() as f64;
+        let low = bucket.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = bucket.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let interval = (width > 1).then_some(Interval { low, high });
+        trace.rate.push(Point::at(x, mean).within(interval));
+        if let Some(rows) = rows.get(first..=last) {
+            let worst = rows.iter().map(|row| row.p99_us / 1000.0).fold(0.0, f64::max);
+            trace.p99.push(Point::at(x, worst));
+        }
+    }
+    trace
+}
+
+/// Operations per second of each second: as the record has them, else from the rows.
+fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
+    if !record.per_second.is_empty() && (rows.is_empty() || rows.len() == record.per_second.len()) {
+        return record.per_second.clone();
+    }
+    // Rows count statements only; rates in other units are in proportion to events.
+    let whole: u64 = rows.iter().map(|row| row.events).sum();
+    let per_event = match record.rate {
+        RateUnit::Queries => None,
+        _ if whole == 0 => return Vec::new(),
+        RateUnit::RowsScanned => Some(record.outcome.rows_scanned as f64 / whole as f64 / 1000.0),
+        RateUnit::RowsInserted => Some(record.outcome.rows as f64 / whole as f64),
+    };
+    let rate = |row: &Second| match per_event {
+        None => row.statements as f64 / row.seconds,
+        Some(each) => row.events as f64 * each / row.seconds,
+    };
+    rows.iter().filter(|row| row.seconds > 0.0).map(rate).collect()
+}
+
+/// When each second ended, s from the beginning of the window.
+fn ends(rows: &[Second], count: usize) -> Vec<f64> {
+    let mut now = 0.0;
+    (0..count)
+        .map(|index| {
+            now += rows.get(index).map_or(1.0, |row| row.seconds);
+            now
+        })
+        .collect()
+}
+
+/// Seconds below a tenth of the median second; neighbours are one stall.
+fn stalls(rates: &[f64], ends: &[f64]) -> Vec<(f64, f64)> {
+    let limit = median(rates).unwrap_or(0.0) * STALL_SHARE;
+    let mut stalls: Vec<(f64, f64)> = Vec::new();
+    for (index, rate) in rates.iter().enumerate() {
+        if *rate >= limit {
+            continue;
+        }
+        let from = if index == 0 { 0.0 } else { ends[index - 1] };
+        match stalls.last_mut() {
+            Some((_, to)) if *to == from => *to = ends[index],
+            _ => stalls.push((from, ends[index])),
+        }
+    }
+    stalls
+}
+
+/// Latency by percentile: for each target the median over its runs.
+fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
+    let name = &step.name;
+    let mut chart = Chart::new(
+        format!("percentiles-{name}"),
+        format!("{name}: latency by percentile"),
+        Form::Lines,
+    )
+    .axes(Axis { scale: Scale::Tail, ..Axis::tail() }, Axis::log("latency", "ms"));
+    for (slot, target) in step.targets.iter().enumerate() {
+        let points = quantile_points(dataset, step, target);
+        if !points.is_empty() {
+            let runs = target.samples.iter().map(|s| dataset.runs[s.run].folder.clone()).collect();
+            let series = Series::new(target.label.clone(), slot, Line::Straight);
+            chart.series.push(Series { points, runs, ..series });
+        }
+    }
+    let note = "Median over the runs of each target; a percentile is left out where it would rest \
+                on fewer than ten events.";
+    chart.notes.push(note.to_owned());
+    chart
+}
+
+fn quantile_points(dataset: &Dataset, step: &StepComparison, target: &TargetStep) -> Vec<Point> {
+    let mut least_events = u64::MAX;
+    let mut runs: Vec<[u64; QUANTILES.len()]> = Vec::new();
+    for sample in &target.samples {
+        let records = &dataset.runs[sample.run].steps;
+        let record = records.iter().find(|record| record.name == step.name);
+        let histogram = record.map(|record| Histogram::from_base64(&record.outcome.latency));
+        // A histogram that cannot be decoded is a caveat already.
+        if let Some(Ok(histogram)) = histogram {
+            least_events = least_events.min(histogram.total());
+            runs.push(histogram.quantiles(QUANTILES));
+        }
+    }
+    let shown = |quantile: f64| least_events as f64 * (1.0 - quantile) >= 10.0;
+    let point = |(index, quantile): (usize, &f64)| {
+        let of_runs: Vec<f64> = runs.iter().map(|run| run[index] as f64 / 1e6).collect();
+        // A logarithmic axis has no place for 0, which a fake clock can give.
+        let y = median(&of_runs).filter(|y| *y > 0.0 && shown(*quantile))?;
+        Some(Point::at(*quantile, y))
+    };
+    QUANTILES.iter().enumerate().filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_stalls(rates: &[f64], expected: &[(f64, f64)]) {
+        let ends: Vec<f64> = (1..=rates.len()).map(|end| end as f64).collect();
+        assert_eq!(stalls(rates, &ends), expected);
+    }
+
+    #[test]
+    fn neighbouring_slow_seconds_are_one_stall() {
+        check_stalls(&[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 5.0], &[(1.0, 3.0), (6.0, 7.0)]);
+        check_stalls(&[5.0, 100.0, 100.0], &[(0.0, 1.0)]);
+        check_stalls(&[0.0, 0.0, 0.0], &[]);
+        check_stalls(&[], &[]);
+    }
+
+    fn rows(statements: &[u64]) -> Vec<Second> {
+        let row = |(index, statements): (usize, &u64)| Second {
+            second: index as u32 + 1,
+            seconds: 1.0,
+            events: *statements,
+            statements: *statements,
+            p99_us: 1000.0 * (index + 1) as f64,
+            ..Second::default()
+        };
+        statements.iter().enumerate().map(row).collect()
+    }
+
+    fn record(per_second: Vec<f64>) -> StepRecord {
+        StepRecord {
+            format: 1,
+            index: 1,
+            name: "x".to_owned(),
+            group: crate::domain::benchmark::Group::Point,
+            reported: true,
+            detail: String::new(),
+            rate: RateUnit::Queries,
+            status: crate::domain::run::Status::Complete,
+            started: String::new(),
+            outcome: Default::default(),
+            usage: Default::default(),
+            data_bytes: None,
+            per_second,
+            imported: None,
+        }
+    }
+
+    #[test]
+    fn thinning_keeps_the_mean_the_range_and_the_worst_second() {
+        let trace = trace(&record(Vec::new()), &rows(&[10, 30, 0, 40, 50]), 3);
+        assert_eq!(trace.width, 2);
+        let rates: Vec<(f64, f64)> = trace.rate.iter().map(|p| (p.x, p.y)).collect();
+        assert_eq!(rates, [(1.0, 20.0), (3.0, 20.0), (4.5, 50.0)]);
+        assert_eq!(trace.rate[1].interval, Some(Interval { low: 0.0, high: 40.0 }));
+        assert_eq!(trace.p99.iter().map(|p| p.y).collect::<Vec<_>>(), [2.0, 4.0, 5.0]);
+        assert_eq!(trace.stalls, [(2.0, 3.0)]);
+    }
+
+    #[test]
+    fn a_record_without_rows_still_has_its_rates() {
+        let trace = trace(&record(vec![5.0, 6.0]), &[], 100);
+        assert_eq!(trace.rate, [Point::at(0.5, 5.0), Point::at(1.5, 6.0)]);
+        assert!(trace.p99.is_empty());
+    }
+}
