@@ -1265,6 +1265,12 @@ const CASES: &[Case] = &[
     (Kind::UnreadableLatency, |runs| runs[1].1[0].outcome.latency = "?".into(), "not base64"),
     (Kind::EmbeddedDbms, |runs| each_new_run(runs, |run| run.target.dbms = Dbms::Sqlite),
         "the DBMS runs inside the driver"),
+    (Kind::Imported, |runs| {
+        each_new_run(runs, |run| run.target.source = Source::Imported("my8033".into()));
+        each_new_step(runs, |step| {
+            step.imported = Some(Imported { format: "dbbench".into(), files: vec![] });
+        });
+    }, "published by others, read as dbbench"),
     (Kind::DriverNote, |runs| each_new_step(runs, |step| step.outcome.notes.push("odd 7".into())),
         "odd 7, and 8 like it (all 3 steps)"),
 ];

@@ -24,6 +24,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Turn results that others published into run folders
+    Import(Import),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -91,8 +93,9 @@ pub(super) struct Shape {
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
-    #[arg(long, value_enum, default_value = "step")]
-    pub interleave: InterleaveWord,
+    /// [default: step; run for the Insert Benchmark]
+    #[arg(long, value_enum)]
+    pub interleave: Option<InterleaveWord>,
     /// Where client and server run [default: together if there are no more clients than CPUs, else
     /// os]
     #[arg(long, value_enum)]
@@ -157,6 +160,28 @@ pub(super) struct Report {
     /// Write it to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// Form of the files: sysbench-mytools (see docs/importing.md)
+    pub format: String,
+    /// Files and folders to import
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Result folder to write; new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Take published means of vmstat, which count its repeated heads as samples of zeros, also
+    /// where the samples are there
+    #[arg(long)]
+    pub compat: bool,
+    /// The disk under the data, as iostat names it [default: what gives the published means]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Clients of the columns of a table with several: 1,2,3
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub clients: Vec<u32>,
 }
 
 #[derive(Debug, Args)]

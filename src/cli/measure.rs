@@ -58,7 +58,7 @@ fn quickstart_shape() -> Shape {
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
         rate: None,
-        interleave: InterleaveWord::Step,
+        interleave: None,
         placement: None,
         idle: IdleWord::Os,
         seed: 1,
@@ -151,9 +151,12 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        // A client of the Insert Benchmark is several connections.
+        None if !workload.shape.is_sysbench() => workload.placement,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
     };
+    bench::finish(&mut workload);
     let plan = Plan {
         targets: words::targets(targets)?,
         benchmark: shape.bench.clone(),
@@ -166,8 +169,9 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         workload,
         blocks: shape.blocks,
         interleave: match shape.interleave {
-            InterleaveWord::Step => Interleave::Step,
-            InterleaveWord::Run => Interleave::Run,
+            Some(InterleaveWord::Step) => Interleave::Step,
+            Some(InterleaveWord::Run) => Interleave::Run,
+            None => Interleave::default_of(&shape.bench),
         },
         seed: shape.seed,
     };

@@ -5,6 +5,7 @@
 mod args;
 mod builds;
 mod folders;
+mod import;
 mod measure;
 mod progress;
 mod report;
@@ -68,6 +69,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),

@@ -18,6 +18,8 @@ pub enum Dbms {
     Mariadb,
     /// SQLite, compiled in or loaded from a shared library.
     Sqlite,
+    /// A product that rqps cannot run itself: only in results that were imported.
+    Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
     /// tests of rqps itself.
     Fake,
@@ -48,6 +50,7 @@ impl Dbms {
             Dbms::Mysql => "mysql",
             Dbms::Mariadb => "mariadb",
             Dbms::Sqlite => "sqlite",
+            Dbms::Other => "other",
             Dbms::Fake => "fake",
         }
     }
@@ -70,7 +73,8 @@ impl Dbms {
             Dbms::Postgres => Dialect::Postgres,
             Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
             Dbms::Sqlite => Dialect::Sqlite,
-            Dbms::Fake => Dialect::Fake,
+            // Never run; nothing is ever said to it.
+            Dbms::Other | Dbms::Fake => Dialect::Fake,
         }
     }
 
@@ -158,6 +162,9 @@ pub enum Source {
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
     Dsn(String),
+    /// Somebody else's published results, under the tag by which they were published. Such a target
+    /// can be reported, not run.
+    Imported(String),
 }
 
 /// What is known of a build after it was obtained. Stored beside it in the cache and in every run.

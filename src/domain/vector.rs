@@ -59,8 +59,10 @@ pub enum DataSource {
         rows: PathBuf,
         /// The queries, where `rows` is no HDF5.
         queries: Option<PathBuf>,
+        /// Rows taken, from the first on; 0 for all.
+        limit_rows: u64,
         /// Queries taken, from the first on; 0 for all.
-        limit: u32,
+        limit_queries: u32,
         /// How far apart two vectors are; `None` as the HDF5 says.
         distance: Option<Distance>,
     },
@@ -223,7 +225,7 @@ impl Iterative {
 pub struct VectorWork {
     /// The vectors.
     pub data: DataSource,
-    /// Rows of the table after loading; 0 for all of a file.
+    /// Rows of a generated set.
     pub rows: u64,
     /// Neighbours asked for.
     pub k: u32,
@@ -231,6 +233,13 @@ pub struct VectorWork {
     pub variant: Variant,
     /// What is done.
     pub act: Act,
+}
+
+impl VectorWork {
+    /// True for what is measured on a server that was just started.
+    pub fn is_cold(&self) -> bool {
+        matches!(&self.act, Act::Search(search) if search.cold)
+    }
 }
 
 /// What a step does.

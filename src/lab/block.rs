@@ -189,7 +189,9 @@ impl Run<'_> {
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
-            prepare::settle(bench, self.subject, control, progress)?;
+            if load.is_some() {
+                prepare::settle(bench, self.subject, control, progress)?;
+            }
             self.record.load = load;
         }
         self.folder.update(&self.record)?;
@@ -245,6 +247,11 @@ impl Run<'_> {
         let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
+        if step.after_restart() && !self.subject.is_external() {
+            progress.doing(&label, "stop and start again", None);
+            self.control.stop()?;
+            self.control.start()?;
+        }
         progress.doing(&label, &step.name, None);
         let mut seat = Seat {
             bench,

@@ -79,6 +79,7 @@ pub fn obtain_with(
             (format!("{dbms}={}", path.display()), installed::build(dbms, path, &mut progress))
         }
         Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
+        Source::Imported(tag) => (tag.clone(), Err(Reason::OnlyImported)),
         Source::Dsn(dsn) => {
             let origin = dsn::without_password(dsn);
             (origin.clone(), Ok(external(dbms, origin)))
@@ -100,6 +101,7 @@ fn by_version(
     }
     match dbms {
         Dbms::Fake => return Ok(fake(version)),
+        Dbms::Other => return Err(Reason::OnlyImported),
         Dbms::Sqlite => return Err(Reason::NotByVersion { dbms, instead: SQLITE_WORDS }),
         Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb => {}
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::Order;
+use crate::bench::{self, Order};
 use crate::domain::benchmark::Workload;
 use crate::domain::build::Source;
 use crate::domain::target::Target;
@@ -100,6 +100,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
         return wrong("warmup_seconds and settle_scale must be 0 or above");
     }
+    for target in &plan.targets {
+        bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        if plan.benchmark == "vector" {
+            bench::vector::check_target(target).map_err(PlanError::Value)?;
+        }
+    }
     Ok(())
 }
 
@@ -137,7 +143,6 @@ pub fn without_password(target: &Target) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::preset;
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -146,7 +151,7 @@ mod tests {
             benchmark: "sysbench".to_owned(),
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: preset::QUICK.workload(),
+            workload: bench::preset::QUICK.workload(),
             blocks: 4,
             interleave: Interleave::Step,
             seed: u64::MAX,

@@ -62,6 +62,7 @@ pub fn word(target: &Target) -> String {
         Source::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
         Source::CompiledIn => format!("{dbms}{storage}{config}"),
         Source::Dsn(dsn) => dsn.clone(),
+        Source::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
         Ok((plain, _)) if plain.label == target.label => what,
@@ -204,7 +205,7 @@ fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &st
                 last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
             format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
         }
-        Source::CompiledIn | Source::Dsn(_) => dbms.name().to_owned(),
+        Source::CompiledIn | Source::Dsn(_) | Source::Imported(_) => dbms.name().to_owned(),
     };
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");

@@ -88,7 +88,7 @@ impl Dataset {
         Dataset { name, hash, distance, train, test, classes: None, given: None }
     }
 
-    /// Reads or makes a set of `rows` rows (0: all of a file). What takes long to make is kept in
+    /// Reads a set, or makes one of `rows` rows. What takes long to make is kept in
     /// `folder` and found again by its name.
     ///
     /// # Errors
@@ -110,9 +110,9 @@ impl Dataset {
                 };
                 synthetic::make(&wanted, folder)?
             }
-            DataSource::Files { rows: file, queries, limit, distance } => {
+            DataSource::Files { rows: file, queries, limit_rows, limit_queries, distance } => {
                 let mut data = from_files(file, queries.as_deref(), *distance)?;
-                data.limit(rows as usize, *limit as usize);
+                data.limit(*limit_rows as usize, *limit_queries as usize);
                 data
             }
         };
