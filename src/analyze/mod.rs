@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod insert_rules;
 pub mod metrics;
 pub mod plans;
+pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, tables};
+use super::{facts, tables, vector};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -46,8 +46,8 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
 
 /// Sections that only some benchmarks have, for every form of report: nothing where the comparison
 /// has no such steps. Each benchmark adds a line here.
-pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
-    Vec::new()
+pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
+    vector::sections(comparison)
 }
 
 /// What must be seen before the first number is.

@@ -12,6 +12,7 @@ mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod vector;
 
 use crate::analyze::Comparison;
 
