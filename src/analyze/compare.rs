@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::caveat::{self, Caveat};
 use super::groups::{GroupSummary, summarize_groups};
 use super::metrics::{self, Values};
-use super::verdict::{Explanation, Judgement, Options, Summary};
+use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
@@ -286,10 +286,11 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         steps,
         groups,
         rules: options.rules,
-        schedule: None,
+        schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
         summary: Summary::default(),
         caveats: Vec::new(),
     };
+    verdict::judge(&mut comparison);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
 }

@@ -1,6 +1,7 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs give the same numbers for ever.
 
+pub mod calibration;
 pub mod caveat;
 pub mod compare;
 pub mod groups;

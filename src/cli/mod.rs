@@ -4,6 +4,7 @@
 
 mod args;
 mod builds;
+mod doctor;
 mod folders;
 mod import;
 mod measure;
@@ -69,6 +70,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),

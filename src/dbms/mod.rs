@@ -9,6 +9,7 @@ mod external;
 mod fake;
 mod log;
 mod mariadb;
+mod myrocks;
 mod mysql;
 mod postgres;
 mod server;

@@ -1,6 +1,7 @@
 //! What is run: the DBMS, its version, and where a build of it came from.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -158,6 +159,14 @@ pub enum Source {
     /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for
     /// SQLite.
     Path(PathBuf),
+    /// `mariadb=deb:trixie/mariadb-server-core`: packages of a Debian suite, with what they depend
+    /// on.
+    Deb {
+        /// The suite or its code name: `trixie`, `sid`.
+        suite: String,
+        /// The packages asked for, in order; separated by commas in the word.
+        packages: Vec<String>,
+    },
     /// `sqlite`: what is compiled into this program.
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
@@ -183,6 +192,10 @@ pub struct Manifest {
     pub sha256: Option<String>,
     /// From the ELF `.comment` section, if there is one.
     pub compiler: Option<String>,
+    /// Name → version of all packages that the build consists of, where it comes from a
+    /// distribution; empty for a build that is one package.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
 }
 
 /// A build that can be run now.

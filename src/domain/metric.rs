@@ -244,4 +244,12 @@ metrics! {
     CleanSeconds, "clean_s", "s", Lower;
     /// Bytes of write-ahead log or redo log per row inserted into the index.
     LogBytesPerRow, "log_B/row", "B/row", Lower;
+
+    // Of imported perf reports.
+    /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.
+    CpuBusy, "cpups", "%", Lower;
+    /// CPU of the whole host, client included, microseconds per operation.
+    HostCpuPerOp, "cpupq", "us/op", Lower;
+    /// Size of the database's own files, without logs.
+    DatabaseSize, "dbgb1", "GiB", Lower;
 }

@@ -100,15 +100,11 @@ fn metrics_row(
         return Err(text.malformed(line, "a row before the line of heads (`ips qps … tag`)"));
     }
     if cells.len() != heads.len() {
-        let why = format!(
-            "{} cells under {} heads; is the line cut short?",
-            cells.len(),
-            heads.len()
-        );
+        let why =
+            format!("{} cells under {} heads; is the line cut short?", cells.len(), heads.len());
         return Err(text.malformed(line, why));
     }
-    let mut row =
-        MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
+    let mut row = MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
     for (head, cell) in heads.iter().zip(cells) {
         match head.as_str() {
             "step" => row.step = Some((*cell).to_owned()),
@@ -153,11 +149,9 @@ pub fn merged(row: &MetricsRow) -> String {
 
 /// The row of a relative table: each cell divided by that of the base. `NA` if either is.
 pub fn relative(row: &MetricsRow, base: &MetricsRow) -> String {
-    let ratio = |(column, cell): &(String, String)| {
-        match (number(cell), base.value(column)) {
-            (Some(value), Some(of_base)) => printed_ratio(value, of_base),
-            _ => "NA".to_owned(),
-        }
+    let ratio = |(column, cell): &(String, String)| match (number(cell), base.value(column)) {
+        (Some(value), Some(of_base)) => printed_ratio(value, of_base),
+        _ => "NA".to_owned(),
     };
     let mut cells: Vec<String> = row.cells.iter().map(ratio).collect();
     cells.push(row.tag.clone());

@@ -6,6 +6,11 @@
 
 mod error;
 mod folder;
+pub mod ibench_histograms;
+mod ibench_mytools;
+mod ibench_sources;
+pub mod ibench_summary;
+pub mod ibench_tables;
 pub mod iostat;
 pub mod met_tables;
 mod mytools_raw;
@@ -34,16 +39,19 @@ pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
 pub enum Format {
     /// Published sysbench results: tables and folders of targets.
     SysbenchMytools,
+    /// Published results of the Insert Benchmark: tables of perf reports.
+    IbenchMytools,
 }
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 1] = [Format::SysbenchMytools];
+    pub const ALL: [Format; 2] = [Format::SysbenchMytools, Format::IbenchMytools];
 
     /// The word of the command line.
     pub fn word(self) -> &'static str {
         match self {
             Format::SysbenchMytools => "sysbench-mytools",
+            Format::IbenchMytools => "ibench-mytools",
         }
     }
 
@@ -70,6 +78,10 @@ pub struct Options {
     pub device: Option<String>,
     /// Clients of the columns of a table.
     pub clients: Vec<u32>,
+    /// Names of the steps of a table that has none.
+    pub steps: Vec<String>,
+    /// CPUs of the host.
+    pub cpus: Option<u32>,
 }
 
 /// Reads others' results.
@@ -83,5 +95,6 @@ pub fn read(
 ) -> Result<Published, ImportError> {
     match format {
         Format::SysbenchMytools => sysbench_mytools::read(paths, options),
+        Format::IbenchMytools => ibench_mytools::read(paths, options),
     }
 }

@@ -1,9 +1,12 @@
 //! What an importer hands over: records of runs and steps with what was published, nothing else.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use super::ibench_summary::SummaryTable;
+use super::ibench_tables::MetricsRow;
 use super::notice::Notice;
 use super::tag::Tag;
 use crate::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Shape, Workload};
@@ -30,6 +33,10 @@ pub struct Published {
     pub notices: Vec<Notice>,
     /// What was made again from other published numbers, cell by cell.
     pub checks: Vec<Check>,
+    /// Summary tables with their colours and files: for those who know the rules of colours.
+    pub summaries: Vec<(PathBuf, SummaryTable)>,
+    /// Rows of metrics of the Insert Benchmark: for those who know what columns say of each other.
+    pub metrics: Vec<(PathBuf, MetricsRow)>,
 }
 
 /// Cells that were made again.
@@ -146,6 +153,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             origin: "imported".to_owned(),
             sha256: None,
             compiler: None,
+            packages: std::collections::BTreeMap::new(),
         },
         config: settings(&config),
         benchmark: benchmark.to_owned(),

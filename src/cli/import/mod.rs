@@ -1,5 +1,7 @@
 //! `rqps import`: results that others published become run folders.
 
+mod insert;
+
 use anyhow::Result;
 
 use crate::cli::args::Import;
@@ -13,8 +15,11 @@ pub(super) fn import(words: &Import) -> Result<u8> {
         compat: words.compat,
         device: words.device.clone(),
         clients: words.clients.clone(),
+        steps: words.steps.clone(),
+        cpus: words.cpus,
     };
-    let published = import::read(format, &words.paths, &options)?;
+    let mut published = import::read(format, &words.paths, &options)?;
+    insert::check(&mut published, &options);
     for notice in &published.notices {
         eprintln!("rqps: {notice}");
     }
