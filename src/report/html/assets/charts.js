@@ -196,9 +196,16 @@ function panelOption(chart, width, theme, state) {
   const across = width >= 1000 ? 3 : width >= 640 ? 2 : 1;
   const rows = Math.ceil(names.length / across);
   const foot = Math.ceil(Math.max(...labels.map(label => textWidth(label, 11)))) + 14;
+  // The axis of most panels; the few that go far beyond have one of their own, and say so.
   const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const { whole, cut } = reach(chart, finite);
-  const panel = 92, head = 30, gap = 26, left = 40;
+  const { whole } = reach(chart, finite);
+  const tops = names.map((_, place) => Math.max(0, ...chart.series.flatMap(series => {
+    const nth = series.x.indexOf(place);
+    return nth < 0 || !Number.isFinite(series.y[nth]) ? [] : [series.y[nth]];
+  }))).sort((a, b) => a - b);
+  const least = Math.max(0, ...chart.rules.map(rule => rule[0]));
+  const cut = roundUp(Math.max(tops[Math.floor((tops.length - 1) * 0.75)], least) * 1.05);
+  const panel = 92, head = 34, gap = 26, left = 40;
   const columnWidth = (width - 8) / across;
   const option = { ...common(chart, theme), title: [], grid: [], xAxis: [], yAxis: [], series: [],
     legend: { show: false } };
@@ -217,7 +224,7 @@ function panelOption(chart, width, theme, state) {
     const own = most > cut;
     const end = own ? roundUp(most * 1.02) : state.whole ? whole : cut;
     state.cut += own ? 1 : 0;
-    const x = column * columnWidth + left, y = row * (panel + head + gap);
+    const x = column * columnWidth + left, y = 4 + row * (panel + head + gap);
     option.title.push({ text: name, left: column * columnWidth + 4, top: y, padding: 0,
       textStyle: { fontSize: 12, fontWeight: 600, color: theme.ink } });
     if (own) option.title[place].subtext = `axis to ${text(end)}`;
@@ -244,7 +251,7 @@ function panelOption(chart, width, theme, state) {
         lineStyle: { color: theme.ink, width: 1, type: "solid", opacity: 0.7 },
         data: chart.rules.map(rule => ({ yAxis: rule[0] })) } });
   });
-  return { height: rows * (panel + head + gap) - gap + foot + 4, option };
+  return { height: rows * (panel + head + gap) - gap + foot + 10, option };
 }
 
 // ---- Lines and points over a number axis ----
@@ -331,6 +338,7 @@ const optionOf = (chart, width, theme, state) => chart.form !== "bars"
 
 function unpack(chart) {
   for (const series of chart.series) {
+    if (series.xs) series.x = series.y.map((_, place) => series.xs[0] + place * series.xs[1]);
     if (!series.x) series.x = series.y.map((_, place) => place);
     for (const key of ["y", "lo", "hi"]) {
       if (series[key]) series[key] = series[key].map(value => value === "inf" ? Infinity : value);
