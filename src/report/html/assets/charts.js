@@ -1,6 +1,7 @@
 // Charts: data from the page, options for ECharts, drawn when they come into view.
 const CHARTS = new Map(); // plot element → its state
-const FONT = '"Liberation Sans", "Noto Sans", "Segoe UI", Roboto, Arial, sans-serif';
+// Single quotes: saved charts have it inside double ones.
+const FONT = "'Liberation Sans', 'Noto Sans', 'Segoe UI', Roboto, Arial, sans-serif";
 const BARS_MAX = 4; // more series become panels
 const SHOWN_MAX = 6; // more names: two are shown until the reader asks for others
 const PEN = document.createElement("canvas").getContext("2d");
@@ -205,7 +206,7 @@ function panelOption(chart, width, theme, state) {
   }))).sort((a, b) => a - b);
   const least = Math.max(0, ...chart.rules.map(rule => rule[0]));
   const cut = roundUp(Math.max(tops[Math.floor((tops.length - 1) * 0.75)], least) * 1.05);
-  const panel = 92, head = 34, gap = 26, left = 40;
+  const panel = 92, head = 28, gap = 26, left = 40;
   const columnWidth = (width - 8) / across;
   const option = { ...common(chart, theme), title: [], grid: [], xAxis: [], yAxis: [], series: [],
     legend: { show: false } };
@@ -225,11 +226,8 @@ function panelOption(chart, width, theme, state) {
     const end = own ? roundUp(most * 1.02) : state.whole ? whole : cut;
     state.cut += own ? 1 : 0;
     const x = column * columnWidth + left, y = 4 + row * (panel + head + gap);
-    option.title.push({ text: name, left: column * columnWidth + 4, top: y, padding: 0,
+    option.title.push({ text: own ? `${name} (axis to ${text(end)})` : name, left: column * columnWidth + 4, top: y, padding: 0,
       textStyle: { fontSize: 12, fontWeight: 600, color: theme.ink } });
-    if (own) option.title[place].subtext = `axis to ${text(end)}`;
-    option.title[place].subtextStyle = { fontSize: 10, color: theme.quiet };
-    option.title[place].itemGap = 1;
     option.grid.push({ left: x, top: y + head, width: columnWidth - left - 14, height: panel,
       containLabel: false, outerBoundsMode: "none" });
     option.xAxis.push({ gridIndex: place, type: "value", min: -0.6, max: labels.length - 0.4,
@@ -260,7 +258,7 @@ function legendOf(chart, width, theme, slots) {
   const names = [...new Set(chart.series.map(series => series.n))];
   let rows = 1, x = 0;
   for (const name of names) {
-    const wide = textWidth(name) + 18 + 5 + 14;
+    const wide = textWidth(name) + 18 + 5 + 12;
     if (x > 0 && x + wide > width) { rows++; x = 0; }
     x += wide;
   }
@@ -269,7 +267,7 @@ function legendOf(chart, width, theme, slots) {
   if (names.length > SHOWN_MAX) {
     names.forEach((name, place) => { selected[name] = place === 0 || place === names.length - 1; });
   }
-  return { height: rows * 22, option: { type: "plain", top: 0, left: 4, itemGap: 14, itemWidth: 18,
+  return { height: rows * 25 + 4, option: { type: "plain", top: 0, left: 4, itemGap: 10, itemWidth: 18,
     itemHeight: 10, textStyle: { color: theme.ink, fontSize: 12 }, selected, width,
     inactiveColor: theme.line, inactiveBorderColor: theme.line,
     data: names.map(name => ({ name, icon: "roundRect",

@@ -5,7 +5,7 @@ const SIGNS = { SLOWER: "▼", FASTER: "▲", "SLOWER-SMALL": "▽", "FASTER-SMA
 // Above this many compared targets names stand upright and verdicts are signs only.
 const HEAT_WIDE = 5;
 // Up to this many there is room for intervals in figures.
-const HEAT_FEW = 3;
+const HEAT_FEW = 2;
 // Width of the interval bar under or beside a number, by how many there are in a row.
 const barWidth = targets => targets <= HEAT_FEW ? 110 : targets <= HEAT_WIDE ? 64 : 44;
 
