@@ -4,6 +4,7 @@ const CHARTS = new Map(); // plot element → its state
 const FONT = "'Liberation Sans', 'Noto Sans', 'Segoe UI', Roboto, Arial, sans-serif";
 const BARS_MAX = 4; // more series become panels
 const SHOWN_MAX = 6; // more names: two are shown until the reader asks for others
+const PAPER = 690; // Pixels across a sheet of A4 or letter between its margins.
 const PEN = document.createElement("canvas").getContext("2d");
 
 function textWidth(words, size = 12, weight = 400) {
@@ -21,9 +22,9 @@ function library() {
 }
 
 const LIGHT = { ink: "#1a1d21", quiet: "#59616b", line: "#e3e6ea", ground: "#ffffff", base: "#8a929c",
-  worse: "#d9480f", better: "#1971c2" };
+  worse: "#d9480f", better: "#1971c2", off: "#9aa2ab" };
 const DARK = { ink: "#e6e9ed", quiet: "#a3abb5", line: "#2c323a", ground: "#15181c", base: "#8a929c",
-  worse: "#ff8a4c", better: "#5aa9f5" };
+  worse: "#ff8a4c", better: "#5aa9f5", off: "#67707b" };
 // Okabe and Ito's colours, which most colour-blind readers can tell apart, without the yellow.
 const FEW = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f6bd6"];
 // Steps of viridis: many targets are versions, and versions have an order.
@@ -269,7 +270,7 @@ function legendOf(chart, width, theme, slots) {
   }
   return { height: rows * 25 + 4, option: { type: "plain", top: 0, left: 4, itemGap: 10, itemWidth: 18,
     itemHeight: 10, textStyle: { color: theme.ink, fontSize: 12 }, selected, width,
-    inactiveColor: theme.line, inactiveBorderColor: theme.line,
+    inactiveColor: theme.off, inactiveBorderColor: theme.off,
     data: names.map(name => ({ name, icon: "roundRect",
       itemStyle: { color: colour(slot.get(name), slots, theme) } })) } };
 }
@@ -369,6 +370,10 @@ function draw(plot, printing = false) {
       if (runs.length) showRuns(`${series.n}: ${state.chart.title}`, runs);
     });
   }
+  if (Object.values(option.legend?.selected ?? {}).some(shown => !shown) && !state.hint) {
+    state.hint = make("p", { class: "notes noprint" }, "Press a name to show or hide its lines.");
+    plot.after(state.hint);
+  }
   state.cutButton.hidden = !state.cut && !state.whole;
   if (state.cut || state.whole) {
     const panels = state.chart.series.length > BARS_MAX;
@@ -456,8 +461,15 @@ function initCharts() {
   });
   addEventListener("beforeprint", () => {
     for (const plot of CHARTS.keys()) draw(plot, true);
+    // Paper does not scroll.
+    for (const table of $$(".scroll > table")) {
+      if (table.scrollWidth > PAPER) table.style.zoom = PAPER / table.scrollWidth;
+    }
   });
-  addEventListener("afterprint", () => redrawCharts());
+  addEventListener("afterprint", () => {
+    redrawCharts();
+    for (const table of $$(".scroll > table")) table.style.zoom = "";
+  });
 }
 
 initPage();

@@ -82,7 +82,7 @@ function fillCell(heat, td, step, target, metric, reach) {
   const sign = SIGNS[verdict] ?? "";
   const button = make("button", { type: "button", tabindex: -1, class: "cell",
     "aria-label": describe(heat, step, target, metric), title: describe(heat, step, target, metric) });
-  const said = verdict ? `<span class="v">${wide ? `${sign} ${verdict}` : sign}</span>` : "";
+  const said = verdict ? `<span class="v">${sign}${wide ? ` <span class="word">${verdict}</span>` : ""}</span>` : "";
   const few = heat.targets.length - 1 <= HEAT_FEW && cell[1] != null;
   const range = few ? ` <span class="ci">[${cell[1].toFixed(2)}, ${cell[2].toFixed(2)}]</span>` : "";
   button.innerHTML = `${said}${ratioText(cell[0])}${range}${intervalBar(cell, reach, barWidth(heat.targets.length - 1))}`;
