@@ -2,8 +2,9 @@
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::RunFacts;
+use crate::analyze::compare::{RunFacts, TargetFacts};
 use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::domain::build::Source;
 use crate::domain::host::Host;
 use crate::domain::run::Status;
 
@@ -31,9 +32,16 @@ pub(super) fn section(comparison: &Comparison) -> Section {
             workloads.push(workload);
         }
     }
+    let is_imported = |target: &TargetFacts| {
+        target.target.as_ref().is_some_and(|target| matches!(target.source, Source::Imported(_)))
+    };
     for workload in workloads {
-        add("workload", workload_line(workload));
-        add("placement", placement_line(workload));
+        if comparison.targets.iter().all(is_imported) {
+            add("workload", imported_workload_line(workload));
+        } else {
+            add("workload", workload_line(workload));
+            add("placement", placement_line(workload));
+        }
     }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
@@ -87,10 +95,17 @@ fn measured(comparison: &Comparison) -> String {
     let complete = runs.iter().filter(|run| run.status == Status::Complete).count();
     let from = runs.iter().map(|run| run.started.as_str()).min().unwrap_or("?");
     let to = runs.iter().filter_map(|run| run.finished.as_deref()).max().unwrap_or("?");
+    // Imported results without a date.
+    if from == "unknown" {
+        return format!("at a time that is unknown, blocks: {blocks}, runs: {}", runs.len());
+    }
     format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
 }
 
 fn host_line(fingerprint: &str, host: &Host) -> String {
+    if host.cpus == 0 && host.memory_bytes == 0 {
+        return format!("not in the imported files ({fingerprint})");
+    }
     let mut parts = vec![format!("{} ({fingerprint})", host.class())];
     let mut add = |part: Option<String>| parts.extend(part);
     add(host.cpu_model.clone());
@@ -107,6 +122,25 @@ fn host_line(fingerprint: &str, host: &Host) -> String {
         let filesystem = host.filesystem.as_deref().unwrap_or("unknown filesystem");
         format!("{filesystem} on {disk}")
     }));
+    parts.join(", ")
+}
+
+/// What imported files tell of the scale; what is 0 they do not tell.
+fn imported_workload_line(workload: &Workload) -> String {
+    let known = [
+        (f64::from(workload.tables), "tables"),
+        (workload.rows as f64, "rows in each"),
+        (f64::from(workload.clients), "clients"),
+        (workload.read_seconds, "s reads"),
+        (workload.write_seconds, "s writes"),
+        (workload.warmup_seconds, "s warm-up"),
+    ];
+    let known = known.iter().filter(|(number, _)| *number > 0.0);
+    let mut parts: Vec<String> = known.map(|(number, what)| format!("{number} {what}")).collect();
+    parts.push(match parts.is_empty() {
+        true => "not in the imported files".to_owned(),
+        false => "the rest is not in the imported files".to_owned(),
+    });
     parts.join(", ")
 }
 

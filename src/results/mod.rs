@@ -3,6 +3,7 @@
 
 mod atomic;
 mod error;
+pub mod import;
 mod read;
 mod seconds;
 mod store;
