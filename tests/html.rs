@@ -77,10 +77,11 @@ fn keep_picture(browser: &Browser, page: &Path, name: &str) {
 fn nothing_is_cut_and_nothing_overlaps_at_any_width() {
     let Some(browser) = browser("nothing_is_cut_and_nothing_overlaps_at_any_width") else { return };
     let question = format!("{OPEN_ALL} {}", include_str!("browser/layout.js"));
-    for (name, size) in [("few", FEW), ("many", MANY), ("alone", ALONE)] {
+    let all: &[u32] = &[390, 800, 1280];
+    for (name, size, widths) in [("few", FEW, all), ("many", MANY, all), ("alone", ALONE, &[800])] {
         let folder = tempfile::tempdir().unwrap();
         let page = page(folder.path(), size);
-        for width in [390, 800, 1280] {
+        for &width in widths {
             let answer = quiet(browser.ask(&page, width, &question));
             assert_eq!(answer["width"], width, "the page was asked in another width");
             assert_eq!(texts(&answer["faults"]), [""; 0], "{name} at {width}");
@@ -123,6 +124,58 @@ fn it_loads_nothing_sorts_filters_and_leads_to_the_runs() {
         let path = link.replace("%20", " ").replace("%23", "#").replace("%3D", "=");
         assert!(folder.path().join(&path).exists(), "{link} leads nowhere");
     }
+}
+
+/// What a reader meets first must not sink below what only few ask for.
+#[test]
+fn the_order_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let html = fs::read_to_string(page(folder.path(), FEW)).unwrap();
+    let sections: Vec<&str> =
+        html.split("<section id=\"").skip(1).map(|part| part.split('"').next().unwrap()).collect();
+    let expected = [
+        "verdict", "overview", "groups", "verdicts", "steps", "settings", "plans", "caveats",
+        "facts", "host", "method", "runs",
+    ];
+    let shared: Vec<&str> = sections.iter().filter(|id| expected.contains(id)).copied().collect();
+    // Settings of these three targets are the same, but their texts are there; so are no plans.
+    let there: Vec<&str> = expected.iter().filter(|id| shared.contains(id)).copied().collect();
+    assert_eq!(shared, there, "sections stand in this order");
+    for section in ["verdict", "overview", "groups", "steps", "method", "runs"] {
+        assert!(shared.contains(&section), "no {section} in {sections:?}");
+    }
+    let folds = html.split("<details id=\"steps-").count() - 1;
+    assert_eq!(folds, FEW.steps);
+    for link in html.split("<a href=\"#").skip(1).map(|part| part.split('"').next().unwrap()) {
+        assert!(html.contains(&format!("id=\"{link}\"")), "#{link} leads nowhere");
+    }
+}
+
+#[test]
+fn a_comparison_leaves_a_page_beside_its_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let lock = folder.path().join("lock");
+    let words = ["compare", "fake@1", "other=fake@1", "--blocks", "2", "--steps", "point-query"];
+    let settings = ["--set", "read_seconds=2", "--set", "settle_scale=0", "--format", "markdown"];
+    let output = Command::new(env!("CARGO_BIN_EXE_rqps"))
+        .env("RQPS_HOST_LOCK", lock)
+        .args(words)
+        .args(settings)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("open {}", out.join("report.html").display())), "{said}");
+    let markdown = String::from_utf8_lossy(&output.stdout);
+    assert!(markdown.starts_with("## rqps: other relative to fake-1\n"), "{markdown}");
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    // Its links are those of the folder that it is in.
+    assert!(page.contains("[[\"b01-1-"), "addresses of runs");
+    let printed = rqps(&["report", out.to_str().unwrap(), "--format", "html"]);
+    assert!(printed.starts_with("<!doctype html>") && printed.ends_with("</html>\n"));
 }
 
 #[test]

@@ -120,25 +120,33 @@ fn workload() -> Workload {
     bench::workload("sysbench", "quick").expect("the quick preset of sysbench").0
 }
 
+/// A run to take whatever does not matter here from: of the result set that is kept in the tree.
+fn pattern() -> Run {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/two-targets");
+    let dataset = rqps::results::read(&[kept]).expect("the result set of the tree");
+    dataset.runs.into_iter().next().expect("a run in it")
+}
+
 /// Writes a result set into `folder`.
 pub(crate) fn write_set(folder: &Path, size: Size) {
+    let pattern = pattern();
     ResultSet::create(folder, "# made for a test\n", &host()).expect("a new result set");
     let mut noise = Noise(7);
     for block in 1..=size.blocks {
         for target in 0..size.targets {
-            let record = run_record(size, block, target);
+            let record = run_record(&pattern.record, size, block, target);
             let run = folder.join(record.key.folder());
             fs::create_dir_all(run.join("steps")).expect("folder");
             let json = serde_json::to_string(&record).expect("JSON");
             fs::write(run.join("run.json"), json).expect("write");
             for step in 0..size.steps {
-                write_step(&run, size, (block, target, step), &mut noise);
+                write_step(&run, &pattern.steps[0], size, (block, target, step), &mut noise);
             }
         }
     }
 }
 
-fn run_record(size: Size, block: u32, target: usize) -> RunRecord {
+fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> RunRecord {
     let version = Version::new(&format!("8.0.{target}"));
     RunRecord {
         format: FORMAT,
@@ -157,6 +165,7 @@ fn run_record(size: Size, block: u32, target: usize) -> RunRecord {
             origin: "example:mysql".to_owned(),
             sha256: Some("ab12".repeat(16)),
             compiler: Some("GCC 12.2.0".to_owned()),
+            ..pattern.manifest.clone()
         },
         config: Config {
             name: "z12a".to_owned(),
@@ -174,7 +183,7 @@ fn run_record(size: Size, block: u32, target: usize) -> RunRecord {
         finished: Some(format!("2026-01-02T{block:02}:{:02}:30Z", target)),
         status: Status::Complete,
         load: None,
-        schedule: None,
+        ..pattern.clone()
     }
 }
 
@@ -190,7 +199,13 @@ fn truth(step: usize, target: usize) -> f64 {
     }
 }
 
-fn write_step(run: &Path, size: Size, at: (u32, usize, usize), noise: &mut Noise) {
+fn write_step(
+    run: &Path,
+    pattern: &StepRecord,
+    size: Size,
+    at: (u32, usize, usize),
+    noise: &mut Noise,
+) {
     let (block, target, step) = at;
     let (name, group) = STEPS[step];
     let rate = 20_000.0 / (1.0 + step as f64 / 4.0) * truth(step, target) * noise.around(0.012);
@@ -229,8 +244,7 @@ fn write_step(run: &Path, size: Size, at: (u32, usize, usize), noise: &mut Noise
         outcome: if failed { Outcome::default() } else { outcome(size, step, target, statements) },
         usage: usage(size, rate, group),
         data_bytes: Some(5 << 30),
-        per_second: Vec::new(),
-        imported: None,
+        ..pattern.clone()
     };
     let file = run.join("steps").join(format!("{:02}-{name}", step + 1));
     fs::write(file.with_added_extension("csv"), csv).expect("write");
