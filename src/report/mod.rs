@@ -11,8 +11,8 @@ mod json;
 mod settings;
 mod tables;
 mod text;
-mod verdicts;
 pub mod timeline;
+mod verdicts;
 
 use crate::analyze::Comparison;
 
