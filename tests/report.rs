@@ -92,6 +92,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
             origin: format!("example:mysql:{version}"),
             sha256: Some(if label == BASE { "ab12" } else { "cd34" }.repeat(16)),
             compiler: Some("GCC 4.4.7".to_owned()),
+            packages: BTreeMap::new(),
         },
         config: Config {
             name: "default".to_owned(),
@@ -1270,6 +1271,12 @@ const CASES: &[Case] = &[
     (Kind::UnreadableLatency, |runs| runs[1].1[0].outcome.latency = "?".into(), "not base64"),
     (Kind::EmbeddedDbms, |runs| each_new_run(runs, |run| run.target.dbms = Dbms::Sqlite),
         "the DBMS runs inside the driver"),
+    (Kind::Imported, |runs| {
+        each_new_run(runs, |run| run.target.source = Source::Imported("my8033".into()));
+        each_new_step(runs, |step| {
+            step.imported = Some(Imported { format: "dbbench".into(), files: vec![] });
+        });
+    }, "published by others, read as dbbench"),
     (Kind::DriverNote, |runs| each_new_step(runs, |step| step.outcome.notes.push("odd 7".into())),
         "odd 7, and 8 like it (all 3 steps)"),
 ];

@@ -290,7 +290,7 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         summary: Summary::default(),
         caveats: Vec::new(),
     };
-    verdict::judge(&mut comparison);
+    verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
 }

@@ -6,6 +6,7 @@ pub mod caveat;
 pub mod compare;
 pub mod groups;
 pub mod histogram;
+pub mod insert_rules;
 pub mod metrics;
 pub mod plans;
 pub mod verdict;

@@ -1,6 +1,7 @@
 //! Benchmarks as data: which stages there are, in which order, with which SQL. Nothing here opens
 //! a connection.
 
+pub mod insert;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
@@ -35,7 +36,23 @@ pub enum Order {
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
-        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Insert(shape) => insert::stages(dialect, workload, shape),
+        Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+    }
+}
+
+/// Keeps the steps that `globs` choose, with those that they build on.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(
+    stages: Vec<Stage>,
+    globs: &[String],
+    workload: &Workload,
+) -> Result<Vec<Stage>, SelectError> {
+    match workload.shape {
+        Shape::Insert(_) => insert::choose(stages, globs),
+        _ => select(stages, globs),
     }
 }
 
@@ -55,7 +72,10 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
                 ))
             }
         },
-        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench)")),
+        "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
+        _ => {
+            Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench, insert)"))
+        }
     }
 }
 
@@ -64,14 +84,30 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 /// # Errors
 /// What [`preset::SetError`] says.
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
-    preset::set(workload, setting)
+    match workload.shape {
+        Shape::Insert(_) => insert::set(workload, setting),
+        _ => preset::set(workload, setting),
+    }
+}
+
+/// Fills in what follows from other settings, when all are known.
+pub fn finish(workload: &mut Workload) {
+    insert::finish(workload);
+}
+
+/// Refuses a workload that its benchmark cannot carry out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text says which settings are at fault and what to do.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    insert::check(workload, dialect).map_err(|error| error.to_string())
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.
 pub fn table_name(shape: &Shape) -> &'static str {
     match shape {
         Shape::Sysbench => "sbtest{table}",
-        Shape::Insert(_) => "pi{table}",
+        Shape::Insert(_) => insert::TABLE,
         Shape::Kv(_) => "",
         Shape::Vector(_) => "items",
     }

@@ -30,6 +30,8 @@ pub(super) enum Command {
     Report(Report),
     /// Tell what is noisy on this host, what to switch off, and what cannot be measured
     Doctor(Doctor),
+    /// Turn results that others published into run folders
+    Import(Import),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -49,6 +51,9 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Form of the report on stdout; report.html is written into the result folder too
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -62,7 +67,7 @@ pub(super) struct Compare {
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -111,8 +116,9 @@ pub(super) struct Shape {
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
-    #[arg(long, value_enum, default_value = "step")]
-    pub interleave: InterleaveWord,
+    /// [default: step; run for the Insert Benchmark]
+    #[arg(long, value_enum)]
+    pub interleave: Option<InterleaveWord>,
     /// Where client and server run [default: together if there are no more clients than CPUs, else
     /// os]
     #[arg(long, value_enum)]
@@ -158,7 +164,7 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -201,6 +207,34 @@ pub(super) enum DoctorFormat {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Import {
+    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
+    pub format: String,
+    /// Files and folders to import
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Result folder to write; new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Take published means of vmstat, which count its repeated heads as samples of zeros, also
+    /// where the samples are there
+    #[arg(long)]
+    pub compat: bool,
+    /// The disk under the data, as iostat names it [default: what gives the published means]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Clients of the columns of a table with several: 1,2,3
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub clients: Vec<u32>,
+    /// Steps of a table of the Insert Benchmark that does not name them, in order: l.i0,l.x,…
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    pub steps: Vec<String>,
+    /// CPUs of the host that was measured [default: as the tags tell]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Builds {
     /// Only builds of this DBMS
     pub dbms: Option<String>,
@@ -223,6 +257,8 @@ pub(super) enum Format {
     Tsv,
     Csv,
     Json,
+    Markdown,
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -48,7 +48,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, Format::Text)
+    carry_out(plan, &folders, words.format)
 }
 
 fn quickstart_shape() -> Shape {
@@ -65,7 +65,7 @@ fn quickstart_shape() -> Shape {
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
         rate: None,
-        interleave: InterleaveWord::Step,
+        interleave: None,
         placement: None,
         idle: IdleWord::Os,
         seed: 1,
@@ -168,9 +168,12 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        // A client of the Insert Benchmark is several connections.
+        None if !workload.shape.is_sysbench() => workload.placement,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
     };
+    bench::finish(&mut workload);
     let plan = Plan {
         targets: words::targets(targets)?,
         benchmark: shape.bench.clone(),
@@ -183,8 +186,9 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         workload,
         blocks: blocks(shape)?,
         interleave: match shape.interleave {
-            InterleaveWord::Step => Interleave::Step,
-            InterleaveWord::Run => Interleave::Run,
+            Some(InterleaveWord::Step) => Interleave::Step,
+            Some(InterleaveWord::Run) => Interleave::Run,
+            None => Interleave::default_of(&shape.bench),
         },
         seed: shape.seed,
         canaries: shape.canaries == Switch::On,
@@ -263,11 +267,11 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     }
     eprintln!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
-        report::print_folder(out, format)?;
+        report::of_new_results(out, format)?;
         return Ok(exit::FINE);
     }
     // Where everything failed there is nothing to report, and the faults have been said.
-    if let Err(error) = report::print_folder(out, format) {
+    if let Err(error) = report::of_new_results(out, format) {
         eprintln!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)

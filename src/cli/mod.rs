@@ -6,6 +6,7 @@ mod args;
 mod builds;
 mod doctor;
 mod folders;
+mod import;
 mod measure;
 mod progress;
 mod report;
@@ -70,6 +71,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
         Command::Doctor(doctor) => doctor::examine(&doctor),
+        Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),

@@ -20,10 +20,11 @@ use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
-const SHIPPED: [(Dbms, &str, &str); 6] = [
+const SHIPPED: [(Dbms, &str, &str); 7] = [
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (Dbms::Mariadb, "myrocks", include_str!("../../configs/mariadb/myrocks.conf")),
     (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
     (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),
     (Dbms::Fake, "default", include_str!("../../configs/fake/default.conf")),

@@ -9,6 +9,7 @@ mod external;
 mod fake;
 mod log;
 mod mariadb;
+mod myrocks;
 mod mysql;
 mod postgres;
 mod server;
@@ -114,6 +115,7 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
         Dbms::Mysql => Box::new(mysql::Mysql::new(site)?),
         Dbms::Mariadb => Box::new(mariadb::new(site)?),
         Dbms::Sqlite => Box::new(sqlite::Sqlite::new(site)),
+        Dbms::Other => return Err(DbmsError::Unknown),
         Dbms::Fake => Box::new(fake::Fake::new(site)),
     })
 }
@@ -121,6 +123,9 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
 /// What can go wrong with a DBMS. The texts that end in a log's last lines span several lines.
 #[derive(Debug, Error)]
 pub enum DbmsError {
+    /// Only imported results name such a DBMS.
+    #[error("run a DBMS that rqps does not know: its results can be reported, not measured anew")]
+    Unknown,
     /// The data folder is in use or left over.
     #[error(
         "make a data folder in {0}: the folder is not empty; remove it or name another one \

@@ -298,7 +298,7 @@ impl Client {
 /// Beyond sysbench's list, MySQL's duplicate key (1062) is treated as its Postgres twin 23505: the
 /// delete and insert of write-only meet it after `delete` runs have thinned the table out, and it
 /// stays visible under its code. For SQLite it is every form of BUSY and LOCKED.
-fn is_ignorable(dialect: Dialect, code: &str) -> bool {
+pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
     match dialect {
         Dialect::Mysql => matches!(code, "1213" | "1020" | "1205" | "1062"),
         Dialect::Postgres => matches!(code, "40P01" | "23505" | "40001"),

@@ -5,6 +5,7 @@ mod client;
 mod clock;
 mod crew;
 mod fake;
+mod insert;
 mod loader;
 mod measure;
 mod placement;
@@ -97,7 +98,8 @@ fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
     match &job.task {
         Task::Load(task) => loader::load(job, task, opener, talk),
         Task::Measure(task) => measure::measure(job, task, opener, talk),
-        Task::Insert(_) | Task::Kv(_) | Task::Vector(_) => {
+        Task::Insert(task) => insert::measure(job, task, opener, talk),
+        Task::Kv(_) | Task::Vector(_) => {
             Err("failed to measure: this driver has no such benchmark".to_owned().into())
         }
     }

@@ -197,7 +197,9 @@ impl Run<'_> {
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
-            prepare::settle(bench, self.subject, control, progress)?;
+            if load.is_some() {
+                prepare::settle(bench, self.subject, control, progress)?;
+            }
             self.record.load = load;
         }
         self.folder.update(&self.record)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::Order;
+use crate::bench::{self, Order};
 use crate::domain::benchmark::Workload;
 use crate::domain::build::Source;
 use crate::domain::target::Target;
@@ -111,6 +111,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let pauses = [workload.warmup_seconds, workload.settle_scale];
     if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
         return wrong("warmup_seconds and settle_scale must be 0 or above");
+    }
+    for target in &plan.targets {
+        bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
     }
     Ok(())
 }

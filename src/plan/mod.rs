@@ -52,6 +52,18 @@ pub enum Interleave {
     Run,
 }
 
+impl Interleave {
+    /// How targets take turns unless something else is asked for.
+    ///
+    /// By step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose steps
+    /// pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped while
+    /// another has its turn would not work on its debt, while the operating system went on writing
+    /// its dirty pages back: into the other's measurement, and at no cost to itself.
+    pub fn default_of(benchmark: &str) -> Interleave {
+        if benchmark == "insert" { Interleave::Run } else { Interleave::Step }
+    }
+}
+
 impl Plan {
     /// The stages of one target. Stages depend on the target only through its dialect.
     ///
@@ -59,6 +71,6 @@ impl Plan {
     /// A glob that matches no step.
     pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
         let stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
-        bench::select(stages, &self.steps)
+        bench::choose(stages, &self.steps, &self.workload)
     }
 }

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, tables, verdicts};
+use super::{facts, settings, tables, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -20,13 +20,6 @@ impl Default for Options {
 
 /// The whole report.
 pub fn document(comparison: &Comparison, options: &Options) -> Document {
-    let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
-    let title = match labels.split_first() {
-        Some((base, others)) if !others.is_empty() => {
-            format!("rqps: {} relative to {base}", others.join(", "))
-        }
-        _ => format!("rqps: {}", labels.join(", ")),
-    };
     let mut sections = vec![facts::section(comparison)];
     sections.extend(loud_caveats(comparison));
     sections.extend(verdicts::section(comparison));
@@ -42,7 +35,28 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.push(how_to_read());
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
-    Document { title, sections }
+    Document { title: title(comparison), sections }
+}
+
+/// The report and, besides, the settings that differ.
+pub(super) fn bug_report(comparison: &Comparison) -> Document {
+    let mut document = document(comparison, &Options::default());
+    let before_runs = document.sections.len().saturating_sub(1);
+    if let Some(section) = settings::section(comparison) {
+        document.sections.insert(before_runs, section);
+    }
+    document
+}
+
+/// What was compared, in one line.
+pub(super) fn title(comparison: &Comparison) -> String {
+    let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
+    match labels.split_first() {
+        Some((base, others)) if !others.is_empty() => {
+            format!("rqps: {} relative to {base}", others.join(", "))
+        }
+        _ => format!("rqps: {}", labels.join(", ")),
+    }
 }
 
 /// Sections that only some benchmarks have, for every form of report: nothing where the comparison
@@ -52,7 +66,7 @@ pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
 }
 
 /// What must be seen before the first number is.
-fn loud_caveats(comparison: &Comparison) -> Option<Section> {
+pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> = comparison
         .caveats
         .iter()
@@ -67,7 +81,7 @@ fn loud_caveats(comparison: &Comparison) -> Option<Section> {
 }
 
 /// All caveats by kind, each kind with its advice.
-fn caveats(comparison: &Comparison) -> Option<Section> {
+pub(super) fn caveats(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     let mut kinds: Vec<Kind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();
     kinds.dedup();
@@ -89,7 +103,7 @@ fn point(comparison: &Comparison, caveat: &Caveat) -> String {
     format!("{target}{}{steps}", caveat.text)
 }
 
-fn how_to_read() -> Section {
+pub(super) fn how_to_read() -> Section {
     let rules = [
         "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \

@@ -73,7 +73,7 @@ fn ratio(relative: &Relative, test: Option<&Test>) -> Cell {
 }
 
 /// Steps that were shown to differ, the largest loss first, with what moved beside the rate.
-fn differences(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
     let mut found: Vec<Judged<'_>> = judged(comparison, target)
         .filter(|(_, _, _, judgement)| judgement.verdict < Verdict::Same)
         .collect();
@@ -111,7 +111,7 @@ fn differences(comparison: &Comparison, target: usize, label: &str) -> Option<Ta
 }
 
 /// Steps about which nothing was shown, and what it would take.
-fn open(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
     let found =
         judged(comparison, target).filter(|(_, _, _, judgement)| judgement.verdict > Verdict::Same);
     let rows = found.map(|(step, _, relative, judgement)| {
@@ -167,7 +167,7 @@ fn explained(explanations: &[Explanation]) -> String {
 }
 
 /// How often each verdict was given, by target and metric.
-fn counts(targets: &[TargetVerdicts]) -> Table {
+pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     let mut columns: Vec<Column> = [
         "SLOWER/WORSE",
         "FASTER/BETTER",
@@ -203,7 +203,7 @@ fn count_cells(counts: Counts) -> Vec<Cell> {
 }
 
 /// The rule in words, with the figures in force.
-fn rule(comparison: &Comparison) -> String {
+pub(super) fn rule(comparison: &Comparison) -> String {
     let Rules { delta, q, power, equivalence_alpha, .. } = comparison.rules;
     let rules = &comparison.rules;
     let schedule = comparison.schedule.map_or_else(String::new, |schedule| {
