@@ -113,12 +113,8 @@ impl ControlPlane for Fake {
         Ok(vec![("fake.txt".to_owned(), self.server.site.config.text.clone())])
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        self.server.pause()
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        self.server.resume()
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
     }
 
     fn check(&mut self) -> Result<(), DbmsError> {

@@ -23,6 +23,11 @@ pub const ERROR_SHARE_MIN: f64 = 0.001;
 pub const NO_OP_SHARE_MIN: f64 = 0.1;
 /// More CPU time than this share taken by the hypervisor.
 pub const STEAL_SHARE_MAX: f64 = 0.01;
+/// More CPU time than this share used by processes that are neither rqps nor the server.
+pub const FOREIGN_SHARE_MAX: f64 = 0.02;
+/// Tasks that waited for a CPU for more than this share of a window, where the load itself leaves
+/// CPUs free.
+pub const PRESSURE_SHARE_MAX: f64 = 0.05;
 /// An interval of fewer pairs is too wide to be of use.
 pub const PAIRS_MIN: usize = 3;
 
@@ -147,6 +152,19 @@ kinds! {
     Steal, false, "CPU time was stolen",
         "Another virtual machine took it: the pairs spread more, and latencies are not the \
          DBMS's own.";
+    /// Somebody else was at work.
+    ForeignLoad, false, "Other processes used the CPUs",
+        "They take CPU and cache from one target and not from the other: stop them, see \
+         `rqps doctor`.";
+    /// Tasks waited for a CPU though the load needs fewer than there are.
+    CpuPressure, false, "Tasks waited for a CPU",
+        "The load needs fewer CPUs than there are, so somebody else took them: see `rqps doctor`.";
+    /// Memory was short.
+    Swapped, false, "Memory was swapped in",
+        "Pages came back from disk in the middle of a step: use fewer rows, or swapoff -a.";
+    /// The host was slowed down.
+    Throttled, false, "CPUs were held back",
+        "For heat, or by a limit of the cgroup: rates of such steps are those of a slower host.";
     /// Mean and robust estimate are apart.
     RobustDisagrees, false, "Mean and robust estimate disagree",
         "A few blocks decide the mean: look at the runs one by one, or measure more blocks.";
@@ -161,6 +179,9 @@ kinds! {
     DifferentSettings, false, "One configuration name, different settings",
         "Expected where a setting is not known to every version or is sized from the data; \
          otherwise a difference may be one of settings.";
+    /// Builds by different compilers.
+    DifferentCompiler, false, "Built by different compilers",
+        "Part of a difference may be the compilers'; build both sides with one to tell.";
     /// Counters by different means.
     DifferentSource, false, "Counters read by different means",
         "Do not compare this counter between these targets.";
