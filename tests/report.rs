@@ -1249,6 +1249,14 @@ const CASES: &[Case] = &[
     }), "75 % of mysql-8.0.33"),
     (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in up to 1 runs"),
     (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
+    (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
+        "up to 2 s on end (point-query)"),
+    (Kind::NotSteady, |runs| each_new_step(runs, |step| step.per_second =
+        (0..60).map(|i| 1000.0 - 300.0 * (-f64::from(i) / 60.0).exp()).collect()),
+        "runs of a step (all 3 steps)"),
+    (Kind::Drifting, |runs| each_new_step(runs, |step| step.per_second =
+        (0..120).map(|i| 1000.0 - f64::from(i)).collect()),
+        "falls by up to 13 % over the window"),
     (Kind::PlanDiffers, |runs| {
         each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
         steps_of(runs, BASE, "point-query")
