@@ -1263,6 +1263,14 @@ const CASES: &[Case] = &[
         "the counters of heat or quota moved"),
     (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
         run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
+    (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
+        "up to 2 s on end (point-query)"),
+    (Kind::NotSteady, |runs| each_new_step(runs, |step| step.per_second =
+        (0..60).map(|i| 1000.0 - 300.0 * (-f64::from(i) / 60.0).exp()).collect()),
+        "runs of a step (all 3 steps)"),
+    (Kind::Drifting, |runs| each_new_step(runs, |step| step.per_second =
+        (0..120).map(|i| 1000.0 - f64::from(i)).collect()),
+        "falls by up to 13 % over the window"),
     (Kind::PlanDiffers, |runs| {
         each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
         steps_of(runs, BASE, "point-query")

@@ -9,31 +9,31 @@ use rqps::stats::sequential::Looks;
 
 /// What is measured, and how noisy the host is. Standard deviations are of ln rates.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub(crate) struct Scene {
     /// Steps of the suite.
-    pub steps: usize,
+    pub(crate) steps: usize,
     /// Steps that are truly different, the first ones.
-    pub changed: usize,
+    pub(crate) changed: usize,
     /// Their true ln ratio.
-    pub effect: f64,
+    pub(crate) effect: f64,
     /// Noise of a run, independent of all others.
-    pub noise: f64,
+    pub(crate) noise: f64,
     /// How much the noise differs from step to step: standard deviation of its logarithm.
-    pub unequal: f64,
+    pub(crate) unequal: f64,
     /// Drift of the host: standard deviation, and correlation from one run to the next.
-    pub drift: f64,
+    pub(crate) drift: f64,
     /// Correlation of the drift from one run to the next.
-    pub drift_memory: f64,
+    pub(crate) drift_memory: f64,
     /// Offset of a step that a build has for ever: another layout of the same code.
-    pub layout: f64,
+    pub(crate) layout: f64,
     /// Pairs; with a schedule, the most.
-    pub pairs: u32,
+    pub(crate) pairs: u32,
     /// Pairs at the first look, for a plan that measures until steps are settled.
-    pub first_look: Option<u32>,
+    pub(crate) first_look: Option<u32>,
 }
 
 /// 42 steps, 1 % noise that differs from step to step, nothing else.
-pub const QUIET: Scene = Scene {
+pub(crate) const QUIET: Scene = Scene {
     steps: 42,
     changed: 0,
     effect: 0.0,
@@ -48,26 +48,26 @@ pub const QUIET: Scene = Scene {
 
 /// What came out of many campaigns.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rates {
+pub(crate) struct Rates {
     /// Share of the changed steps that were called SLOWER (FASTER if the effect is a gain).
-    pub power: f64,
+    pub(crate) power: f64,
     /// Share of the changed steps that were called SAME.
-    pub missed: f64,
+    pub(crate) missed: f64,
     /// Unchanged steps called SLOWER or FASTER, per campaign.
-    pub false_large: f64,
+    pub(crate) false_large: f64,
     /// Share of campaigns with any of those.
-    pub any_large: f64,
+    pub(crate) any_large: f64,
     /// Unchanged steps called SLOWER-SMALL or FASTER-SMALL, per campaign.
-    pub false_small: f64,
+    pub(crate) false_small: f64,
     /// Share of campaigns with any of those.
-    pub any_small: f64,
+    pub(crate) any_small: f64,
     /// Share of campaigns that a gate would end as a regression though nothing is slower: Holm's
     /// adjusted p at .05 or below, δ or more slower as measured, on an unchanged step.
-    pub gate: f64,
+    pub(crate) gate: f64,
     /// Share of unchanged steps called SAME.
-    pub same: f64,
+    pub(crate) same: f64,
     /// Blocks of a step until it was settled, or the most.
-    pub blocks: f64,
+    pub(crate) blocks: f64,
 }
 
 /// A number with the normal distribution (Box and Muller).
@@ -105,7 +105,7 @@ fn campaign(scene: &Scene, rules: &Rules, looks: Option<&Looks>, rng: &mut Rng) 
 }
 
 /// The rates over so many campaigns.
-pub fn simulate(scene: &Scene, rules: &Rules, campaigns: u32, seed: u64) -> Rates {
+pub(crate) fn simulate(scene: &Scene, rules: &Rules, campaigns: u32, seed: u64) -> Rates {
     let mut rng = Rng::stream(seed, "simulated campaigns", 0);
     let mut rates = Rates::default();
     let looks = scene.first_look.map(|first| Looks::new(first, scene.pairs));

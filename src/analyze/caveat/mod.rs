@@ -2,6 +2,7 @@
 
 mod comparability;
 mod completeness;
+mod course;
 mod measuring;
 mod planning;
 
@@ -165,6 +166,19 @@ kinds! {
     /// The host was slowed down.
     Throttled, false, "CPUs were held back",
         "For heat, or by a limit of the cgroup: rates of such steps are those of a slower host.";
+    /// Seconds in which next to nothing was done.
+    Stalls, false, "Stalls",
+        "Seconds with less than a tenth of the median rate: look at the charts over time, and at \
+         checkpoints, compaction and other tenants of the disk.";
+    /// A warm-up that does not end.
+    NotSteady, false, "Not steady",
+        "The rate was still settling half way through the window (MSER-5): measure longer, or \
+         warm up longer with --set warmup_seconds=.";
+    /// A rate that rises or falls.
+    Drifting, false, "Drifting",
+        "The rate rose or fell over the window (Mann-Kendall p < .01, more than 1 %): a debt \
+         that grows or is worked off, a table that grows, a cache that fills. The mean depends \
+         on the length of the window.";
     /// Mean and robust estimate are apart.
     RobustDisagrees, false, "Mean and robust estimate disagree",
         "A few blocks decide the mean: look at the runs one by one, or measure more blocks.";
@@ -220,6 +234,7 @@ pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
     let mut caveats = comparability::find(&evidence);
     caveats.extend(completeness::find(&evidence));
     caveats.extend(measuring::find(&evidence));
+    caveats.extend(course::find(&evidence));
     caveats.extend(planning::find(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     caveats
