@@ -10,6 +10,7 @@ use crate::analyze::verdict::{OpenStep, open_steps};
 use crate::analyze::{self, Options};
 use crate::domain::benchmark::Stage;
 use crate::domain::metric::Metric;
+use crate::domain::verdict::Rules;
 use crate::lab::Bench;
 use crate::lab::gatekeeper::Gatekeeper;
 use crate::lab::progress::Progress;
@@ -113,8 +114,11 @@ impl Course {
         }
         let folder = bench.results.folder().to_owned();
         let dataset = results::read(&[folder]).context("look at the results so far")?;
-        let comparison = analyze::compare(&dataset, &Options::default())
-            .context("look at the results so far")?;
+        let gate = bench.assignment.plan.gate.as_ref();
+        let rules = gate.map_or_else(Rules::default, |gate| gate.over(Rules::default()));
+        let options = Options { rules, ..Options::default() };
+        let comparison =
+            analyze::compare(&dataset, &options).context("look at the results so far")?;
         let open = open_steps(&comparison, &schedule);
         let needs = |step: &OpenStep| Some(step.pairs_needed.saturating_sub(block).max(1));
         let record: BTreeMap<String, Option<u32>> = open
