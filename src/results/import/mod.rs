@@ -25,6 +25,7 @@ pub mod sb_met;
 mod sysbench_mytools;
 pub mod sysbench_names;
 pub mod sysbench_output;
+mod sysbench_plain;
 mod sysbench_record;
 pub mod sysbench_tables;
 pub mod tag;
@@ -42,6 +43,8 @@ pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
 pub enum Format {
     /// Published sysbench results: tables and folders of targets.
     SysbenchMytools,
+    /// What sysbench 1.0 and 1.1 print.
+    Sysbench,
     /// Published results of the Insert Benchmark: tables of perf reports.
     IbenchMytools,
     /// db_bench of RocksDB: published report tables, and its own output.
@@ -50,12 +53,14 @@ pub enum Format {
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 3] = [Format::SysbenchMytools, Format::IbenchMytools, Format::Dbbench];
+    pub const ALL: [Format; 4] =
+        [Format::SysbenchMytools, Format::Sysbench, Format::IbenchMytools, Format::Dbbench];
 
     /// The word of the command line.
     pub fn word(self) -> &'static str {
         match self {
             Format::SysbenchMytools => "sysbench-mytools",
+            Format::Sysbench => "sysbench",
             Format::IbenchMytools => "ibench-mytools",
             Format::Dbbench => "dbbench",
         }
@@ -147,6 +152,7 @@ fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
 pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Published, ImportError> {
     match format {
         Format::SysbenchMytools => sysbench_mytools::read(&unnamed(paths)?, options),
+        Format::Sysbench => sysbench_plain::read(paths, options),
         Format::IbenchMytools => ibench_mytools::read(&unnamed(paths)?, options),
         Format::Dbbench => dbbench::read(paths, options),
     }
