@@ -2,6 +2,8 @@
 //! a connection.
 
 pub mod insert;
+pub mod kv;
+pub mod kv_preset;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
@@ -37,7 +39,8 @@ pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage>
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
         Shape::Insert(shape) => insert::stages(dialect, workload, shape),
-        Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Kv(shape) => kv::stages(workload, shape),
+        Shape::Vector(_) => Vec::new(),
     }
 }
 
@@ -73,9 +76,10 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
             }
         },
         "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
-        _ => {
-            Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench, insert)"))
-        }
+        "kv" => kv_preset::workload(preset),
+        _ => Err(format!(
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv)"
+        )),
     }
 }
 
@@ -86,6 +90,7 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
     match workload.shape {
         Shape::Insert(_) => insert::set(workload, setting),
+        Shape::Kv(_) => kv_preset::set(workload, setting),
         _ => preset::set(workload, setting),
     }
 }

@@ -1,8 +1,12 @@
 //! The command line: words and options as they were said. What they mean is decided elsewhere.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
 
 /// Database performance-regression lab: which build got slower, on which operation, by how much.
 #[derive(Debug, Parser)]
@@ -24,6 +28,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Tell what is noisy on this host, what to switch off, and what cannot be measured
+    Doctor(Doctor),
     /// Turn results that others published into run folders
     Import(Import),
     /// List obtainable builds
@@ -34,6 +40,8 @@ pub(super) enum Command {
     Driver,
     #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
     SqliteProcess,
+    #[command(hide = true, name = crate::dbms::ROCKSDB_COMMAND)]
+    RocksdbProcess,
     #[command(hide = true)]
     Warden,
     #[command(hide = true)]
@@ -45,6 +53,9 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Form of the report on stdout; report.html is written into the result folder too
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -58,13 +69,13 @@ pub(super) struct Compare {
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
 /// What a comparison measures.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Shape {
     /// Benchmark
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
@@ -78,9 +89,23 @@ pub(super) struct Shape {
     /// Only steps whose name matches; may be given several times; !GLOB leaves out
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
-    /// Rounds; each measures every target once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub blocks: u32,
+    /// Rounds; each measures every target once. auto measures until every step is settled
+    /// [default: 4; of doctor --aa: 12]
+    #[arg(long, value_name = "N|auto")]
+    pub blocks: Option<BlocksWord>,
+    /// With --blocks auto: rounds before the first look at the results [default: 4]
+    #[arg(long, value_name = "N")]
+    pub min_blocks: Option<u32>,
+    /// With --blocks auto: rounds at the last look [default: 12]
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+    /// With --blocks auto: time for everything, loading included, such as 30m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub budget: Option<Duration>,
+    /// Small fixed work before and after each round, half a second in all: a round during which
+    /// the host was another one than usual is thrown away and measured again
+    #[arg(long, value_enum, default_value = "on")]
+    pub canaries: Switch,
     /// Concurrent connections
     #[arg(long, value_name = "N")]
     pub clients: Option<u32>,
@@ -141,7 +166,7 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -160,6 +185,27 @@ pub(super) struct Report {
     /// Write it to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Measure this target against itself and keep what that tells about the noise of this host;
+    /// the options of compare say how (by default six short steps, 12 blocks)
+    #[arg(long, value_name = "TARGET")]
+    pub aa: Option<String>,
+    #[command(flatten)]
+    pub shape: Shape,
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Form of what is told
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: DoctorFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DoctorFormat {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +265,8 @@ pub(super) enum Format {
     Tsv,
     Csv,
     Json,
+    Markdown,
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -244,4 +292,35 @@ pub(super) enum PlacementWord {
 pub(super) enum IdleWord {
     Awake,
     Os,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// `--blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlocksWord {
+    Number(u32),
+    Auto,
+}
+
+impl FromStr for BlocksWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlocksWord, String> {
+        match text {
+            "auto" => Ok(BlocksWord::Auto),
+            _ => text
+                .parse()
+                .map(BlocksWord::Number)
+                .map_err(|_| "write a number from 1 to 999, or auto".to_owned()),
+        }
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(|error| error.to_string())
 }

@@ -4,6 +4,7 @@
 
 mod args;
 mod builds;
+mod doctor;
 mod folders;
 mod import;
 mod measure;
@@ -69,11 +70,13 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
+        Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
@@ -110,6 +113,10 @@ mod hidden {
 
     pub(super) fn sqlite_process() -> ExitCode {
         dbms::sqlite_process(io::stdin().lock(), io::stdout())
+    }
+
+    pub(super) fn rocksdb_process() -> ExitCode {
+        dbms::rocksdb_process(io::stdin().lock(), io::stdout())
     }
 
     pub(super) fn spinner() -> Result<()> {

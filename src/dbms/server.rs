@@ -43,6 +43,11 @@ pub(super) trait Session: Send {
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
 }
 
+/// The first column of the first row.
+pub(super) fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
+    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
 impl Session for postgres::Client {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
         postgres::Client::rows(self, sql)
@@ -73,7 +78,7 @@ pub(super) fn connect(
     Ok(match dialect {
         Dialect::Postgres => Box::new(postgres::Client::connect(address, login, timeout)?),
         Dialect::Mysql => Box::new(mysql::Client::connect(address, login, timeout)?),
-        Dialect::Sqlite | Dialect::Fake => {
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
         }
     })
@@ -98,7 +103,7 @@ pub(super) fn first_query(
             client.set_read_timeout(Some(timeout))?;
             client.simple(QUERY)?;
         }
-        Dialect::Sqlite | Dialect::Fake => {}
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {}
     }
     Ok(())
 }

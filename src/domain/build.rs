@@ -1,6 +1,7 @@
 //! What is run: the DBMS, its version, and where a build of it came from.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub enum Dbms {
     Mariadb,
     /// SQLite, compiled in or loaded from a shared library.
     Sqlite,
+    /// RocksDB, loaded from a shared library.
+    Rocksdb,
+    /// Speedb, a fork of RocksDB with the same C API.
+    Speedb,
     /// A product that rqps cannot run itself: only in results that were imported.
     Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
@@ -35,13 +40,16 @@ pub enum Dialect {
     Mysql,
     /// SQLite's C API, `?` placeholders.
     Sqlite,
+    /// RocksDB's C API: keys and values, no SQL.
+    KeyValue,
     /// The scripted one of [`Dbms::Fake`].
     Fake,
 }
 
 impl Dbms {
     /// All that can be named on the command line.
-    pub const ALL: [Dbms; 4] = [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite];
+    pub const ALL: [Dbms; 6] =
+        [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite, Dbms::Rocksdb, Dbms::Speedb];
 
     /// The name in target words, files and reports.
     pub fn name(self) -> &'static str {
@@ -51,6 +59,8 @@ impl Dbms {
             Dbms::Mariadb => "mariadb",
             Dbms::Sqlite => "sqlite",
             Dbms::Other => "other",
+            Dbms::Rocksdb => "rocksdb",
+            Dbms::Speedb => "speedb",
             Dbms::Fake => "fake",
         }
     }
@@ -62,6 +72,8 @@ impl Dbms {
             "mysql" => Some(Dbms::Mysql),
             "mariadb" => Some(Dbms::Mariadb),
             "sqlite" => Some(Dbms::Sqlite),
+            "rocksdb" => Some(Dbms::Rocksdb),
+            "speedb" => Some(Dbms::Speedb),
             "fake" => Some(Dbms::Fake),
             _ => None,
         }
@@ -73,6 +85,7 @@ impl Dbms {
             Dbms::Postgres => Dialect::Postgres,
             Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
             Dbms::Sqlite => Dialect::Sqlite,
+            Dbms::Rocksdb | Dbms::Speedb => Dialect::KeyValue,
             // Never run; nothing is ever said to it.
             Dbms::Other | Dbms::Fake => Dialect::Fake,
         }
@@ -80,7 +93,7 @@ impl Dbms {
 
     /// True if the DBMS runs inside the driver process and has no server of its own.
     pub fn is_embedded(self) -> bool {
-        matches!(self, Dbms::Sqlite | Dbms::Fake)
+        matches!(self, Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake)
     }
 }
 
@@ -158,6 +171,14 @@ pub enum Source {
     /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for
     /// SQLite.
     Path(PathBuf),
+    /// `mariadb=deb:trixie/mariadb-server-core`: packages of a Debian suite, with what they depend
+    /// on.
+    Deb {
+        /// The suite or its code name: `trixie`, `sid`.
+        suite: String,
+        /// The packages asked for, in order; separated by commas in the word.
+        packages: Vec<String>,
+    },
     /// `sqlite`: what is compiled into this program.
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
@@ -183,6 +204,10 @@ pub struct Manifest {
     pub sha256: Option<String>,
     /// From the ELF `.comment` section, if there is one.
     pub compiler: Option<String>,
+    /// Name → version of all packages that the build consists of, where it comes from a
+    /// distribution; empty for a build that is one package.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
 }
 
 /// A build that can be run now.

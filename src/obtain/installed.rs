@@ -1,5 +1,6 @@
 //! `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use crate::obtain::progress::Progress;
 /// A shared library larger than this is not SQLite (its largest builds have a few MB).
 const LIBRARY_BYTES: u64 = 256 << 20;
 
+/// RocksDB's libraries have up to 100 MB; with debug symbols several hundred.
+const KEY_VALUE_BYTES: u64 = 2 << 30;
+
 /// The build at a path: the root of a tree, its folder of programs, or the server itself.
 pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
     let real = path.canonicalize().map_err(|error| match error.kind() {
@@ -22,6 +26,7 @@ pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Res
     match dbms {
         Dbms::Fake => Err(Reason::NotByPath { dbms }),
         Dbms::Sqlite => sqlite(path, &real, progress),
+        Dbms::Rocksdb | Dbms::Speedb => key_value(dbms, path, &real, progress),
         _ => tree(dbms, path, &real, progress),
     }
 }
@@ -48,6 +53,7 @@ fn tree(
         origin: root.display().to_string(),
         sha256: Some(inspect::sha256(&server, progress)?),
         compiler: inspect::compiler(&server),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(root), manifest })
 }
@@ -142,6 +148,43 @@ fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
+    };
+    Ok(Build { root: Some(real.to_path_buf()), manifest })
+}
+
+/// RocksDB's library is read, never loaded, as SQLite's is. Its version is in its name
+/// (`librocksdb.so.7.8.3`), or known when a database is opened.
+fn key_value(
+    dbms: Dbms,
+    path: &Path,
+    real: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    let not = |looked: &str| Reason::NotADbms {
+        path: path.to_path_buf(),
+        dbms,
+        looked: looked.to_string(),
+    };
+    let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
+    if !metadata.is_file() || metadata.len() > KEY_VALUE_BYTES {
+        return Err(not("name the shared library itself, such as librocksdb.so"));
+    }
+    let bytes = fs::read(real).map_err(Reason::io("read", real))?;
+    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, b"rocksdb_open_column_families\0") {
+        return Err(not("it is no shared library with RocksDB's C API"));
+    }
+    inspect::loadable(real)?;
+    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let version = name.split_once(".so.").map_or("", |(_, version)| version);
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(version),
+        reported: UNKNOWN.to_string(),
+        origin: real.display().to_string(),
+        sha256: Some(inspect::sha256(real, progress)?),
+        compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(real.to_path_buf()), manifest })
 }
@@ -156,7 +199,8 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 /// Version and source id of a SQLite library, from the strings that `sqlite3_libversion` and
 /// `sqlite3_sourceid` return. `None` unless exactly one string looks like its version.
 fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
-    let texts = bytes.split(|byte| *byte == 0).filter(|text| text.len() < 120);
+    let texts = bytes.split(|byte| *byte == 0).map(printable_end);
+    let texts = texts.filter(|text| text.len() < 120);
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
     let (mut versions, mut source) = (Vec::new(), String::new());
     for text in texts {
@@ -170,6 +214,12 @@ fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
         [version] => Some((version.to_string(), source)),
         _ => None,
     }
+}
+
+/// The end of some bytes that can be printed: numbers may lie right before a text.
+fn printable_end(bytes: &[u8]) -> &[u8] {
+    let before = bytes.iter().rposition(|byte| !(b' '..=b'~').contains(byte));
+    &bytes[before.map_or(0, |at| at + 1)..]
 }
 
 /// `3.40.1`: three or four numbers, the first of them 3.
@@ -217,6 +267,7 @@ mod tests {
             "2022-12-28 14:03:47 df5c253c0b3dd24916e4ec7cf77d3db5294cc9fd45ae7b9c5e82ad8197f38a24";
         check_version(&["x", "3.40.1", id, "y"], Some(("3.40.1", id)));
         check_version(&["3.8.11.1", "3.8.11.1"], Some(("3.8.11.1", "")));
+        check_version(&["x\u{1}\u{7f}3.34.1", id], Some(("3.34.1", id)));
         check_version(&["3.40.1", "3.40.2"], None);
         check_version(&["3.x.1", "13.40.1", "3.40", id], None);
         check_version(&["2022-12-28 14:03:47", "3.40.1"], Some(("3.40.1", "")));

@@ -1,7 +1,7 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
 use crate::domain::benchmark::Stage;
-use crate::plan::Plan;
+use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.5;
@@ -23,9 +23,11 @@ pub struct Cost {
     pub step_seconds: f64,
     /// One target in one block.
     pub run_seconds: f64,
-    /// Everything.
+    /// Everything, if all blocks are measured, or until the budget ends.
     pub total_seconds: f64,
-    /// Measured windows (steps × targets × blocks).
+    /// Everything, if no more than the fewest blocks are needed; the same for a fixed number.
+    pub least_seconds: f64,
+    /// Measured windows (steps × targets × blocks) of all blocks.
     pub windows: u64,
     /// Disk for data and snapshots of all targets, bytes.
     pub disk_bytes: u64,
@@ -56,12 +58,19 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
     // A fresh server's own files: redo logs and system tables.
     let fixed = servers * 700e6;
+    let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
+    let most = plan.blocks.most();
+    let budget = match plan.blocks {
+        Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
+        _ => f64::INFINITY,
+    };
     Cost {
         load_seconds,
         step_seconds: staged / windows.max(1) as f64,
         run_seconds,
-        total_seconds: load_seconds + run_seconds * targets * f64::from(plan.blocks),
-        windows: windows as u64 * plan.targets.len() as u64 * u64::from(plan.blocks),
+        total_seconds: through(most).min(budget),
+        least_seconds: through(plan.blocks.fewest()).min(budget),
+        windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
         disk_bytes: (2.0 * (fixed + targets * rows as f64 * ROW_BYTES)) as u64,
     }
 }

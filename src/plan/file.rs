@@ -5,9 +5,10 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::bench::{self, Order};
-use crate::domain::benchmark::Workload;
-use crate::domain::build::Source;
+use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
+use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
 use crate::wire::dsn;
@@ -36,11 +37,21 @@ struct PlanFile {
     order: Order,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
-    blocks: u32,
+    blocks: Spelled,
     interleave: Interleave,
     /// A string, because TOML's integers end at 2⁶³ − 1.
     seed: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    canaries: bool,
     workload: Workload,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// Reads a plan file.
@@ -58,9 +69,10 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         order: file.order,
         steps: file.steps,
         workload: file.workload,
-        blocks: file.blocks,
+        blocks: file.blocks.blocks().map_err(PlanError::Value)?,
         interleave: file.interleave,
         seed,
+        canaries: file.canaries,
     };
     check(&plan)?;
     Ok(plan)
@@ -83,8 +95,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             workload.shape.benchmark()
         ));
     }
-    if plan.blocks == 0 || plan.blocks > 999 {
-        return wrong(&format!("blocks must be from 1 to 999, not {}", plan.blocks));
+    check_products(plan)?;
+    if let Some(fault) = plan.blocks.fault() {
+        return wrong(&fault);
     }
     if workload.clients == 0 || workload.clients > 10_000 {
         return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
@@ -106,6 +119,34 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Refuses a benchmark on a DBMS that cannot do it.
+fn check_products(plan: &Plan) -> Result<(), PlanError> {
+    let key_value = plan.benchmark == "kv";
+    let speaks = |dialect: Dialect| match dialect {
+        Dialect::KeyValue => key_value,
+        Dialect::Fake => true,
+        _ => !key_value,
+    };
+    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
+        let Target { label, dbms, .. } = target;
+        let hint = match key_value {
+            true => "the benchmark kv needs rocksdb or speedb",
+            false => "it has no SQL; measure it with --bench kv",
+        };
+        let benchmark = &plan.benchmark;
+        return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
+    }
+    let workload = &plan.workload;
+    if key_value && (workload.placement != Placement::Os || workload.pace != Pace::Closed) {
+        return Err(PlanError::Value(
+            "the benchmark kv places no threads and has a closed pace: leave --placement and \
+             --rate out (--set writer_mb=… limits its background writer)"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// The plan as a file. Passwords of DSNs are left out: a result folder is shared.
 pub fn print(plan: &Plan) -> String {
     let file = PlanFile {
@@ -113,9 +154,10 @@ pub fn print(plan: &Plan) -> String {
         benchmark: plan.benchmark.clone(),
         order: plan.order,
         steps: plan.steps.clone(),
-        blocks: plan.blocks,
+        blocks: Spelled::of(plan.blocks),
         interleave: plan.interleave,
         seed: plan.seed.to_string(),
+        canaries: plan.canaries,
         workload: plan.workload.clone(),
     };
     toml::to_string(&file)
@@ -140,6 +182,8 @@ pub fn without_password(target: &Target) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::preset;
+    use crate::plan::{Auto, Blocks};
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -148,10 +192,11 @@ mod tests {
             benchmark: "sysbench".to_owned(),
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: bench::preset::QUICK.workload(),
-            blocks: 4,
+            workload: preset::QUICK.workload(),
+            blocks: Blocks::Fixed(4),
             interleave: Interleave::Step,
             seed: u64::MAX,
+            canaries: true,
         }
     }
 
@@ -167,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_a_number_or_auto_or_limits() {
+        let all = [
+            (Blocks::Fixed(7), "blocks = 7"),
+            (Blocks::Auto(Auto::default()), "blocks = \"auto\""),
+            (Blocks::Auto(Auto { min: 3, max: 20, budget_seconds: Some(1800.0) }), "1800s"),
+            (Blocks::Auto(Auto { min: 3, ..Auto::default() }), "min = 3"),
+        ];
+        for (blocks, part) in all {
+            let plan = Plan { blocks, canaries: part != "1800s", ..plan() };
+            let printed = print(&plan);
+            assert!(printed.contains(part), "{printed}");
+            assert_eq!(printed.contains("canaries = false"), !plan.canaries);
+            let again = parse(&printed).expect(part);
+            assert_eq!((again.blocks, again.canaries), (blocks, plan.canaries), "{printed}");
+        }
+        let by_hand = print(&plan()).replacen("blocks = 4", "blocks = { budget = \"1h30m\" }", 1);
+        let auto = Auto { budget_seconds: Some(5400.0), ..Auto::default() };
+        assert_eq!(parse(&by_hand).expect("by hand").blocks, Blocks::Auto(auto));
+    }
+
+    #[test]
     fn bad_files_name_the_field() {
         let fails = |from: &str, to: &str, part: &str| {
             let text = print(&plan()).replacen(from, to, 1);
@@ -175,6 +241,11 @@ mod tests {
         };
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
+        fails("blocks = 4", "blocks = \"many\"", "blocks must be a number, \"auto\"");
+        fails("blocks = 4", "blocks = { min = 9, max = 5 }", "from 9 to 5");
+        fails("blocks = 4", "blocks = { min = 1 }", "from 1 to 12");
+        fails("blocks = 4", "blocks = { budget = \"soon\" }", "soon");
+        fails("blocks = 4", "blocks = { budget = \"0s\" }", "above 0");
         fails("clients = 1", "clients = 0", "clients must be");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");

@@ -4,12 +4,15 @@
 //! come
 //! to the same [`Plan`], and the same plan gives the same order of runs for ever.
 
+mod blocks;
 pub mod cost;
 pub mod file;
 pub mod order;
 pub mod words;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::blocks::{Auto, Blocks};
 
 use crate::bench::{self, Order};
 use crate::domain::benchmark::{Stage, Workload};
@@ -29,11 +32,14 @@ pub struct Plan {
     /// Scale and shape.
     pub workload: Workload,
     /// Rounds, each measuring every target once.
-    pub blocks: u32,
+    pub blocks: Blocks,
     /// How targets take turns in a block.
     pub interleave: Interleave,
     /// Seed of the data, of the order, and of every client.
     pub seed: u64,
+    /// Whether canaries are read before and after each block, so that a block during which the
+    /// host was another one is thrown away.
+    pub canaries: bool,
 }
 
 /// How targets take turns in a block.

@@ -52,6 +52,28 @@ pub(super) fn section(comparison: &Comparison) -> Section {
     }
 }
 
+/// Benchmark, scale, host and time, each in a few words.
+pub(super) fn brief(comparison: &Comparison) -> Vec<String> {
+    let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
+    let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
+    parts.extend(workloads.take(1).map(|workload| {
+        let clients = workload.clients;
+        format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+    }));
+    let steps = comparison.steps.len();
+    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+    let blocks =
+        distinct_list(&comparison.runs, |run| format!("{} {}", run.result_set, run.key.block));
+    parts.push(format!("{} block{}", blocks.len(), if blocks.len() == 1 { "" } else { "s" }));
+    for host in comparison.hosts.values() {
+        let model = host.cpu_model.clone().unwrap_or_else(|| "unknown CPU".to_owned());
+        parts.push(format!("host {} ({model})", host.class()));
+    }
+    let from = comparison.runs.iter().map(|run| run.started.as_str()).min();
+    parts.extend(from.and_then(|time| time.get(..10)).map(str::to_owned));
+    parts
+}
+
 fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
     let mut list = Vec::new();
     for value in runs.iter().map(get) {
@@ -182,6 +204,41 @@ fn builds(comparison: &Comparison) -> Table {
         }
     }
     Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+}
+
+/// The machines, fact by fact; `None` where nothing is known of any.
+pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (fingerprint, host) in &comparison.hosts {
+        let mut facts = vec![("fingerprint".to_owned(), fingerprint.clone())];
+        let mut add = |name: &str, value: Option<String>| {
+            let why = || host.missing.get(name).map(|why| format!("unknown: {why}"));
+            facts.extend(value.or_else(why).map(|value| (name.to_owned(), value)));
+        };
+        let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+        add("class", Some(host.class()));
+        add("cpu_model", host.cpu_model.clone());
+        add("cpus", Some(host.cpus.to_string()));
+        add("cores", host.cores.map(|cores| cores.to_string()));
+        add("smt", host.smt.clone());
+        add("governor", host.governor.clone());
+        add("virtualization", host.virtualization.clone());
+        add("memory", Some(mib(host.memory_bytes)));
+        add("swap", Some(mib(host.swap_bytes)));
+        add("transparent_huge_pages", host.transparent_huge_pages.clone());
+        add("huge_pages", host.huge_pages.map(|pages| pages.to_string()));
+        add("disk", host.disk.clone());
+        add("disk_rotational", host.disk_rotational.map(|spins| spins.to_string()));
+        add("filesystem", host.filesystem.clone());
+        add("mount_options", host.mount_options.clone());
+        add("os", host.os.clone());
+        add("kernel", host.kernel.clone());
+        for (name, state) in &host.mitigations {
+            add(&format!("mitigation {name}"), Some(state.clone()));
+        }
+        blocks.push(Block::Facts(facts));
+    }
+    (!blocks.is_empty()).then(|| Section { id: "host", heading: "Host".to_owned(), blocks })
 }
 
 /// Where every number can be looked up.

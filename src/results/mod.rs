@@ -10,5 +10,5 @@ mod store;
 
 pub use error::ResultsError;
 pub use read::{read, read_run};
-pub use seconds::{COLUMNS, Column, read_seconds};
+pub use seconds::{COLUMNS, Column, read_seconds, seconds_of};
 pub use store::{ResultSet, RunFolder};

@@ -7,6 +7,7 @@ pub mod multiple;
 pub mod paired;
 pub mod power;
 pub mod ratio;
+pub mod sequential;
 pub mod student;
 pub mod summary;
 

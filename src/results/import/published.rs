@@ -153,6 +153,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             origin: "imported".to_owned(),
             sha256: None,
             compiler: None,
+            packages: std::collections::BTreeMap::new(),
         },
         config: settings(&config),
         benchmark: benchmark.to_owned(),
@@ -211,6 +212,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
         usage: Usage::default(),
         data_bytes: None,
         per_second: Vec::new(),
+        stalled: Vec::new(),
         imported: Some(Imported { format: format.to_owned(), files: Vec::new() }),
     }
 }
