@@ -210,7 +210,8 @@ pub(super) enum DoctorFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench (see docs/importing.md)
+    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
+    /// ann-benchmarks (see docs/importing.md)
     pub format: String,
     /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]

@@ -283,12 +283,15 @@ impl Taker<'_> {
             let record = self.step(&label, block, version, &result.name);
             add_file(record, &text.name());
             fill(record, result, version);
-            if let Some(command) = &log.command {
-                record.detail.clone_from(command);
-            }
             if !seconds.is_empty() {
                 record.per_second = seconds.iter().map(|(_, rate)| *rate).collect();
                 add_file(record, &beside.display().to_string());
+            }
+            if let Some(command) = &log.command {
+                let line = format!("{}\t{command}\n", result.name);
+                self.published
+                    .run(&label, block, &tag_of(&label, version))
+                    .log("commands.txt", &line);
             }
         }
         Ok(())

@@ -4,6 +4,8 @@
 //! Parsers take a [`text::Text`] and never panic; what they cannot read is an error with file and
 //! line. Nothing is invented: a metric that is not in the files stays missing.
 
+mod ann_benchmarks;
+pub mod ann_text;
 mod dbbench;
 pub mod dbbench_output;
 pub mod dbbench_table;
@@ -49,12 +51,19 @@ pub enum Format {
     IbenchMytools,
     /// db_bench of RocksDB: published report tables, and its own output.
     Dbbench,
+    /// Texts of ann-benchmarks: plots, builds, logs.
+    AnnBenchmarks,
 }
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 4] =
-        [Format::SysbenchMytools, Format::Sysbench, Format::IbenchMytools, Format::Dbbench];
+    pub const ALL: [Format; 5] = [
+        Format::SysbenchMytools,
+        Format::Sysbench,
+        Format::IbenchMytools,
+        Format::Dbbench,
+        Format::AnnBenchmarks,
+    ];
 
     /// The word of the command line.
     pub fn word(self) -> &'static str {
@@ -63,6 +72,7 @@ impl Format {
             Format::Sysbench => "sysbench",
             Format::IbenchMytools => "ibench-mytools",
             Format::Dbbench => "dbbench",
+            Format::AnnBenchmarks => "ann-benchmarks",
         }
     }
 
@@ -155,5 +165,6 @@ pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Publis
         Format::Sysbench => sysbench_plain::read(paths, options),
         Format::IbenchMytools => ibench_mytools::read(&unnamed(paths)?, options),
         Format::Dbbench => dbbench::read(paths, options),
+        Format::AnnBenchmarks => ann_benchmarks::read(paths, options),
     }
 }

@@ -151,8 +151,11 @@ fn put(run: &Run, step: &str, block: u32, published: &mut Published) {
     if let Some(rate) = rate {
         published::put(record, Metric::Rate, rate);
     }
-    let run_record = &mut published.run(&run.label, block, &tag).record;
-    sysbench_record::fill_workload(&mut run_record.workload, output, true);
+    let target = published.run(&run.label, block, &tag);
+    sysbench_record::fill_workload(&mut target.record.workload, output, true);
+    if let Some(line) = sysbench_record::command_line(step, output) {
+        target.log("commands.txt", &line);
+    }
     if counts_rows(step) {
         let text = "a scan counts as one query here; published tables count its rows";
         published.notices.push(Notice::of(NoticeKind::Note, run.text.path(), text));
