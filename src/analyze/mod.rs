@@ -11,6 +11,7 @@ pub mod insert_rules;
 pub mod kv;
 pub mod metrics;
 pub mod plans;
+pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;

@@ -9,6 +9,7 @@ pub mod select;
 pub mod sysbench;
 #[cfg(test)]
 mod tests;
+pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage>
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
         Shape::Insert(shape) => insert::stages(dialect, workload, shape),
         Shape::Kv(shape) => kv::stages(workload, shape),
-        Shape::Vector(_) => Vec::new(),
+        Shape::Vector(_) => vector::stages(dialect, workload),
     }
 }
 
@@ -55,6 +56,7 @@ pub fn choose(
 ) -> Result<Vec<Stage>, SelectError> {
     match workload.shape {
         Shape::Insert(_) => insert::choose(stages, globs),
+        Shape::Vector(_) => vector::choose(stages, globs),
         _ => select(stages, globs),
     }
 }
@@ -77,8 +79,9 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
         },
         "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
         "kv" => kv_preset::workload(preset),
+        "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
         _ => Err(format!(
-            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv)"
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
         )),
     }
 }
@@ -91,7 +94,8 @@ pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetErro
     match workload.shape {
         Shape::Insert(_) => insert::set(workload, setting),
         Shape::Kv(_) => kv_preset::set(workload, setting),
-        _ => preset::set(workload, setting),
+        Shape::Vector(_) => vector::set(workload, setting),
+        Shape::Sysbench => preset::set(workload, setting),
     }
 }
 
@@ -105,7 +109,8 @@ pub fn finish(workload: &mut Workload) {
 /// # Errors
 /// The text says which settings are at fault and what to do.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
-    insert::check(workload, dialect).map_err(|error| error.to_string())
+    insert::check(workload, dialect).map_err(|error| error.to_string())?;
+    vector::check(workload, dialect)
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.

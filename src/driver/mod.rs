@@ -63,7 +63,7 @@ pub fn run_job(job: &Job, output: impl Write) -> Ending {
 }
 
 /// A fault, or the other side gone.
-enum Stop {
+pub(crate) enum Stop {
     Fault(String),
     Gone,
 }
@@ -100,9 +100,7 @@ fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
         Task::Measure(task) => measure::measure(job, task, Opener::new(job)?, talk),
         Task::Insert(task) => insert::measure(job, task, Opener::new(job)?, talk),
         Task::Kv(task) => kv::measure(job, task, talk),
-        Task::Vector(_) => {
-            Err("failed to measure: this driver has no such benchmark".to_owned().into())
-        }
+        Task::Vector(task) => vector::measure(job, task, Opener::new(job)?, talk),
     }
 }
 

@@ -128,7 +128,10 @@ impl Seat<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let task = task(step, &workload, server_pid, self.storage_engine);
+        let mut task = task(step, &workload, server_pid, self.storage_engine);
+        if let Task::Vector(task) = &mut task {
+            task.cache = Some(self.bench.assignment.cache.join("datasets"));
+        }
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
@@ -239,6 +242,7 @@ fn work_task<W: Clone>(
         placement: workload.placement,
         server_pid,
         storage_engine: storage_engine.map(str::to_owned),
+        cache: None,
     }
 }
 

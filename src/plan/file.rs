@@ -115,6 +115,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     for target in &plan.targets {
         bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        if plan.benchmark == "vector" {
+            bench::vector::check_target(target).map_err(PlanError::Value)?;
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, insert, kv, settings, tables, verdicts};
+use super::{facts, insert, kv, settings, tables, vector, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -64,6 +64,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
 pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
     let mut sections = insert::sections(comparison);
     sections.extend(kv::section(comparison));
+    sections.extend(vector::sections(comparison));
     sections
 }
 

@@ -18,6 +18,7 @@ mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod vector;
 mod verdicts;
 
 use crate::analyze::Comparison;

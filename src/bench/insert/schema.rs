@@ -328,7 +328,7 @@ pub(super) fn size(dialect: Dialect) -> Vec<String> {
         Dialect::Sqlite => {
             "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
         }
-        Dialect::Fake => return Vec::new(),
+        Dialect::KeyValue | Dialect::Fake => return Vec::new(),
     };
     vec![sql.to_owned()]
 }
