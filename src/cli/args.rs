@@ -289,11 +289,12 @@ pub(super) enum DoctorFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
+    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
+    /// ann-benchmarks (see docs/importing.md)
     pub format: String,
-    /// Files and folders to import
+    /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
+    pub paths: Vec<String>,
     /// Result folder to write; new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -313,6 +314,12 @@ pub(super) struct Import {
     /// CPUs of the host that was measured [default: as the tags tell]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
+    /// Labels of the rows or columns of a table that does not tell its targets, in order
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub labels: Vec<String>,
+    /// Several rows of one target and step are repetitions: each becomes a block
+    #[arg(long)]
+    pub repeats: bool,
 }
 
 #[derive(Debug, Args)]
