@@ -227,6 +227,7 @@ fn run_rqps(
             placement: workload.placement,
             server_pid: None,
             storage_engine: None,
+            cache: None,
         })),
     };
     drive(&job)

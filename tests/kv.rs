@@ -376,6 +376,7 @@ fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> S
             placement: Placement::Os,
             server_pid: None,
             storage_engine: None,
+            cache: None,
         })),
     };
     let mut said = Vec::new();

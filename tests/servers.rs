@@ -356,6 +356,7 @@ fn build(dbms: Dbms, root: Option<&Path>, version: &str) -> Build {
         origin: "a test".to_owned(),
         sha256: None,
         compiler: None,
+        packages: BTreeMap::new(),
     };
     Build { root: root.map(Path::to_owned), manifest }
 }

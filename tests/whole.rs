@@ -10,6 +10,12 @@ use std::time::{Duration, Instant};
 /// A host lock is shared by all tests that measure, so they take turns.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
+/// The host lock and the calibrations of this test program. A static is never dropped, so a folder
+/// of its own would stay: this one is cargo's, and the same each time.
+fn private(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole").join(name)
+}
+
 fn turn() -> std::sync::MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -18,8 +24,7 @@ fn rqps() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
     command.stdin(Stdio::null());
     // Not the lock of the host: whoever measures on this machine is not disturbed by fakes.
-    let lock = std::env::temp_dir().join(format!("rqps-test-{}.lock", std::process::id()));
-    command.env("RQPS_HOST_LOCK", lock);
+    command.env("RQPS_HOST_LOCK", private("lock")).env("RQPS_STATE", private("state"));
     command
 }
 
@@ -271,4 +276,94 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["run", "--resume", "/nonexistent"], "/nonexistent");
     fails(&["report", "/nonexistent"], "/nonexistent");
     fails(&["builds", "oracle"], "no such DBMS");
+}
+
+/// Runs of a result set by folder name, with their status.
+fn statuses(out: &Path) -> Vec<(String, serde_json::Value)> {
+    let mut runs: Vec<_> = std::fs::read_dir(out)
+        .expect("results")
+        .flatten()
+        .filter_map(|entry| {
+            let record = std::fs::read(entry.path().join("run.json")).ok()?;
+            let record: serde_json::Value = serde_json::from_slice(&record).expect("run.json");
+            Some((entry.file_name().to_string_lossy().into_owned(), record["status"].clone()))
+        })
+        .collect();
+    runs.sort_by(|a, b| a.0.cmp(&b.0));
+    runs
+}
+
+fn gate(out: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(out.join("gate.json")).expect("gate.json")).expect("JSON")
+}
+
+/// A config of the fake DBMS, for both targets of a plan that is measured against itself.
+fn with_config(folder: &Path, text: &str) -> [String; 2] {
+    let fake = folder.join("configs/fake");
+    std::fs::create_dir_all(&fake).expect("folder");
+    std::fs::write(fake.join("scripted.conf"), text).expect("write");
+    ["a=fake@1:scripted".to_owned(), "b=fake@1:scripted".to_owned()]
+}
+
+#[test]
+fn a_block_out_of_range_of_the_canaries_is_measured_again() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let configs = configs(folder.path());
+    // Three first readings, block 1 in range, block 2 disturbed at its end.
+    let targets = with_config(folder.path(), "canaries = 1, 1, 1, 1, 1, 1, 1.9\n");
+    let targets = [targets[0].as_str(), targets[1].as_str()];
+    let out = folder.path().join("out");
+    let output = compare(&targets, &out, &["--blocks", "4", "--configs", &configs]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("block 2: canaries out of range (after it, spin 1.90"), "{said}");
+    assert!(said.contains("thrown away, and measured again"), "{said}");
+    let statuses = statuses(&out);
+    assert_eq!(statuses.len(), 10, "{statuses:?}");
+    for (run, status) in &statuses {
+        let discarded = status["discarded"].as_str().is_some_and(|why| why.contains("spin"));
+        assert_eq!(discarded, run.starts_with("b02-"), "{run}: {status}");
+        assert!(discarded || status == "complete", "{run}: {status}");
+    }
+    let gate = gate(&out);
+    let blocks = gate["blocks"].as_array().expect("blocks");
+    let of: Vec<_> = blocks.iter().map(|block| (&block["block"], &block["attempt"])).collect();
+    assert_eq!(of.len(), 5, "{of:?}");
+    assert_eq!(blocks[1]["discarded"], true);
+    assert_eq!((&blocks[2]["block"], &blocks[2]["attempt"]), (&2.into(), &2.into()));
+    let report = text(&output.stdout);
+    assert!(report.contains("Blocks that were thrown away"), "{report}");
+    // Four pairs, not five.
+    let json = run(&["report", &out.to_string_lossy(), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let relative = &json["comparison"]["steps"][0]["targets"][1]["metrics"]["rate"]["relative"];
+    assert_eq!(relative["pairs"], 4);
+}
+
+#[test]
+fn a_host_that_stays_noisy_does_not_keep_a_plan_from_ending() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let configs = configs(folder.path());
+    let noisy = ["1, 1, 1", &["2"; 60].join(", ")].join(", ");
+    let targets = with_config(folder.path(), &format!("canaries = {noisy}\n"));
+    let targets = [targets[0].as_str(), targets[1].as_str()];
+    let out = folder.path().join("out");
+    let output = compare(&targets, &out, &["--blocks", "4", "--configs", &configs]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("this host supports no verdict"), "{said}");
+    // One block may be thrown away of four; then they are kept, and told.
+    let gate = gate(&out);
+    let blocks = gate["blocks"].as_array().expect("blocks");
+    assert_eq!(blocks.len(), 5);
+    assert!(blocks.iter().all(|block| block["out_of_range"].is_string()));
+    assert_eq!(blocks.iter().filter(|block| block["discarded"] == true).count(), 1);
+    // The same with canaries off: nobody looks.
+    let out = folder.path().join("off");
+    let more = ["--blocks", "4", "--configs", &configs, "--canaries", "off"];
+    assert!(compare(&targets, &out, &more).status.success());
+    assert!(self::gate(&out)["blocks"][0]["before"].is_null());
+    assert_eq!(statuses(&out).len(), 8);
 }

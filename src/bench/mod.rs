@@ -1,6 +1,7 @@
 //! Benchmarks as data: which stages there are, in which order, with which SQL. Nothing here opens
 //! a connection.
 
+pub mod insert;
 pub mod kv;
 pub mod kv_preset;
 pub mod preset;
@@ -8,6 +9,7 @@ pub mod select;
 pub mod sysbench;
 #[cfg(test)]
 mod tests;
+pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +39,25 @@ pub enum Order {
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
+        Shape::Insert(shape) => insert::stages(dialect, workload, shape),
         Shape::Kv(shape) => kv::stages(workload, shape),
-        Shape::Insert(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Vector(_) => vector::stages(dialect, workload),
+    }
+}
+
+/// Keeps the steps that `globs` choose, with those that they build on.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(
+    stages: Vec<Stage>,
+    globs: &[String],
+    workload: &Workload,
+) -> Result<Vec<Stage>, SelectError> {
+    match workload.shape {
+        Shape::Insert(_) => insert::choose(stages, globs),
+        Shape::Vector(_) => vector::choose(stages, globs),
+        _ => select(stages, globs),
     }
 }
 
@@ -58,8 +77,12 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
                 ))
             }
         },
+        "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
         "kv" => kv_preset::workload(preset),
-        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench, kv)")),
+        "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
+        _ => Err(format!(
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
+        )),
     }
 }
 
@@ -69,16 +92,32 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 /// What [`preset::SetError`] says.
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
     match workload.shape {
+        Shape::Insert(_) => insert::set(workload, setting),
         Shape::Kv(_) => kv_preset::set(workload, setting),
-        _ => preset::set(workload, setting),
+        Shape::Vector(_) => vector::set(workload, setting),
+        Shape::Sysbench => preset::set(workload, setting),
     }
+}
+
+/// Fills in what follows from other settings, when all are known.
+pub fn finish(workload: &mut Workload) {
+    insert::finish(workload);
+}
+
+/// Refuses a workload that its benchmark cannot carry out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text says which settings are at fault and what to do.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    insert::check(workload, dialect).map_err(|error| error.to_string())?;
+    vector::check(workload, dialect)
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.
 pub fn table_name(shape: &Shape) -> &'static str {
     match shape {
         Shape::Sysbench => "sbtest{table}",
-        Shape::Insert(_) => "pi{table}",
+        Shape::Insert(_) => insert::TABLE,
         Shape::Kv(_) => "",
         Shape::Vector(_) => "items",
     }

@@ -1,8 +1,12 @@
 //! The command line: words and options as they were said. What they mean is decided elsewhere.
 
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
 
 /// Database performance-regression lab: which build got slower, on which operation, by how much.
 #[derive(Debug, Parser)]
@@ -24,6 +28,10 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Tell what is noisy on this host, what to switch off, and what cannot be measured
+    Doctor(Doctor),
+    /// Turn results that others published into run folders
+    Import(Import),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -45,6 +53,9 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Form of the report on stdout; report.html is written into the result folder too
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -58,13 +69,13 @@ pub(super) struct Compare {
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
 /// What a comparison measures.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Shape {
     /// Benchmark
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
@@ -78,9 +89,23 @@ pub(super) struct Shape {
     /// Only steps whose name matches; may be given several times; !GLOB leaves out
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
-    /// Rounds; each measures every target once
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    pub blocks: u32,
+    /// Rounds; each measures every target once. auto measures until every step is settled
+    /// [default: 4; of doctor --aa: 12]
+    #[arg(long, value_name = "N|auto")]
+    pub blocks: Option<BlocksWord>,
+    /// With --blocks auto: rounds before the first look at the results [default: 4]
+    #[arg(long, value_name = "N")]
+    pub min_blocks: Option<u32>,
+    /// With --blocks auto: rounds at the last look [default: 12]
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+    /// With --blocks auto: time for everything, loading included, such as 30m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub budget: Option<Duration>,
+    /// Small fixed work before and after each round, half a second in all: a round during which
+    /// the host was another one than usual is thrown away and measured again
+    #[arg(long, value_enum, default_value = "on")]
+    pub canaries: Switch,
     /// Concurrent connections
     #[arg(long, value_name = "N")]
     pub clients: Option<u32>,
@@ -93,8 +118,9 @@ pub(super) struct Shape {
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
-    #[arg(long, value_enum, default_value = "step")]
-    pub interleave: InterleaveWord,
+    /// [default: step; run for the Insert Benchmark]
+    #[arg(long, value_enum)]
+    pub interleave: Option<InterleaveWord>,
     /// Where client and server run [default: together if there are no more clients than CPUs, else
     /// os]
     #[arg(long, value_enum)]
@@ -140,7 +166,7 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of the report
+    /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
@@ -159,6 +185,55 @@ pub(super) struct Report {
     /// Write it to a file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Measure this target against itself and keep what that tells about the noise of this host;
+    /// the options of compare say how (by default six short steps, 12 blocks)
+    #[arg(long, value_name = "TARGET")]
+    pub aa: Option<String>,
+    #[command(flatten)]
+    pub shape: Shape,
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Form of what is told
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: DoctorFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum DoctorFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
+    pub format: String,
+    /// Files and folders to import
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Result folder to write; new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Take published means of vmstat, which count its repeated heads as samples of zeros, also
+    /// where the samples are there
+    #[arg(long)]
+    pub compat: bool,
+    /// The disk under the data, as iostat names it [default: what gives the published means]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Clients of the columns of a table with several: 1,2,3
+    #[arg(long, value_name = "N", value_delimiter = ',')]
+    pub clients: Vec<u32>,
+    /// Steps of a table of the Insert Benchmark that does not name them, in order: l.i0,l.x,…
+    #[arg(long, value_name = "STEP", value_delimiter = ',')]
+    pub steps: Vec<String>,
+    /// CPUs of the host that was measured [default: as the tags tell]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -184,6 +259,8 @@ pub(super) enum Format {
     Tsv,
     Csv,
     Json,
+    Markdown,
+    Html,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -209,4 +286,35 @@ pub(super) enum PlacementWord {
 pub(super) enum IdleWord {
     Awake,
     Os,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// `--blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlocksWord {
+    Number(u32),
+    Auto,
+}
+
+impl FromStr for BlocksWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlocksWord, String> {
+        match text {
+            "auto" => Ok(BlocksWord::Auto),
+            _ => text
+                .parse()
+                .map(BlocksWord::Number)
+                .map_err(|_| "write a number from 1 to 999, or auto".to_owned()),
+        }
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(|error| error.to_string())
 }

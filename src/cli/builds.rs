@@ -22,21 +22,22 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
         },
     };
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
-    let cached = cache.manifests();
     println!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in catalogue::known(dbms) {
-        let here = cached
-            .iter()
-            .any(|manifest| manifest.dbms == entry.dbms && manifest.version == entry.version);
+        let here = cache.manifest(&entry.key()).map(|manifest| manifest.version.to_string());
         println!(
             "{:<24} {:<8} {:<60} {}",
-            format!("{}@{}", entry.dbms, entry.version),
-            if here { "yes" } else { "" },
-            entry.coordinates,
+            entry.word(),
+            here.unwrap_or_default(),
+            entry.origin.to_string(),
             entry.note
         );
     }
-    println!("Any other version is tried as given; DBMS=PATH takes an installed tree.");
+    println!(
+        "A version is the build that is written so above, else the newest that begins with its \
+         numbers, else\nit is tried as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
+         suite, DBMS=PATH an installed tree."
+    );
     Ok(exit::FINE)
 }
 

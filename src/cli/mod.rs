@@ -4,7 +4,9 @@
 
 mod args;
 mod builds;
+mod doctor;
 mod folders;
+mod import;
 mod measure;
 mod progress;
 mod report;
@@ -68,6 +70,8 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
+        Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),

@@ -20,10 +20,17 @@ use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
+///
+/// `vector`, `halfvec` and `bit` have the settings of `default`: vector search reads from the name
+/// what pgvector's index is to keep.
 const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "halfvec", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (Dbms::Mariadb, "myrocks", include_str!("../../configs/mariadb/myrocks.conf")),
     (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
     (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),
     (Dbms::Rocksdb, "default", include_str!("../../configs/rocksdb/default.conf")),

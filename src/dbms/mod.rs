@@ -5,10 +5,12 @@
 //! the driver, never through here. Nothing here knows benchmarks.
 
 pub mod config;
+mod events;
 mod external;
 mod fake;
 mod log;
 mod mariadb;
+mod myrocks;
 mod mysql;
 mod postgres;
 mod rocksdb;
@@ -31,6 +33,7 @@ use crate::os::process::ProcessError;
 use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
+pub use self::events::events;
 pub use self::external::external;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::settle::SettleLoad;
@@ -116,6 +119,7 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
         Dbms::Mysql => Box::new(mysql::Mysql::new(site)?),
         Dbms::Mariadb => Box::new(mariadb::new(site)?),
         Dbms::Sqlite => Box::new(sqlite::Sqlite::new(site)),
+        Dbms::Other => return Err(DbmsError::Unknown),
         Dbms::Rocksdb | Dbms::Speedb => Box::new(rocksdb::KeyValue::new(site)),
         Dbms::Fake => Box::new(fake::Fake::new(site)),
     })
@@ -124,6 +128,9 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
 /// What can go wrong with a DBMS. The texts that end in a log's last lines span several lines.
 #[derive(Debug, Error)]
 pub enum DbmsError {
+    /// Only imported results name such a DBMS.
+    #[error("run a DBMS that rqps does not know: its results can be reported, not measured anew")]
+    Unknown,
     /// The data folder is in use or left over.
     #[error(
         "make a data folder in {0}: the folder is not empty; remove it or name another one \

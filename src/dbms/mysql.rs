@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Row, Server, Session, connect, socket, table};
+use crate::dbms::server::{Row, Server, Session, connect, one_value, socket, table};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb};
+use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb, myrocks};
 use crate::domain::build::{Dbms, Dialect};
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::os::process::{Stop, StopSignal};
@@ -93,11 +93,11 @@ impl Mysql {
         }
         match self.server.site.storage_engine.as_deref() {
             None | Some("innodb") => {}
-            Some("rocksdb" | "myrocks") => args.extend([
-                "--plugin-load-add=ha_rocksdb.so".to_owned(),
-                "--plugin-maturity=unknown".to_owned(),
-                "--default-storage-engine=rocksdb".to_owned(),
-            ]),
+            Some(name) if myrocks::NAMES.contains(&name) => {
+                let folders = PLUGIN_FOLDERS.map(|folder| root.join(folder));
+                let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+                args.extend(myrocks::args(&folders)?);
+            }
             Some(other) => args.push(format!("--default-storage-engine={other}")),
         }
         Ok(args)
@@ -131,6 +131,10 @@ fn messages_folder(root: &Path) -> Option<PathBuf> {
         .map(|folder| root.join(folder))
         .find(|folder| folder.join("english/errmsg.sys").is_file())
 }
+
+/// Where plugins are in packages and installed trees.
+const PLUGIN_FOLDERS: [&str; 4] =
+    ["lib/plugin", "lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin"];
 
 fn login() -> Login {
     Login { user: "root".to_owned(), password: String::new(), database: DATABASE.to_owned() }
@@ -230,11 +234,6 @@ impl ControlPlane for Mysql {
     }
 }
 
-/// The first column of the first row.
-fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
-    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
-}
-
 /// `VERSION()` of a session.
 pub(super) fn reported_version(
     session: &mut dyn Session,
@@ -273,7 +272,7 @@ where
         format!("ANALYZE TABLE {table}")
     });
     let rested = analyzed
-        .and_then(|()| settle_rocksdb(&mut *session, interrupt, progress))
+        .and_then(|()| myrocks::settle(&mut *session, load, interrupt, progress))
         .and_then(|rocks| {
             let mut quiet = || !rocks && all_is_written(&mut *session);
             rest(end, interrupt, progress, &mut quiet)
@@ -313,42 +312,6 @@ fn all_is_written(session: &mut dyn Session) -> bool {
         0,
     );
     dirty.is_some_and(|pages| pages <= FEW_PAGES) && history.unwrap_or(0) <= SHORT_HISTORY
-}
-
-/// MyRocks: waits for compactions, flushes the memtable, compacts level 0. Returns whether there is
-/// a RocksDB at all.
-fn settle_rocksdb(
-    session: &mut dyn Session,
-    interrupt: &Interrupt,
-    progress: &mut dyn FnMut(&str),
-) -> Result<bool, DbmsError> {
-    let engine = "SELECT 1 FROM information_schema.ENGINES \
-                  WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
-    if !matches!(one_value(session, engine), Ok(Some(_))) {
-        return Ok(false);
-    }
-    let running = "SELECT COUNT(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
-    progress("flush of the memtable and compaction of level 0");
-    let mut wait_for_compactions = |session: &mut dyn Session| -> Result<(), DbmsError> {
-        let pause = |seconds| Instant::now() + Duration::from_secs(seconds);
-        loop {
-            match one_value(session, running) {
-                Ok(Some(count)) if count != "0" => {
-                    rest(pause(10), interrupt, &mut *progress, &mut || false)?;
-                }
-                Ok(_) => return Ok(()),
-                // Versions without that table: the published scripts wait 30 s.
-                Err(_) => return rest(pause(30), interrupt, &mut *progress, &mut || false),
-            }
-        }
-    };
-    wait_for_compactions(session)?;
-    for setting in ["rocksdb_force_flush_memtable_now", "rocksdb_compact_lzero_now"] {
-        // Not every version has both; what is missing is not needed there.
-        let _ = session.run(&format!("SET GLOBAL {setting} = 1"));
-        wait_for_compactions(session)?;
-    }
-    Ok(true)
 }
 
 /// Settings and counters.

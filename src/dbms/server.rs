@@ -43,6 +43,11 @@ pub(super) trait Session: Send {
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
 }
 
+/// The first column of the first row.
+pub(super) fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
+    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
 impl Session for postgres::Client {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
         postgres::Client::rows(self, sql)

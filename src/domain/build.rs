@@ -1,6 +1,7 @@
 //! What is run: the DBMS, its version, and where a build of it came from.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -22,6 +23,8 @@ pub enum Dbms {
     Rocksdb,
     /// Speedb, a fork of RocksDB with the same C API.
     Speedb,
+    /// A product that rqps cannot run itself: only in results that were imported.
+    Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
     /// tests of rqps itself.
     Fake,
@@ -55,6 +58,7 @@ impl Dbms {
             Dbms::Mysql => "mysql",
             Dbms::Mariadb => "mariadb",
             Dbms::Sqlite => "sqlite",
+            Dbms::Other => "other",
             Dbms::Rocksdb => "rocksdb",
             Dbms::Speedb => "speedb",
             Dbms::Fake => "fake",
@@ -82,7 +86,8 @@ impl Dbms {
             Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
             Dbms::Sqlite => Dialect::Sqlite,
             Dbms::Rocksdb | Dbms::Speedb => Dialect::KeyValue,
-            Dbms::Fake => Dialect::Fake,
+            // Never run; nothing is ever said to it.
+            Dbms::Other | Dbms::Fake => Dialect::Fake,
         }
     }
 
@@ -166,10 +171,21 @@ pub enum Source {
     /// `postgres=/usr/lib/postgresql/17`: an installed or self-built tree, or a shared library for
     /// SQLite.
     Path(PathBuf),
+    /// `mariadb=deb:trixie/mariadb-server-core`: packages of a Debian suite, with what they depend
+    /// on.
+    Deb {
+        /// The suite or its code name: `trixie`, `sid`.
+        suite: String,
+        /// The packages asked for, in order; separated by commas in the word.
+        packages: Vec<String>,
+    },
     /// `sqlite`: what is compiled into this program.
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
     Dsn(String),
+    /// Somebody else's published results, under the tag by which they were published. Such a target
+    /// can be reported, not run.
+    Imported(String),
 }
 
 /// What is known of a build after it was obtained. Stored beside it in the cache and in every run.
@@ -188,6 +204,10 @@ pub struct Manifest {
     pub sha256: Option<String>,
     /// From the ELF `.comment` section, if there is one.
     pub compiler: Option<String>,
+    /// Name → version of all packages that the build consists of, where it comes from a
+    /// distribution; empty for a build that is one package.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub packages: BTreeMap<String, String>,
 }
 
 /// A build that can be run now.

@@ -5,6 +5,7 @@ mod client;
 mod clock;
 mod crew;
 mod fake;
+mod insert;
 mod kv;
 mod loader;
 mod measure;
@@ -62,7 +63,7 @@ pub fn run_job(job: &Job, output: impl Write) -> Ending {
 }
 
 /// A fault, or the other side gone.
-enum Stop {
+pub(crate) enum Stop {
     Fault(String),
     Gone,
 }
@@ -97,10 +98,9 @@ fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
     match &job.task {
         Task::Load(task) => loader::load(job, task, Opener::new(job)?, talk),
         Task::Measure(task) => measure::measure(job, task, Opener::new(job)?, talk),
+        Task::Insert(task) => insert::measure(job, task, Opener::new(job)?, talk),
         Task::Kv(task) => kv::measure(job, task, talk),
-        Task::Insert(_) | Task::Vector(_) => {
-            Err("failed to measure: this driver has no such benchmark".to_owned().into())
-        }
+        Task::Vector(task) => vector::measure(job, task, Opener::new(job)?, talk),
     }
 }
 

@@ -5,6 +5,7 @@
 //! the lab is gone.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,9 @@ pub struct WorkTask<W> {
     pub server_pid: Option<u32>,
     /// Storage engine of the tables, where the DBMS has a choice and one was made.
     pub storage_engine: Option<String>,
+    /// Folder for data that take long to make and that other jobs use too.
+    #[serde(default)]
+    pub cache: Option<PathBuf>,
 }
 
 /// Loading, all tables alike. `{table}` in the SQL is the table's number.

@@ -13,6 +13,7 @@ use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{self, Seat};
 use crate::lab::progress::Progress;
+use crate::lab::selection::Selection;
 use crate::lab::subject::Subject;
 use crate::lab::{Bench, prepare};
 use crate::os::disk;
@@ -29,6 +30,15 @@ struct Run<'a> {
     control: Box<dyn ControlPlane>,
 }
 
+/// Which block, in which order, with which stages.
+pub(super) struct At<'a> {
+    pub(super) block: u32,
+    pub(super) attempt: u32,
+    /// Places of the subjects in their order.
+    pub(super) order: &'a [usize],
+    pub(super) selection: &'a Selection,
+}
+
 /// Runs a block.
 ///
 /// # Errors
@@ -38,14 +48,12 @@ struct Run<'a> {
 pub(super) fn run(
     bench: &Bench<'_>,
     subjects: &mut [Subject],
-    order: &[usize],
-    block: u32,
-    attempt: u32,
+    at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut members: Vec<(u32, &mut Subject)> = Vec::new();
     for (index, subject) in subjects.iter_mut().enumerate() {
-        let place = order.iter().position(|target| *target == index).unwrap_or(index);
+        let place = at.order.iter().position(|target| *target == index).unwrap_or(index);
         if !subject.broken {
             members.push((place as u32 + 1, subject));
         }
@@ -58,7 +66,7 @@ pub(super) fn run(
     while !members.is_empty() && !bench.stopped() {
         let rest = members.split_off(at_once.min(members.len()));
         let group = std::mem::replace(&mut members, rest);
-        together(bench, group, block, attempt, progress)?;
+        together(bench, group, at, progress)?;
     }
     Ok(())
 }
@@ -67,8 +75,7 @@ pub(super) fn run(
 fn together(
     bench: &Bench<'_>,
     group: Vec<(u32, &mut Subject)>,
-    block: u32,
-    attempt: u32,
+    at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut runs: Vec<Run<'_>> = Vec::new();
@@ -79,6 +86,7 @@ fn together(
         {
             before.fail(bench, &error.into(), progress);
         }
+        let (block, attempt) = (at.block, at.attempt);
         let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
         if let Some(run) = start(bench, subject, key, progress)? {
             runs.push(run);
@@ -86,7 +94,7 @@ fn together(
     }
     let stages = runs.iter().map(|run| run.subject.stages.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
-    for stage in 0..stages {
+    for stage in (0..stages).filter(|stage| at.selection.holds(*stage)) {
         for run in &mut runs {
             if run.record.status != Status::Running || bench.stopped() {
                 continue;
@@ -167,7 +175,7 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
         finished: None,
         status: Status::Running,
         load: subject.load.clone(),
-        schedule: None,
+        schedule: plan.blocks.schedule(),
     }
 }
 
@@ -189,7 +197,9 @@ impl Run<'_> {
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
-            prepare::settle(bench, self.subject, control, progress)?;
+            if load.is_some() {
+                prepare::settle(bench, self.subject, control, progress)?;
+            }
             self.record.load = load;
         }
         self.folder.update(&self.record)?;
@@ -245,6 +255,11 @@ impl Run<'_> {
         let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
+        if step.after_restart() && !self.subject.is_external() {
+            progress.doing(&label, "stop and start again", None);
+            self.control.stop()?;
+            self.control.start()?;
+        }
         progress.doing(&label, &step.name, None);
         let mut seat = Seat {
             bench,
@@ -263,7 +278,7 @@ impl Run<'_> {
                 self.folder.write_step(&record, &seconds)?;
                 progress.event(Event::Measured {
                     block: self.record.key.block,
-                    blocks: plan.blocks,
+                    blocks: plan.blocks.most(),
                     label,
                     step: step.name.clone(),
                     rate,

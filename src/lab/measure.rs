@@ -10,6 +10,8 @@ use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
+use crate::domain::endpoint::Endpoint;
+use crate::domain::gate::Disturbance;
 use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
@@ -18,6 +20,8 @@ use crate::driver::protocol::{
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
+use crate::lab::server_log::LogPart;
+use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
@@ -124,13 +128,18 @@ impl Seat<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let task = task(step, &workload, server_pid, self.storage_engine);
+        let mut task = task(step, &workload, server_pid, self.storage_engine);
+        if let Task::Vector(task) = &mut task {
+            task.cache = Some(self.bench.assignment.cache.join("datasets"));
+        }
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
+        let watch = watch(&job.endpoint, server_pid);
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
+        let mut log = LogPart::from_now(&self.logs);
         loop {
             match self.next(&mut driver, patience)? {
                 Message::Warming | Message::Waiting { .. } => {}
@@ -139,20 +148,45 @@ impl Seat<'_> {
                         window.end = Some(sampler.read());
                     }
                 }
-                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::WindowStart => {
+                    window = Some(Window::open(sampler.read()));
+                    log = LogPart::from_now(&self.logs);
+                }
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(outcome) => {
+                Message::Measured(mut outcome) => {
+                    outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
-                    return Ok(window.close(*outcome, &mut sampler));
+                    let mut measured = window.close(*outcome, &mut sampler);
+                    measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
+                    return Ok(measured);
                 }
                 other => bail!("the driver was to measure and said {other:?}"),
             }
         }
     }
+}
+
+/// Watches who else is at work; nobody does where nothing real is measured.
+fn watch(endpoint: &Endpoint, server_pid: Option<u32>) -> Option<Watch> {
+    let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
+    (!matches!(endpoint, Endpoint::Fake { .. })).then(|| Watch::begin(&ours))
+}
+
+/// What was seen. A server that somebody else runs may be on this host unrecognised: then its CPU
+/// would pass for that of a stranger.
+fn disturbance(watch: Watch, job: &Job) -> Disturbance {
+    let known = watch.knows_server();
+    let mut seen = watch.end();
+    if matches!(job.endpoint, Endpoint::Server(_)) && !known {
+        seen.foreign_cpu = None;
+        let reason = "the server's processes are not known, and may be among the others";
+        seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
+    }
+    seen
 }
 
 /// The reason for `error`: a server that died explains more than the connection that broke. Its end
@@ -208,6 +242,7 @@ fn work_task<W: Clone>(
         placement: workload.placement,
         server_pid,
         storage_engine: storage_engine.map(str::to_owned),
+        cache: None,
     }
 }
 

@@ -54,6 +54,15 @@ impl Subject {
         matches!(self.target.source, Source::Dsn(_))
     }
 
+    /// True if its caches are meant to hold all data of the workload. Nothing is known of a server
+    /// that somebody else runs, nor of the caches of a configuration that is not the shipped one.
+    pub(super) fn is_cached(&self, bench: &Bench<'_>) -> bool {
+        let plan = &bench.assignment.plan;
+        let share = bench.memory_bytes / plan.targets.len() as u64;
+        let known = !self.is_external() && self.target.config == "default";
+        known && cache_bytes(&plan.workload, share) >= data_bytes(&plan.workload)
+    }
+
     /// The control plane of this target on a data folder.
     pub(super) fn control(
         &self,
@@ -144,12 +153,15 @@ fn closed_to_servers(bench: &Bench<'_>, build: &Build) -> Option<PathBuf> {
 
 /// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.
 fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
+    let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
+    workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
+}
+
+fn data_bytes(workload: &Workload) -> u64 {
     let row = match &workload.shape {
         // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
         Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
         _ => CACHED_ROW_BYTES,
     };
-    let data = u64::from(workload.tables) * workload.rows * row;
-    let wanted = data.max(CACHE_FLOOR_BYTES);
-    workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
+    u64::from(workload.tables) * workload.rows * row
 }

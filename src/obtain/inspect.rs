@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use crate::domain::build::{Dbms, Version};
+use crate::obtain::debian::ASIDE;
 use crate::obtain::elf;
 use crate::obtain::error::Reason;
 use crate::obtain::libraries;
@@ -35,8 +36,14 @@ pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
     }
     let mut lines = answer.output.lines().map(str::trim);
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    let name = binary.file_name().unwrap_or_default().to_string_lossy();
-    Ok(line.replace(&*binary.to_string_lossy(), &name))
+    Ok(without_folder(line))
+}
+
+/// The first word of a line without the folder in it, and without what [`ASIDE`] adds.
+fn without_folder(line: &str) -> String {
+    let (first, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
+    let name = first.rsplit('/').next().unwrap_or(first);
+    format!("{}{rest}", name.strip_suffix(ASIDE).unwrap_or(name))
 }
 
 /// Whether the loader would find what a shared library needs.
@@ -171,7 +178,10 @@ pub(super) fn sha256(path: &Path, progress: &mut Progress<'_>) -> Result<String,
 /// The compilers of a binary as its `.comment` section names them, if it has one.
 pub(super) fn compiler(binary: &Path) -> Option<String> {
     // The compiler is good to know, and no reason to refuse a build that runs.
-    let elf = elf::read(binary).ok()??;
+    let mut aside = binary.as_os_str().to_owned();
+    aside.push(ASIDE);
+    let aside = PathBuf::from(aside);
+    let elf = elf::read(if aside.is_file() { &aside } else { binary }).ok()??;
     // Libraries that are linked in may leave a note of their own there.
     let names = ["GCC", "clang", "LLD", "rustc"];
     let is_compiler = |text: &String| names.iter().any(|name| text.contains(name));

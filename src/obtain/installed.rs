@@ -1,5 +1,6 @@
 //! `DBMS=PATH`: a tree that somebody installed or built, or SQLite's shared library.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,7 @@ fn tree(
         origin: root.display().to_string(),
         sha256: Some(inspect::sha256(&server, progress)?),
         compiler: inspect::compiler(&server),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(root), manifest })
 }
@@ -146,6 +148,7 @@ fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(real.to_path_buf()), manifest })
 }
@@ -181,6 +184,7 @@ fn key_value(
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: Some(real.to_path_buf()), manifest })
 }
@@ -195,7 +199,8 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 /// Version and source id of a SQLite library, from the strings that `sqlite3_libversion` and
 /// `sqlite3_sourceid` return. `None` unless exactly one string looks like its version.
 fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
-    let texts = bytes.split(|byte| *byte == 0).filter(|text| text.len() < 120);
+    let texts = bytes.split(|byte| *byte == 0).map(printable_end);
+    let texts = texts.filter(|text| text.len() < 120);
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
     let (mut versions, mut source) = (Vec::new(), String::new());
     for text in texts {
@@ -209,6 +214,12 @@ fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
         [version] => Some((version.to_string(), source)),
         _ => None,
     }
+}
+
+/// The end of some bytes that can be printed: numbers may lie right before a text.
+fn printable_end(bytes: &[u8]) -> &[u8] {
+    let before = bytes.iter().rposition(|byte| !(b' '..=b'~').contains(byte));
+    &bytes[before.map_or(0, |at| at + 1)..]
 }
 
 /// `3.40.1`: three or four numbers, the first of them 3.
@@ -256,6 +267,7 @@ mod tests {
             "2022-12-28 14:03:47 df5c253c0b3dd24916e4ec7cf77d3db5294cc9fd45ae7b9c5e82ad8197f38a24";
         check_version(&["x", "3.40.1", id, "y"], Some(("3.40.1", id)));
         check_version(&["3.8.11.1", "3.8.11.1"], Some(("3.8.11.1", "")));
+        check_version(&["x\u{1}\u{7f}3.34.1", id], Some(("3.34.1", id)));
         check_version(&["3.40.1", "3.40.2"], None);
         check_version(&["3.x.1", "13.40.1", "3.40", id], None);
         check_version(&["2022-12-28 14:03:47", "3.40.1"], Some(("3.40.1", "")));

@@ -13,7 +13,7 @@ pub(super) fn server_names(dbms: Dbms) -> &'static [&'static str] {
         Dbms::Postgres => &["postgres"],
         Dbms::Mysql => &["mysqld"],
         Dbms::Mariadb => &["mariadbd", "mysqld"],
-        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake => &[],
+        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Other | Dbms::Fake => &[],
     }
 }
 

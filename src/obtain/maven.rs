@@ -1,19 +1,13 @@
 //! Fetching through the user's own mvn, so that its mirrors, proxies and credentials apply.
 
 use std::fs;
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use crate::domain::build::Dbms;
+use crate::obtain::client::{self, Ended};
 use crate::obtain::error::Reason;
-use crate::obtain::inspect::{gather, joined};
 use crate::obtain::progress::Progress;
-
-/// How often a running client is looked at.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Words by which mvn says that it cannot reach a repository, the most telling first.
 const UNREACHABLE: [&str; 8] = [
@@ -41,65 +35,29 @@ pub(super) struct Fetch<'a> {
 
 /// Has the client put the package file into the folder, and returns the file.
 pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<PathBuf, Reason> {
-    let mut child = start(fetch)?;
-    let output = gather(child.stdout.take());
-    let errors = gather(child.stderr.take());
-    let status = wait(&mut child, fetch, progress)?;
-    let said = format!("{}{}", joined(output), joined(errors));
-    if !status.success() {
-        // Ctrl-C reaches the client too, and it may be the first to end.
-        progress.check()?;
-        return Err(classify(fetch, status, &said));
-    }
-    package_file(fetch, &said)
-}
-
-fn start(fetch: &Fetch<'_>) -> Result<Child, Reason> {
-    let spawned = Command::new(fetch.client)
+    let mut command = Command::new(fetch.client);
+    command
         .args(["-B", "-q", "-Dstyle.color=never"])
         .args(["dependency:copy", "-Dmdep.useBaseVersion=true"])
         .arg(format!("-Dartifact={}", fetch.coordinates))
         .arg(format!("-DoutputDirectory={}", fetch.into.display()))
         // Elsewhere it would read a pom.xml that happens to lie about.
-        .current_dir(fetch.into)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    spawned.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            Reason::ClientMissing { client: name(fetch), package: "maven", dbms: fetch.dbms }
-        }
-        _ => Reason::io("run", fetch.client)(error),
-    })
+        .current_dir(fetch.into);
+    let text = || format!("downloading {}", fetch.coordinates);
+    let ended = client::run(&mut command, "maven", fetch.dbms, progress, text)?;
+    if !ended.status.success() {
+        return Err(classify(fetch, &ended));
+    }
+    package_file(fetch, &ended.said())
 }
 
 fn name(fetch: &Fetch<'_>) -> String {
     fetch.client.display().to_string()
 }
 
-/// Waits for the client; ends it if the caller wants to stop.
-fn wait(
-    child: &mut Child,
-    fetch: &Fetch<'_>,
-    progress: &mut Progress<'_>,
-) -> Result<ExitStatus, Reason> {
-    loop {
-        if let Some(status) = child.try_wait().map_err(Reason::io("wait for", fetch.client))? {
-            return Ok(status);
-        }
-        if let Err(stopped) = progress.tick(|| format!("downloading {}", fetch.coordinates)) {
-            // The client may have ended by itself in the meantime, which is as good.
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(stopped);
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
 /// Tells a version that does not exist from a repository that cannot be reached, by mvn's words.
-fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
+fn classify(fetch: &Fetch<'_>, ended: &Ended) -> Reason {
+    let said = ended.said();
     let mut parts = fetch.coordinates.split(':');
     let artifact =
         format!("{}:{}:", parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -121,11 +79,7 @@ fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
     let last = lines().find(|line| line.contains("[ERROR]")).or_else(|| lines().last());
     Reason::ClientFailed {
         client: name(fetch),
-        ended: match (status.code(), status.signal()) {
-            (Some(code), _) => format!("exited with {code}"),
-            (None, Some(signal)) => format!("was killed by signal {signal}"),
-            (None, None) => "ended".to_string(),
-        },
+        ended: ended.how(),
         coordinates: fetch.coordinates.to_string(),
         said: last.map_or("it said nothing".to_string(), shortened),
     }
@@ -135,10 +89,7 @@ fn classify(fetch: &Fetch<'_>, status: ExitStatus, said: &str) -> Reason {
 fn shortened(line: &str) -> String {
     let line = line.split_once("[ERROR] ").map_or(line, |(_, rest)| rest).trim();
     let gist = line.split_once("on project standalone-pom: ").map_or(line, |(_, gist)| gist);
-    match gist.char_indices().nth(300) {
-        Some((end, _)) => format!("{} …", &gist[..end]),
-        None => gist.to_string(),
-    }
+    client::shortened(gist)
 }
 
 /// The one file that the client left.

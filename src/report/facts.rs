@@ -2,8 +2,9 @@
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::RunFacts;
+use crate::analyze::compare::{RunFacts, TargetFacts};
 use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::domain::build::Source;
 use crate::domain::host::Host;
 use crate::domain::run::Status;
 
@@ -31,9 +32,16 @@ pub(super) fn section(comparison: &Comparison) -> Section {
             workloads.push(workload);
         }
     }
+    let is_imported = |target: &TargetFacts| {
+        target.target.as_ref().is_some_and(|target| matches!(target.source, Source::Imported(_)))
+    };
     for workload in workloads {
-        add("workload", workload_line(workload));
-        add("placement", placement_line(workload));
+        if comparison.targets.iter().all(is_imported) {
+            add("workload", imported_workload_line(workload));
+        } else {
+            add("workload", workload_line(workload));
+            add("placement", placement_line(workload));
+        }
     }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
@@ -42,6 +50,28 @@ pub(super) fn section(comparison: &Comparison) -> Section {
         heading: String::new(),
         blocks: vec![Block::Facts(facts), Block::Table(legend)],
     }
+}
+
+/// Benchmark, scale, host and time, each in a few words.
+pub(super) fn brief(comparison: &Comparison) -> Vec<String> {
+    let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
+    let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
+    parts.extend(workloads.take(1).map(|workload| {
+        let clients = workload.clients;
+        format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+    }));
+    let steps = comparison.steps.len();
+    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+    let blocks =
+        distinct_list(&comparison.runs, |run| format!("{} {}", run.result_set, run.key.block));
+    parts.push(format!("{} block{}", blocks.len(), if blocks.len() == 1 { "" } else { "s" }));
+    for host in comparison.hosts.values() {
+        let model = host.cpu_model.clone().unwrap_or_else(|| "unknown CPU".to_owned());
+        parts.push(format!("host {} ({model})", host.class()));
+    }
+    let from = comparison.runs.iter().map(|run| run.started.as_str()).min();
+    parts.extend(from.and_then(|time| time.get(..10)).map(str::to_owned));
+    parts
 }
 
 fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
@@ -65,10 +95,17 @@ fn measured(comparison: &Comparison) -> String {
     let complete = runs.iter().filter(|run| run.status == Status::Complete).count();
     let from = runs.iter().map(|run| run.started.as_str()).min().unwrap_or("?");
     let to = runs.iter().filter_map(|run| run.finished.as_deref()).max().unwrap_or("?");
+    // Imported results without a date.
+    if from == "unknown" {
+        return format!("at a time that is unknown, blocks: {blocks}, runs: {}", runs.len());
+    }
     format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
 }
 
 fn host_line(fingerprint: &str, host: &Host) -> String {
+    if host.cpus == 0 && host.memory_bytes == 0 {
+        return format!("not in the imported files ({fingerprint})");
+    }
     let mut parts = vec![format!("{} ({fingerprint})", host.class())];
     let mut add = |part: Option<String>| parts.extend(part);
     add(host.cpu_model.clone());
@@ -85,6 +122,25 @@ fn host_line(fingerprint: &str, host: &Host) -> String {
         let filesystem = host.filesystem.as_deref().unwrap_or("unknown filesystem");
         format!("{filesystem} on {disk}")
     }));
+    parts.join(", ")
+}
+
+/// What imported files tell of the scale; what is 0 they do not tell.
+fn imported_workload_line(workload: &Workload) -> String {
+    let known = [
+        (f64::from(workload.tables), "tables"),
+        (workload.rows as f64, "rows in each"),
+        (f64::from(workload.clients), "clients"),
+        (workload.read_seconds, "s reads"),
+        (workload.write_seconds, "s writes"),
+        (workload.warmup_seconds, "s warm-up"),
+    ];
+    let known = known.iter().filter(|(number, _)| *number > 0.0);
+    let mut parts: Vec<String> = known.map(|(number, what)| format!("{number} {what}")).collect();
+    parts.push(match parts.is_empty() {
+        true => "not in the imported files".to_owned(),
+        false => "the rest is not in the imported files".to_owned(),
+    });
     parts.join(", ")
 }
 
@@ -148,6 +204,41 @@ fn builds(comparison: &Comparison) -> Table {
         }
     }
     Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+}
+
+/// The machines, fact by fact; `None` where nothing is known of any.
+pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (fingerprint, host) in &comparison.hosts {
+        let mut facts = vec![("fingerprint".to_owned(), fingerprint.clone())];
+        let mut add = |name: &str, value: Option<String>| {
+            let why = || host.missing.get(name).map(|why| format!("unknown: {why}"));
+            facts.extend(value.or_else(why).map(|value| (name.to_owned(), value)));
+        };
+        let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+        add("class", Some(host.class()));
+        add("cpu_model", host.cpu_model.clone());
+        add("cpus", Some(host.cpus.to_string()));
+        add("cores", host.cores.map(|cores| cores.to_string()));
+        add("smt", host.smt.clone());
+        add("governor", host.governor.clone());
+        add("virtualization", host.virtualization.clone());
+        add("memory", Some(mib(host.memory_bytes)));
+        add("swap", Some(mib(host.swap_bytes)));
+        add("transparent_huge_pages", host.transparent_huge_pages.clone());
+        add("huge_pages", host.huge_pages.map(|pages| pages.to_string()));
+        add("disk", host.disk.clone());
+        add("disk_rotational", host.disk_rotational.map(|spins| spins.to_string()));
+        add("filesystem", host.filesystem.clone());
+        add("mount_options", host.mount_options.clone());
+        add("os", host.os.clone());
+        add("kernel", host.kernel.clone());
+        for (name, state) in &host.mitigations {
+            add(&format!("mitigation {name}"), Some(state.clone()));
+        }
+        blocks.push(Block::Facts(facts));
+    }
+    (!blocks.is_empty()).then(|| Section { id: "host", heading: "Host".to_owned(), blocks })
 }
 
 /// Where every number can be looked up.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{ResultsError, read};
-use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Second, Usage};
+use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
 pub struct Column {
@@ -165,6 +165,12 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Reads the seconds of a step of a run.
+pub fn seconds_of(run: &Run, step: &StepRecord) -> Result<Vec<Second>, ResultsError> {
+    let name = format!("{:02}-{}.csv", step.index, step.name);
+    read_seconds(&Path::new(&run.folder).join("steps").join(name))
 }
 
 #[cfg(test)]

@@ -14,7 +14,9 @@ use crate::stats::summary::median;
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for (target, label) in evidence.targets() {
-        if evidence.is_embedded(target) {
+        if evidence.is_imported(target) {
+            caveats.extend(imported(evidence, target, label));
+        } else if evidence.is_embedded(target) {
             let text = "no server process; the DBMS runs inside the driver".to_owned();
             let kind = Kind::EmbeddedDbms;
             caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
@@ -50,6 +52,21 @@ fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     });
     worst(Kind::ClientBound, label, found, |share| {
         format!("a client thread used up to {} of its CPU", percent(share))
+    })
+}
+
+/// Where the numbers come from, and that nobody can say more about them than they do themselves.
+fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let records = evidence.records.iter().flat_map(|records| &records[target]);
+    let mut formats: Vec<&str> =
+        records.filter_map(|record| Some(record.imported.as_ref()?.format.as_str())).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    (!formats.is_empty()).then(|| Caveat {
+        kind: Kind::Imported,
+        target: Some(label.to_owned()),
+        steps: Vec::new(),
+        text: format!("published by others, read as {}", formats.join(", ")),
     })
 }
 
@@ -89,7 +106,8 @@ fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
 
 fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
-        let idle = records.iter().filter(|record| record.outcome.statements == 0).count();
+        let measured = records.iter().filter(|record| record.imported.is_none());
+        let idle = measured.filter(|record| record.outcome.statements == 0).count();
         (idle > 0).then_some(idle as f64)
     });
     worst(Kind::NoOperations, label, found, |runs| format!("in up to {runs} runs of a step"))
@@ -136,6 +154,9 @@ fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
     let mut steps = Vec::new();
     let mut first = None;
     for step in &evidence.comparison.steps {
+        if evidence.is_imported(target) {
+            break;
+        }
         let samples = step.targets[target].samples.iter().filter(|sample| sample.events > 0);
         let faults: Vec<&str> =
             samples.filter_map(|sample| sample.values.why_missing(Metric::P50)).collect();

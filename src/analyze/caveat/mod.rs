@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::compare::Comparison;
+use crate::domain::build::Source;
 use crate::domain::run::{Dataset, StepRecord};
 
 /// A client thread that used more than this share of its CPU limits the rate.
@@ -175,6 +176,10 @@ kinds! {
     /// No server process.
     EmbeddedDbms, false, "DBMS inside the client",
         "client_cpu_us/o is client and DBMS together, and there is no server's.";
+    /// Measured by others.
+    Imported, false, "Imported results",
+        "They say what was published, not what was done: a published single run has no interval, \
+         and what is not in the files is missing.";
     /// What the driver said.
     DriverNote, false, "Notes of the driver",
         "What the client could not do as planned.";
@@ -232,6 +237,13 @@ impl<'a> Evidence<'a> {
     fn targets(&self) -> impl Iterator<Item = (usize, &'a str)> {
         let targets = self.comparison.targets.iter();
         targets.map(|target| target.label.as_str()).enumerate()
+    }
+
+    /// True if others measured a target.
+    fn is_imported(&self, target: usize) -> bool {
+        let facts = &self.comparison.targets[target];
+        let source = facts.target.as_ref().map(|target| &target.source);
+        matches!(source, Some(Source::Imported(_)))
     }
 
     /// True if the DBMS of a target runs inside the client.

@@ -1,0 +1,223 @@
+//! MyRocks: RocksDB as a storage engine of MariaDB or MySQL, in a plugin.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::dbms::server::{Session, one_value};
+use crate::dbms::settle::{SettleLoad, rest};
+use crate::dbms::{DbmsError, Interrupt};
+
+/// The name of the storage engine, in `ENGINE=` and in target words.
+pub(super) const NAMES: [&str; 2] = ["rocksdb", "myrocks"];
+
+/// The file of the plugin.
+const PLUGIN: &str = "ha_rocksdb.so";
+
+/// Published pause where compactions cannot be looked at, and before level 0 is compacted, seconds.
+const UNSEEN_SECONDS: f64 = 30.0;
+const FLUSHED_SECONDS: f64 = 20.0;
+
+/// Between two looks at compactions that are going on (published).
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Arguments that load the plugin and make its tables the usual ones. `plugins` are the folders of
+/// a build that may hold plugins.
+pub(super) fn args(plugins: &[&Path]) -> Result<Vec<String>, DbmsError> {
+    let Some(folder) = plugins.iter().find(|folder| folder.join(PLUGIN).is_file()) else {
+        let looked: Vec<String> = plugins.iter().map(|f| f.display().to_string()).collect();
+        let looked = if looked.is_empty() { "no folder".to_owned() } else { looked.join(", ") };
+        return Err(DbmsError::Unsupported(format!(
+            "load the storage engine RocksDB: there is no {PLUGIN} in {looked}; take a build that \
+             has it, as mariadb@11.8+myrocks does"
+        )));
+    };
+    Ok(vec![
+        format!("--plugin-dir={}", folder.display()),
+        format!("--plugin-load-add={PLUGIN}"),
+        "--plugin-maturity=unknown".to_owned(),
+        "--default-storage-engine=rocksdb".to_owned(),
+    ])
+}
+
+/// How one setting is compacted by: newer versions compact level 0 alone.
+const COMPACT: [&str; 2] =
+    ["rocksdb_compact_lzero_now", "rocksdb_force_flush_memtable_and_lzero_now"];
+
+/// The published rules after writes: wait until no compaction runs, flush the memtable, a pause,
+/// compact level 0, wait again. Returns false at once if there is no RocksDB.
+pub(super) fn settle(
+    session: &mut dyn Session,
+    load: &SettleLoad,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(&str),
+) -> Result<bool, DbmsError> {
+    let storage = "SELECT 1 FROM information_schema.ENGINES \
+                  WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
+    if !matches!(one_value(session, storage), Ok(Some(_))) {
+        return Ok(false);
+    }
+    let pause = |seconds: f64| {
+        Instant::now() + Duration::try_from_secs_f64(seconds * load.scale).unwrap_or_default()
+    };
+    progress("compactions of RocksDB");
+    wait_for_compactions(session, pause(UNSEEN_SECONDS), interrupt, progress)?;
+    progress("flush of RocksDB's memtable");
+    set_now(session, &["rocksdb_force_flush_memtable_now"])?;
+    rest(pause(FLUSHED_SECONDS), interrupt, progress, &mut || false)?;
+    progress("compaction of RocksDB's level 0");
+    set_now(session, &COMPACT)?;
+    wait_for_compactions(session, pause(0.0), interrupt, progress)?;
+    Ok(true)
+}
+
+/// Sets the first of these that this version has; the statement returns when the work is done.
+fn set_now(session: &mut dyn Session, names: &[&str]) -> Result<(), DbmsError> {
+    for name in names {
+        if let Ok(Some(_)) = one_value(session, &format!("SELECT @@GLOBAL.{name}")) {
+            let sql = format!("SET GLOBAL {name} = 1");
+            return session.run(&sql).map_err(DbmsError::sql(format!("settle MyRocks: {sql}")));
+        }
+    }
+    let names = names.join(" or ");
+    Err(DbmsError::Unsupported(format!(
+        "settle MyRocks: this version has no {names}; its data would not be at rest before \
+         measuring"
+    )))
+}
+
+/// Waits until no compaction runs. A version that does not list them is given until `unseen`, and
+/// as long as it says that a flush or a compaction is due.
+fn wait_for_compactions(
+    session: &mut dyn Session,
+    unseen: Instant,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), DbmsError> {
+    let running = "SELECT COUNT(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
+    let due = "SELECT COALESCE(SUM(VALUE), 0) FROM information_schema.ROCKSDB_CFSTATS \
+               WHERE STAT_TYPE IN ('COMPACTION_PENDING', 'MEM_TABLE_FLUSH_PENDING')";
+    let seen = one_value(session, running).is_ok();
+    if !seen {
+        rest(unseen, interrupt, progress, &mut || false)?;
+    }
+    let question = if seen { running } else { due };
+    loop {
+        match one_value(session, question) {
+            Ok(Some(count)) if count.parse() != Ok(0.0) => {
+                let step = if seen { LOOK } else { Duration::from_secs(1) };
+                rest(Instant::now() + step, interrupt, progress, &mut || false)?;
+            }
+            Ok(_) => return Ok(()),
+            Err(source) => {
+                let doing = format!("settle MyRocks: {question}");
+                return Err(DbmsError::Sql { doing, source });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::dbms::server::Row;
+    use crate::wire::WireError;
+
+    /// A server that answers from a list: what a question must hold, and its first value.
+    struct Scripted {
+        answers: VecDeque<(&'static str, Option<&'static str>)>,
+        said: Vec<String>,
+    }
+
+    impl Scripted {
+        fn new(answers: &[(&'static str, Option<&'static str>)]) -> Scripted {
+            Scripted { answers: answers.iter().copied().collect(), said: Vec::new() }
+        }
+    }
+
+    impl Session for Scripted {
+        fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+            let (words, answer) = self.answers.pop_front().unwrap_or(("nothing", None));
+            assert!(sql.contains(words), "{sql} where {words} was expected");
+            match answer {
+                Some(value) => Ok(vec![vec![Some(value.to_owned())]]),
+                None => Err(WireError::Protocol("no such thing".to_owned())),
+            }
+        }
+
+        fn run(&mut self, sql: &str) -> Result<(), WireError> {
+            self.said.push(sql.to_owned());
+            Ok(())
+        }
+    }
+
+    fn settled(session: &mut Scripted) -> Result<bool, DbmsError> {
+        let load =
+            SettleLoad { tables: 1, rows_total: 1, table: "t{table}".to_owned(), scale: 0.0 };
+        settle(session, &load, &Interrupt::default(), &mut |_| {})
+    }
+
+    #[test]
+    fn mariadb_flushes_then_compacts_with_what_it_has() {
+        let mut session = Scripted::new(&[
+            ("ENGINES", Some("1")),
+            ("ACTIVE_COMPACTION", None),
+            ("PENDING", Some("1.0")),
+            ("PENDING", Some("0")),
+            ("rocksdb_force_flush_memtable_now", Some("0")),
+            ("rocksdb_compact_lzero_now", None),
+            ("memtable_and_lzero_now", Some("0")),
+            ("ACTIVE_COMPACTION", None),
+            ("PENDING", Some("0")),
+        ]);
+        assert!(settled(&mut session).unwrap());
+        assert_eq!(
+            session.said,
+            [
+                "SET GLOBAL rocksdb_force_flush_memtable_now = 1",
+                "SET GLOBAL rocksdb_force_flush_memtable_and_lzero_now = 1"
+            ]
+        );
+        assert!(session.answers.is_empty());
+    }
+
+    #[test]
+    fn newer_ones_list_compactions_and_compact_level_0_alone() {
+        let mut session = Scripted::new(&[
+            ("ENGINES", Some("1")),
+            ("ACTIVE_COMPACTION", Some("0")),
+            ("ACTIVE_COMPACTION", Some("0")),
+            ("rocksdb_force_flush_memtable_now", Some("0")),
+            ("rocksdb_compact_lzero_now", Some("0")),
+            ("ACTIVE_COMPACTION", Some("0")),
+            ("ACTIVE_COMPACTION", Some("0")),
+        ]);
+        assert!(settled(&mut session).unwrap());
+        assert_eq!(session.said[1], "SET GLOBAL rocksdb_compact_lzero_now = 1");
+    }
+
+    #[test]
+    fn without_rocksdb_nothing_is_done_and_without_its_settings_it_is_an_error() {
+        let mut session = Scripted::new(&[("ENGINES", None)]);
+        assert!(!settled(&mut session).unwrap());
+        let mut session = Scripted::new(&[
+            ("ENGINES", Some("1")),
+            ("ACTIVE_COMPACTION", Some("0")),
+            ("ACTIVE_COMPACTION", Some("0")),
+            ("rocksdb_force_flush", None),
+        ]);
+        let said = settled(&mut session).unwrap_err().to_string();
+        assert!(said.contains("this version has no rocksdb_force_flush_memtable_now"), "{said}");
+    }
+
+    #[test]
+    fn a_build_without_the_plugin_says_where_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = args(&[folder.path()]).unwrap_err().to_string();
+        assert!(said.contains("mariadb@11.8+myrocks"), "{said}");
+        std::fs::write(folder.path().join(PLUGIN), "").unwrap();
+        let args = args(&[folder.path()]).unwrap();
+        assert!(args.contains(&"--default-storage-engine=rocksdb".to_owned()), "{args:?}");
+    }
+}

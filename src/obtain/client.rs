@@ -1,0 +1,112 @@
+//! Running a package client of the host to its end, with words while it works and an end when the
+//! user wants one.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::domain::build::Dbms;
+use crate::obtain::error::Reason;
+use crate::obtain::inspect::{gather, joined};
+use crate::obtain::progress::Progress;
+
+/// How often a running client is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What a client did.
+pub(super) struct Ended {
+    /// How it ended.
+    pub(super) status: ExitStatus,
+    /// Standard output.
+    pub(super) output: String,
+    /// Standard error.
+    pub(super) errors: String,
+}
+
+impl Ended {
+    /// Both streams, standard output first.
+    pub(super) fn said(&self) -> String {
+        format!("{}{}", self.output, self.errors)
+    }
+
+    /// "exited with 1", "was killed by signal 9".
+    pub(super) fn how(&self) -> String {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exited with {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => "ended".to_string(),
+        }
+    }
+}
+
+/// Runs a client to its end; `text` says each second what it is doing. `package` is the Debian
+/// package that has the client, for the error when it is missing.
+pub(super) fn run(
+    command: &mut Command,
+    package: &'static str,
+    dbms: Dbms,
+    progress: &mut Progress<'_>,
+    text: impl Fn() -> String,
+) -> Result<Ended, Reason> {
+    let mut child = start(command, package, dbms)?;
+    let output = gather(child.stdout.take());
+    let errors = gather(child.stderr.take());
+    let status = wait(&mut child, command, progress, &text)?;
+    if !status.success() {
+        // Ctrl-C reaches the client too, and it may be the first to end.
+        progress.check()?;
+    }
+    Ok(Ended { status, output: joined(output), errors: joined(errors) })
+}
+
+/// Starts a client with nothing to read and both its streams piped.
+pub(super) fn start(
+    command: &mut Command,
+    package: &'static str,
+    dbms: Dbms,
+) -> Result<Child, Reason> {
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    spawned.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let client = command.get_program().to_string_lossy().into_owned();
+            Reason::ClientMissing { client, package, dbms }
+        }
+        _ => Reason::io("run", command.get_program())(error),
+    })
+}
+
+/// Waits for the client; ends it if the caller wants to stop.
+pub(super) fn wait(
+    child: &mut Child,
+    command: &Command,
+    progress: &mut Progress<'_>,
+    text: &impl Fn() -> String,
+) -> Result<ExitStatus, Reason> {
+    loop {
+        let ended = child.try_wait().map_err(Reason::io("wait for", command.get_program()))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        if let Err(stopped) = progress.tick(text) {
+            end(child);
+            return Err(stopped);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Ends a client at once. It may have ended by itself in the meantime, which is as good.
+pub(super) fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// At most 300 characters of a line.
+pub(super) fn shortened(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(300) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line.to_string(),
+    }
+}

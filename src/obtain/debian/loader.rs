@@ -1,0 +1,128 @@
+//! Programs of another release of Debian start through the loader of that release.
+//!
+//! The kernel starts a program with the loader that is named in it, this host's, and that refuses a
+//! program made for a newer libc. So each program of a build is put aside as `NAME.elf`, and in its
+//! place goes a script that starts it through the loader among the build's own packages, with the
+//! build's own libraries (ld.so(8)). Whatever starts `bin/postgres` by its path, initdb included,
+//! need not know; the script ends in exec, so the process, its parent and its accounts are those of
+//! the server.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::obtain::error::Reason;
+use crate::obtain::inspect;
+
+/// What the name of a program that was put aside ends in.
+pub(in crate::obtain) const ASIDE: &str = ".elf";
+
+/// Folder in a tree with the loader under the name of each program, so that the kernel, ps and perf
+/// call the process by that name and not `ld-linux-x86-64`.
+const LOADERS: &str = "loader";
+
+/// The loader and the libraries of a build.
+pub(super) struct Loader {
+    /// The root of the tree; all other paths are relative to it.
+    root: PathBuf,
+    program: PathBuf,
+    libraries: Vec<PathBuf>,
+    /// Since glibc 2.33 the loader can tell a program the name under which it was called.
+    tells_name: bool,
+}
+
+impl Loader {
+    /// Finds the loader among the packages in `packages`, a folder of the tree `root`.
+    pub(super) fn find(root: &Path, packages: &str) -> Result<Loader, Reason> {
+        let mut libraries = Vec::new();
+        for folder in ["usr/lib", "lib"] {
+            let folder = Path::new(packages).join(folder);
+            libraries.extend(subfolders(&root.join(&folder)).map(|name| folder.join(name)));
+            if root.join(&folder).is_dir() {
+                libraries.push(folder);
+            }
+        }
+        let program = libraries.iter().find_map(|folder| loader_in(root, folder));
+        let program = program.ok_or_else(|| Reason::NoLoader { root: root.to_path_buf() })?;
+        let tells_name = tells_name(&root.join(&program));
+        Ok(Loader { root: root.to_path_buf(), program, libraries, tells_name })
+    }
+
+    /// Puts a script in the place of the program at `path`, relative to the root. What is no ELF
+    /// file is left as it is.
+    pub(super) fn wrap(&self, path: &Path) -> Result<(), Reason> {
+        let whole = self.root.join(path);
+        let metadata = fs::symlink_metadata(&whole).map_err(Reason::io("look at", &whole))?;
+        if !metadata.is_file() || !is_elf(&whole)? {
+            return Ok(());
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let aside = whole.with_file_name(format!("{name}{ASIDE}"));
+        fs::rename(&whole, &aside).map_err(Reason::io("rename", &whole))?;
+        let loaders = self.root.join(LOADERS);
+        fs::create_dir_all(&loaders).map_err(Reason::io("create", &loaders))?;
+        let named = loaders.join(&name);
+        if fs::symlink_metadata(&named).is_err() {
+            let target = Path::new("..").join(&self.program);
+            symlink(&target, &named).map_err(Reason::io("link", &named))?;
+        }
+        fs::write(&whole, self.script(path, &name)).map_err(Reason::io("write", &whole))?;
+        let mode = Permissions::from_mode(0o755);
+        fs::set_permissions(&whole, mode).map_err(Reason::io("chmod", &whole))
+    }
+
+    /// The script finds the root from where it lies itself: a build may be moved.
+    fn script(&self, path: &Path, name: &str) -> String {
+        let depth = path.components().count().saturating_sub(1);
+        let up = vec![".."; depth].join("/");
+        let folders = self.libraries.iter().map(|folder| format!("$root/{}", folder.display()));
+        let folders: Vec<String> = folders.collect();
+        let named = if self.tells_name {
+            format!(" \\\n  --argv0 \"$here/{name}\"")
+        } else {
+            String::new()
+        };
+        format!(
+            "#!/bin/sh\n\
+             # Starts {name} with the loader and the libraries of its own release.\n\
+             here=$(CDPATH= cd -P -- \"${{0%/*}}\" && pwd -P) || exit 127\n\
+             root=$(CDPATH= cd -P -- \"$here/{up}\" && pwd -P) || exit 127\n\
+             exec \"$root/{LOADERS}/{name}\" --inhibit-cache{named} \\\n  \
+             --library-path \"{}\" \\\n  \
+             \"$here/{name}{ASIDE}\" \"$@\"\n",
+            folders.join(":")
+        )
+    }
+}
+
+/// Names of the folders of libraries in `folder`, those of the processor: `x86_64-linux-gnu`.
+fn subfolders(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).ok().into_iter().flatten().flatten();
+    let names = entries.filter(|entry| entry.path().is_dir());
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.contains("-linux-gnu"))
+}
+
+/// The loader in a folder of libraries, relative to the root.
+fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(root.join(folder)).ok()?;
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let name = names.filter(|name| name.starts_with("ld-linux")).min()?;
+    Some(folder.join(name))
+}
+
+/// Whether the loader knows `--argv0`: its help says so, which older ones do not have.
+fn tells_name(loader: &Path) -> bool {
+    let mut command = Command::new(loader);
+    command.arg("--help");
+    inspect::answer(command).is_ok_and(|answer| answer.output.contains("--argv0"))
+}
+
+fn is_elf(path: &Path) -> Result<bool, Reason> {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let file = fs::File::open(path).map_err(Reason::io("open", path))?;
+    file.take(4).read_to_end(&mut start).map_err(Reason::io("read", path))?;
+    Ok(start == b"\x7fELF")
+}

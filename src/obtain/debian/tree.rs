@@ -1,0 +1,162 @@
+//! The folder of a build made of Debian packages.
+//!
+//! ```text
+//! TREE/debian/…              all packages, unpacked into one folder
+//! TREE/loader/NAME           the loader of that release, once for each program
+//! TREE/bin, sbin, lib, share links into debian/, so that it looks like any installed tree
+//! TREE/libsqlite3.so         the same for SQLite
+//! TREE/packages.tsv          file, SHA-256 and bytes of each package
+//! ```
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::domain::build::{Dbms, Version};
+use crate::obtain::debian::loader::Loader;
+use crate::obtain::error::Reason;
+
+/// The folder of all packages.
+pub(super) const PACKAGES: &str = "debian";
+
+/// The shared library of SQLite in a tree.
+pub(in crate::obtain) const SQLITE: &str = "libsqlite3.so";
+
+/// Parts of packages that no server reads: more than half of the files. Interpreters come along as
+/// dependencies of scripts that are not used here.
+const LEFT_OUT: [&str; 20] = [
+    "etc",
+    "var",
+    "run",
+    "usr/include",
+    "usr/lib/python3",
+    "usr/lib/python3.11",
+    "usr/lib/python3.13",
+    "usr/lib/systemd",
+    "usr/share/applications",
+    "usr/share/bash-completion",
+    "usr/share/bug",
+    "usr/share/doc",
+    "usr/share/icons",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/locale",
+    "usr/share/man",
+    "usr/share/perl",
+    "usr/share/perl5",
+    "usr/share/python3",
+];
+
+/// Where a file of a package goes; `None` leaves it out.
+pub(super) fn place(path: &Path) -> Option<PathBuf> {
+    let left_out = LEFT_OUT.iter().any(|folder| path.starts_with(folder));
+    (!left_out).then(|| path.to_path_buf())
+}
+
+/// What a tree lacks, for the error: the packages in which it usually is.
+pub(super) fn usual_packages(dbms: Dbms) -> &'static str {
+    match dbms {
+        Dbms::Postgres => "postgresql-17",
+        Dbms::Mysql => "mysql-server-core-8.0",
+        Dbms::Mariadb => "mariadb-server-core",
+        Dbms::Sqlite => "libsqlite3-0",
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => "none",
+    }
+}
+
+/// Makes the tree look like an installed one, and its programs start through its own loader.
+/// `None` if the packages hold nothing of the DBMS.
+pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
+    let programs = match dbms {
+        Dbms::Postgres => match postgres_version(tree) {
+            Some(version) => postgres(tree, &version)?,
+            None => return Ok(None),
+        },
+        Dbms::Mysql | Dbms::Mariadb => match mysql_like(tree)? {
+            Some(programs) => programs,
+            None => return Ok(None),
+        },
+        Dbms::Sqlite => return sqlite(tree),
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => return Ok(None),
+    };
+    let loader = Loader::find(tree, PACKAGES)?;
+    for program in programs {
+        loader.wrap(&program)?;
+    }
+    Ok(Some(()))
+}
+
+/// The newest version that has a server: `17`.
+fn postgres_version(tree: &Path) -> Option<String> {
+    let folder = tree.join(PACKAGES).join("usr/lib/postgresql");
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let versions = entries.filter(|entry| entry.path().join("bin/postgres").is_file());
+    let versions = versions.filter_map(|entry| entry.file_name().into_string().ok());
+    versions.max_by_key(|version| Version::new(version.as_str()).numbers())
+}
+
+/// Postgres finds its own files from where its binary is, so nothing is moved.
+fn postgres(tree: &Path, version: &str) -> Result<Vec<PathBuf>, Reason> {
+    let lib = format!("{PACKAGES}/usr/lib/postgresql/{version}");
+    link(tree, "bin", &format!("{lib}/bin"))?;
+    link(tree, "lib", &format!("{lib}/lib"))?;
+    link(tree, "share", &format!("{PACKAGES}/usr/share/postgresql/{version}"))?;
+    files(tree, &format!("{lib}/bin"), |_| true)
+}
+
+/// MariaDB and MySQL: of all programs only theirs, since dependencies bring many others.
+fn mysql_like(tree: &Path) -> Result<Option<Vec<PathBuf>>, Reason> {
+    let usr = format!("{PACKAGES}/usr");
+    let server = ["mariadbd", "mysqld"].iter().find(|name| {
+        fs::symlink_metadata(tree.join(&usr).join("sbin").join(name)).is_ok_and(|f| f.is_file())
+    });
+    if server.is_none() {
+        return Ok(None);
+    }
+    for name in ["bin", "sbin", "lib", "share"] {
+        if tree.join(&usr).join(name).is_dir() {
+            link(tree, name, &format!("{usr}/{name}"))?;
+        }
+    }
+    let own = |name: &str| name.starts_with("my") || name.starts_with("mariadb");
+    let mut programs = files(tree, &format!("{usr}/sbin"), own)?;
+    if tree.join(&usr).join("bin").is_dir() {
+        programs.extend(files(tree, &format!("{usr}/bin"), own)?);
+    }
+    Ok(Some(programs))
+}
+
+fn sqlite(tree: &Path) -> Result<Option<()>, Reason> {
+    for folder in ["usr/lib", "lib"] {
+        let folder = Path::new(PACKAGES).join(folder);
+        let Ok(entries) = fs::read_dir(tree.join(&folder)) else { continue };
+        for entry in entries.flatten() {
+            let library = folder.join(entry.file_name()).join("libsqlite3.so.0");
+            if tree.join(&library).is_file() {
+                link(tree, SQLITE, &library.to_string_lossy())?;
+                return Ok(Some(()));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn link(tree: &Path, name: &str, target: &str) -> Result<(), Reason> {
+    let place = tree.join(name);
+    symlink(target, &place).map_err(Reason::io("link", &place))
+}
+
+/// The files of a folder of the tree, relative to the tree, in order of their names.
+fn files(tree: &Path, folder: &str, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, Reason> {
+    let whole = tree.join(folder);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&whole).map_err(Reason::io("read", &whole))? {
+        let entry = entry.map_err(Reason::io("read", &whole))?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(&wanted) {
+            found.push(Path::new(folder).join(name));
+        }
+    }
+    found.sort();
+    Ok(found)
+}

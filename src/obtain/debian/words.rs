@@ -1,0 +1,149 @@
+//! What apt-get says when it fails, and what that means for the user.
+
+use crate::domain::build::Dbms;
+use crate::obtain::client::shortened;
+use crate::obtain::error::Reason;
+
+/// Words about a signature that is missing, unknown, expired or wrong, the most telling first.
+const SIGNATURE: [&str; 9] = [
+    "NO_PUBKEY",
+    "EXPKEYSIG",
+    "REVKEYSIG",
+    "BADSIG",
+    "invalid signature",
+    "signatures couldn't be verified",
+    "signatures were invalid",
+    "is not signed",
+    "GPG error",
+];
+
+/// Words of a file that is not what the signed list says.
+const CHANGED: [&str; 3] = ["Hash Sum mismatch", "File has unexpected size", "Size mismatch"];
+
+/// Words by which apt says that it cannot reach a mirror.
+const UNREACHABLE: [&str; 10] = [
+    "Temporary failure resolving",
+    "Could not resolve",
+    "Could not connect",
+    "Unable to connect",
+    "Connection failed",
+    "Connection refused",
+    "Connection timed out",
+    "Network is unreachable",
+    "connection timed out",
+    "Clearsigned file isn't valid",
+];
+
+/// Words about packages that the suite does not have.
+const GONE: [&str; 3] =
+    ["Unable to locate package", "has no installation candidate", "Couldn't find any package"];
+
+/// What was being done.
+pub(super) struct Context {
+    pub(super) client: String,
+    pub(super) suite: String,
+    /// Packages, or the package list.
+    pub(super) what: String,
+    pub(super) dbms: Dbms,
+    pub(super) mirror: String,
+}
+
+/// The line in which apt-get doubts a signature, if there is one: some versions only warn.
+pub(super) fn warned_of_signature(said: &str) -> Option<String> {
+    line_with(said, &SIGNATURE).map(shortened)
+}
+
+/// Why apt-get failed, by its words in English.
+pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
+    let Context { client, suite, what, dbms, mirror } = context;
+    let (client, suite, what, dbms) = (client.clone(), suite.clone(), what.clone(), *dbms);
+    let with = |words: &[&str]| line_with(said, words).map(shortened);
+    let no_release = said.lines().any(|line| {
+        line.contains("does not have a Release file")
+            || line.contains("no longer has a Release file")
+    });
+    // A mirror that cannot be reached has no Release file either.
+    if let Some(said) = with(&UNREACHABLE) {
+        return Reason::Network { client, said, dbms };
+    }
+    if no_release {
+        return Reason::NoSuchSuite { suite, mirror: mirror.clone(), dbms };
+    }
+    if let Some(said) = with(&SIGNATURE) {
+        return Reason::Signature { suite, said };
+    }
+    if let Some(said) = with(&GONE) {
+        return Reason::NoDebianPackage { suite, said, dbms };
+    }
+    if said.contains("unmet dependencies") || said.contains("unmet dependency") {
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("Depends:")).collect();
+        return Reason::Unresolvable { suite, packages: what, said: shortened(&lines.join("; ")) };
+    }
+    if let Some(said) = with(&CHANGED).or_else(|| with(&["404  Not Found"])) {
+        return Reason::MirrorChanged { suite, said };
+    }
+    let last = said.lines().rev().find(|line| line.starts_with("E: "));
+    let last = last.or_else(|| said.lines().last()).unwrap_or("it said nothing");
+    Reason::ClientFailed {
+        client,
+        ended: ended.to_string(),
+        coordinates: format!("{what} of Debian {suite}"),
+        said: shortened(last),
+    }
+}
+
+/// The first line with the first of these words that occurs.
+fn line_with<'a>(said: &'a str, words: &[&str]) -> Option<&'a str> {
+    words.iter().find_map(|words| said.lines().find(|line| line.contains(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(said: &str, words: &[&str]) {
+        let context = Context {
+            client: "apt-get".to_string(),
+            suite: "trixie".to_string(),
+            what: "mariadb-server-core".to_string(),
+            dbms: Dbms::Mariadb,
+            mirror: "http://mirror/debian/".to_string(),
+        };
+        let text = classify(&context, "exited with 100", said).to_string();
+        for word in words {
+            assert!(text.contains(word), "{word:?} is not in: {text}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_apt_are_understood() {
+        let release = "Err:2 http://mirror/debian trixy Release\n  404  Not Found\n\
+                       E: The repository 'http://mirror/debian trixy Release' does not have a \
+                       Release file.";
+        check(release, &["trixie", "http://mirror/debian/", "no suite"]);
+        let key = "W: GPG error: http://mirror/debian sid InRelease: The following signatures \
+                   couldn't be verified because the public key is not available: NO_PUBKEY 6ED0E7\n\
+                   E: The repository 'http://mirror/debian sid InRelease' is not signed.";
+        check(key, &["NO_PUBKEY 6ED0E7", "debian-archive-keyring"]);
+        check("E: Unable to locate package mariadb-x", &["mariadb-x", "packages of Debian trixie"]);
+        let unmet = "The following packages have unmet dependencies:\n \
+                     a : Depends: b (= 1) but it is not installable\nE: Unable to correct problems";
+        check(unmet, &["a : Depends: b (= 1)"]);
+        let refused = "Err:1 http://mirror/debian trixie InRelease\n  Could not connect to \
+                       127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)\n\
+                       E: The repository 'x' does not have a Release file.";
+        check(refused, &["could not reach", "Connection refused"]);
+        check("E: Failed to fetch http://m/a.deb  404  Not Found", &["again", "404"]);
+        check("E: Failed to fetch http://m/a.deb  Hash Sum mismatch", &["again", "Hash Sum"]);
+        check("E: Could not get lock", &["exited with 100", "Could not get lock"]);
+        check("", &["it said nothing"]);
+    }
+
+    #[test]
+    fn a_warning_of_a_signature_is_heard() {
+        let said = "W: An error occurred during the signature verification. GPG error: x: \
+                    EXPKEYSIG 1234 Debian";
+        assert!(warned_of_signature(said).is_some());
+        assert_eq!(warned_of_signature("Reading package lists..."), None);
+    }
+}
