@@ -1,5 +1,6 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
+use crate::bench;
 use crate::domain::benchmark::Stage;
 use crate::plan::{Auto, Blocks, Plan};
 
@@ -54,7 +55,12 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
     let windows = stages.iter().filter(|stage| matches!(stage, Stage::Measure(_))).count();
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
-    let load_seconds = targets * (PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle);
+    let loading = match bench::is_loaded_first(&plan.workload) {
+        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
+        false => 0.0,
+    };
+    let load_seconds = targets * (PREPARE_SECONDS + loading);
+    let rows = bench::rows_written(&plan.workload);
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
     // A fresh server's own files: redo logs and system tables.
     let fixed = servers * 700e6;
