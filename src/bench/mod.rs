@@ -127,6 +127,11 @@ pub fn load_task(
     }
 }
 
+/// Memory that a server with the page cache of its files may take, bytes.
+pub fn memory_limit(workload: &Workload) -> Option<u64> {
+    insert::shape(workload)?.memory_limit
+}
+
 /// Whether tables are filled before the first step.
 pub fn is_loaded_first(workload: &Workload) -> bool {
     !matches!(workload.shape, Shape::Insert(_))
