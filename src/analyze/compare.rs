@@ -178,6 +178,12 @@ pub struct Sample {
     /// Kinds of workers, as the record has them.
     #[serde(skip)]
     pub roles: BTreeMap<String, Role>,
+    /// What an embedded DBMS said of itself, as the record has it.
+    #[serde(skip)]
+    pub texts: BTreeMap<String, String>,
+    /// Seconds in which writes were held back, as the record has them.
+    #[serde(skip)]
+    pub stalled: Vec<u32>,
     /// What the benchmark alone tells, as the record has it.
     #[serde(skip)]
     pub own: Own,
@@ -512,6 +518,8 @@ fn target_step(
             values: values[run][step].clone(),
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
+            texts: record.outcome.texts.clone(),
+            stalled: record.stalled.clone(),
             own: Own {
                 started: record.started.clone(),
                 series: record.outcome.series.clone(),

@@ -316,6 +316,8 @@ mod tests {
             values: Values::default(),
             per_second: Vec::new(),
             roles: Default::default(),
+            texts: Default::default(),
+            stalled: Vec::new(),
             own: Own { series: series.collect(), server_log, ..Own::default() },
         }
     }

@@ -142,6 +142,9 @@ pub struct StepRecord {
     /// beside the record tells too, here for those who need nothing else of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_second: Vec<f64>,
+    /// Seconds of the window (from 1) in which the DBMS held writes back, where it tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<u32>,
     /// Where the numbers came from, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
@@ -202,6 +205,13 @@ pub struct Outcome {
     /// published; each in the unit of its metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<Metric, f64>,
+    /// What an embedded DBMS said of itself at the end of the step, whole: name → text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+    /// What the step worked on and with, in words: the data set with its hash, settings that it made,
+    /// what the server said by the way.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
     /// Where a step has several kinds of workers, what each kind did: `inserts`, `deletes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, Role>,
@@ -340,6 +350,12 @@ pub struct DiskUsage {
     pub write_kb: f64,
     /// Milliseconds that the device was busy.
     pub busy_ms: u64,
+    /// Milliseconds that reads took, summed.
+    #[serde(default)]
+    pub read_ms: u64,
+    /// Milliseconds that writes took, summed.
+    #[serde(default)]
+    pub write_ms: u64,
 }
 
 /// One row of `steps/NN-NAME.csv`: one second of a step. Latencies in microseconds.
