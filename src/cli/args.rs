@@ -119,6 +119,10 @@ pub(super) struct Shape {
     /// cache (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Memory that each server and the page cache of its files may take, such as 4G: makes data
+    /// IO-bound on a big machine. Insert Benchmark only; refused where it is not allowed
+    #[arg(long, value_name = "SIZE")]
+    pub memory_limit: Option<String>,
     /// Events per second of all clients together on an open schedule [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,

@@ -2,6 +2,8 @@
 
 use crate::domain::benchmark::{Shape, Stage};
 use crate::domain::kv::{KEY_BYTES, KvShape};
+use crate::bench;
+use crate::domain::benchmark::Stage;
 use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
@@ -69,6 +71,15 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
             (targets * load, 2.0 * (fixed + targets * rows as f64 * ROW_BYTES))
         }
     };
+    let loading = match bench::is_loaded_first(&plan.workload) {
+        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
+        false => 0.0,
+    };
+    let load_seconds = targets * (PREPARE_SECONDS + loading);
+    let rows = bench::rows_written(&plan.workload);
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
+    // A fresh server's own files: redo logs and system tables.
+    let fixed = servers * 700e6;
     let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
