@@ -2,6 +2,8 @@
 //! a connection.
 
 pub mod insert;
+pub mod kv;
+pub mod kv_preset;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
@@ -38,8 +40,8 @@ pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage>
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
         Shape::Insert(shape) => insert::stages(dialect, workload, shape),
+        Shape::Kv(shape) => kv::stages(workload, shape),
         Shape::Vector(_) => vector::stages(dialect, workload),
-        Shape::Kv(_) => Vec::new(),
     }
 }
 
@@ -76,9 +78,10 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
             }
         },
         "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
+        "kv" => kv_preset::workload(preset),
         "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
         _ => Err(format!(
-            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, vector)"
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
         )),
     }
 }
@@ -90,8 +93,9 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
     match workload.shape {
         Shape::Insert(_) => insert::set(workload, setting),
+        Shape::Kv(_) => kv_preset::set(workload, setting),
         Shape::Vector(_) => vector::set(workload, setting),
-        _ => preset::set(workload, setting),
+        Shape::Sysbench => preset::set(workload, setting),
     }
 }
 

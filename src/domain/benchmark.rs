@@ -196,6 +196,8 @@ pub enum RateUnit {
     RowsScanned,
     /// Rows inserted per second: ips.
     RowsInserted,
+    /// Operations on keys per second, as db_bench counts: ops/s.
+    Operations,
 }
 
 /// One thing of the sequence that a benchmark is.

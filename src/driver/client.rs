@@ -330,6 +330,7 @@ pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
         Dialect::Postgres => matches!(code, "40P01" | "23505" | "40001"),
         // Extended result codes carry the primary code in their lowest byte.
         Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
+        Dialect::KeyValue => false,
         Dialect::Fake => code == "40001",
     }
 }

@@ -167,6 +167,13 @@ pub enum Message {
     WindowStart,
     /// A second of the window has ended.
     Interval(Interval),
+    /// The window has ended, but the work has not: counters that are read now belong to it.
+    WindowEnd,
+    /// Work beside the window goes on.
+    Waiting {
+        /// For what.
+        what: String,
+    },
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),
     /// The job cannot go on.

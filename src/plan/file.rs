@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::bench::{self, Order};
-use crate::domain::benchmark::Workload;
-use crate::domain::build::Source;
+use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
 use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
@@ -95,6 +95,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             workload.shape.benchmark()
         ));
     }
+    check_products(plan)?;
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
@@ -117,6 +118,34 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         if plan.benchmark == "vector" {
             bench::vector::check_target(target).map_err(PlanError::Value)?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses a benchmark on a DBMS that cannot do it.
+fn check_products(plan: &Plan) -> Result<(), PlanError> {
+    let key_value = plan.benchmark == "kv";
+    let speaks = |dialect: Dialect| match dialect {
+        Dialect::KeyValue => key_value,
+        Dialect::Fake => true,
+        _ => !key_value,
+    };
+    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
+        let Target { label, dbms, .. } = target;
+        let hint = match key_value {
+            true => "the benchmark kv needs rocksdb or speedb",
+            false => "it has no SQL; measure it with --bench kv",
+        };
+        let benchmark = &plan.benchmark;
+        return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
+    }
+    let workload = &plan.workload;
+    if key_value && (workload.placement != Placement::Os || workload.pace != Pace::Closed) {
+        return Err(PlanError::Value(
+            "the benchmark kv places no threads and has a closed pace: leave --placement and \
+             --rate out (--set writer_mb=… limits its background writer)"
+                .to_owned(),
+        ));
     }
     Ok(())
 }

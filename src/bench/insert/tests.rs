@@ -225,14 +225,15 @@ fn a_profile_takes_its_share_of_the_rows() {
 
 #[test]
 fn a_plan_of_this_benchmark_survives_its_file() {
-    use crate::plan::{Interleave, Plan, file, words};
+    use crate::plan::{Blocks, Interleave, Plan, file, words};
     let plan = Plan {
         targets: words::targets(&["mysql@8.0.33".to_owned()]).unwrap(),
         benchmark: "insert".to_owned(),
         order: crate::bench::Order::default(),
         steps: vec![],
         workload: with(&["profile=2021-jan", "memory_limit=2G"]),
-        blocks: 3,
+        blocks: Blocks::Fixed(3),
+        canaries: true,
         interleave: Interleave::default_of("insert"),
         seed: 1,
     };

@@ -84,7 +84,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     let Shape::Vector(shape) = &workload.shape else { return Ok(()) };
     match dialect {
         Dialect::Postgres | Dialect::Mysql => {}
-        Dialect::Sqlite | Dialect::Fake => {
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(
                 "vectors are searched by postgres with pgvector and by mariadb from 11.7 on"
                     .to_owned(),

@@ -38,8 +38,8 @@ pub(crate) enum Turn {
 pub(crate) enum Pacer {
     /// As fast as the queues take batches.
     Closed,
-    /// Batch i is meant for `first + i × gap`, whatever happens.
-    Open { first: f64, gap: f64 },
+    /// Batch i is meant for `start + (phase + i) × gap`, whatever happens.
+    Open { start: f64, phase: f64, gap: f64 },
     /// The published rule: see [`Pacer::after`].
     Compat { batches_per_second: u64, last_check: u64 },
 }
@@ -59,7 +59,7 @@ impl Pacer {
         match pacing {
             Pacing::Open => {
                 let gap = SECOND as f64 * f64::from(rows) / f64::from(rate);
-                Pacer::Open { first: start as f64 + phase * gap, gap }
+                Pacer::Open { start: start as f64, phase, gap }
             }
             Pacing::Compat => Pacer::Compat {
                 batches_per_second: u64::from(rate.div_ceil(rows.max(1))).max(1),
@@ -71,7 +71,7 @@ impl Pacer {
     /// When a batch is meant to be there, if the pace alone says so.
     fn intended(&self, batch: u64) -> u64 {
         match self {
-            Pacer::Open { first, gap } => (first + batch as f64 * gap) as u64,
+            Pacer::Open { start, phase, gap } => (start + (phase + batch as f64) * gap) as u64,
             Pacer::Closed | Pacer::Compat { .. } => 0,
         }
     }
@@ -91,10 +91,10 @@ impl Pacer {
         next
     }
 
-    /// When the last of `batches` would be followed by another: the end of an open schedule.
+    /// The end of an open schedule of `batches`: as long as they take at the rate.
     pub(crate) fn end(&self, batches: u64) -> u64 {
         match self {
-            Pacer::Open { .. } => self.intended(batches),
+            Pacer::Open { start, gap, .. } => (start + batches as f64 * gap) as u64,
             Pacer::Closed | Pacer::Compat { .. } => 0,
         }
     }
