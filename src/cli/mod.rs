@@ -10,6 +10,7 @@ mod import;
 mod measure;
 mod progress;
 mod report;
+mod vector;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Report(report) => report::print(&report),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),
