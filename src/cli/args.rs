@@ -35,6 +35,9 @@ pub(super) enum Command {
     Doctor(Doctor),
     /// Turn results that others published into run folders
     Import(Import),
+    /// Look at sets of vectors
+    #[command(subcommand)]
+    Vector(Vector),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -49,6 +52,23 @@ pub(super) enum Command {
     Warden,
     #[command(hide = true)]
     Spinner,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Vector {
+    /// Hold a set of vectors against its specification, and the neighbours of a file against exact
+    /// ones
+    VerifyData(VerifyData),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyData {
+    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance
+    /// [default: 60000 generated rows of 784]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
 }
 
 #[derive(Debug, Args)]
