@@ -252,6 +252,8 @@ fn usage(shape: &Shape) -> Usage {
             writes: if shape.group == Group::Write { 5000 } else { 0 },
             write_kb: if shape.group == Group::Write { 80_000.0 } else { 0.0 },
             busy_ms: 100,
+            read_ms: 0,
+            write_ms: if shape.group == Group::Write { 60 } else { 0 },
         }),
         spinner_cpu: CpuTime { user_us: 3.0e6, system_us: 0.0 },
         disturbance: None,
@@ -285,6 +287,7 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
         usage: usage(shape),
         data_bytes: Some((120 + u64::from(index)) << 20),
         per_second: Vec::new(),
+        stalled: Vec::new(),
         imported: None,
     }
 }

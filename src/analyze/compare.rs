@@ -15,7 +15,7 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, Status, StepRecord};
+use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::verdict::{Rules, Schedule};
 use crate::stats::Interval;
@@ -183,6 +183,28 @@ pub struct Sample {
     /// Kinds of workers, as the record has them.
     #[serde(skip)]
     pub roles: BTreeMap<String, Role>,
+    /// What an embedded DBMS said of itself, as the record has it.
+    #[serde(skip)]
+    pub texts: BTreeMap<String, String>,
+    /// Seconds in which writes were held back, as the record has them.
+    #[serde(skip)]
+    pub stalled: Vec<u32>,
+    /// What the benchmark alone tells, as the record has it.
+    #[serde(skip)]
+    pub own: Own,
+}
+
+/// What only some benchmarks record of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Own {
+    /// When the window began.
+    pub started: String,
+    /// See [`Outcome::series`](crate::domain::run::Outcome::series).
+    pub series: BTreeMap<String, Vec<f64>>,
+    /// See [`Outcome::buckets`](crate::domain::run::Outcome::buckets).
+    pub buckets: BTreeMap<String, Vec<u64>>,
+    /// See [`Outcome::server_log`](crate::domain::run::Outcome::server_log).
+    pub server_log: Vec<ServerEvent>,
 }
 
 /// A step that did not come to its end.
@@ -416,8 +438,11 @@ fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
         }
     }
     let mut heads: Vec<_> = places.into_values().collect();
-    heads.sort_by(|(a, _), (b, _)| {
-        (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name)))
+    // Steps of the Insert Benchmark build on each other: their order is that of the sequence.
+    let sequence = dataset.runs.iter().all(|run| run.record.benchmark == "insert");
+    heads.sort_by(|(a, _), (b, _)| match sequence {
+        true => (a.index, &a.name).cmp(&(b.index, &b.name)),
+        false => (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name))),
     });
     heads
 }
@@ -507,6 +532,14 @@ fn target_step(
             course: computed[run][step].course,
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
+            texts: record.outcome.texts.clone(),
+            stalled: record.stalled.clone(),
+            own: Own {
+                started: record.started.clone(),
+                series: record.outcome.series.clone(),
+                buckets: record.outcome.buckets.clone(),
+                server_log: record.outcome.server_log.clone(),
+            },
         });
     }
     let metrics = Metric::ALL

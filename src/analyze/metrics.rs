@@ -54,7 +54,7 @@ impl Values {
         self.missing.get(&metric).map(String::as_str)
     }
 
-    fn put(&mut self, metric: Metric, value: Result<f64, String>) {
+    pub(super) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
         match value {
             Ok(number) if number.is_finite() => {
                 match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
@@ -89,6 +89,7 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
         RateUnit::Queries => "qps",
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
+        RateUnit::Operations => "ops/s",
     }
 }
 
@@ -100,7 +101,7 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
         _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
             Err("the measured window has no length".to_owned())
         }
-        RateUnit::Queries | RateUnit::RowsInserted => {
+        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => {
             Ok(outcome.statements as f64 / outcome.seconds)
         }
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
@@ -131,6 +132,9 @@ pub fn values(step: &StepRecord) -> Values {
         put_imported(&mut values, step);
     } else {
         put_measured(&mut values, step);
+    }
+    for (metric, value) in super::insert::own_metrics(step) {
+        values.put(metric, value);
     }
     for (metric, number) in &step.outcome.extra {
         values.put(*metric, Ok(*number));
@@ -178,6 +182,7 @@ fn put_measured(values: &mut Values, step: &StepRecord) {
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
+    super::kv::put(values, step);
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.

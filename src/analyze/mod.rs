@@ -7,9 +7,12 @@ pub mod compare;
 pub mod gate;
 pub mod groups;
 pub mod histogram;
+pub mod insert;
 pub mod insert_rules;
+pub mod kv;
 pub mod metrics;
 pub mod plans;
+pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;

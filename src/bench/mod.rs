@@ -2,11 +2,14 @@
 //! a connection.
 
 pub mod insert;
+pub mod kv;
+pub mod kv_preset;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
 #[cfg(test)]
 mod tests;
+pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +40,8 @@ pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage>
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
         Shape::Insert(shape) => insert::stages(dialect, workload, shape),
-        Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Kv(shape) => kv::stages(workload, shape),
+        Shape::Vector(_) => vector::stages(dialect, workload),
     }
 }
 
@@ -52,6 +56,7 @@ pub fn choose(
 ) -> Result<Vec<Stage>, SelectError> {
     match workload.shape {
         Shape::Insert(_) => insert::choose(stages, globs),
+        Shape::Vector(_) => vector::choose(stages, globs),
         _ => select(stages, globs),
     }
 }
@@ -73,9 +78,11 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
             }
         },
         "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
-        _ => {
-            Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench, insert)"))
-        }
+        "kv" => kv_preset::workload(preset),
+        "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
+        _ => Err(format!(
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
+        )),
     }
 }
 
@@ -86,7 +93,9 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
     match workload.shape {
         Shape::Insert(_) => insert::set(workload, setting),
-        _ => preset::set(workload, setting),
+        Shape::Kv(_) => kv_preset::set(workload, setting),
+        Shape::Vector(_) => vector::set(workload, setting),
+        Shape::Sysbench => preset::set(workload, setting),
     }
 }
 
@@ -100,7 +109,8 @@ pub fn finish(workload: &mut Workload) {
 /// # Errors
 /// The text says which settings are at fault and what to do.
 pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
-    insert::check(workload, dialect).map_err(|error| error.to_string())
+    insert::check(workload, dialect).map_err(|error| error.to_string())?;
+    vector::check(workload, dialect)
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.

@@ -43,6 +43,8 @@ pub(super) enum Command {
     Driver,
     #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
     SqliteProcess,
+    #[command(hide = true, name = crate::dbms::ROCKSDB_COMMAND)]
+    RocksdbProcess,
     #[command(hide = true)]
     Warden,
     #[command(hide = true)]

@@ -170,6 +170,8 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        // Threads of one process beside those of the library: nothing is placed.
+        None if workload.shape.benchmark() == "kv" => Placement::Os,
         // A client of the Insert Benchmark is several connections.
         None if !workload.shape.is_sysbench() => workload.placement,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,

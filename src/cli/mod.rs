@@ -82,6 +82,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
+        Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
@@ -118,6 +119,10 @@ mod hidden {
 
     pub(super) fn sqlite_process() -> ExitCode {
         dbms::sqlite_process(io::stdin().lock(), io::stdout())
+    }
+
+    pub(super) fn rocksdb_process() -> ExitCode {
+        dbms::rocksdb_process(io::stdin().lock(), io::stdout())
     }
 
     pub(super) fn spinner() -> Result<()> {

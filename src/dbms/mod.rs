@@ -5,6 +5,7 @@
 //! the driver, never through here. Nothing here knows benchmarks.
 
 pub mod config;
+mod events;
 mod external;
 mod fake;
 mod log;
@@ -12,6 +13,7 @@ mod mariadb;
 mod myrocks;
 mod mysql;
 mod postgres;
+mod rocksdb;
 mod server;
 mod settle;
 mod sqlite;
@@ -31,7 +33,9 @@ use crate::os::process::ProcessError;
 use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
+pub use self::events::events;
 pub use self::external::external;
+pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::settle::SettleLoad;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
@@ -116,6 +120,7 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
         Dbms::Mariadb => Box::new(mariadb::new(site)?),
         Dbms::Sqlite => Box::new(sqlite::Sqlite::new(site)),
         Dbms::Other => return Err(DbmsError::Unknown),
+        Dbms::Rocksdb | Dbms::Speedb => Box::new(rocksdb::KeyValue::new(site)),
         Dbms::Fake => Box::new(fake::Fake::new(site)),
     })
 }

@@ -19,6 +19,10 @@ pub enum Dbms {
     Mariadb,
     /// SQLite, compiled in or loaded from a shared library.
     Sqlite,
+    /// RocksDB, loaded from a shared library.
+    Rocksdb,
+    /// Speedb, a fork of RocksDB with the same C API.
+    Speedb,
     /// A product that rqps cannot run itself: only in results that were imported.
     Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
@@ -36,13 +40,16 @@ pub enum Dialect {
     Mysql,
     /// SQLite's C API, `?` placeholders.
     Sqlite,
+    /// RocksDB's C API: keys and values, no SQL.
+    KeyValue,
     /// The scripted one of [`Dbms::Fake`].
     Fake,
 }
 
 impl Dbms {
     /// All that can be named on the command line.
-    pub const ALL: [Dbms; 4] = [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite];
+    pub const ALL: [Dbms; 6] =
+        [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite, Dbms::Rocksdb, Dbms::Speedb];
 
     /// The name in target words, files and reports.
     pub fn name(self) -> &'static str {
@@ -52,6 +59,8 @@ impl Dbms {
             Dbms::Mariadb => "mariadb",
             Dbms::Sqlite => "sqlite",
             Dbms::Other => "other",
+            Dbms::Rocksdb => "rocksdb",
+            Dbms::Speedb => "speedb",
             Dbms::Fake => "fake",
         }
     }
@@ -63,6 +72,8 @@ impl Dbms {
             "mysql" => Some(Dbms::Mysql),
             "mariadb" => Some(Dbms::Mariadb),
             "sqlite" => Some(Dbms::Sqlite),
+            "rocksdb" => Some(Dbms::Rocksdb),
+            "speedb" => Some(Dbms::Speedb),
             "fake" => Some(Dbms::Fake),
             _ => None,
         }
@@ -74,6 +85,7 @@ impl Dbms {
             Dbms::Postgres => Dialect::Postgres,
             Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
             Dbms::Sqlite => Dialect::Sqlite,
+            Dbms::Rocksdb | Dbms::Speedb => Dialect::KeyValue,
             // Never run; nothing is ever said to it.
             Dbms::Other | Dbms::Fake => Dialect::Fake,
         }
@@ -81,7 +93,7 @@ impl Dbms {
 
     /// True if the DBMS runs inside the driver process and has no server of its own.
     pub fn is_embedded(self) -> bool {
-        matches!(self, Dbms::Sqlite | Dbms::Fake)
+        matches!(self, Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake)
     }
 }
 

@@ -188,6 +188,9 @@ pub struct InsertWork {
     pub queries: Option<Queries>,
     /// What to ask the server each second, for the report's stalls; the first that it understands.
     pub observe: Vec<String>,
+    /// Asks for the bytes of the tables with their indexes, after the window; the first that the
+    /// server understands.
+    pub size: Vec<String>,
 }
 
 /// Something to be done to each table between steps.

@@ -46,7 +46,7 @@ fn explain(dialect: Dialect) -> &'static str {
         Dialect::Postgres => "EXPLAIN (VERBOSE false, COSTS OFF) ",
         Dialect::Mysql => "EXPLAIN ",
         Dialect::Sqlite => "EXPLAIN QUERY PLAN ",
-        Dialect::Fake => "plan of ",
+        Dialect::KeyValue | Dialect::Fake => "plan of ",
     }
 }
 

@@ -255,6 +255,11 @@ impl Run<'_> {
         let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
+        if step.after_restart() && !self.subject.is_external() {
+            progress.doing(&label, "stop and start again", None);
+            self.control.stop()?;
+            self.control.start()?;
+        }
         progress.doing(&label, &step.name, None);
         let mut seat = Seat {
             bench,

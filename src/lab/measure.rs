@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::analyze;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
@@ -19,6 +20,7 @@ use crate::driver::protocol::{
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
+use crate::lab::server_log::LogPart;
 use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
@@ -126,7 +128,10 @@ impl Seat<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let task = task(step, &workload, server_pid, self.storage_engine);
+        let mut task = task(step, &workload, server_pid, self.storage_engine);
+        if let Task::Vector(task) = &mut task {
+            task.cache = Some(self.bench.assignment.cache.join("datasets"));
+        }
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
@@ -134,16 +139,26 @@ impl Seat<'_> {
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
+        let mut log = LogPart::from_now(&self.logs);
         loop {
             match self.next(&mut driver, patience)? {
-                Message::Warming => {}
-                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::Warming | Message::Waiting { .. } => {}
+                Message::WindowEnd => {
+                    if let Some(window) = &mut window {
+                        window.end = Some(sampler.read());
+                    }
+                }
+                Message::WindowStart => {
+                    window = Some(Window::open(sampler.read()));
+                    log = LogPart::from_now(&self.logs);
+                }
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(outcome) => {
+                Message::Measured(mut outcome) => {
+                    outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
                     let mut measured = window.close(*outcome, &mut sampler);
                     measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
@@ -227,6 +242,7 @@ fn work_task<W: Clone>(
         placement: workload.placement,
         server_pid,
         storage_engine: storage_engine.map(str::to_owned),
+        cache: None,
     }
 }
 
@@ -254,13 +270,15 @@ struct Window {
     started: String,
     first: Sample,
     last: Sample,
+    /// At the end of the window, where work went on after it.
+    end: Option<Sample>,
     seconds: Vec<Second>,
 }
 
 impl Window {
     fn open(first: Sample) -> Window {
         let last = first.clone();
-        Window { started: super::now(), first, last, seconds: Vec::new() }
+        Window { started: super::now(), first, last, end: None, seconds: Vec::new() }
     }
 
     fn cut(&mut self, interval: Interval, sample: Sample) {
@@ -282,7 +300,8 @@ impl Window {
     }
 
     fn close(self, outcome: Outcome, sampler: &mut Sampler) -> Measured {
-        let mut usage = sampler.read().since(&self.first);
+        let end = self.end.unwrap_or_else(|| sampler.read());
+        let mut usage = end.since(&self.first);
         sampler.read_memory(&mut usage);
         Measured { outcome, usage, seconds: self.seconds, started: self.started }
     }
@@ -296,8 +315,18 @@ pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
 
 /// The record of a step that was measured.
 pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
+    let mut measured = measured;
+    if let Work::Kv(_) = step.work {
+        measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds));
+    }
     StepRecord {
         per_second: measured.seconds.iter().filter_map(per_second).collect(),
+        stalled: measured
+            .seconds
+            .iter()
+            .filter(|second| is_stalled(second))
+            .map(|s| s.second)
+            .collect(),
         started: measured.started,
         outcome: measured.outcome,
         usage: measured.usage,
@@ -322,8 +351,14 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         usage: Usage::default(),
         data_bytes: None,
         per_second: Vec::new(),
+        stalled: Vec::new(),
         imported: None,
     }
+}
+
+/// True if the DBMS held writes back in that second, where the driver can tell.
+fn is_stalled(second: &Second) -> bool {
+    second.extra.get("stalled").is_some_and(|stalled| *stalled > 0.0)
 }
 
 /// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
@@ -335,7 +370,7 @@ fn per_second(second: &Second) -> Option<f64> {
 /// Operations per second, for whoever watches.
 pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
     let operations = match unit {
-        RateUnit::Queries | RateUnit::RowsInserted => outcome.statements,
+        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
         RateUnit::RowsScanned => outcome.rows_scanned,
     };
     operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)

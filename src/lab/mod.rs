@@ -16,6 +16,7 @@ mod prepare;
 mod progress;
 mod resume;
 mod selection;
+mod server_log;
 mod subject;
 
 use std::path::PathBuf;

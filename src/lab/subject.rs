@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
-use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::benchmark::{Shape, Stage, Workload};
 use crate::domain::build::{Build, Source};
 use crate::domain::config::Config;
+use crate::domain::kv::KEY_BYTES;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
 use crate::lab::Bench;
@@ -157,5 +158,10 @@ fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
 }
 
 fn data_bytes(workload: &Workload) -> u64 {
-    u64::from(workload.tables) * workload.rows * CACHED_ROW_BYTES
+    let row = match &workload.shape {
+        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
+        _ => CACHED_ROW_BYTES,
+    };
+    u64::from(workload.tables) * workload.rows * row
 }

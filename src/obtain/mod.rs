@@ -124,7 +124,12 @@ fn by_version(
     match dbms {
         Dbms::Fake => return Ok(fake(version)),
         Dbms::Other => return Err(Reason::OnlyImported),
-        Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb | Dbms::Sqlite => {}
+        Dbms::Postgres
+        | Dbms::Mysql
+        | Dbms::Mariadb
+        | Dbms::Sqlite
+        | Dbms::Rocksdb
+        | Dbms::Speedb => {}
     }
     let resolved = catalogue::resolve(dbms, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
@@ -209,7 +214,9 @@ fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason>
         // Somebody removed files by hand: as good as not there.
         return Ok(None);
     };
-    inspect::reported(&server, dbms)?;
+    if layout::library_name(dbms).is_none() {
+        inspect::reported(&server, dbms)?;
+    }
     inspect::script_runs(root)?;
     Ok(Some(build))
 }
@@ -243,6 +250,19 @@ fn from_maven(
         coordinates: coordinates.to_string(),
         said: format!("there is no {dbms} server in it"),
     })?;
+    if layout::library_name(dbms).is_some() {
+        inspect::loadable(&server)?;
+        return Ok(Manifest {
+            dbms,
+            version: version.clone(),
+            // A library is loaded by those who measure it, never here.
+            reported: format!("{version} by its package"),
+            origin: format!("maven {coordinates}"),
+            sha256: Some(sha256),
+            compiler: inspect::compiler(&server),
+            packages: BTreeMap::new(),
+        });
+    }
     let reported = inspect::reported(&server, dbms)?;
     inspect::script_runs(&tree)?;
     let right = inspect::parse_reported(&reported)

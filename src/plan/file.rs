@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::bench::{self, Order};
-use crate::domain::benchmark::Workload;
-use crate::domain::build::Source;
+use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
@@ -121,6 +121,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if let Some(fault) = plan.gate.as_ref().and_then(GateRules::fault) {
         return wrong(&format!("[gate]: {fault}"));
     }
+    check_products(plan)?;
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
@@ -140,6 +141,37 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     for target in &plan.targets {
         bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        if plan.benchmark == "vector" {
+            bench::vector::check_target(target).map_err(PlanError::Value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a benchmark on a DBMS that cannot do it.
+fn check_products(plan: &Plan) -> Result<(), PlanError> {
+    let key_value = plan.benchmark == "kv";
+    let speaks = |dialect: Dialect| match dialect {
+        Dialect::KeyValue => key_value,
+        Dialect::Fake => true,
+        _ => !key_value,
+    };
+    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
+        let Target { label, dbms, .. } = target;
+        let hint = match key_value {
+            true => "the benchmark kv needs rocksdb or speedb",
+            false => "it has no SQL; measure it with --bench kv",
+        };
+        let benchmark = &plan.benchmark;
+        return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
+    }
+    let workload = &plan.workload;
+    if key_value && (workload.placement != Placement::Os || workload.pace != Pace::Closed) {
+        return Err(PlanError::Value(
+            "the benchmark kv places no threads and has a closed pace: leave --placement and \
+             --rate out (--set writer_mb=… limits its background writer)"
+                .to_owned(),
+        ));
     }
     Ok(())
 }

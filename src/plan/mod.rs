@@ -69,12 +69,14 @@ impl Interleave {
 }
 
 impl Plan {
-    /// The stages of one target. Stages depend on the target only through its dialect.
+    /// The stages of one target. Stages depend on the target through its dialect and, in vector
+    /// search, the name of its config.
     ///
     /// # Errors
     /// A glob that matches no step.
     pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
-        let stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
+        let mut stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
+        bench::vector::for_target(&mut stages, target);
         bench::choose(stages, &self.steps, &self.workload)
     }
 }

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{evenness, facts, settings, tables, verdicts};
+use super::{evenness, facts, insert, kv, settings, tables, vector, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -62,8 +62,11 @@ pub(super) fn title(comparison: &Comparison) -> String {
 
 /// Sections that only some benchmarks have, for every form of report: nothing where the comparison
 /// has no such steps. Each benchmark adds a line here.
-pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
-    Vec::new()
+pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
+    let mut sections = insert::sections(comparison);
+    sections.extend(kv::section(comparison));
+    sections.extend(vector::sections(comparison));
+    sections
 }
 
 /// What must be seen before the first number is.

@@ -11,13 +11,16 @@ mod flat;
 pub mod gate;
 pub mod heat;
 pub mod html;
+mod insert;
 mod json;
+mod kv;
 mod markdown;
 mod page;
 mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod vector;
 mod verdicts;
 
 use crate::analyze::Comparison;

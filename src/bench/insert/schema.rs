@@ -51,7 +51,7 @@ pub(super) fn create(
                 mysql_partitions(partitioning)
             ));
         }
-        Dialect::Sqlite | Dialect::Fake => {
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             let price = if profile.is_2021() { "REAL" } else { "INTEGER" };
             statements.push(format!(
                 "CREATE TABLE {TABLE} (transactionid INTEGER PRIMARY KEY, dateandtime TEXT, \
@@ -226,7 +226,7 @@ fn range_query(dialect: Dialect, profile: Profile, range: &Range) -> Query {
     let Range { name, columns, condition, draw, kind } = *range;
     let hint = match dialect {
         Dialect::Mysql => format!(" FORCE INDEX ({TABLE}_{name})"),
-        Dialect::Postgres | Dialect::Sqlite | Dialect::Fake => String::new(),
+        Dialect::Postgres | Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => String::new(),
     };
     let spelled = |parameter: &str| {
         format!(
@@ -275,7 +275,7 @@ fn query(
             let place = if draws.contains(&Draw::Price) { "?/100.0" } else { "?" };
             (None, spelled(&list(&|_| place.to_owned())), Protocol::Prepared)
         }
-        Dialect::Postgres | Dialect::Mysql | Dialect::Fake => {
+        Dialect::Postgres | Dialect::Mysql | Dialect::KeyValue | Dialect::Fake => {
             (None, spelled(&text), Protocol::Text)
         }
     };
@@ -312,6 +312,23 @@ pub(super) fn observe(dialect: Dialect) -> Vec<String> {
              'Innodb_buffer_pool_wait_free', 'Innodb_history_list_length')"
                 .to_owned(),
         ],
-        Dialect::Sqlite | Dialect::Fake => Vec::new(),
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => Vec::new(),
     }
+}
+
+/// What asks for the bytes of the database: as published for Postgres; InnoDB's files by the
+/// statistics of their tables, which are close to the published `du`.
+pub(super) fn size(dialect: Dialect) -> Vec<String> {
+    let sql = match dialect {
+        Dialect::Postgres => "SELECT pg_database_size(current_database())",
+        Dialect::Mysql => {
+            "SELECT sum(data_length + index_length + data_free) FROM information_schema.tables \
+             WHERE table_schema = database()"
+        }
+        Dialect::Sqlite => {
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        }
+        Dialect::KeyValue | Dialect::Fake => return Vec::new(),
+    };
+    vec![sql.to_owned()]
 }

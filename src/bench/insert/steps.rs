@@ -185,6 +185,7 @@ impl Maker<'_> {
             indexed_rows: 0,
             queries: None,
             observe: schema::observe(self.dialect),
+            size: schema::size(self.dialect),
         }
     }
 

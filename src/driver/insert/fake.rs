@@ -10,7 +10,7 @@ use crate::driver::Stop;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::insert::make::{self, Maker, Post, Worker};
-use crate::driver::insert::meter::{Meter, RoleKind, WorkerCpu, WorkerRecorder};
+use crate::driver::insert::meter::{Meter, RoleKind, SeriesOf, WorkerCpu, WorkerRecorder};
 use crate::driver::insert::outcome::{self, Ended};
 use crate::driver::insert::pair::Pair;
 use crate::driver::insert::turns::{Side, Turn};
@@ -45,19 +45,25 @@ pub(super) fn measure<W: Write>(
     talk.say(&Message::Warming)?;
     talk.say(&Message::WindowStart)?;
     let mut meter = Meter::new(&recorders, outcome::main_role(&task.work), 0);
+    let mut series = SeriesOf::default();
     while let Some(next) = earliest(&members) {
         let cut = (u64::from(meter.seconds()) + 1) * SECOND as u64;
         if members[next].clock.now() >= cut {
-            talk.say(&Message::Interval(meter.interval(cut)))?;
+            let interval = meter.interval(cut);
+            series.add(&interval);
+            talk.say(&Message::Interval(interval))?;
             continue;
         }
         step(job, task, &mut members, next, &pairs)?;
     }
     let writing = members.iter().filter(|member| member.post.role != RoleKind::Query);
     let end = writing.map(|member| member.clock.now()).max().unwrap_or(1);
-    talk.say(&Message::Interval(meter.interval(end)))?;
+    let interval = meter.interval(end);
+    series.add(&interval);
+    talk.say(&Message::Interval(interval))?;
     let ended: Vec<Ended> = members.into_iter().map(|member| ended(member, end)).collect();
     let mut outcome = outcome::outcome(task, &recorders, &ended, end);
+    outcome.series = series.into_columns();
     let statements = (outcome.reads + outcome.writes) as f64;
     outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());

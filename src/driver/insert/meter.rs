@@ -31,9 +31,23 @@ impl RoleKind {
     }
 }
 
+/// Upper bounds of the published classes of response times, nanoseconds; beyond is one more.
+const BUCKETS_NS: [u64; 9] = [
+    256_000,
+    1_000_000,
+    4_000_000,
+    16_000_000,
+    64_000_000,
+    256_000_000,
+    1_000_000_000,
+    4_000_000_000,
+    16_000_000_000,
+];
+
 /// The recorder of one worker.
 pub(crate) struct WorkerRecorder {
     pub(crate) role: RoleKind,
+    buckets: [AtomicU64; BUCKETS_NS.len() + 1],
     recorder: Recorder,
     operations: AtomicU64,
     rows: AtomicU64,
@@ -44,6 +58,7 @@ impl WorkerRecorder {
     pub(crate) fn new(role: RoleKind, scheduled: bool) -> WorkerRecorder {
         WorkerRecorder {
             role,
+            buckets: Default::default(),
             recorder: Recorder::new(scheduled),
             operations: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -56,6 +71,8 @@ impl WorkerRecorder {
         let operations = self.operations.load(Ordering::Relaxed) + 1;
         self.operations.store(operations, Ordering::Relaxed);
         self.rows.store(self.rows.load(Ordering::Relaxed) + rows, Ordering::Relaxed);
+        let bucket = &self.buckets[BUCKETS_NS.partition_point(|bound| *bound < latency_ns)];
+        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.recorder.event(latency_ns, service_ns, operations);
     }
 
@@ -144,6 +161,44 @@ impl Meter {
     }
 }
 
+/// Operations of each role in the published classes.
+pub(crate) fn buckets(recorders: &[Arc<WorkerRecorder>]) -> BTreeMap<String, Vec<u64>> {
+    let mut all = BTreeMap::new();
+    for recorder in recorders {
+        let sums: &mut Vec<u64> = all
+            .entry(recorder.role.name().to_owned())
+            .or_insert_with(|| vec![0; recorder.buckets.len()]);
+        for (sum, bucket) in sums.iter_mut().zip(&recorder.buckets) {
+            *sum += bucket.load(Ordering::Relaxed);
+        }
+    }
+    all
+}
+
+/// Columns of intervals, as series over the whole seconds.
+#[derive(Default)]
+pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
+
+impl SeriesOf {
+    /// Adds an interval, unless it is a remnant of a second.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        if interval.seconds < 0.5 {
+            return;
+        }
+        for (name, value) in &interval.extra {
+            // Rates are by the second, whatever the length of this one.
+            let is_count = RoleKind::ALL.iter().any(|role| role.name() == name);
+            let value = if is_count { value / interval.seconds } else { *value };
+            self.0.entry(name.clone()).or_default().push((value * 10.0).round() / 10.0);
+        }
+    }
+
+    /// All columns.
+    pub(crate) fn into_columns(self) -> BTreeMap<String, Vec<f64>> {
+        self.0
+    }
+}
+
 /// What each role did in the whole step. `targets` are operations per second asked for.
 pub(crate) fn roles(
     recorders: &[Arc<WorkerRecorder>],
@@ -173,4 +228,41 @@ pub(crate) fn roles(
         roles.insert(kind.name().to_owned(), role);
     }
     roles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_inclusive_bounds() {
+        let recorder = Arc::new(WorkerRecorder::new(RoleKind::Insert, false));
+        for latency in [1, 256_000, 256_001, 1_000_000, 16_000_000_000, 16_000_000_001] {
+            recorder.record(latency, latency, 50);
+        }
+        let all = buckets(&[Arc::clone(&recorder), recorder]);
+        assert_eq!(all["inserts"], [4, 4, 0, 0, 0, 0, 0, 0, 2, 2]);
+    }
+
+    #[test]
+    fn intervals_have_columns_of_each_role() {
+        let insert = Arc::new(WorkerRecorder::new(RoleKind::Insert, true));
+        let query = Arc::new(WorkerRecorder::new(RoleKind::Query, false));
+        let recorders = [Arc::clone(&insert), Arc::clone(&query)];
+        let mut meter = Meter::new(&recorders, RoleKind::Query, 0);
+        insert.record(9_000_000, 1_000_000, 50);
+        query.record(20_000, 20_000, 10);
+        query.record(40_000, 40_000, 10);
+        let first = meter.interval(1_000_000_000);
+        assert_eq!((first.events, first.statements), (2, 2));
+        assert_eq!((first.extra["inserts"], first.extra["queries"]), (50.0, 2.0));
+        assert!((first.extra["inserts_max_us"] / 9_000.0 - 1.0).abs() < 0.001);
+        assert!(!first.extra.contains_key("deletes"), "nobody deletes");
+        insert.record(1_000_000, 1_000_000, 50);
+        let second = meter.interval(1_500_000_000);
+        assert_eq!((second.second, second.events, second.extra["inserts"]), (2, 0, 50.0));
+        let mut series = SeriesOf::default();
+        [first, second, meter.interval(1_500_000_001)].iter().for_each(|all| series.add(all));
+        assert_eq!(series.into_columns()["inserts"], [50.0, 100.0]);
+    }
 }

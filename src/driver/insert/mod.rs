@@ -16,6 +16,7 @@ mod text;
 mod turns;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,11 +25,12 @@ use std::time::{Duration, Instant};
 
 use crate::domain::endpoint::Endpoint;
 use crate::domain::insert::InsertWork;
+use crate::domain::metric::Metric;
 use crate::driver::Stop;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::insert::make::{Maker, Post, Worker, said};
-use crate::driver::insert::meter::{Meter, WorkerCpu, WorkerRecorder};
+use crate::driver::insert::meter::{Meter, SeriesOf, WorkerCpu, WorkerRecorder};
 use crate::driver::insert::outcome::Ended;
 use crate::driver::insert::pair::Pair;
 use crate::driver::insert::prepare::Observer;
@@ -217,11 +219,15 @@ impl Crew {
         clock.wait_until(start);
         let cpu_start = tree::own_cpu();
         talk.say(&Message::WindowStart)?;
-        let (ended, end) = self.window(start, &observer, talk)?;
+        let Finished { ended, end, series } = self.window(start, &observer, talk)?;
         let mut outcome =
             outcome::outcome(task, &self.shared.recorders, &ended, end.saturating_sub(start));
+        outcome.series = series;
         outcome.client_cpu = tree::own_cpu().since(cpu_start);
         outcome.notes.extend(observer.end());
+        if let Some(bytes) = prepare::database_bytes(task, &self.shared.opener) {
+            outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
+        }
         Ok(outcome)
     }
 
@@ -231,12 +237,13 @@ impl Crew {
         start: u64,
         observer: &Observer,
         talk: &mut Talk<W>,
-    ) -> Result<(Vec<Ended>, u64), Stop> {
+    ) -> Result<Finished, Stop> {
         let shared = &*self.shared;
         let mut ended = vec![Ended::default(); self.orders.len()];
         let mut left = self.orders.len();
         let main = outcome::main_role(&shared.task.work);
         let mut meter = Meter::new(&shared.recorders, main, start);
+        let mut series = SeriesOf::default();
         while left > 0 {
             let cut = start + (u64::from(meter.seconds()) + 1) * SECOND as u64;
             let news = self.hear(Some(cut), talk)?;
@@ -248,15 +255,25 @@ impl Crew {
             if now >= cut && left > 0 {
                 let mut interval = meter.interval(now);
                 observer.add_to(&mut interval.extra);
+                series.add(&interval);
                 talk.say(&Message::Interval(interval))?;
             }
         }
         let end = ended.iter().map(|worker| worker.end).max().unwrap_or(start).max(start + 1);
         let mut interval = meter.interval(end);
         observer.add_to(&mut interval.extra);
+        series.add(&interval);
         talk.say(&Message::Interval(interval))?;
-        Ok((ended, end))
+        Ok(Finished { ended, end, series: series.into_columns() })
     }
+}
+
+/// What a finished window gave.
+struct Finished {
+    ended: Vec<Ended>,
+    /// The end of the last writer.
+    end: u64,
+    series: BTreeMap<String, Vec<f64>>,
 }
 
 /// The life of one worker. The error is a whole fault.

@@ -8,7 +8,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::client::SECOND;
 use crate::driver::insert::make;
-use crate::driver::insert::meter::{RoleKind, WorkerCpu, WorkerRecorder, roles};
+use crate::driver::insert::meter::{RoleKind, WorkerCpu, WorkerRecorder, buckets, roles};
 use crate::driver::insert::writer::Notes;
 use crate::driver::protocol::WorkTask;
 
@@ -85,6 +85,7 @@ pub(crate) fn outcome(
     outcome.extra = extra(work, &roles, ended, seconds);
     outcome.notes = notes(work, &roles, ended);
     outcome.roles = roles;
+    outcome.buckets = buckets(recorders);
     outcome
 }
 

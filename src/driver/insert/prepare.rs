@@ -124,6 +124,18 @@ pub(super) fn plans(
     (plans, notes)
 }
 
+/// Bytes of the tables and their indexes; `None` where no question is understood.
+pub(super) fn database_bytes(task: &WorkTask<InsertWork>, opener: &Opener) -> Option<f64> {
+    if task.work.size.is_empty() {
+        return None;
+    }
+    let mut session = opener.open(BESIDE).ok()?;
+    task.work.size.iter().find_map(|sql| {
+        let rows = session.rows(sql).ok()?;
+        rows.first()?.first()?.as_ref()?.parse().ok()
+    })
+}
+
 /// What the observer saw last.
 type Seen = BTreeMap<String, f64>;
 

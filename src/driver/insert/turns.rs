@@ -38,8 +38,8 @@ pub(crate) enum Turn {
 pub(crate) enum Pacer {
     /// As fast as the queues take batches.
     Closed,
-    /// Batch i is meant for `first + i × gap`, whatever happens.
-    Open { first: f64, gap: f64 },
+    /// Batch i is meant for `start + (phase + i) × gap`, whatever happens.
+    Open { start: f64, phase: f64, gap: f64 },
     /// The published rule: see [`Pacer::after`].
     Compat { batches_per_second: u64, last_check: u64 },
 }
@@ -59,7 +59,7 @@ impl Pacer {
         match pacing {
             Pacing::Open => {
                 let gap = SECOND as f64 * f64::from(rows) / f64::from(rate);
-                Pacer::Open { first: start as f64 + phase * gap, gap }
+                Pacer::Open { start: start as f64, phase, gap }
             }
             Pacing::Compat => Pacer::Compat {
                 batches_per_second: u64::from(rate.div_ceil(rows.max(1))).max(1),
@@ -71,7 +71,7 @@ impl Pacer {
     /// When a batch is meant to be there, if the pace alone says so.
     fn intended(&self, batch: u64) -> u64 {
         match self {
-            Pacer::Open { first, gap } => (first + batch as f64 * gap) as u64,
+            Pacer::Open { start, phase, gap } => (start + (phase + batch as f64) * gap) as u64,
             Pacer::Closed | Pacer::Compat { .. } => 0,
         }
     }
@@ -91,10 +91,10 @@ impl Pacer {
         next
     }
 
-    /// When the last of `batches` would be followed by another: the end of an open schedule.
+    /// The end of an open schedule of `batches`: as long as they take at the rate.
     pub(crate) fn end(&self, batches: u64) -> u64 {
         match self {
-            Pacer::Open { .. } => self.intended(batches),
+            Pacer::Open { start, gap, .. } => (start + batches as f64 * gap) as u64,
             Pacer::Closed | Pacer::Compat { .. } => 0,
         }
     }
@@ -228,4 +228,160 @@ impl Turns {
 
 fn slot(ring: &[u64], batch: u64) -> usize {
     (batch % ring.len() as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// One side of a client on a server whose statements take as long as `service` says.
+    struct Worker {
+        side: Side,
+        now: u64,
+        blocked: bool,
+        over: bool,
+        /// When its statements began and were meant to begin.
+        started: Vec<(u64, u64)>,
+    }
+
+    fn worker(side: Side) -> Worker {
+        Worker { side, now: 0, blocked: false, over: false, started: Vec::new() }
+    }
+
+    /// Runs both sides, always the one that is furthest behind; `check` sees the batches that were
+    /// done after each statement.
+    fn run(
+        turns: &mut Turns,
+        workers: &mut [Worker],
+        service: impl Fn(Side, u64) -> u64,
+        mut check: impl FnMut(u64, u64),
+    ) {
+        loop {
+            let able = workers.iter_mut().filter(|worker| !worker.over && !worker.blocked);
+            let Some(worker) = able.min_by_key(|worker| worker.now) else { break };
+            match turns.take(worker.side, worker.now) {
+                Turn::Go { intended, ready, .. } => {
+                    let start = worker.now.max(ready);
+                    worker.started.push((start, intended));
+                    worker.now = start + service(worker.side, start);
+                }
+                Turn::Resync => turns.resynced(worker.now),
+                Turn::Over => worker.over = true,
+                Turn::Blocked => {
+                    worker.blocked = true;
+                    continue;
+                }
+            }
+            workers.iter_mut().for_each(|worker| worker.blocked = false);
+            let done = |side| {
+                let of_side = workers.iter().find(|worker| worker.side == side);
+                of_side.map_or(0, |worker| worker.started.len() as u64)
+            };
+            check(done(Side::Insert), done(Side::Delete));
+        }
+        assert!(workers.iter().all(|worker| worker.over), "nobody waits for ever");
+    }
+
+    fn per_second(worker: &Worker, seconds: u64) -> Vec<usize> {
+        let within = |second: u64| {
+            let begun = worker.started.iter().map(|(start, _)| start / SECOND);
+            begun.filter(|at| *at == second).count()
+        };
+        (0..seconds).map(within).collect()
+    }
+
+    /// Acceptance test 7 of the specification: 1000 inserts/s, 50 a commit, an instant server.
+    #[test]
+    fn compat_gives_one_batch_in_the_first_second_and_twenty_in_each_later_one() {
+        let pacer = Pacer::new(Some(1000), 50, Pacing::Compat, 0, 0.5);
+        let mut turns = Turns::new(181, 8, 0, pacer, None);
+        let mut workers = [worker(Side::Insert)];
+        run(&mut turns, &mut workers, |_, _| 0, |_, _| {});
+        let mut want = vec![20; 10];
+        want[0] = 1;
+        assert_eq!(per_second(&workers[0], 10), want);
+    }
+
+    /// The same with a stall of 5 s at the beginning of second 3: the generator waits with a full
+    /// queue, and what it did not make meanwhile is not made up for.
+    #[test]
+    fn compat_does_not_recover_what_a_stall_has_cost() {
+        let pacer = Pacer::new(Some(1000), 50, Pacing::Compat, 0, 0.5);
+        let mut turns = Turns::new(181, 8, 0, pacer, None);
+        let mut workers = [worker(Side::Insert)];
+        let mut stalled = std::cell::Cell::new(false);
+        let service = |_, start: u64| {
+            let stalls = start / SECOND == 3 && !stalled.replace(true);
+            if stalls { 5 * SECOND } else { MS }
+        };
+        run(&mut turns, &mut workers, service, |_, _| {});
+        assert!(*stalled.get_mut());
+        let counts = per_second(&workers[0], 12);
+        // At 8 s the rest of the burst that was broken off, of which 8 were in the queue, and that
+        // of the second that begins then. The 80 of the seconds 4 to 7 are lost.
+        assert_eq!(counts, [1, 20, 20, 1, 0, 0, 0, 0, 19 + 20, 20, 20, 20]);
+    }
+
+    /// An open schedule: in each second what the rate says to within a batch, and all of it after a
+    /// stall.
+    #[test]
+    fn an_open_schedule_errs_by_less_than_a_batch_and_loses_nothing() {
+        let pacer = Pacer::new(Some(1000), 50, Pacing::Open, 0, 0.3);
+        let mut turns = Turns::new(200, 8, 0, pacer, None);
+        let mut workers = [worker(Side::Insert)];
+        run(&mut turns, &mut workers, |_, _| 3 * MS, |_, _| {});
+        assert!(per_second(&workers[0], 10).iter().all(|count| count.abs_diff(20) <= 1));
+        assert!(workers[0].started.iter().all(|(start, intended)| start == intended));
+
+        let mut turns = Turns::new(200, 8, 0, pacer, None);
+        let mut workers = [worker(Side::Insert)];
+        let stall = |_, start: u64| if start / SECOND == 2 { 3 * SECOND } else { 3 * MS };
+        run(&mut turns, &mut workers, stall, |_, _| {});
+        let counts = per_second(&workers[0], 10);
+        assert_eq!(counts.iter().sum::<usize>(), 200, "{counts:?}");
+        assert_eq!(counts[9], 20, "caught up in the end: {counts:?}");
+        let late = workers[0].started.iter().map(|(start, intended)| start - intended).max();
+        assert!(late > Some(2 * SECOND), "response time counts from the schedule: {late:?}");
+    }
+
+    /// Acceptance test 8: neither side is ever more than the queue and one in flight ahead.
+    #[test]
+    fn inserts_and_deletes_stay_together_and_end_equal() {
+        for (insert_ms, delete_ms) in [(1, 20), (20, 1), (5, 5), (0, 3)] {
+            let mut turns = Turns::new(3000, 8, 0, Pacer::Closed, Some(1000));
+            let mut workers = [worker(Side::Insert), worker(Side::Delete)];
+            let service = |side, _| match side {
+                Side::Insert => insert_ms * MS,
+                Side::Delete => delete_ms * MS,
+            };
+            let mut furthest = 0;
+            run(&mut turns, &mut workers, service, |inserted, deleted| {
+                furthest = furthest.max(inserted.abs_diff(deleted));
+            });
+            assert!(furthest <= 9, "{furthest}");
+            assert!(workers.iter().all(|worker| worker.started.len() == 3000));
+        }
+    }
+
+    #[test]
+    fn the_smallest_key_is_asked_for_at_first_and_after_every_1001st_batch() {
+        let asked = |resync_every: u32| {
+            let mut turns = Turns::new(3500, 8, 0, Pacer::Closed, Some(resync_every));
+            let (mut asked, mut now) = (Vec::new(), 0);
+            for batch in 0..3500 {
+                while turns.take(Side::Delete, now) == Turn::Resync {
+                    asked.push(batch);
+                    assert_eq!(turns.take(Side::Insert, now), Turn::Blocked, "all wait");
+                    now += 7;
+                    turns.resynced(now);
+                }
+                assert!(matches!(turns.take(Side::Insert, now), Turn::Go { .. }));
+            }
+            asked
+        };
+        assert_eq!(asked(1000), [0, 1001, 2002, 3003]);
+        assert_eq!(asked(0), [0]);
+    }
 }

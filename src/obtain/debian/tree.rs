@@ -60,7 +60,7 @@ pub(super) fn usual_packages(dbms: Dbms) -> &'static str {
         Dbms::Mysql => "mysql-server-core-8.0",
         Dbms::Mariadb => "mariadb-server-core",
         Dbms::Sqlite => "libsqlite3-0",
-        Dbms::Fake | Dbms::Other => "none",
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => "none",
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
             None => return Ok(None),
         },
         Dbms::Sqlite => return sqlite(tree),
-        Dbms::Fake | Dbms::Other => return Ok(None),
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => return Ok(None),
     };
     let loader = Loader::find(tree, PACKAGES)?;
     for program in programs {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::super::chart::Chart;
-use super::super::document::{Block, Cell, Digits, Fold, Table, Value};
+use super::super::document::{Block, Cell, Digits, Fold, Mark, Table, Value};
 use super::super::heat::Heat;
 use super::escape::{attribute, id, text};
 use super::{Run, data};
@@ -172,6 +172,12 @@ fn push_cell(html: &mut String, cell: &Cell, right: bool, runs: &str, from: &str
     if let Some((kind, strength)) = tone(cell) {
         let _ = write!(class, " t {kind}");
         let _ = write!(style, " style=\"--a:{strength}%\"");
+    }
+    if let Some(mark) = cell.mark {
+        // Published colours are light: they need dark words in a dark page too.
+        let Mark { colour, meaning, .. } = mark;
+        let meaning = attribute(meaning);
+        let _ = write!(style, " style=\"background:{colour};color:#111\" title=\"{meaning}\"");
     }
     let class = if class.is_empty() { class } else { format!(" class=\"{}\"", class.trim()) };
     let runs = if runs.is_empty() { String::new() } else { format!(" data-r=\"{runs}\"") };

@@ -212,6 +212,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
         usage: Usage::default(),
         data_bytes: None,
         per_second: Vec::new(),
+        stalled: Vec::new(),
         imported: Some(Imported { format: format.to_owned(), files: Vec::new() }),
     }
 }
