@@ -13,8 +13,8 @@ use simulated::{QUIET, Scene, simulate};
 const CAMPAIGNS: u32 = 2000;
 
 fn main() {
-    // `cargo test` passes --test to every bench: once around is enough there.
-    let campaigns = if std::env::args().any(|word| word == "--test") { 2 } else { CAMPAIGNS };
+    // `cargo bench` says so; under `cargo test` once around is enough.
+    let campaigns = if std::env::args().any(|word| word == "--bench") { CAMPAIGNS } else { 2 };
     let head = "| scene | n | power | SAME though changed | false, per campaign | any false | \
                 small, per campaign | any small | gate | SAME | blocks |";
     println!("{head}\n{}", "|---".repeat(11) + "|");

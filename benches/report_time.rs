@@ -29,8 +29,8 @@ const ROUNDS: usize = 3;
 
 #[derive(Parser)]
 struct Words {
-    /// Numbers of runs, smallest first
-    #[arg(long, value_delimiter = ',', default_value = "1000")]
+    /// Numbers of runs, smallest first [default: 1000]
+    #[arg(long, value_delimiter = ',')]
     runs: Vec<usize>,
     /// Targets among them
     #[arg(long, default_value_t = 20)]
@@ -38,16 +38,18 @@ struct Words {
     /// Where run folders are made, for as long as the bench runs
     #[arg(long)]
     folder: Option<std::path::PathBuf>,
-    /// One small size once: what `cargo test` asks for
-    #[arg(long)]
-    test: bool,
+    /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
     #[arg(long, hide = true)]
     bench: bool,
 }
 
 fn main() -> Result<()> {
     let words = Words::parse();
-    let sizes = if words.test { vec![2 * words.targets] } else { words.runs };
+    let sizes = match (words.runs.is_empty(), words.bench) {
+        (false, _) => words.runs,
+        (true, true) => vec![1000],
+        (true, false) => vec![2 * words.targets],
+    };
     let parent = words.folder.unwrap_or_else(std::env::temp_dir);
     println!("| runs | read | compare | text | read to text | JSON | per run |");
     println!("|---|---|---|---|---|---|---|");

@@ -171,7 +171,8 @@ impl Rules {
     }
 }
 
-/// `[gate]` of a plan file: what `rqps gate` calls a regression. What is not said is as in [`Rules`].
+/// `[gate]` of a plan file: what `rqps gate` calls a regression. What is not said is as in
+/// [`Rules`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GateRules {

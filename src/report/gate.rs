@@ -70,7 +70,7 @@ fn whole(assessment: &Assessment, exit: u8) -> String {
     };
     let count = |level| assessment.findings.iter().filter(|f| f.level == level).count();
     format!(
-        "{ending} (exit {exit}): {} regressions, {} gains, {} allowed, {} failures; {} of {} \
+        "{ending} (exit {exit}): regressions {}, gains {}, allowed {}, failures {}; {} of {} \
          verdicts unclear, {:.0} % may be; {} by {}, alpha {}",
         count(Level::Regression),
         count(Level::Gain),

@@ -227,11 +227,10 @@ mod tests {
 
     #[test]
     fn places_are_the_same_listed_and_not() {
-        let mut rng = crate::datagen::rng::Rng::stream(3, "walsh", 0);
-        for n in [1, 2, 7, 40] {
-            // Tenths, so that there are ties.
+        for n in [1, 2, 7, 60] {
+            // Tenths, and more than there are different ones of.
             let mut sorted: Vec<f64> =
-                (0..n).map(|_| (rng.unit() * 50.0).round() / 10.0 - 2.0).collect();
+                (0..n).map(|i| f64::from((i * 37 + 11) % 50) / 10.0 - 2.0).collect();
             sorted.sort_by(f64::total_cmp);
             let mut walsh = walsh_averages(&sorted);
             walsh.sort_by(f64::total_cmp);

@@ -30,8 +30,8 @@ pub struct Judgement {
     /// The figures behind it; `None` where there was nothing to test: fewer than two pairs, or a
     /// value of 0.
     pub test: Option<Test>,
-    /// Pairs at which a difference of δ is found with the power of the rules. Only for INCONCLUSIVE,
-    /// and only where that is more than there are.
+    /// Pairs at which a difference of δ is found with the power of the rules. Only for
+    /// INCONCLUSIVE, and only where that is more than there are.
     pub pairs_needed: Option<u32>,
     /// What the reader should know of it, in words: why there is no verdict, what makes it weak.
     pub reasons: Vec<String>,
