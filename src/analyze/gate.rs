@@ -127,7 +127,10 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
                     continue;
                 };
                 judged += 1;
-                let finding = finding(comparison, gate, step, target, metric, relative);
+                let mut finding = finding(comparison, gate, step, target, metric, relative);
+                if let Some(finding) = finding.as_mut().filter(|_| void) {
+                    finding.level = Level::Unclear;
+                }
                 unclear += usize::from(finding.as_ref().is_some_and(|f| f.level == Level::Unclear));
                 findings.extend(finding);
             }
@@ -138,7 +141,7 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
     let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
     let too_unclear = judged == 0 || unclear as f64 > unclear_max * judged as f64;
     let ending = match findings.first().map(|finding| finding.level) {
-        Some(Level::Regression) if !void => Ending::Regression,
+        Some(Level::Regression) => Ending::Regression,
         _ if failed => Ending::RunFailed,
         _ if void || too_unclear => Ending::NoVerdict,
         _ => Ending::Boring,

@@ -35,6 +35,9 @@ pub(super) enum Command {
     Doctor(Doctor),
     /// Turn results that others published into run folders
     Import(Import),
+    /// Look at sets of vectors
+    #[command(subcommand)]
+    Vector(Vector),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -49,6 +52,23 @@ pub(super) enum Command {
     Warden,
     #[command(hide = true)]
     Spinner,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Vector {
+    /// Hold a set of vectors against its specification, and the neighbours of a file against exact
+    /// ones
+    VerifyData(VerifyData),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyData {
+    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance
+    /// [default: 60000 generated rows of 784]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +139,10 @@ pub(super) struct Shape {
     /// cache (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Memory that each server and the page cache of its files may take, such as 4G: makes data
+    /// IO-bound on a big machine. Insert Benchmark only; refused where it is not allowed
+    #[arg(long, value_name = "SIZE")]
+    pub memory_limit: Option<String>,
     /// Events per second of all clients together on an open schedule [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
@@ -289,11 +313,12 @@ pub(super) enum DoctorFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
+    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
+    /// ann-benchmarks (see docs/importing.md)
     pub format: String,
-    /// Files and folders to import
+    /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
+    pub paths: Vec<String>,
     /// Result folder to write; new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -313,6 +338,12 @@ pub(super) struct Import {
     /// CPUs of the host that was measured [default: as the tags tell]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
+    /// Labels of the rows or columns of a table that does not tell its targets, in order
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub labels: Vec<String>,
+    /// Several rows of one target and step are repetitions: each becomes a block
+    #[arg(long)]
+    pub repeats: bool,
 }
 
 #[derive(Debug, Args)]

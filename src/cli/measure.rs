@@ -64,6 +64,7 @@ fn quickstart_shape() -> Shape {
         canaries: Switch::On,
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
+        memory_limit: None,
         rate: None,
         interleave: None,
         placement: None,
@@ -152,6 +153,9 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
         bench::set(&mut workload, setting)?;
+    }
+    if let Some(size) = &shape.memory_limit {
+        bench::set(&mut workload, &format!("memory_limit={size}"))?;
     }
     if let Some(clients) = shape.clients {
         workload.clients = clients;

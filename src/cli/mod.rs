@@ -11,6 +11,7 @@ mod import;
 mod measure;
 mod progress;
 mod report;
+mod vector;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,6 +79,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Gate(gate) => gate::judge(&gate),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),

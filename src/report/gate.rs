@@ -55,10 +55,9 @@ fn what(finding: &Finding) -> String {
 
 fn line(finding: &Finding) -> String {
     let text = finding.text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.is_empty() {
-        true => what(finding),
-        false => format!("{}: {text}", what(finding)),
-    }
+    let what = what(finding);
+    let parts = [what.as_str(), text.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 /// The whole in one line.

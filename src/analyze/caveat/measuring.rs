@@ -6,6 +6,7 @@ use super::{
     CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind, NO_OP_SHARE_MIN,
     PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement, percent, spell, worst,
 };
+use crate::analyze::insert_rules::SLA_SHARE;
 use crate::analyze::plans;
 use crate::domain::benchmark::Placement;
 use crate::domain::metric::Metric;
@@ -78,6 +79,9 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
 fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
+            if record.outcome.roles.contains_key("inserts") {
+                return missed_target(record);
+            }
             let open = record.outcome.open?;
             let due = open.due as f64;
             (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
@@ -86,6 +90,15 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
     worst(Kind::MissedPace, label, found, |missed| {
         format!("as little as {} of the events due were completed", percent(1.0 - missed))
     })
+}
+
+/// The share of its batches that the inserters of a query step did not make in time, if that is
+/// more than the published rule allows.
+fn missed_target(record: &StepRecord) -> Option<f64> {
+    let inserts = record.outcome.roles.get("inserts")?;
+    let due = inserts.target_per_second? * record.outcome.seconds;
+    let missed = 1.0 - inserts.operations as f64 / due;
+    (missed > 1.0 - SLA_SHARE).then_some(missed)
 }
 
 fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
