@@ -234,6 +234,7 @@ fn a_plan_of_this_benchmark_survives_its_file() {
         workload: with(&["profile=2021-jan", "memory_limit=2G"]),
         blocks: Blocks::Fixed(3),
         canaries: true,
+        gate: None,
         interleave: Interleave::default_of("insert"),
         seed: 1,
         gate: None,
