@@ -13,6 +13,7 @@ use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
+use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
@@ -64,6 +65,9 @@ pub struct Comparison {
     pub schedule: Option<Schedule>,
     /// All verdicts in short.
     pub summary: Summary,
+    /// Result set → what happened on the host beside its blocks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gates: BTreeMap<String, HostGate>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
 }
@@ -315,6 +319,7 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         rules: options.rules,
         schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
         summary: Summary::default(),
+        gates: dataset.gates.clone(),
         caveats: Vec::new(),
     };
     verdict::judge(&mut comparison, &dataset.gates);

@@ -1,6 +1,7 @@
 //! From a comparison to a document, and from there to text; to tables and JSON for programs.
 //! No clock, no network, no environment: the same comparison gives the same bytes.
 
+mod blocks;
 mod build;
 pub mod chart;
 pub mod document;

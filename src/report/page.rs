@@ -6,7 +6,7 @@ use std::thread;
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use super::{build, facts, figures, heat, settings, tables, timeline, verdicts};
+use super::{blocks, build, facts, figures, heat, settings, tables, timeline, verdicts};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
@@ -41,6 +41,7 @@ pub(super) fn document(
     sections.extend(settings::plans(comparison, dataset));
     sections.extend(tables::load(comparison));
     sections.extend(build::caveats(comparison));
+    sections.extend(blocks::section(comparison));
     sections
         .push(Section { heading: "What was measured".to_owned(), ..facts::section(comparison) });
     sections.extend(facts::hosts(comparison));
