@@ -28,6 +28,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Write what result folders hold as flat tables: runs, steps, metrics, seconds, relative
+    Export(Export),
     /// Tell what is noisy on this host, what to switch off, and what cannot be measured
     Doctor(Doctor),
     /// Turn results that others published into run folders
@@ -234,6 +236,28 @@ pub(super) struct Import {
     /// CPUs of the host that was measured [default: as the tags tell]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Label of the target that others are divided by [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+    /// A folder of CSV files, or one SQLite database
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// The folder or the database to write
+    #[arg(short, long, value_name = "PATH")]
+    pub output: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportFormat {
+    Csv,
+    Sqlite,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 mod args;
 mod builds;
 mod doctor;
+mod export;
 mod folders;
 mod import;
 mod measure;
@@ -70,6 +71,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Export(export) => export::export(&export),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
         Command::Builds(builds) => builds::list(&builds),

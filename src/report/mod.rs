@@ -4,9 +4,11 @@
 mod build;
 pub mod chart;
 pub mod document;
+pub mod export;
 mod facts;
 mod figures;
 mod flat;
+pub use flat::quoted;
 pub mod heat;
 pub mod html;
 mod insert;
