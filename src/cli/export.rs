@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::{self, Comparison};
 use crate::cli::args::{Export, ExportFormat};
-use crate::cli::exit;
+use crate::cli::{exit, gate};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
 use crate::report::export::{Flat, Kind, TABLES, rows};
@@ -19,7 +19,8 @@ use crate::results;
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
     let dataset = results::read(&words.folders).context("read the results")?;
-    let options = analyze::Options::with_base(words.base.as_deref());
+    let rules = gate::rules(&words.folders, &words.rules)?;
+    let options = analyze::Options { base: words.base.clone(), rules };
     let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),

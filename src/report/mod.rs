@@ -4,11 +4,12 @@
 mod build;
 pub mod chart;
 pub mod document;
+mod evenness;
 pub mod export;
 mod facts;
 mod figures;
 mod flat;
-pub use flat::quoted;
+pub mod gate;
 pub mod heat;
 pub mod html;
 mod insert;
@@ -27,6 +28,7 @@ use crate::analyze::Comparison;
 
 pub use build::{Options, document};
 pub use document::Document;
+pub use flat::quoted;
 pub use json::SCHEMA;
 
 /// Forms of a report that need nothing but a comparison; [`html::render`] needs more.
