@@ -28,6 +28,8 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Write what result folders hold as flat tables: runs, steps, metrics, seconds, relative
+    Export(Export),
     /// End with 1 if result folders hold a regression, for CI jobs (exit: 0 nothing is slower,
     /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
     Gate(Gate),
@@ -344,6 +346,30 @@ pub(super) struct Import {
     /// Several rows of one target and step are repetitions: each becomes a block
     #[arg(long)]
     pub repeats: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Label of the target that others are divided by [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+    /// A folder of CSV files, or one SQLite database
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// The folder or the database to write
+    #[arg(short, long, value_name = "PATH")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportFormat {
+    Csv,
+    Sqlite,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 mod args;
 mod builds;
 mod doctor;
+mod export;
 mod folders;
 mod gate;
 mod import;
@@ -76,6 +77,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Export(export) => export::export(&export),
         Command::Gate(gate) => gate::judge(&gate),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),

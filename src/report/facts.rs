@@ -298,7 +298,7 @@ pub(super) fn run_folders(comparison: &Comparison) -> Section {
 }
 
 /// One word; what failed and why is a caveat.
-fn status(status: &Status) -> String {
+pub(super) fn status(status: &Status) -> String {
     match status {
         Status::Running => "unfinished",
         Status::Complete => "complete",

@@ -6,6 +6,7 @@ mod build;
 pub mod chart;
 pub mod document;
 mod evenness;
+pub mod export;
 mod facts;
 mod figures;
 mod flat;
@@ -28,6 +29,7 @@ use crate::analyze::Comparison;
 
 pub use build::{Options, document};
 pub use document::Document;
+pub use flat::quoted;
 pub use json::SCHEMA;
 
 /// Forms of a report that need nothing but a comparison; [`html::render`] needs more.
