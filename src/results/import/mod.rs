@@ -34,7 +34,11 @@ pub mod tag;
 pub mod text;
 pub mod vmstat;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use notice::{Notice, NoticeKind};
+use text::Text;
 
 pub use error::ImportError;
 pub use folder::{Written, write};
@@ -160,11 +164,30 @@ fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
 /// # Errors
 /// See [`ImportError`].
 pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Published, ImportError> {
-    match format {
+    let mut published = match format {
         Format::SysbenchMytools => sysbench_mytools::read(&unnamed(paths)?, options),
         Format::Sysbench => sysbench_plain::read(paths, options),
         Format::IbenchMytools => ibench_mytools::read(&unnamed(paths)?, options),
         Format::Dbbench => dbbench::read(paths, options),
         Format::AnnBenchmarks => ann_benchmarks::read(paths, options),
+    }?;
+    note_cut_files(&mut published)?;
+    Ok(published)
+}
+
+/// A cut within the last line may leave something that reads well and is something else.
+fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
+    let steps = published.runs.iter().flat_map(|run| &run.steps);
+    let files = steps.filter_map(|step| step.imported.as_ref()).flat_map(|from| &from.files);
+    let files: BTreeSet<&String> = files.collect();
+    let mut notices = Vec::new();
+    for file in files {
+        let text = Text::read(Path::new(file))?;
+        if !text.is_whole() {
+            let what = "the last line has no end: was the file cut short?";
+            notices.push(Notice::at(NoticeKind::Note, text.path(), text.len(), what));
+        }
     }
+    published.notices.append(&mut notices);
+    Ok(())
 }

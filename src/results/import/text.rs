@@ -14,6 +14,7 @@ const BYTES_MAX: u64 = 1 << 30;
 pub struct Text {
     path: PathBuf,
     lines: Vec<String>,
+    whole: bool,
 }
 
 impl Text {
@@ -51,7 +52,8 @@ impl Text {
     pub fn of(path: &Path, text: &str) -> Text {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let lines = text.lines().map(|line| line.trim_end_matches('\r').to_owned());
-        Text { path: path.to_owned(), lines: lines.collect() }
+        let whole = text.is_empty() || text.ends_with('\n');
+        Text { path: path.to_owned(), lines: lines.collect(), whole }
     }
 
     /// The file.
@@ -67,6 +69,11 @@ impl Text {
     /// How many lines there are.
     pub fn len(&self) -> usize {
         self.lines.len()
+    }
+
+    /// True if the last line has an end: a copy that was cut short has none.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// True for an empty file.

@@ -1,0 +1,194 @@
+//! The published results themselves, where `RQPS_FIXTURES` names a folder with them.
+
+use std::path::{Path, PathBuf};
+
+use rqps::analyze;
+use rqps::domain::metric::Metric;
+use rqps::report::{Format as Form, render};
+use rqps::results::import::ibench_tables::{self, merged, relative_rows, split_size};
+use rqps::results::import::text::Text;
+use rqps::results::import::{Format, Options, iostat, vmstat};
+
+use crate::{check, compared, read, skipped, texts, value};
+use rqps::results::import::notice::NoticeKind;
+
+/// The folder, or a note that the test was left out.
+fn fixtures(test: &str, below: &str) -> Option<PathBuf> {
+    match std::env::var_os("RQPS_FIXTURES") {
+        Some(folder) => Some(Path::new(&folder).join(below)),
+        None => {
+            skipped::note(test, "RQPS_FIXTURES names no folder of published results");
+            None
+        }
+    }
+}
+
+fn text(path: &Path) -> Text {
+    Text::read(path).unwrap()
+}
+
+#[test]
+fn mysql_of_2025_gives_the_published_ratios_and_summaries() {
+    let Some(folder) = fixtures("mysql_of_2025", "sysbench/2025-11.mysql.dop1") else { return };
+    let published = read(Format::SysbenchMytools, &[&folder], &Options::default()).unwrap();
+    assert_eq!(check(&published, "relative rates"), (231, 231));
+    assert_eq!(check(&published, "ratios of hardware"), (1596, 1596));
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+    let comparison = compared(Format::SysbenchMytools, &published);
+    let tsv = render(&comparison, Form::Tsv);
+    let rows: Vec<&str> = tsv.split("\n\ncol-1 :").next().unwrap().lines().collect();
+    let rel = std::fs::read_to_string(folder.join("qps.rel.all.tsv")).unwrap();
+    for row in rel.lines() {
+        assert!(rows.contains(&row), "{row}");
+    }
+    // min, max, average, median, stddev of 8.0.44.
+    let golden = [
+        ("point", [0.66, 0.85, 0.74, 0.74, 0.059]),
+        ("range", [0.67, 1.25, 0.77, 0.70, 0.166]),
+        ("write", [0.55, 0.88, 0.67, 0.65, 0.098]),
+    ];
+    for (group, expected) in golden {
+        let group = comparison.groups.iter().find(|other| other.group.name() == group).unwrap();
+        let mut targets = group.targets.iter().filter(|target| target.label.contains("my8044"));
+        let summary = targets.next().unwrap().summary.as_ref().unwrap();
+        let found =
+            [summary.min, summary.max, summary.average, summary.median, summary.stddev.unwrap()];
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() <= 0.0051, "{summary:?} {expected}");
+        }
+    }
+}
+
+#[test]
+fn postgres_of_2021_gives_the_published_tables() {
+    let Some(folder) = fixtures("postgres_of_2021", "sysbench/2021-01.pg.inmem.v3") else { return };
+    let options = Options { clients: vec![1, 2, 3], ..Options::default() };
+    let published = read(Format::SysbenchMytools, &[&folder], &options).unwrap();
+    assert_eq!(check(&published, "relative rates"), (248, 248));
+    assert_eq!(check(&published, "ratios of hardware"), (336, 336));
+    let of = |step: &str, metric| value(&published, "x.pg131.x5.pk1", step, metric);
+    assert_eq!(of("update-one_range=100.dop2", Metric::Rate), Some(27996.0));
+    assert_eq!(of("update-one_range=100.dop1", Metric::CpuPerOp), Some(0.002028));
+}
+
+#[test]
+fn raw_folders_of_2025_give_the_published_metrics() {
+    let Some(folder) = fixtures("raw_folders_of_2025", "sysbench/2025-02.pg.dop40") else { return };
+    let published = read(Format::SysbenchMytools, &[&folder], &Options::default()).unwrap();
+    assert_eq!(check(&published, "sb.met from sb.vm"), (40, 40));
+    assert_eq!(check(&published, "sb.met from sb.io"), (9, 9));
+    let target = "x.pg1110_o2nofp.x10a_c32r128.pk1";
+    let of = |metric| value(&published, target, "read-write_range=100", metric).unwrap();
+    assert!((of(Metric::CpuPerOp) - 0.000172).abs() < 5e-7);
+    assert!((of(Metric::ContextSwitchesPerOp) - 2.951).abs() < 5e-4);
+    let vm = text(&folder.join(target).join("sb.vm.read-write.range100.pk1.dop40"));
+    let vm = vmstat::parse(&vm).unwrap();
+    assert_eq!((vm.samples.len(), vm.banners), (635, 31));
+    let (mean, samples) = vm.mean().unwrap();
+    assert_eq!((mean.cs.round(), samples), (1_471_461.0, 634));
+    assert_eq!(format!("{:.1}", mean.us + mean.sy), "85.7");
+    let (compat, divisor) = vm.compat_mean().unwrap();
+    assert_eq!((compat.cs.round(), divisor), (1_402_867.0, 665));
+    let io = text(&folder.join(target).join("sb.io.point-query.range100.pk1.dop40"));
+    let io = iostat::parse(&io).unwrap();
+    assert_eq!((io.cpus, io.mean("md2").unwrap().1), (Some(96), 335));
+}
+
+#[test]
+fn merged_and_relative_tables_of_2021_follow_exactly() {
+    let Some(folder) = fixtures("merged_and_relative_tables", "insert/2021-01.20m") else { return };
+    let published = read(Format::IbenchMytools, &[&folder], &Options::default()).unwrap();
+    assert_eq!(check(&published, "rows of merged"), (44, 44));
+    assert_eq!(check(&published, "cells of relative"), (880, 880));
+    // Not by the importer's word alone: whole lines.
+    let sum = ibench_tables::parse(&text(&folder.join("o.sum.t.20m.pg131.cx5"))).unwrap();
+    let mrg = std::fs::read_to_string(folder.join("res.pg/mrg.q100.1")).unwrap();
+    assert!(mrg.lines().any(|line| line == merged(&sum.rows[3])), "{mrg}");
+    let mrg = ibench_tables::parse(&text(&folder.join("res.pg/mrg.q100.1"))).unwrap();
+    let rel = std::fs::read_to_string(folder.join("res.pg/rel.q100.1")).unwrap();
+    let again: Vec<String> = relative_rows(&mrg).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(rel.lines().skip(1).collect::<Vec<_>>(), again);
+    assert_eq!(split_size(&sum.rows[0].tag), (Some("20m"), "pg131.cx5"));
+}
+
+#[test]
+fn november_2021_gives_the_published_ratios() {
+    let Some(folder) = fixtures("november_2021", "insert") else { return };
+    let file = folder.join("21_11_30.20m.my.metrics.tsv");
+    let published = read(Format::IbenchMytools, &[&file], &Options::default()).unwrap();
+    let comparison = compared(Format::IbenchMytools, &published);
+    let golden = [
+        ("l.i0", [0.896, 0.629, 0.629, 0.637, 0.629, 0.627]),
+        ("l.x", [1.378, 1.186, 1.159, 1.077, 1.109, 1.264]),
+        ("l.i1", [0.879, 0.654, 0.680, 0.695, 0.728, 0.726]),
+        ("q100.1", [1.072, 0.943, 0.936, 0.826, 0.785, 0.807]),
+        ("q500.1", [1.011, 0.892, 0.881, 0.778, 0.740, 0.764]),
+        ("q1000.1", [0.974, 0.859, 0.855, 0.744, 0.717, 0.737]),
+    ];
+    for (name, expected) in golden {
+        let step = comparison.steps.iter().find(|step| step.name == name).unwrap();
+        for (target, expected) in step.targets[1..].iter().zip(expected) {
+            let ratio = target.relative(Metric::Rate).unwrap().ratio;
+            assert!((ratio - expected).abs() < 0.00051, "{name} {}: {ratio}", target.label);
+        }
+    }
+    assert_eq!(value(&published, "my8027.cy8", "l.i0", Metric::HostCpuPerOp), Some(21.0));
+    let all = [folder.join("21_11_30.20m.pg.metrics.tsv"), folder.join("21_11_30.summary.txt")];
+    let all: Vec<&Path> = all.iter().map(PathBuf::as_path).collect();
+    let published = read(Format::IbenchMytools, &all, &Options::default()).unwrap();
+    let longest = |label| value(&published, label, "l.i1", Metric::InsertMax);
+    assert_eq!(longest("pg124.cx5").zip(longest("pg140.cx5")), Some((37.0, 696.0)));
+}
+
+#[test]
+fn tables_of_db_bench_are_taken_over() {
+    let Some(folder) = fixtures("tables_of_db_bench", "rocksdb") else { return };
+    let labels = |labels: &[&str]| Options {
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        ..Options::default()
+    };
+    let file = folder.join("2025-05.dell32/sum.iobuf.both.txt");
+    let published = read(Format::Dbbench, &[&file], &labels(&["lru", "hcc"])).unwrap();
+    assert_eq!(published.runs.len(), 2);
+    assert_eq!(published.runs[0].steps.len(), 7);
+    let names: Vec<String> = (0..11).map(|n| format!("v{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let file = folder.join("2023-11.c2/abs.iodir.8x.tsv");
+    let published = read(Format::Dbbench, &[&file], &labels(&names)).unwrap();
+    let comparison = compared(Format::Dbbench, &published);
+    let write = comparison.steps.iter().find(|step| step.name.starts_with("overwrite")).unwrap();
+    // 8.5.4 to 8.6.7 to 8.7.3 under direct IO.
+    let rate = |target: usize| write.targets[target].absolute(Metric::Rate).unwrap();
+    assert_eq!([rate(5), rate(6), rate(7)], [159_903.0, 31_453.0, 151_970.0]);
+}
+
+#[test]
+fn vector_search_of_2025_gives_the_published_table() {
+    let name = "vector_search_of_2025";
+    let Some(folder) = fixtures(name, "vector/2025-01.fashion.serial") else { return };
+    let published = read(Format::AnnBenchmarks, &[&folder], &Options::default()).unwrap();
+    let points: usize = published.runs.iter().map(|run| run.steps.len()).sum();
+    assert_eq!((published.runs.len(), points), (3, 385));
+    assert_eq!(check(&published, "build times of tables"), (9, 9));
+    assert_eq!(check(&published, "selected rows that are points"), (72, 72));
+    // The selection left out the points with ef 30.
+    assert_eq!(check(&published, "selected rows that are the best"), (70, 72));
+    let wrong = texts(&published, NoticeKind::Mismatch);
+    assert!(wrong[0].contains("MariaDB(m=16, ef_search=30)"), "{wrong:?}");
+    assert!(wrong[1].contains("MariaDB(m=6, ef_search=30)"), "{wrong:?}");
+    let comparison = compared(Format::AnnBenchmarks, &published);
+    let golden = [
+        (0, [(1.0, 920, 97.4), (0.99, 2337, 70.7), (0.98, 2383, 50.4), (0.97, 3033, 42.3)]),
+        (1, [(1.0, 991, 89.8), (0.99, 2558, 78.3), (0.98, 2608, 52.8), (0.97, 3185, 89.8)]),
+        (2, [(1.0, 3226, 111.8), (0.99, 4745, 27.4), (0.98, 5351, 18.1), (0.97, 5351, 18.1)]),
+    ];
+    let curves = analyze::recall::curves(&comparison);
+    for (place, rows) in golden {
+        let curve = curves.iter().find(|curve| curve.place == place).unwrap();
+        for (recall, qps, seconds) in rows {
+            let best = &curve.points[curve.best_for(recall).unwrap().best];
+            assert_eq!(best.rate.value.round() as u32, qps, "{} {recall}", curve.label);
+            assert_eq!(best.build_seconds, Some(seconds), "{} {recall}", curve.label);
+        }
+    }
+}
