@@ -392,7 +392,7 @@ fn somebodys_postgres(scene: &Scene, root: &Path) -> Box<dyn ControlPlane> {
         origin: "a test".to_owned(),
         sha256: None,
         compiler: None,
-        packages: BTreeMap::new(),
+        packages: std::collections::BTreeMap::new(),
     };
     let site = Site {
         build: Build { root: Some(root.to_owned()), manifest },

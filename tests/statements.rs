@@ -404,7 +404,7 @@ impl Laboratory {
     /// Runs one block of `target` and returns its run folder; `None`, and a note, if the build
     /// cannot be had here.
     fn measure(&self, test: &str, target: &str, out: &str, words: &[&str]) -> Option<PathBuf> {
-        let lock = std::env::temp_dir().join(format!("rqps-statements-{}", std::process::id()));
+        let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("statements.lock");
         let get = rqps(&["get", target.split(':').next().unwrap()], &lock);
         if let Err(said) = get {
             skipped::note(test, &said);
@@ -415,6 +415,7 @@ impl Laboratory {
         let tables = format!("tables={TABLES}");
         let rows = format!("rows={ROWS}");
         let mut all = vec!["compare", target, "--out", &out_word, "--blocks", "1"];
+        all.extend(["--canaries", "off"]);
         let configs = configs.to_string_lossy();
         all.extend(["--configs", &configs, "--set", &tables, "--set", &rows]);
         for setting in ["read_seconds=0.1", "write_seconds=0.1", "warmup_seconds=0"] {

@@ -9,16 +9,17 @@ use thiserror::Error;
 use super::caveat::{self, Caveat};
 use super::groups::{GroupSummary, summarize_groups};
 use super::metrics::{self, Values};
-use super::verdict::{Explanation, Judgement, Options, Summary};
+use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, Status, StepRecord};
+use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::verdict::{Rules, Schedule};
 use crate::stats::Interval;
+use crate::stats::course::Course;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
 
@@ -172,12 +173,38 @@ pub struct Sample {
     pub no_ops: u64,
     /// Its metrics.
     pub values: Values,
+    /// How evenly its rate was delivered, and whether it was steady; `None` where the record has
+    /// no intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Operations per second in each interval, as the record has them.
     #[serde(skip)]
     pub per_second: Vec<f64>,
     /// Kinds of workers, as the record has them.
     #[serde(skip)]
     pub roles: BTreeMap<String, Role>,
+    /// What an embedded DBMS said of itself, as the record has it.
+    #[serde(skip)]
+    pub texts: BTreeMap<String, String>,
+    /// Seconds in which writes were held back, as the record has them.
+    #[serde(skip)]
+    pub stalled: Vec<u32>,
+    /// What the benchmark alone tells, as the record has it.
+    #[serde(skip)]
+    pub own: Own,
+}
+
+/// What only some benchmarks record of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Own {
+    /// When the window began.
+    pub started: String,
+    /// See [`Outcome::series`](crate::domain::run::Outcome::series).
+    pub series: BTreeMap<String, Vec<f64>>,
+    /// See [`Outcome::buckets`](crate::domain::run::Outcome::buckets).
+    pub buckets: BTreeMap<String, Vec<u64>>,
+    /// See [`Outcome::server_log`](crate::domain::run::Outcome::server_log).
+    pub server_log: Vec<ServerEvent>,
 }
 
 /// A step that did not come to its end.
@@ -272,10 +299,10 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
-    let values = all_values(&dataset.runs);
+    let computed = all_computed(&dataset.runs);
     let steps: Vec<StepComparison> = step_heads(dataset)
         .into_iter()
-        .map(|(head, places)| compare_step(dataset, &labels, &values, head, &places))
+        .map(|(head, places)| compare_step(dataset, &labels, &computed, head, &places))
         .collect();
     let groups = summarize_groups(&steps);
     let mut comparison = Comparison {
@@ -286,10 +313,11 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         steps,
         groups,
         rules: options.rules,
-        schedule: None,
+        schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
         summary: Summary::default(),
         caveats: Vec::new(),
     };
+    verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
 }
@@ -365,13 +393,21 @@ fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
     }
 }
 
-/// Metrics of every step of every run, on all CPUs: decoding histograms is most of the work.
-fn all_values(runs: &[Run]) -> Vec<Vec<Values>> {
-    let of_run = |run: &Run| -> Vec<Values> {
-        let wanted = |step: &StepRecord| step.reported && step.status == Status::Complete;
-        let values = |step| if wanted(step) { metrics::values(step) } else { Values::default() };
-        run.steps.iter().map(values).collect()
+/// What is computed from one step of one run alone.
+#[derive(Default)]
+struct Computed {
+    values: Values,
+    course: Option<Course>,
+}
+
+/// What is computed of every step of every run, on all CPUs: decoding histograms is most of the
+/// work.
+fn all_computed(runs: &[Run]) -> Vec<Vec<Computed>> {
+    let of_step = |step: &StepRecord| match step.reported && step.status == Status::Complete {
+        true => Computed { values: metrics::values(step), course: Course::of(&step.per_second) },
+        false => Computed::default(),
     };
+    let of_run = |run: &Run| -> Vec<Computed> { run.steps.iter().map(of_step).collect() };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
     let share = runs.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
@@ -402,8 +438,11 @@ fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
         }
     }
     let mut heads: Vec<_> = places.into_values().collect();
-    heads.sort_by(|(a, _), (b, _)| {
-        (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name)))
+    // Steps of the Insert Benchmark build on each other: their order is that of the sequence.
+    let sequence = dataset.runs.iter().all(|run| run.record.benchmark == "insert");
+    heads.sort_by(|(a, _), (b, _)| match sequence {
+        true => (a.index, &a.name).cmp(&(b.index, &b.name)),
+        false => (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name))),
     });
     heads
 }
@@ -422,12 +461,12 @@ fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
 fn compare_step(
     dataset: &Dataset,
     labels: &[String],
-    values: &[Vec<Values>],
+    computed: &[Vec<Computed>],
     head: &StepRecord,
     places: &[Place],
 ) -> StepComparison {
     let targets: Vec<TargetStep> =
-        labels.iter().map(|label| target_step(dataset, label, values, places)).collect();
+        labels.iter().map(|label| target_step(dataset, label, computed, places)).collect();
     let mut step = StepComparison {
         name: head.name.clone(),
         group: head.group,
@@ -470,7 +509,7 @@ fn pair_key(run: &Run) -> PairKey<'_> {
 fn target_step(
     dataset: &Dataset,
     label: &str,
-    values: &[Vec<Values>],
+    computed: &[Vec<Computed>],
     places: &[Place],
 ) -> TargetStep {
     let mut samples = Vec::new();
@@ -489,9 +528,18 @@ fn target_step(
             statements: record.outcome.statements,
             errors: record.outcome.errors.values().sum(),
             no_ops: record.outcome.no_ops,
-            values: values[run][step].clone(),
+            values: computed[run][step].values.clone(),
+            course: computed[run][step].course,
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
+            texts: record.outcome.texts.clone(),
+            stalled: record.stalled.clone(),
+            own: Own {
+                started: record.started.clone(),
+                series: record.outcome.series.clone(),
+                buckets: record.outcome.buckets.clone(),
+                server_log: record.outcome.server_log.clone(),
+            },
         });
     }
     let metrics = Metric::ALL

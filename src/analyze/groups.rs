@@ -34,14 +34,20 @@ pub fn is_before_writes(step_name: &str) -> bool {
     step_name.contains(".pre")
 }
 
-/// Summaries of point, range and write, as far as there are steps. Steps that only warm are not in
-/// a comparison to begin with.
+/// True for steps that only warm. Our own are not in a comparison to begin with; published tables
+/// have them, and the field strikes them out by hand.
+fn only_warms(step_name: &str) -> bool {
+    step_name.contains(".warm")
+}
+
+/// Summaries of point, range and write, as far as there are steps.
 pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
     let mut groups = Vec::new();
     for group in [Group::Point, Group::Range, Group::Write] {
         let counted: Vec<&StepComparison> = steps
             .iter()
-            .filter(|step| step.group == group && !is_before_writes(&step.name))
+            .filter(|step| step.group == group)
+            .filter(|step| !is_before_writes(&step.name) && !only_warms(&step.name))
             .collect();
         let Some(first) = counted.first() else { continue };
         let labels = first.targets.iter().skip(1).map(|target| target.label.clone());

@@ -98,6 +98,11 @@ impl Histogram {
         self.total
     }
 
+    /// The largest value of each step that holds something, and how many values fell on it.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(place, count)| (self.layout.largest_on(*place), *count))
+    }
+
     /// The largest values that count as equal to the quantiles, which are given in ascending
     /// order, 0 to 1. All zero for an empty histogram.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {

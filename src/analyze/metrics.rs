@@ -15,6 +15,25 @@ pub const P999_EVENTS_MIN: u64 = 10_000;
 
 const MIB: f64 = (1 << 20) as f64;
 
+/// What every step that rqps measured has, or has a reason to lack.
+const COMMON: [Metric; 15] = [
+    Metric::Rate,
+    Metric::CpuPerOp,
+    Metric::ServerCpuPerOp,
+    Metric::ClientCpuPerOp,
+    Metric::ContextSwitchesPerOp,
+    Metric::ReadsPerOp,
+    Metric::ReadKbPerOp,
+    Metric::WriteKbPerOp,
+    Metric::P50,
+    Metric::P95,
+    Metric::P99,
+    Metric::P999,
+    Metric::Max,
+    Metric::ServerRss,
+    Metric::DataSize,
+];
+
 /// The metrics of one step of one run, and why some are missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
@@ -35,7 +54,7 @@ impl Values {
         self.missing.get(&metric).map(String::as_str)
     }
 
-    fn put(&mut self, metric: Metric, value: Result<f64, String>) {
+    pub(super) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
         match value {
             Ok(number) if number.is_finite() => {
                 match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
@@ -70,6 +89,7 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
         RateUnit::Queries => "qps",
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
+        RateUnit::Operations => "ops/s",
     }
 }
 
@@ -81,9 +101,10 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
         _ if outcome.seconds.is_nan() || outcome.seconds <= 0.0 => {
             Err("the measured window has no length".to_owned())
         }
-        RateUnit::Queries => Ok(outcome.statements as f64 / outcome.seconds),
+        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => {
+            Ok(outcome.statements as f64 / outcome.seconds)
+        }
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
-        RateUnit::RowsInserted => Err("inserted rows are not counted in format 1".to_owned()),
     }
 }
 
@@ -107,6 +128,35 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
 /// [`Outcome::extra`]: crate::domain::run::Outcome::extra
 pub fn values(step: &StepRecord) -> Values {
     let mut values = Values::default();
+    if step.imported.is_some() {
+        put_imported(&mut values, step);
+    } else {
+        put_measured(&mut values, step);
+    }
+    for (metric, value) in super::insert::own_metrics(step) {
+        values.put(metric, value);
+    }
+    for (metric, number) in &step.outcome.extra {
+        values.put(*metric, Ok(*number));
+    }
+    values
+}
+
+/// What may be computed from somebody else's counts: a rate and latencies, if they have those.
+/// Nothing else was counted, and zeros stand for nothing.
+fn put_imported(values: &mut Values, step: &StepRecord) {
+    for metric in COMMON {
+        values.put(metric, Err("not in the imported files".to_owned()));
+    }
+    if step.outcome.statements > 0 && step.rate == RateUnit::Queries {
+        values.put(Metric::Rate, rate(step));
+    }
+    if !step.outcome.latency.is_empty() {
+        put_latencies(values, step);
+    }
+}
+
+fn put_measured(values: &mut Values, step: &StepRecord) {
     let rate = rate(step);
     values.put(Metric::Rate, rate.clone());
     let per_op = |per_second: Result<f64, String>| match (&rate, &per_second) {
@@ -127,15 +177,12 @@ pub fn values(step: &StepRecord) -> Values {
     values.put(Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64)));
     values.put(Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb)));
     values.put(Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb)));
-    put_latencies(&mut values, step);
+    put_latencies(values, step);
     let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
-    for (metric, number) in &step.outcome.extra {
-        values.put(*metric, Ok(*number));
-    }
-    values
+    super::kv::put(values, step);
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.

@@ -1,12 +1,18 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs give the same numbers for ever.
 
+pub mod calibration;
 pub mod caveat;
 pub mod compare;
+pub mod gate;
 pub mod groups;
 pub mod histogram;
+pub mod insert;
+pub mod insert_rules;
+pub mod kv;
 pub mod metrics;
 pub mod plans;
+pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;

@@ -1,11 +1,15 @@
 //! Benchmarks as data: which stages there are, in which order, with which SQL. Nothing here opens
 //! a connection.
 
+pub mod insert;
+pub mod kv;
+pub mod kv_preset;
 pub mod preset;
 pub mod select;
 pub mod sysbench;
 #[cfg(test)]
 mod tests;
+pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +39,25 @@ pub enum Order {
 pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
     match &workload.shape {
         Shape::Sysbench => sysbench::stages(dialect, order, workload),
-        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => Vec::new(),
+        Shape::Insert(shape) => insert::stages(dialect, workload, shape),
+        Shape::Kv(shape) => kv::stages(workload, shape),
+        Shape::Vector(_) => vector::stages(dialect, workload),
+    }
+}
+
+/// Keeps the steps that `globs` choose, with those that they build on.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(
+    stages: Vec<Stage>,
+    globs: &[String],
+    workload: &Workload,
+) -> Result<Vec<Stage>, SelectError> {
+    match workload.shape {
+        Shape::Insert(_) => insert::choose(stages, globs),
+        Shape::Vector(_) => vector::choose(stages, globs),
+        _ => select(stages, globs),
     }
 }
 
@@ -55,7 +77,12 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
                 ))
             }
         },
-        _ => Err(format!("run the benchmark `{benchmark}`: there is none (known: sysbench)")),
+        "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
+        "kv" => kv_preset::workload(preset),
+        "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
+        _ => Err(format!(
+            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
+        )),
     }
 }
 
@@ -64,14 +91,33 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 /// # Errors
 /// What [`preset::SetError`] says.
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
-    preset::set(workload, setting)
+    match workload.shape {
+        Shape::Insert(_) => insert::set(workload, setting),
+        Shape::Kv(_) => kv_preset::set(workload, setting),
+        Shape::Vector(_) => vector::set(workload, setting),
+        Shape::Sysbench => preset::set(workload, setting),
+    }
+}
+
+/// Fills in what follows from other settings, when all are known.
+pub fn finish(workload: &mut Workload) {
+    insert::finish(workload);
+}
+
+/// Refuses a workload that its benchmark cannot carry out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text says which settings are at fault and what to do.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    insert::check(workload, dialect).map_err(|error| error.to_string())?;
+    vector::check(workload, dialect)
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.
 pub fn table_name(shape: &Shape) -> &'static str {
     match shape {
         Shape::Sysbench => "sbtest{table}",
-        Shape::Insert(_) => "pi{table}",
+        Shape::Insert(_) => insert::TABLE,
         Shape::Kv(_) => "",
         Shape::Vector(_) => "items",
     }
@@ -88,6 +134,24 @@ pub fn load_task(
     match &workload.shape {
         Shape::Sysbench => Some(sysbench::load_task(dialect, workload, storage_engine)),
         Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => None,
+    }
+}
+
+/// Memory that a server with the page cache of its files may take, bytes.
+pub fn memory_limit(workload: &Workload) -> Option<u64> {
+    insert::shape(workload)?.memory_limit
+}
+
+/// Whether tables are filled before the first step.
+pub fn is_loaded_first(workload: &Workload) -> bool {
+    !matches!(workload.shape, Shape::Insert(_))
+}
+
+/// Rows that tables hold at most, all together: for estimates of disk.
+pub fn rows_written(workload: &Workload) -> u64 {
+    match &workload.shape {
+        Shape::Insert(shape) => insert::rows_written(workload, shape),
+        _ => u64::from(workload.tables) * workload.rows,
     }
 }
 

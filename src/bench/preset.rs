@@ -214,6 +214,16 @@ pub enum SetError {
         /// What was given.
         key: String,
     },
+    /// No such key of a benchmark that has keys of its own.
+    #[error("set `{key}`: the benchmark `{benchmark}` has no such setting; there are {known}")]
+    UnknownKeyOf {
+        /// What was given.
+        key: String,
+        /// The benchmark.
+        benchmark: &'static str,
+        /// Its keys.
+        known: String,
+    },
     /// The value cannot be read, or is outside its limits.
     #[error("set {key} to `{value}`: {why}")]
     BadValue {
@@ -384,7 +394,7 @@ impl fmt::Display for Keys {
 }
 
 /// A whole number with `_` between digits and a unit of powers of 1000.
-fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
+pub(super) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     let wanted = || {
         let example = if high < 1_000_000 { "8" } else { "10M" };
         format!("it is a whole number from {low} to {high}, such as {low} or {example}")
@@ -402,7 +412,7 @@ fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
 }
 
 /// Bytes with a unit of powers of 1024: `512M`, `4GiB`, `4GB`.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let wanted = || "it is a size from 8M to 64T such as 512M or 4G, or auto".to_string();
     let (digits, unit) = split_unit(text);
     let shift = match unit.to_ascii_lowercase().as_str() {
@@ -418,7 +428,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Seconds of a window.
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     number(text, 0.1, 86_400.0)
 }
 

@@ -1,5 +1,6 @@
 //! Choosing steps by name: `--steps 'point-*,!*_range=1000'`.
 
+use crate::bench::kv;
 use crate::bench::sysbench::WARM_UPS;
 use crate::domain::benchmark::{Group, Stage};
 
@@ -76,6 +77,7 @@ pub fn select(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, Select
     let keep: Vec<bool> = stages
         .iter()
         .map(|stage| match name(stage) {
+            _ if is_foundation(stage) => true,
             Some(name) if is_warm_up(name) => needed(name) || (asked(name) && !excluded(name)),
             Some(name) => chosen(name),
             None => true,
@@ -114,6 +116,11 @@ fn name(stage: &Stage) -> Option<&str> {
         Stage::Measure(step) => Some(&step.name),
         Stage::Settle => None,
     }
+}
+
+/// True for a step without which no other can be: the load of a benchmark that measures it.
+fn is_foundation(stage: &Stage) -> bool {
+    matches!(stage, Stage::Measure(step) if kv::is_needed(step))
 }
 
 fn is_warm_up(name: &str) -> bool {

@@ -536,7 +536,7 @@ fn insert_text(dialect: Dialect) -> Operation {
     let sql = match dialect {
         Dialect::Postgres => "INSERT INTO sbtest{table} (k, c, pad) VALUES ({1}, {2}, {3})",
         Dialect::Sqlite => "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (NULL, {1}, {2}, {3})",
-        Dialect::Mysql | Dialect::Fake => {
+        Dialect::Mysql | Dialect::KeyValue | Dialect::Fake => {
             "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (0, {1}, {2}, {3})"
         }
     };
@@ -624,7 +624,9 @@ pub fn load_task(dialect: Dialect, workload: &Workload, storage_engine: Option<&
     let (id, key) = match dialect {
         Dialect::Postgres => ("SERIAL", ", PRIMARY KEY (id)"),
         Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
-        Dialect::Mysql | Dialect::Fake => ("INTEGER NOT NULL AUTO_INCREMENT", ", PRIMARY KEY (id)"),
+        Dialect::Mysql | Dialect::KeyValue | Dialect::Fake => {
+            ("INTEGER NOT NULL AUTO_INCREMENT", ", PRIMARY KEY (id)")
+        }
     };
     let engine = match (dialect, storage_engine) {
         (Dialect::Mysql, Some(engine)) => format!(" ENGINE = {engine}"),

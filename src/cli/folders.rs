@@ -26,6 +26,24 @@ pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
+/// Where A/A calibrations of hosts are kept: below RQPS_STATE, else /var/lib/rqps for root, else in
+/// the XDG state folder. Not in the cache: each costs an hour to make again.
+pub(super) fn calibrations() -> Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = if let Some(folder) = variable("RQPS_STATE") {
+        PathBuf::from(folder)
+    } else if rustix::process::geteuid().is_root() {
+        PathBuf::from("/var/lib/rqps")
+    } else if let Some(folder) = variable("XDG_STATE_HOME") {
+        PathBuf::from(folder).join("rqps")
+    } else if let Some(home) = variable("HOME") {
+        PathBuf::from(home).join(".local/state/rqps")
+    } else {
+        bail!("find a folder for calibrations: neither RQPS_STATE nor HOME is set")
+    };
+    Ok(state.join("calibrations"))
+}
+
 /// The result folder: as said, else a new one in ./rqps-results, named after the time and the
 /// labels.
 pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {

@@ -1,6 +1,6 @@
 //! The commands that measure: quickstart, compare, plan, run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::{self, Order};
 use crate::cli::args::{
-    CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord, PlacementWord,
-    Quickstart, Run, Shape,
+    BlocksWord, CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord,
+    PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
 };
 use crate::cli::progress::Display;
-use crate::cli::{exit, folders, report};
+use crate::cli::{exit, folders, gate, report};
 use crate::domain::benchmark::{Idle, Pace, Placement};
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
-use crate::plan::{Interleave, Plan, cost, file, words};
+use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
 use crate::units;
 
 /// The embedded default compared with a configuration of it that differs in one thing that matters.
@@ -32,6 +32,9 @@ const QUICKSTART_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
+/// Rounds of a comparison that does not say how many.
+const DEFAULT_BLOCKS: u32 = 4;
+
 const QUICKSTART_SETTINGS: [&str; 5] =
     ["rows=100000", "read_seconds=1", "write_seconds=1", "warmup_seconds=0.3", "settle_scale=0"];
 
@@ -45,7 +48,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, Format::Text)
+    carry_out(plan, &folders, words.format, &RuleOptions::default())
 }
 
 fn quickstart_shape() -> Shape {
@@ -54,11 +57,16 @@ fn quickstart_shape() -> Shape {
         preset: "quick".to_owned(),
         order: None,
         steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
-        blocks: 3,
+        blocks: Some(BlocksWord::Number(3)),
+        min_blocks: None,
+        max_blocks: None,
+        budget: None,
+        canaries: Switch::On,
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
+        memory_limit: None,
         rate: None,
-        interleave: InterleaveWord::Step,
+        interleave: None,
         placement: None,
         idle: IdleWord::Os,
         seed: 1,
@@ -67,20 +75,31 @@ fn quickstart_shape() -> Shape {
 
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
-    let plan = plan_of(&words.targets, &words.shape)?;
-    carry_out(plan, &words.folders, words.format)
+    let mut plan = plan_of(&words.targets, &words.shape)?;
+    plan.gate = gate::said(&words.rules);
+    carry_out(plan, &words.folders, words.format, &words.rules)
 }
 
 /// `rqps plan`.
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
-    let plan = plan_of(&words.targets, &words.shape)?;
+    let mut plan = plan_of(&words.targets, &words.shape)?;
+    plan.gate = gate::said(&words.rules);
     let Some(first) = plan.targets.first() else { bail!("plan: there is no target") };
     let stages = plan.stages(first)?;
     let cost = cost::estimate(&plan, &stages);
     println!("{}", file::print(&plan));
+    let total = units::duration(seconds(cost.total_seconds));
+    let all = match plan.blocks {
+        Blocks::Fixed(_) => format!("about {total} in all"),
+        Blocks::Auto(auto) => format!(
+            "from {} ({} blocks) to {total} ({} blocks or the budget) in all",
+            units::duration(seconds(cost.least_seconds)),
+            auto.min,
+            auto.max
+        ),
+    };
     println!(
-        "# about {} in all ({} for loading); {} measured windows; about {} of disk while it runs",
-        units::duration(seconds(cost.total_seconds)),
+        "# {all} ({} for loading); up to {} measured windows; about {} of disk while it runs",
         units::duration(seconds(cost.load_seconds)),
         cost.windows,
         units::bytes(cost.disk_bytes)
@@ -125,14 +144,18 @@ pub(super) fn run(words: &Run) -> Result<u8> {
     if words.resume && folders.out.is_none() {
         bail!("resume: say which result folder, as PLAN or with --out");
     }
-    carry_out(plan, &folders, words.format)
+    carry_out(plan, &folders, words.format, &words.rules)
 }
 
-fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
+/// The plan that words ask for.
+pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     let (mut workload, order) =
         bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
         bench::set(&mut workload, setting)?;
+    }
+    if let Some(size) = &shape.memory_limit {
+        bench::set(&mut workload, &format!("memory_limit={size}"))?;
     }
     if let Some(clients) = shape.clients {
         workload.clients = clients;
@@ -151,9 +174,14 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        // Threads of one process beside those of the library: nothing is placed.
+        None if workload.shape.benchmark() == "kv" => Placement::Os,
+        // A client of the Insert Benchmark is several connections.
+        None if !workload.shape.is_sysbench() => workload.placement,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
     };
+    bench::finish(&mut workload);
     let plan = Plan {
         targets: words::targets(targets)?,
         benchmark: shape.bench.clone(),
@@ -164,12 +192,15 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         },
         steps: shape.steps.clone(),
         workload,
-        blocks: shape.blocks,
+        blocks: blocks(shape)?,
         interleave: match shape.interleave {
-            InterleaveWord::Step => Interleave::Step,
-            InterleaveWord::Run => Interleave::Run,
+            Some(InterleaveWord::Step) => Interleave::Step,
+            Some(InterleaveWord::Run) => Interleave::Run,
+            None => Interleave::default_of(&shape.bench),
         },
         seed: shape.seed,
+        canaries: shape.canaries == Switch::On,
+        gate: None,
     };
     file::check(&plan)?;
     for target in &plan.targets {
@@ -178,7 +209,40 @@ fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     Ok(plan)
 }
 
-fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
+/// How many rounds; limits mean something only where there is no number.
+fn blocks(shape: &Shape) -> Result<Blocks> {
+    let limited = shape.min_blocks.is_some() || shape.max_blocks.is_some();
+    match shape.blocks.unwrap_or(BlocksWord::Number(DEFAULT_BLOCKS)) {
+        BlocksWord::Number(_) if limited || shape.budget.is_some() => bail!(
+            "measure a fixed number of blocks: --min-blocks, --max-blocks and --budget need \
+             --blocks auto"
+        ),
+        BlocksWord::Number(blocks) => Ok(Blocks::Fixed(blocks)),
+        BlocksWord::Auto => {
+            let default = Auto::default();
+            let min = shape.min_blocks.unwrap_or(default.min.min(shape.max_blocks.unwrap_or(4)));
+            Ok(Blocks::Auto(Auto {
+                min,
+                max: shape.max_blocks.unwrap_or(default.max.max(min)),
+                budget_seconds: shape.budget.map(|budget| budget.as_secs_f64()),
+            }))
+        }
+    }
+}
+
+fn carry_out(plan: Plan, folders: &Folders, format: Format, rules: &RuleOptions) -> Result<u8> {
+    // Hours later would be late to hear that the report cannot be made.
+    gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
+    let (summary, out) = measure(plan, folders, folders::calibrations()?)?;
+    finish(&summary, &out, format, rules)
+}
+
+/// Carries out a plan with progress on stderr; returns how it went, and the result folder.
+pub(super) fn measure(
+    plan: Plan,
+    folders: &Folders,
+    calibrations: PathBuf,
+) -> Result<(lab::Summary, PathBuf)> {
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = Assignment {
@@ -186,6 +250,7 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
         out: out.clone(),
         cache: folders::cache(folders.cache.cache.as_deref())?,
         configs: folders::configs(&folders.configs),
+        calibrations,
         work: folders.work.clone(),
         program: super::program()?,
         host_lock: folders::host_lock(),
@@ -195,10 +260,11 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
     let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
     drop(display);
     let summary = summary.with_context(|| format!("carry out the plan ({})", out.display()))?;
-    finish(&summary, &out, format)
+    Ok((summary, out))
 }
 
-fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
+/// Says what failed and where the results are, and prints the report.
+fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOptions) -> Result<u8> {
     for fault in &summary.faults {
         eprintln!("rqps: failed: {fault}");
     }
@@ -212,11 +278,11 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     }
     eprintln!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
-        report::print_folder(out, format)?;
+        report::of_new_results(out, format, rules)?;
         return Ok(exit::FINE);
     }
     // Where everything failed there is nothing to report, and the faults have been said.
-    if let Err(error) = report::print_folder(out, format) {
+    if let Err(error) = report::of_new_results(out, format, rules) {
         eprintln!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)

@@ -60,6 +60,7 @@ impl Display {
                     RateUnit::Queries => format!("{rate:.0} qps"),
                     RateUnit::RowsScanned => format!("{:.0} Krows/s", rate / 1000.0),
                     RateUnit::RowsInserted => format!("{rate:.0} ips"),
+                    RateUnit::Operations => format!("{rate:.0} ops/s"),
                 };
                 self.now(&format!("block {block}/{blocks}  {step}  {label}  {rate}"));
             }

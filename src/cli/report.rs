@@ -1,48 +1,117 @@
 //! `rqps report`: what result folders hold, in a form of the reader's choice.
 
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::cli::args::{self, Report};
-use crate::cli::exit;
+use crate::analyze::Comparison;
+use crate::cli::args::{self, Report, RuleOptions};
+use crate::cli::{exit, gate};
+use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::report::Format;
+use crate::report::html::{self, Material};
 use crate::{analyze, report, results};
+
+/// The report that is written into a result folder, to be opened in a browser.
+const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let text = render(&words.folders, words.base.as_deref(), words.format)?;
+    let found = Found::read(&words.folders, words.base.as_deref(), &words.rules)?;
     match &words.output {
-        Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
-        }
-        None => to_stdout(&text)?,
+        Some(path) => write(path, &found.render(words.format, folder_of(path))?)?,
+        None => to_stdout(&found.render(words.format, Path::new("."))?)?,
     }
     Ok(exit::FINE)
 }
 
-/// The report of a result folder that was just written.
-pub(super) fn print_folder(folder: &Path, format: args::Format) -> Result<()> {
-    to_stdout(&render(&[folder], None, format)?)
+/// The report of a result folder that was just written, and the same as a page inside it.
+pub(super) fn of_new_results(
+    folder: &Path,
+    format: args::Format,
+    rules: &RuleOptions,
+) -> Result<()> {
+    let found = Found::read(&[folder], None, rules)?;
+    let page = folder.join(FILE);
+    write(&page, &found.render(args::Format::Html, folder)?)?;
+    to_stdout(&found.render(format, Path::new("."))?)?;
+    eprintln!("rqps: open {}", page.display());
+    Ok(())
 }
 
-fn render(
-    folders: &[impl AsRef<Path>],
-    base: Option<&str>,
-    format: args::Format,
-) -> Result<String> {
-    let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
-    let dataset = results::read(&folders).context("read the results")?;
-    let options = analyze::Options::with_base(base);
-    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
-    let format = match format {
-        args::Format::Text => Format::Text,
-        args::Format::Tsv => Format::Tsv,
-        args::Format::Csv => Format::Csv,
-        args::Format::Json => Format::Json,
+/// What was read, and what was found in it.
+struct Found {
+    dataset: Dataset,
+    comparison: Comparison,
+}
+
+impl Found {
+    fn read(
+        folders: &[impl AsRef<Path>],
+        base: Option<&str>,
+        rules: &RuleOptions,
+    ) -> Result<Found> {
+        let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
+        let dataset = results::read(&folders).context("read the results")?;
+        let rules = gate::rules(&folders, rules)?;
+        let options = analyze::Options { base: base.map(str::to_owned), rules };
+        let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+        Ok(Found { dataset, comparison })
+    }
+
+    /// The report in one form, to be written into the folder `place`: links of HTML are relative to
+    /// it.
+    fn render(&self, format: args::Format, place: &Path) -> Result<String> {
+        let format = match format {
+            args::Format::Html => return self.page(place),
+            args::Format::Text => Format::Text,
+            args::Format::Tsv => Format::Tsv,
+            args::Format::Csv => Format::Csv,
+            args::Format::Json => Format::Json,
+            args::Format::Markdown => Format::Markdown,
+        };
+        Ok(report::render(&self.comparison, format))
+    }
+
+    fn page(&self, place: &Path) -> Result<String> {
+        let mut links = BTreeMap::new();
+        for run in &self.dataset.runs {
+            let link = relative(place, Path::new(&run.folder))?;
+            links.insert(run.folder.clone(), link.to_string_lossy().into_owned());
+        }
+        let seconds = |run: &Run, step: &StepRecord| {
+            results::seconds_of(run, step).map_err(|error| error.to_string())
+        };
+        Ok(html::render(&Material {
+            comparison: &self.comparison,
+            dataset: &self.dataset,
+            seconds: &seconds,
+            links: &links,
+        }))
+    }
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The way from one folder to another; both must be there.
+fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
+    let real = |path: &Path| {
+        std::fs::canonicalize(path).with_context(|| format!("find {}", path.display()))
     };
-    Ok(report::render(&comparison, format))
+    let (from, to) = (real(from)?, real(to)?);
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| Path::new("..").as_os_str());
+    let down = to.components().skip(shared).map(|part| part.as_os_str());
+    Ok(up.chain(down).collect())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
 }
 
 fn to_stdout(text: &str) -> Result<()> {

@@ -5,6 +5,7 @@
 //! hold that. Whoever changes a sequence raises [`VERSION`], since old and new results would
 //! otherwise be compared as if the work had been the same.
 
+pub mod dbbench;
 pub mod distribution;
 pub mod fashion;
 pub mod iibench;

@@ -20,13 +20,59 @@ use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
-const SHIPPED: [(Dbms, &str, &str); 7] = [
+///
+/// `vector`, `halfvec` and `bit` have the settings of `default`: vector search reads from the name
+/// what pgvector's index is to keep.
+const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "halfvec", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (
+        Dbms::Postgres,
+        "direct-io",
+        concat!(
+            include_str!("../../configs/postgres/default.conf"),
+            "\n# Past the page cache, which versions before 16 cannot.\n",
+            "debug_io_direct = 'data,wal'  # since 16\n",
+        ),
+    ),
+    (
+        Dbms::Mysql,
+        "buffered",
+        concat!(
+            include_str!("../../configs/mysql/default.conf"),
+            "\n# Through the page cache: the last setting of a name counts.\n",
+            "innodb_flush_method = fsync\n",
+        ),
+    ),
+    (
+        Dbms::Mariadb,
+        "buffered",
+        concat!(
+            include_str!("../../configs/mariadb/default.conf"),
+            "\n# Through the page cache: the last setting of a name counts.\n",
+            "innodb_flush_method = fsync\n",
+        ),
+    ),
     (Dbms::Mariadb, "myrocks", include_str!("../../configs/mariadb/myrocks.conf")),
     (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
     (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),
+    (Dbms::Rocksdb, "default", include_str!("../../configs/rocksdb/default.conf")),
+    (Dbms::Rocksdb, "published", include_str!("../../configs/rocksdb/published.conf")),
+    (Dbms::Rocksdb, "lru", include_str!("../../configs/rocksdb/lru.conf")),
+    (Dbms::Rocksdb, "hyperclock", include_str!("../../configs/rocksdb/hyperclock.conf")),
+    (Dbms::Rocksdb, "best-cache", include_str!("../../configs/rocksdb/best-cache.conf")),
+    (Dbms::Rocksdb, "fanout-32", include_str!("../../configs/rocksdb/fanout-32.conf")),
+    (Dbms::Rocksdb, "writer-8", include_str!("../../configs/rocksdb/writer-8.conf")),
+    (Dbms::Rocksdb, "writer-32", include_str!("../../configs/rocksdb/writer-32.conf")),
+    (Dbms::Rocksdb, "readahead-0", include_str!("../../configs/rocksdb/readahead-0.conf")),
+    (Dbms::Speedb, "default", include_str!("../../configs/speedb/default.conf")),
+    (Dbms::Speedb, "published", include_str!("../../configs/speedb/published.conf")),
+    (Dbms::Speedb, "static-delay", include_str!("../../configs/speedb/static-delay.conf")),
+    (Dbms::Speedb, "hyperclock", include_str!("../../configs/speedb/hyperclock.conf")),
     (Dbms::Fake, "default", include_str!("../../configs/fake/default.conf")),
 ];
 

@@ -5,6 +5,7 @@
 //! the driver, never through here. Nothing here knows benchmarks.
 
 pub mod config;
+mod events;
 mod external;
 mod fake;
 mod log;
@@ -12,6 +13,7 @@ mod mariadb;
 mod myrocks;
 mod mysql;
 mod postgres;
+mod rocksdb;
 mod server;
 mod settle;
 mod sqlite;
@@ -31,7 +33,10 @@ use crate::os::process::ProcessError;
 use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
+pub use self::events::events;
 pub use self::external::external;
+pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
+pub use self::server::Server;
 pub use self::settle::SettleLoad;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
@@ -102,12 +107,22 @@ pub trait ControlPlane: Send {
     ) -> Result<(), DbmsError>;
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The server under a warden, where rqps runs one: what has none needs to say nothing.
+    fn server(&mut self) -> Option<&mut Server> {
+        None
+    }
     /// Stops all processes of the server from running.
-    fn pause(&mut self) -> Result<(), DbmsError>;
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.pause())
+    }
     /// Lets them run again.
-    fn resume(&mut self) -> Result<(), DbmsError>;
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.resume())
+    }
     /// An error, with the last lines of the log, if the server is no longer alive.
-    fn check(&mut self) -> Result<(), DbmsError>;
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.check())
+    }
     /// Shuts down in good order: afterwards the data folder can be copied.
     fn stop(&mut self) -> Result<(), DbmsError>;
 }
@@ -120,6 +135,8 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
         Dbms::Mysql => Box::new(mysql::Mysql::new(site)?),
         Dbms::Mariadb => Box::new(mariadb::new(site)?),
         Dbms::Sqlite => Box::new(sqlite::Sqlite::new(site)),
+        Dbms::Other => return Err(DbmsError::Unknown),
+        Dbms::Rocksdb | Dbms::Speedb => Box::new(rocksdb::KeyValue::new(site)),
         Dbms::Fake => Box::new(fake::Fake::new(site)),
     })
 }
@@ -127,6 +144,9 @@ pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
 /// What can go wrong with a DBMS. The texts that end in a log's last lines span several lines.
 #[derive(Debug, Error)]
 pub enum DbmsError {
+    /// Only imported results name such a DBMS.
+    #[error("run a DBMS that rqps does not know: its results can be reported, not measured anew")]
+    Unknown,
     /// The data folder is in use or left over.
     #[error(
         "make a data folder in {0}: the folder is not empty; remove it or name another one \

@@ -78,7 +78,7 @@ pub(super) fn connect(
     Ok(match dialect {
         Dialect::Postgres => Box::new(postgres::Client::connect(address, login, timeout)?),
         Dialect::Mysql => Box::new(mysql::Client::connect(address, login, timeout)?),
-        Dialect::Sqlite | Dialect::Fake => {
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
         }
     })
@@ -103,13 +103,13 @@ pub(super) fn first_query(
             client.set_read_timeout(Some(timeout))?;
             client.simple(QUERY)?;
         }
-        Dialect::Sqlite | Dialect::Fake => {}
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {}
     }
     Ok(())
 }
 
 /// A server under a warden, or the place for one.
-pub(super) struct Server {
+pub struct Server {
     /// Where and how.
     pub(super) site: Site,
     warden: Option<Warden>,

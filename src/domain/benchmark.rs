@@ -157,6 +157,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// True if the server is to be stopped and started before the step, so that nothing is cached.
+    pub fn after_restart(&self) -> bool {
+        matches!(&self.work, Work::Vector(work) if work.is_cold())
+    }
+
     /// The statements, if the step is a script.
     pub fn script(&self) -> Option<&Script> {
         match &self.work {
@@ -191,6 +196,8 @@ pub enum RateUnit {
     RowsScanned,
     /// Rows inserted per second: ips.
     RowsInserted,
+    /// Operations on keys per second, as db_bench counts: ops/s.
+    Operations,
 }
 
 /// One thing of the sequence that a benchmark is.

@@ -19,6 +19,12 @@ pub enum Dbms {
     Mariadb,
     /// SQLite, compiled in or loaded from a shared library.
     Sqlite,
+    /// RocksDB, loaded from a shared library.
+    Rocksdb,
+    /// Speedb, a fork of RocksDB with the same C API.
+    Speedb,
+    /// A product that rqps cannot run itself: only in results that were imported.
+    Other,
     /// Scripted latencies on a fake clock: no load, no server, the same output every time. For
     /// tests of rqps itself.
     Fake,
@@ -34,13 +40,16 @@ pub enum Dialect {
     Mysql,
     /// SQLite's C API, `?` placeholders.
     Sqlite,
+    /// RocksDB's C API: keys and values, no SQL.
+    KeyValue,
     /// The scripted one of [`Dbms::Fake`].
     Fake,
 }
 
 impl Dbms {
     /// All that can be named on the command line.
-    pub const ALL: [Dbms; 4] = [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite];
+    pub const ALL: [Dbms; 6] =
+        [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite, Dbms::Rocksdb, Dbms::Speedb];
 
     /// The name in target words, files and reports.
     pub fn name(self) -> &'static str {
@@ -49,6 +58,9 @@ impl Dbms {
             Dbms::Mysql => "mysql",
             Dbms::Mariadb => "mariadb",
             Dbms::Sqlite => "sqlite",
+            Dbms::Other => "other",
+            Dbms::Rocksdb => "rocksdb",
+            Dbms::Speedb => "speedb",
             Dbms::Fake => "fake",
         }
     }
@@ -60,6 +72,8 @@ impl Dbms {
             "mysql" => Some(Dbms::Mysql),
             "mariadb" => Some(Dbms::Mariadb),
             "sqlite" => Some(Dbms::Sqlite),
+            "rocksdb" => Some(Dbms::Rocksdb),
+            "speedb" => Some(Dbms::Speedb),
             "fake" => Some(Dbms::Fake),
             _ => None,
         }
@@ -71,13 +85,15 @@ impl Dbms {
             Dbms::Postgres => Dialect::Postgres,
             Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
             Dbms::Sqlite => Dialect::Sqlite,
-            Dbms::Fake => Dialect::Fake,
+            Dbms::Rocksdb | Dbms::Speedb => Dialect::KeyValue,
+            // Never run; nothing is ever said to it.
+            Dbms::Other | Dbms::Fake => Dialect::Fake,
         }
     }
 
     /// True if the DBMS runs inside the driver process and has no server of its own.
     pub fn is_embedded(self) -> bool {
-        matches!(self, Dbms::Sqlite | Dbms::Fake)
+        matches!(self, Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake)
     }
 }
 
@@ -167,6 +183,9 @@ pub enum Source {
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.
     Dsn(String),
+    /// Somebody else's published results, under the tag by which they were published. Such a target
+    /// can be reported, not run.
+    Imported(String),
 }
 
 /// What is known of a build after it was obtained. Stored beside it in the cache and in every run.

@@ -77,11 +77,12 @@ impl fmt::Debug for Login {
 pub enum Endpoint {
     /// A server that speaks Postgres or MySQL.
     Server(Address),
-    /// A SQLite database file, and the library to open it with (`None`: compiled in).
+    /// A database that the driver opens itself: SQLite's file or RocksDB's folder, and the library
+    /// to open it with (`None`: compiled in).
     File {
-        /// The database.
+        /// The file, or the folder.
         path: PathBuf,
-        /// libsqlite3.so to load.
+        /// The shared library to load.
         library: Option<PathBuf>,
     },
     /// The fake DBMS.

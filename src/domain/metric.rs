@@ -79,6 +79,36 @@ metrics! {
     /// Size of the data folder, MiB.
     DataSize, "data_MB", "MiB", Lower;
 
+    // The Insert Benchmark.
+    /// Rows inserted per second beside the queries of a query step.
+    InsertRate, "ips", "rows/s", Higher;
+    /// Rows deleted per second.
+    DeleteRate, "dps", "rows/s", Higher;
+    /// Disk writes per inserted row, whatever else the step does.
+    WritesPerInsert, "w/i", "1/row", Lower;
+    /// KiB written to disk per inserted row, whatever else the step does.
+    WriteKbPerInsert, "wKB/i", "KiB/row", Lower;
+    /// Longest INSERT, ms.
+    InsertMax, "max_insert_ms", "ms", Lower;
+    /// 99th percentile of INSERTs, ms.
+    InsertP99, "p99_insert_ms", "ms", Lower;
+    /// Longest DELETE, ms.
+    DeleteMax, "max_delete_ms", "ms", Lower;
+    /// 99th percentile of DELETEs, ms.
+    DeleteP99, "p99_delete_ms", "ms", Lower;
+    /// The rate that half of all seconds reached, operations per second.
+    SecondsP50, "p50_o/s", "1/s", Higher;
+    /// The rate that 99 of 100 seconds reached, operations per second.
+    SecondsP99, "p99_o/s", "1/s", Higher;
+    /// Coefficient of variation of the rate from second to second.
+    SecondsVariation, "cv_o/s", "", Lower;
+    /// Seconds in which less was written than a tenth of the median second.
+    StalledSeconds, "stall_s", "s", Lower;
+    /// Longest question for the smallest key, ms: inserts and deletes wait for it.
+    MinKeyQuery, "min_key_ms", "ms", Lower;
+    /// Rows that a query returned, on average.
+    RowsPerQuery, "rows/q", "1/op", Higher;
+
     // kv: the columns of db_bench's report (docs/kv.md has the formulas). Where the published
     // formula is wrong, `…_compat` is as published.
     /// Keys and values moved per second: bytes / 2^20 / s.
@@ -214,4 +244,12 @@ metrics! {
     CleanSeconds, "clean_s", "s", Lower;
     /// Bytes of write-ahead log or redo log per row inserted into the index.
     LogBytesPerRow, "log_B/row", "B/row", Lower;
+
+    // Of imported perf reports.
+    /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.
+    CpuBusy, "cpups", "%", Lower;
+    /// CPU of the whole host, client included, microseconds per operation.
+    HostCpuPerOp, "cpupq", "us/op", Lower;
+    /// Size of the database's own files, without logs.
+    DatabaseSize, "dbgb1", "GiB", Lower;
 }

@@ -142,6 +142,9 @@ pub struct StepRecord {
     /// beside the record tells too, here for those who need nothing else of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub per_second: Vec<f64>,
+    /// Seconds of the window (from 1) in which the DBMS held writes back, where it tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<u32>,
     /// Where the numbers came from, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
@@ -202,9 +205,41 @@ pub struct Outcome {
     /// published; each in the unit of its metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<Metric, f64>,
+    /// What an embedded DBMS said of itself at the end of the step, whole: name → text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<String, String>,
+    /// What the step worked on and with, in words: the data set with its hash, settings that it made,
+    /// what the server said by the way.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
     /// Where a step has several kinds of workers, what each kind did: `inserts`, `deletes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, Role>,
+    /// Columns that only this benchmark has, second by second: what the CSV beside the record tells
+    /// too. A last second that is shorter than half of one is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<f64>>,
+    /// Role → operations by response time, in the ten classes of the published Insert Benchmark:
+    /// up to 256 µs, 1, 4, 16, 64, 256 ms, 1, 4, 16 s, and longer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub buckets: BTreeMap<String, Vec<u64>>,
+    /// What the server said in its log of work beside the clients: checkpoints, vacuum, flushing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_log: Vec<ServerEvent>,
+}
+
+/// Something that the server's log tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerEvent {
+    /// Seconds from the start of the window to its end, by the server's clock; before the window
+    /// it is negative.
+    pub at_seconds: f64,
+    /// How long it had taken then, if the log tells.
+    pub took_seconds: Option<f64>,
+    /// `checkpoint`, `vacuum`, `analyze`, `flush`.
+    pub kind: String,
+    /// The line without its date.
+    pub text: String,
 }
 
 /// What one kind of workers did in the window, all clients together.
@@ -315,6 +350,12 @@ pub struct DiskUsage {
     pub write_kb: f64,
     /// Milliseconds that the device was busy.
     pub busy_ms: u64,
+    /// Milliseconds that reads took, summed.
+    #[serde(default)]
+    pub read_ms: u64,
+    /// Milliseconds that writes took, summed.
+    #[serde(default)]
+    pub write_ms: u64,
 }
 
 /// One row of `steps/NN-NAME.csv`: one second of a step. Latencies in microseconds.

@@ -59,8 +59,10 @@ pub enum DataSource {
         rows: PathBuf,
         /// The queries, where `rows` is no HDF5.
         queries: Option<PathBuf>,
+        /// Rows taken, from the first on; 0 for all.
+        limit_rows: u64,
         /// Queries taken, from the first on; 0 for all.
-        limit: u32,
+        limit_queries: u32,
         /// How far apart two vectors are; `None` as the HDF5 says.
         distance: Option<Distance>,
     },
@@ -223,7 +225,7 @@ impl Iterative {
 pub struct VectorWork {
     /// The vectors.
     pub data: DataSource,
-    /// Rows of the table after loading; 0 for all of a file.
+    /// Rows of a generated set.
     pub rows: u64,
     /// Neighbours asked for.
     pub k: u32,
@@ -231,6 +233,13 @@ pub struct VectorWork {
     pub variant: Variant,
     /// What is done.
     pub act: Act,
+}
+
+impl VectorWork {
+    /// True for what is measured on a server that was just started.
+    pub fn is_cold(&self) -> bool {
+        matches!(&self.act, Act::Search(search) if search.cold)
+    }
 }
 
 /// What a step does.
@@ -331,4 +340,107 @@ pub enum Present {
         /// Share that was deleted, per cent.
         deleted: f64,
     },
+}
+
+/// A point of a curve: an index and how it is asked. The step that measures it is named after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Point {
+    /// Links of a node.
+    pub m: u32,
+    /// Width of the search while building, where the DBMS has such an option.
+    pub ef_construction: Option<u32>,
+    /// Width of the search.
+    pub ef: u32,
+    /// Clients.
+    pub clients: u32,
+}
+
+impl Point {
+    /// The step: `search.m=16.ec=64.ef=20`, with `.clients=4` for more than one.
+    pub fn step(&self) -> String {
+        let clients = match self.clients {
+            1 => String::new(),
+            clients => format!(".clients={clients}"),
+        };
+        format!("search.{}.ef={}{clients}", self.index(), self.ef)
+    }
+
+    /// The point that a step of that name measures; `None` for other steps.
+    pub fn of_step(name: &str) -> Option<Point> {
+        let mut point = Point { m: 0, ef_construction: None, ef: 0, clients: 1 };
+        for part in name.strip_prefix("search.")?.split('.') {
+            let (key, value) = part.split_once('=')?;
+            let value = value.parse().ok()?;
+            match key {
+                "m" => point.m = value,
+                "ec" => point.ef_construction = Some(value),
+                "ef" => point.ef = value,
+                "clients" => point.clients = value,
+                _ => return None,
+            }
+        }
+        (point.m > 0 && point.ef > 0).then_some(point)
+    }
+
+    /// True for steps that are named after parameters of an index: another DBMS, whose parameters
+    /// mean something else, has other steps in their place.
+    pub fn is_named_in(step: &str) -> bool {
+        step.split('.').any(|part| part.starts_with("m="))
+    }
+
+    /// The index in names of steps: `m=16.ec=64`.
+    pub fn index(&self) -> String {
+        match self.ef_construction {
+            Some(ef_construction) => format!("m={}.ec={ef_construction}", self.m),
+            None => format!("m={}", self.m),
+        }
+    }
+
+    /// The step that builds its index: `index.m=16.ec=64`.
+    pub fn index_step(&self) -> String {
+        format!("index.{}", self.index())
+    }
+
+    /// As published: `m=16, ef_construction=64, ef_search=20`.
+    pub fn parameters(&self) -> String {
+        match self.ef_construction {
+            Some(width) => {
+                format!("m={}, ef_construction={width}, ef_search={}", self.m, self.ef)
+            }
+            None => format!("m={}, ef_search={}", self.m, self.ef),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_found_by_the_name_of_its_step() {
+        let check = |point: Point, name: &str| {
+            assert_eq!(point.step(), name);
+            assert_eq!(Point::of_step(name), Some(point));
+        };
+        let point = Point { m: 16, ef_construction: Some(64), ef: 20, clients: 1 };
+        check(point, "search.m=16.ec=64.ef=20");
+        check(Point { ef_construction: None, clients: 8, ..point }, "search.m=16.ef=20.clients=8");
+        for other in ["load", "search", "search.m=16", "index.m=16.ec=64", "search.m=x.ef=1"] {
+            assert_eq!(Point::of_step(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_pgvector_cannot_build_is_refused() {
+        let check = |text: &str, words: &str| {
+            let error = PgBuild::try_from(text.to_owned()).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        };
+        check("16", "m/ef_construction");
+        check("1/64", "m is from 2 to 100");
+        check("16/2000", "from 4 to 1000");
+        check("64/96", "at least 2 m, here 128");
+        let build = PgBuild::try_from("16/32".to_owned()).unwrap();
+        assert_eq!((build.m, build.ef_construction), (16, 32));
+    }
 }

@@ -13,15 +13,41 @@ use crate::driver::clock::Clock;
 use crate::driver::program::{Program, Stumble, Tally};
 use crate::driver::recorder::Recorder;
 use crate::driver::session::Session;
+use crate::driver::vector::searcher::Searcher;
 use crate::wire::WireError;
 
 /// Nanoseconds of a second.
 pub(crate) const SECOND: f64 = 1e9;
 
+/// What a client does per event. An enum, as [`Session`] is.
+pub(crate) enum Acts {
+    /// The statements of a script.
+    Script(Program),
+    /// A vector query.
+    Search(Box<Searcher>),
+}
+
+impl Acts {
+    #[inline]
+    fn attempt(&mut self, session: &mut Session, tally: &mut Tally) -> Result<(), Stumble> {
+        match self {
+            Acts::Script(program) => program.attempt(session, tally),
+            Acts::Search(searcher) => searcher.attempt(session, tally),
+        }
+    }
+
+    fn is_transaction(&self) -> bool {
+        match self {
+            Acts::Script(program) => program.is_transaction(),
+            Acts::Search(_) => false,
+        }
+    }
+}
+
 /// One client with all that it needs.
 pub(crate) struct Client {
     session: Session,
-    program: Program,
+    acts: Acts,
     clock: Clock,
     dialect: Dialect,
     schedule: Option<Schedule>,
@@ -92,17 +118,17 @@ impl Schedule {
 }
 
 impl Client {
-    /// A client whose session is set up and whose program is prepared.
+    /// A client whose session is set up and whose statements are prepared.
     pub(crate) fn new(
         session: Session,
-        program: Program,
+        acts: Acts,
         clock: Clock,
         dialect: Dialect,
         recorder: Arc<Recorder>,
     ) -> Client {
         Client {
             session,
-            program,
+            acts,
             clock,
             dialect,
             schedule: None,
@@ -238,7 +264,7 @@ impl Client {
         }
         let mut tally = Tally::default();
         let mut complete = true;
-        while let Err(stumble) = self.program.attempt(&mut self.session, &mut tally) {
+        while let Err(stumble) = self.acts.attempt(&mut self.session, &mut tally) {
             if !self.may_retry(stumble, stop)? {
                 complete = false;
                 break;
@@ -276,7 +302,7 @@ impl Client {
             *self.counts.errors.entry(code).or_insert(0) += 1;
             self.recorder.error();
         }
-        if self.program.is_transaction() {
+        if self.acts.is_transaction() {
             self.roll_back()?;
         }
         Ok(now < stop)
@@ -298,12 +324,13 @@ impl Client {
 /// Beyond sysbench's list, MySQL's duplicate key (1062) is treated as its Postgres twin 23505: the
 /// delete and insert of write-only meet it after `delete` runs have thinned the table out, and it
 /// stays visible under its code. For SQLite it is every form of BUSY and LOCKED.
-fn is_ignorable(dialect: Dialect, code: &str) -> bool {
+pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
     match dialect {
         Dialect::Mysql => matches!(code, "1213" | "1020" | "1205" | "1062"),
         Dialect::Postgres => matches!(code, "40P01" | "23505" | "40001"),
         // Extended result codes carry the primary code in their lowest byte.
         Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
+        Dialect::KeyValue => false,
         Dialect::Fake => code == "40001",
     }
 }
@@ -365,7 +392,13 @@ mod tests {
         let program =
             Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
         let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
-        let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));
+        let mut client = Client::new(
+            session,
+            Acts::Script(program),
+            clock,
+            Dialect::Fake,
+            Arc::clone(&recorder),
+        );
         client.set_pace(pace, seed, index, 1);
         Bench { client, recorder, log }
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::driver::client::{Client, Counts, SECOND, Window};
+use crate::domain::run::Outcome;
+
+use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::measure::{self, Meter};
 use crate::driver::protocol::{Job, MeasureTask, Message};
 use crate::driver::recorder::Recorder;
-use crate::driver::session::Opener;
+use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
 use crate::driver::{Stop, placement, plans};
 use crate::os::affinity::Seat;
@@ -59,29 +61,36 @@ enum Order {
     Measure(Window),
 }
 
+/// Prepares what a client does, on its session: job, task, client (from 0).
+pub(crate) type MakeActs =
+    Box<dyn Fn(&Job, &MeasureTask, u32, &mut Session) -> Result<Acts, String> + Send + Sync>;
+
 /// All that the threads share, read only.
 struct Shared {
     job: Job,
     task: MeasureTask,
     opener: Opener,
+    make: MakeActs,
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<Seat>,
     clock: Clock,
 }
 
-/// Measures with one thread per client.
+/// Measures with one thread per client and returns what was counted.
 pub(crate) fn measure<W: Write>(
     job: &Job,
     task: &MeasureTask,
     opener: Opener,
+    make: MakeActs,
     talk: &mut Talk<W>,
-) -> Result<(), Stop> {
+) -> Result<Outcome, Stop> {
     let start = Instant::now();
     let seating = placement::plan(task);
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
         opener,
+        make,
         recorders: measure::recorders(task),
         seats: seating.seats,
         clock: Clock::Real(RealClock::starting_at(start)),
@@ -98,8 +107,7 @@ pub(crate) fn measure<W: Write>(
     outcome.notes.splice(..0, ready.notes);
     outcome.client_cpu = finished.cpu_end.since(finished.cpu_start);
     outcome.client_busiest = finished.busiest;
-    talk.say(&Message::Measured(Box::new(outcome)))?;
-    Ok(())
+    Ok(outcome)
 }
 
 /// The coordinator's end of the threads.
@@ -346,6 +354,8 @@ fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
     }
     ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
-    let client = measure::ready_client(job, task, index, session, clock.clone(), recorder)?;
+    let acts = (shared.make)(job, task, index, &mut session)?;
+    let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
+    client.set_pace(task.pace, job.seed, index, task.clients);
     Ok((client, ready))
 }

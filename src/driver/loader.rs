@@ -214,7 +214,7 @@ impl Shared {
                 let filled = match self.job.dialect {
                     Dialect::Postgres => self.copy(&name, &rows, first, last, session),
                     Dialect::Mysql => self.load_data(&name, &rows, first, last, session),
-                    Dialect::Sqlite | Dialect::Fake => {
+                    Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
                         self.insert_each(&name, &rows, first, last, session)
                     }
                 };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::domain::benchmark::{Pace, RateUnit};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{OpenOutcome, Outcome};
-use crate::driver::client::{Client, Counts, SECOND, Window};
+use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::program::Program;
-use crate::driver::protocol::{Interval, Job, MeasureTask};
+use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
@@ -27,7 +27,10 @@ pub(crate) fn measure<W: Write>(
     check(task)?;
     match job.endpoint {
         Endpoint::Fake { real_time, .. } => fake::measure(job, task, &opener, real_time, talk),
-        Endpoint::Server(_) | Endpoint::File { .. } => crew::measure(job, task, opener, talk),
+        Endpoint::Server(_) | Endpoint::File { .. } => {
+            let outcome = crew::measure(job, task, opener, Box::new(script_acts), talk)?;
+            Ok(talk.say(&Message::Measured(Box::new(outcome)))?)
+        }
     }
 }
 
@@ -61,11 +64,21 @@ pub(crate) fn ready_client(
     clock: Clock,
     recorder: Arc<Recorder>,
 ) -> Result<Client, String> {
-    let data = (job.seed, job.tables, job.rows);
-    let program = Program::compile(&task.script, index, data, job.dialect, &mut session)?;
-    let mut client = Client::new(session, program, clock, job.dialect, recorder);
+    let acts = script_acts(job, task, index, &mut session)?;
+    let mut client = Client::new(session, acts, clock, job.dialect, recorder);
     client.set_pace(task.pace, job.seed, index, task.clients);
     Ok(client)
+}
+
+/// What client `index` does where the work is a script.
+pub(crate) fn script_acts(
+    job: &Job,
+    task: &MeasureTask,
+    index: u32,
+    session: &mut Session,
+) -> Result<Acts, String> {
+    let data = (job.seed, job.tables, job.rows);
+    Program::compile(&task.script, index, data, job.dialect, session).map(Acts::Script)
 }
 
 /// One recorder per client.

@@ -5,6 +5,8 @@ mod client;
 mod clock;
 mod crew;
 mod fake;
+mod insert;
+mod kv;
 mod loader;
 mod measure;
 mod placement;
@@ -61,7 +63,7 @@ pub fn run_job(job: &Job, output: impl Write) -> Ending {
 }
 
 /// A fault, or the other side gone.
-enum Stop {
+pub(crate) enum Stop {
     Fault(String),
     Gone,
 }
@@ -93,13 +95,12 @@ fn parse(line: &str) -> Result<Job, String> {
 }
 
 fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
-    let opener = Opener::new(job)?;
     match &job.task {
-        Task::Load(task) => loader::load(job, task, opener, talk),
-        Task::Measure(task) => measure::measure(job, task, opener, talk),
-        Task::Insert(_) | Task::Kv(_) | Task::Vector(_) => {
-            Err("failed to measure: this driver has no such benchmark".to_owned().into())
-        }
+        Task::Load(task) => loader::load(job, task, Opener::new(job)?, talk),
+        Task::Measure(task) => measure::measure(job, task, Opener::new(job)?, talk),
+        Task::Insert(task) => insert::measure(job, task, Opener::new(job)?, talk),
+        Task::Kv(task) => kv::measure(job, task, talk),
+        Task::Vector(task) => vector::measure(job, task, Opener::new(job)?, talk),
     }
 }
 

@@ -58,7 +58,9 @@ pub(crate) fn seat_server(
     ping: impl FnMut() -> Result<(), String>,
 ) -> Result<(), String> {
     let Connection { client, id, seat } = connection;
-    if seat.server.is_empty() || matches!(job.dialect, Dialect::Sqlite | Dialect::Fake) {
+    if seat.server.is_empty()
+        || matches!(job.dialect, Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake)
+    {
         return Ok(());
     }
     let note = |why: String| format!("the server's side of client {client} is not pinned: {why}");

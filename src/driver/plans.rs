@@ -7,6 +7,7 @@ use crate::domain::build::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script};
 use crate::driver::protocol::Job;
 use crate::driver::session::Session;
+use crate::wire::WireError;
 
 /// The plan of every kind on table 1 as text, and notes on those that could not be had.
 pub(crate) fn capture(
@@ -30,12 +31,22 @@ pub(crate) fn capture(
     (plans, notes)
 }
 
+/// The plan of one statement that needs no parameters.
+pub(crate) fn explain_one(
+    dialect: Dialect,
+    sql: &str,
+    session: &mut Session,
+) -> Result<String, WireError> {
+    let rows = session.rows(&format!("{}{sql}", explain(dialect)))?;
+    Ok(spell(dialect, &rows))
+}
+
 fn explain(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Postgres => "EXPLAIN (VERBOSE false, COSTS OFF) ",
         Dialect::Mysql => "EXPLAIN ",
         Dialect::Sqlite => "EXPLAIN QUERY PLAN ",
-        Dialect::Fake => "plan of ",
+        Dialect::KeyValue | Dialect::Fake => "plan of ",
     }
 }
 

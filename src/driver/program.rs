@@ -247,7 +247,7 @@ fn next_placeholder(sql: &str, parameters: usize) -> Option<(usize, usize, usize
 impl Tally {
     /// As sysbench counts: a result set is a read, a changed row a write, the rest other.
     #[inline]
-    fn count(&mut self, reply: Reply) {
+    pub(crate) fn count(&mut self, reply: Reply) {
         self.statements += 1;
         self.rows += reply.rows;
         self.bytes += reply.bytes;
@@ -387,7 +387,9 @@ impl Scratch {
                 Piece::Sql(text) => sql.write_str(text),
                 Piece::Parameter(index) => match self.value(parameters[*index], *index) {
                     Value::Int(int) => write!(sql, "{int}"),
-                    Value::Text(text) => write!(sql, "'{}'", String::from_utf8_lossy(text)),
+                    Value::Text(text) | Value::Bytes(text) => {
+                        write!(sql, "'{}'", String::from_utf8_lossy(text))
+                    }
                 },
             };
         }

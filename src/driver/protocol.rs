@@ -5,6 +5,7 @@
 //! the lab is gone.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +80,9 @@ pub struct WorkTask<W> {
     pub server_pid: Option<u32>,
     /// Storage engine of the tables, where the DBMS has a choice and one was made.
     pub storage_engine: Option<String>,
+    /// Folder for data that take long to make and that other jobs use too.
+    #[serde(default)]
+    pub cache: Option<PathBuf>,
 }
 
 /// Loading, all tables alike. `{table}` in the SQL is the table's number.
@@ -163,6 +167,13 @@ pub enum Message {
     WindowStart,
     /// A second of the window has ended.
     Interval(Interval),
+    /// The window has ended, but the work has not: counters that are read now belong to it.
+    WindowEnd,
+    /// Work beside the window goes on.
+    Waiting {
+        /// For what.
+        what: String,
+    },
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),
     /// The job cannot go on.

@@ -33,6 +33,7 @@ pub(crate) enum Session {
 }
 
 /// What sessions are opened with: the endpoint, with its library loaded once for all clients.
+#[derive(Clone)]
 pub(crate) struct Opener {
     endpoint: Endpoint,
     login: Login,
@@ -60,6 +61,13 @@ impl Opener {
             seed: job.seed,
             sqlite: sqlite.map(Arc::new),
         })
+    }
+
+    /// The same with more statements after connecting.
+    pub(crate) fn also(&self, setup: Vec<String>) -> Opener {
+        let mut opener = self.clone();
+        opener.setup.extend(setup);
+        opener
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
@@ -127,7 +135,7 @@ impl Session {
             Session::Sqlite(connection) => {
                 let values = values.iter().map(|value| match value {
                     Value::Int(int) => sqlite::Value::Int(*int),
-                    Value::Text(text) => sqlite::Value::Text(text),
+                    Value::Text(text) | Value::Bytes(text) => sqlite::Value::Text(text),
                 });
                 connection
                     .execute(Statement::from_index(statement.0), values)
@@ -135,6 +143,32 @@ impl Session {
                     .map_err(refused)
             }
             Session::Fake(fake) => fake.execute(statement, values),
+        }
+    }
+
+    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
+    /// held.
+    #[inline]
+    pub(crate) fn execute_ids(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        ids: &mut Vec<u32>,
+    ) -> Result<Reply, WireError> {
+        match self {
+            Session::Postgres(client) => client.execute_ids(statement, values, ids),
+            Session::Mysql(client) => client.execute_ids(statement, values, ids),
+            Session::Sqlite(_) | Session::Fake(_) => {
+                Err(WireError::Protocol("no vectors are searched here".to_owned()))
+            }
+        }
+    }
+
+    /// What the server said by the way since the last call.
+    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+        match self {
+            Session::Postgres(client) => client.take_notices(),
+            Session::Mysql(_) | Session::Sqlite(_) | Session::Fake(_) => Vec::new(),
         }
     }
 

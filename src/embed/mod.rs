@@ -5,4 +5,5 @@
 //! library never meet in one process that matters.
 
 pub mod library;
+pub mod rocksdb;
 pub mod sqlite;

@@ -13,8 +13,10 @@ use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{self, Seat};
 use crate::lab::progress::Progress;
+use crate::lab::selection::Selection;
 use crate::lab::subject::Subject;
-use crate::lab::{Bench, prepare};
+use crate::lab::{Bench, memory, prepare};
+use crate::os::cgroup::MemoryGroup;
 use crate::os::disk;
 use crate::plan::file::without_password;
 use crate::plan::{Interleave, cost};
@@ -27,6 +29,17 @@ struct Run<'a> {
     folder: RunFolder,
     data: PathBuf,
     control: Box<dyn ControlPlane>,
+    /// Holds the limit on the server's memory; goes when the server has gone.
+    _group: Option<MemoryGroup>,
+}
+
+/// Which block, in which order, with which stages.
+pub(super) struct At<'a> {
+    pub(super) block: u32,
+    pub(super) attempt: u32,
+    /// Places of the subjects in their order.
+    pub(super) order: &'a [usize],
+    pub(super) selection: &'a Selection,
 }
 
 /// Runs a block.
@@ -38,14 +51,12 @@ struct Run<'a> {
 pub(super) fn run(
     bench: &Bench<'_>,
     subjects: &mut [Subject],
-    order: &[usize],
-    block: u32,
-    attempt: u32,
+    at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut members: Vec<(u32, &mut Subject)> = Vec::new();
     for (index, subject) in subjects.iter_mut().enumerate() {
-        let place = order.iter().position(|target| *target == index).unwrap_or(index);
+        let place = at.order.iter().position(|target| *target == index).unwrap_or(index);
         if !subject.broken {
             members.push((place as u32 + 1, subject));
         }
@@ -58,7 +69,7 @@ pub(super) fn run(
     while !members.is_empty() && !bench.stopped() {
         let rest = members.split_off(at_once.min(members.len()));
         let group = std::mem::replace(&mut members, rest);
-        together(bench, group, block, attempt, progress)?;
+        together(bench, group, at, progress)?;
     }
     Ok(())
 }
@@ -67,8 +78,7 @@ pub(super) fn run(
 fn together(
     bench: &Bench<'_>,
     group: Vec<(u32, &mut Subject)>,
-    block: u32,
-    attempt: u32,
+    at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut runs: Vec<Run<'_>> = Vec::new();
@@ -79,6 +89,7 @@ fn together(
         {
             before.fail(bench, &error.into(), progress);
         }
+        let (block, attempt) = (at.block, at.attempt);
         let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
         if let Some(run) = start(bench, subject, key, progress)? {
             runs.push(run);
@@ -86,7 +97,7 @@ fn together(
     }
     let stages = runs.iter().map(|run| run.subject.stages.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
-    for stage in 0..stages {
+    for stage in (0..stages).filter(|stage| at.selection.holds(*stage)) {
         for run in &mut runs {
             if run.record.status != Status::Running || bench.stopped() {
                 continue;
@@ -126,10 +137,11 @@ fn start<'a>(
     let started = restored.and_then(|()| {
         let mut control = subject.control(bench, data.clone(), logs.clone())?;
         control.start()?;
-        Ok(control)
+        let group = memory::limit(bench, &subject.target.label, control.as_ref())?;
+        Ok((control, group))
     });
-    let control = match started {
-        Ok(control) => control,
+    let (control, group) = match started {
+        Ok(started) => started,
         Err(error) => {
             let mut record = record;
             let text = format!("start: {}", fault::text(&error));
@@ -141,7 +153,7 @@ fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = Run { subject, record, folder, data, control };
+    let mut run = Run { subject, record, folder, data, control, _group: group };
     if let Err(error) = run.settle_in(bench, &logs, progress) {
         run.fail(bench, &error, progress);
     }
@@ -167,7 +179,7 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
         finished: None,
         status: Status::Running,
         load: subject.load.clone(),
-        schedule: None,
+        schedule: plan.blocks.schedule(),
     }
 }
 
@@ -189,7 +201,9 @@ impl Run<'_> {
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
-            prepare::settle(bench, self.subject, control, progress)?;
+            if load.is_some() {
+                prepare::settle(bench, self.subject, control, progress)?;
+            }
             self.record.load = load;
         }
         self.folder.update(&self.record)?;
@@ -245,6 +259,11 @@ impl Run<'_> {
         let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
+        if step.after_restart() && !self.subject.is_external() {
+            progress.doing(&label, "stop and start again", None);
+            self.control.stop()?;
+            self.control.start()?;
+        }
         progress.doing(&label, &step.name, None);
         let mut seat = Seat {
             bench,
@@ -263,7 +282,7 @@ impl Run<'_> {
                 self.folder.write_step(&record, &seconds)?;
                 progress.event(Event::Measured {
                     block: self.record.key.block,
-                    blocks: plan.blocks,
+                    blocks: plan.blocks.most(),
                     label,
                     step: step.name.clone(),
                     rate,

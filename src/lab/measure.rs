@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::analyze;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
+use crate::domain::endpoint::Endpoint;
+use crate::domain::gate::Disturbance;
 use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
@@ -17,6 +20,8 @@ use crate::driver::protocol::{
 use crate::lab::Bench;
 use crate::lab::driver_process::DriverProcess;
 use crate::lab::progress::Progress;
+use crate::lab::server_log::LogPart;
+use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
@@ -124,30 +129,65 @@ impl Seat<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let task = task(step, &workload, server_pid, self.storage_engine);
+        let mut task = task(step, &workload, server_pid, self.storage_engine);
+        if let Task::Vector(task) = &mut task {
+            task.cache = Some(self.bench.assignment.cache.join("datasets"));
+        }
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
+        let watch = watch(&job.endpoint, server_pid);
         let mut driver = self.driver(&job)?;
         let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
         let mut window: Option<Window> = None;
+        let mut log = LogPart::from_now(&self.logs);
         loop {
             match self.next(&mut driver, patience)? {
-                Message::Warming => {}
-                Message::WindowStart => window = Some(Window::open(sampler.read())),
+                Message::Warming | Message::Waiting { .. } => {}
+                Message::WindowEnd => {
+                    if let Some(window) = &mut window {
+                        window.end = Some(sampler.read());
+                    }
+                }
+                Message::WindowStart => {
+                    window = Some(Window::open(sampler.read()));
+                    log = LogPart::from_now(&self.logs);
+                }
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(outcome) => {
+                Message::Measured(mut outcome) => {
+                    outcome.server_log = log.events(outcome.seconds);
                     let Some(window) = window else { bail!("the driver measured no window") };
-                    return Ok(window.close(*outcome, &mut sampler));
+                    let mut measured = window.close(*outcome, &mut sampler);
+                    measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
+                    return Ok(measured);
                 }
                 other => bail!("the driver was to measure and said {other:?}"),
             }
         }
     }
+}
+
+/// Watches who else is at work; nobody does where nothing real is measured.
+fn watch(endpoint: &Endpoint, server_pid: Option<u32>) -> Option<Watch> {
+    let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
+    (!matches!(endpoint, Endpoint::Fake { .. })).then(|| Watch::begin(&ours))
+}
+
+/// What was seen. A server that somebody else runs may be on this host unrecognised: then its CPU
+/// would pass for that of a stranger.
+fn disturbance(watch: Watch, job: &Job) -> Disturbance {
+    let known = watch.knows_server();
+    let mut seen = watch.end();
+    if matches!(job.endpoint, Endpoint::Server(_)) && !known {
+        seen.foreign_cpu = None;
+        let reason = "the server's processes are not known, and may be among the others";
+        seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
+    }
+    seen
 }
 
 /// The reason for `error`: a server that died explains more than the connection that broke. Its end
@@ -203,6 +243,7 @@ fn work_task<W: Clone>(
         placement: workload.placement,
         server_pid,
         storage_engine: storage_engine.map(str::to_owned),
+        cache: None,
     }
 }
 
@@ -230,13 +271,15 @@ struct Window {
     started: String,
     first: Sample,
     last: Sample,
+    /// At the end of the window, where work went on after it.
+    end: Option<Sample>,
     seconds: Vec<Second>,
 }
 
 impl Window {
     fn open(first: Sample) -> Window {
         let last = first.clone();
-        Window { started: super::now(), first, last, seconds: Vec::new() }
+        Window { started: super::now(), first, last, end: None, seconds: Vec::new() }
     }
 
     fn cut(&mut self, interval: Interval, sample: Sample) {
@@ -258,7 +301,8 @@ impl Window {
     }
 
     fn close(self, outcome: Outcome, sampler: &mut Sampler) -> Measured {
-        let mut usage = sampler.read().since(&self.first);
+        let end = self.end.unwrap_or_else(|| sampler.read());
+        let mut usage = end.since(&self.first);
         sampler.read_memory(&mut usage);
         Measured { outcome, usage, seconds: self.seconds, started: self.started }
     }
@@ -272,8 +316,18 @@ pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
 
 /// The record of a step that was measured.
 pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
+    let mut measured = measured;
+    if let Work::Kv(_) = step.work {
+        measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds));
+    }
     StepRecord {
         per_second: measured.seconds.iter().filter_map(per_second).collect(),
+        stalled: measured
+            .seconds
+            .iter()
+            .filter(|second| is_stalled(second))
+            .map(|s| s.second)
+            .collect(),
         started: measured.started,
         outcome: measured.outcome,
         usage: measured.usage,
@@ -298,8 +352,14 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         usage: Usage::default(),
         data_bytes: None,
         per_second: Vec::new(),
+        stalled: Vec::new(),
         imported: None,
     }
+}
+
+/// True if the DBMS held writes back in that second, where the driver can tell.
+fn is_stalled(second: &Second) -> bool {
+    second.extra.get("stalled").is_some_and(|stalled| *stalled > 0.0)
 }
 
 /// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
@@ -311,7 +371,7 @@ fn per_second(second: &Second) -> Option<f64> {
 /// Operations per second, for whoever watches.
 pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
     let operations = match unit {
-        RateUnit::Queries | RateUnit::RowsInserted => outcome.statements,
+        RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
         RateUnit::RowsScanned => outcome.rows_scanned,
     };
     operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)

@@ -3,26 +3,40 @@
 //! writes run folders. It judges nothing and prints nothing; whoever watches gets [`Event`]s.
 
 mod block;
+pub mod calibrations;
+mod canaries;
+mod course;
 mod driver_process;
 pub mod event;
 pub mod fault;
+mod gatekeeper;
 mod measure;
+mod memory;
 pub mod place;
 mod prepare;
 mod progress;
 mod resume;
+mod selection;
+mod server_log;
 mod subject;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
 use crate::domain::benchmark::Idle;
+use crate::domain::build::Dbms;
+use crate::lab::canaries::Source;
+use crate::lab::course::Course;
 use crate::lab::event::Event;
+use crate::lab::gatekeeper::{Fate, Gatekeeper};
 use crate::lab::place::Place;
 use crate::lab::progress::Progress;
+use crate::lab::resume::History;
+use crate::lab::subject::Subject;
 use crate::obtain::Cache;
 use crate::os::spinner::Spinner;
 use crate::os::{clock, disk, host};
@@ -40,6 +54,8 @@ pub struct Assignment {
     pub cache: PathBuf,
     /// The user's configurations, searched before the shipped ones.
     pub configs: Option<PathBuf>,
+    /// Where A/A calibrations of hosts are kept.
+    pub calibrations: PathBuf,
     /// Where data and snapshots go; `None` puts them beside the results.
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.
@@ -85,32 +101,98 @@ impl Bench<'_> {
 /// the summary and the others go on.
 pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Result<Summary> {
     let bench = open(assignment)?;
+    memory::try_out(&bench)?;
     let mut progress = Progress::new(events);
     let mut subjects = subject::all(&bench, &mut progress)?;
-    let orders = order::orders(subjects.len(), assignment.plan.blocks, assignment.plan.seed);
-    let todo = resume::blocks_to_do(&bench.results, assignment.plan.blocks, subjects.len())?;
-    for note in &todo.notes {
+    let source = canary_source(&bench, &subjects);
+    let calibration = calibrations::find(&assignment.calibrations, &bench, &mut progress);
+    let mut keeper = Gatekeeper::open(&bench, source, calibration, &mut progress)?;
+    let history = resume::history(&bench.results, subjects.len())?;
+    for note in &history.notes {
         progress.note(note);
     }
-    let stages: Vec<_> = subjects.first().map(|subject| subject.stages.clone()).unwrap_or_default();
-    progress.plan(&assignment.plan, &stages, todo.blocks.len());
-    if !todo.blocks.is_empty() {
-        bench.place.check_space(cost::estimate(&assignment.plan, &stages).disk_bytes)?;
-        prepare::all(&bench, &mut subjects, &mut progress)?;
-    }
-    for (block, attempt) in todo.blocks {
-        if bench.stopped() {
-            break;
-        }
-        let order = &orders[block as usize - 1];
-        block::run(&bench, &mut subjects, order, block, attempt, &mut progress)?;
-    }
+    blocks(&bench, &mut subjects, &mut keeper, &history, &mut progress)?;
     let interrupted = bench.stopped();
     if !interrupted {
         bench.place.clear()?;
     }
     let faults = subjects.into_iter().flat_map(|subject| subject.faults).collect();
     Ok(Summary { faults, interrupted })
+}
+
+/// Measures the blocks that are left, and those again that are thrown away.
+fn blocks(
+    bench: &Bench<'_>,
+    subjects: &mut [Subject],
+    keeper: &mut Gatekeeper,
+    history: &History,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let plan = &bench.assignment.plan;
+    let stages: Vec<_> = subjects.first().map(|subject| subject.stages.clone()).unwrap_or_default();
+    let cached = subjects.iter().all(|subject| subject.is_cached(bench));
+    let orders = order::orders(subjects.len(), plan.blocks.most(), plan.seed);
+    let mut course = Course::new(bench, &stages, cached);
+    let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
+    progress.plan(plan, &stages, left);
+    course.look(bench, history.last_done(), keeper, progress)?;
+    let mut prepared = false;
+    for (block, order) in (1..).zip(&orders) {
+        if bench.stopped() {
+            break;
+        }
+        if history.is_done(block) {
+            continue;
+        }
+        let Some(selection) = course.next(bench, block, keeper, progress) else { break };
+        if !prepared {
+            bench.place.check_space(cost::estimate(plan, &stages).disk_bytes)?;
+            prepare::all(bench, subjects, progress)?;
+            prepared = true;
+        }
+        let mut attempt = history.next_attempt(block);
+        let fate = loop {
+            keeper.before(bench, (block, attempt), (&selection, &stages), progress)?;
+            let began = Instant::now();
+            let place = block::At { block, attempt, order, selection: &selection };
+            block::run(bench, subjects, &place, progress)?;
+            if bench.stopped() {
+                break None;
+            }
+            course.took(bench, &selection, began.elapsed().as_secs_f64());
+            match keeper.after(bench, progress)? {
+                Fate::Kept => break Some(()),
+                Fate::Discarded => progress.more(course.seconds(bench, &selection)),
+            }
+            attempt += 1;
+        };
+        if fate.is_some() {
+            course.look(bench, block, keeper, progress)?;
+        }
+    }
+    Ok(())
+}
+
+/// Real targets are measured on a real host. The fake DBMS does no work, so its host is a script,
+/// if its config has one (`canaries = 1, 1, 1.5`).
+fn canary_source(bench: &Bench<'_>, subjects: &[Subject]) -> Source {
+    if !bench.assignment.plan.canaries {
+        return Source::Off;
+    }
+    if subjects.iter().any(|subject| subject.target.dbms != Dbms::Fake) {
+        return Source::Host(bench.place.target(""));
+    }
+    let script = subjects.iter().flat_map(|subject| subject.config.text.lines()).find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "canaries").then_some(value)
+    });
+    match script {
+        Some(factors) => {
+            let factors = factors.split(',').filter_map(|word| word.trim().parse().ok());
+            Source::Script(factors.collect())
+        }
+        None => Source::Off,
+    }
 }
 
 fn open(assignment: &Assignment) -> Result<Bench<'_>> {

@@ -120,7 +120,9 @@ fn fill(
     progress.doing(&subject.target.label, "start", None);
     control.start()?;
     let load = load(bench, subject, control.as_mut(), &logs, progress)?;
-    settle(bench, subject, control.as_mut(), progress)?;
+    if load.is_some() {
+        settle(bench, subject, control.as_mut(), progress)?;
+    }
     progress.doing(&subject.target.label, "stop and keep a snapshot", None);
     control.stop()?;
     Ok(load)

@@ -26,6 +26,18 @@ impl<'a> Progress<'a> {
         self.advance(0.0);
     }
 
+    /// From here on, so many seconds are left.
+    pub(super) fn left(&mut self, seconds: f64) {
+        self.total_seconds = self.done_seconds + seconds;
+        self.advance(0.0);
+    }
+
+    /// So many seconds more than thought.
+    pub(super) fn more(&mut self, seconds: f64) {
+        self.total_seconds += seconds;
+        self.advance(0.0);
+    }
+
     /// So many seconds of the estimate are done.
     pub(super) fn advance(&mut self, seconds: f64) {
         self.done_seconds = (self.done_seconds + seconds).min(self.total_seconds);

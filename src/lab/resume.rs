@@ -1,47 +1,63 @@
-//! Which blocks are still to be measured.
+//! What of a plan was measured before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
 use crate::domain::run::{RunRecord, Status};
 use crate::results::ResultSet;
 
-/// What is left of a plan.
-pub(super) struct Todo {
-    /// Block and attempt, in order.
-    pub(super) blocks: Vec<(u32, u32)>,
+/// The blocks that were begun.
+pub(super) struct History {
+    done: BTreeSet<u32>,
+    attempts: BTreeMap<u32, u32>,
     /// What was found, in words.
     pub(super) notes: Vec<String>,
 }
 
+impl History {
+    /// True if every target of the block came to an end, and the block was not thrown away.
+    pub(super) fn is_done(&self, block: u32) -> bool {
+        self.done.contains(&block)
+    }
+
+    /// The attempt at a block that is to come next.
+    pub(super) fn next_attempt(&self, block: u32) -> u32 {
+        self.attempts.get(&block).copied().unwrap_or(0) + 1
+    }
+
+    /// The last block that is done; 0 for none.
+    pub(super) fn last_done(&self) -> u32 {
+        self.done.last().copied().unwrap_or(0)
+    }
+}
+
 /// Looks at the runs that are there. A block in which every target came to an end is done; a block
-/// that
-/// was broken off is done again as the next attempt, and the steps that it did finish stay and
-/// count.
+/// that was broken off or thrown away is done again as the next attempt. The steps that one broken
+/// off did finish stay and count.
 ///
 /// # Errors
 /// The result folder cannot be read.
-pub(super) fn blocks_to_do(results: &ResultSet, blocks: u32, targets: usize) -> Result<Todo> {
-    let mut attempts: BTreeMap<u32, Vec<RunRecord>> = BTreeMap::new();
+pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
+    let mut blocks: BTreeMap<u32, Vec<RunRecord>> = BTreeMap::new();
     for record in results.runs()? {
-        attempts.entry(record.key.block).or_default().push(record);
+        blocks.entry(record.key.block).or_default().push(record);
     }
-    let mut todo = Todo { blocks: Vec::new(), notes: Vec::new() };
-    for block in 1..=blocks {
-        let Some(runs) = attempts.get(&block) else {
-            todo.blocks.push((block, 1));
-            continue;
-        };
+    let mut history =
+        History { done: BTreeSet::new(), attempts: BTreeMap::new(), notes: Vec::new() };
+    for (block, runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
+        history.attempts.insert(block, last);
         let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
         if of_last.iter().all(over) && of_last.len() == targets {
-            todo.notes.push(format!("block {block} was measured before; its results stay"));
+            history.done.insert(block);
+            history.notes.push(format!("block {block} was measured before; its results stay"));
+        } else if of_last.iter().any(|run| matches!(run.status, Status::Discarded(_))) {
+            history.notes.push(format!("block {block} was thrown away; it is measured again"));
         } else {
-            todo.notes.push(format!("block {block} was broken off; it is measured again"));
-            todo.blocks.push((block, last + 1));
+            history.notes.push(format!("block {block} was broken off; it is measured again"));
         }
     }
-    Ok(todo)
+    Ok(history)
 }

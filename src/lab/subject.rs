@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
-use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::benchmark::{Shape, Stage, Workload};
 use crate::domain::build::{Build, Source};
 use crate::domain::config::Config;
+use crate::domain::kv::KEY_BYTES;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
 use crate::lab::Bench;
@@ -51,6 +52,15 @@ impl Subject {
     /// True for a server that somebody else runs.
     pub(super) fn is_external(&self) -> bool {
         matches!(self.target.source, Source::Dsn(_))
+    }
+
+    /// True if its caches are meant to hold all data of the workload. Nothing is known of a server
+    /// that somebody else runs, nor of the caches of a configuration that is not the shipped one.
+    pub(super) fn is_cached(&self, bench: &Bench<'_>) -> bool {
+        let plan = &bench.assignment.plan;
+        let share = bench.memory_bytes / plan.targets.len() as u64;
+        let known = !self.is_external() && self.target.config == "default";
+        known && cache_bytes(&plan.workload, share) >= data_bytes(&plan.workload)
     }
 
     /// The control plane of this target on a data folder.
@@ -143,7 +153,15 @@ fn closed_to_servers(bench: &Bench<'_>, build: &Build) -> Option<PathBuf> {
 
 /// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.
 fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
-    let data = u64::from(workload.tables) * workload.rows * CACHED_ROW_BYTES;
-    let wanted = data.max(CACHE_FLOOR_BYTES);
+    let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
     workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
+}
+
+fn data_bytes(workload: &Workload) -> u64 {
+    let row = match &workload.shape {
+        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
+        _ => CACHED_ROW_BYTES,
+    };
+    u64::from(workload.tables) * workload.rows * row
 }

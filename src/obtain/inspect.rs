@@ -46,6 +46,16 @@ fn without_folder(line: &str) -> String {
     format!("{}{rest}", name.strip_suffix(ASIDE).unwrap_or(name))
 }
 
+/// Whether the loader would find what a shared library needs.
+pub(super) fn loadable(library: &Path) -> Result<(), Reason> {
+    let missing = libraries::missing(library);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let program = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Err(Reason::MissingLibraries { program, missing })
+}
+
 /// Why a program did not start.
 fn diagnosed(binary: &Path, said: String) -> Reason {
     let missing = libraries::missing(binary);
@@ -172,7 +182,11 @@ pub(super) fn compiler(binary: &Path) -> Option<String> {
     aside.push(ASIDE);
     let aside = PathBuf::from(aside);
     let elf = elf::read(if aside.is_file() { &aside } else { binary }).ok()??;
-    (!elf.comment.is_empty()).then(|| elf.comment.join("; "))
+    // Libraries that are linked in may leave a note of their own there.
+    let names = ["GCC", "clang", "LLD", "rustc"];
+    let is_compiler = |text: &String| names.iter().any(|name| text.contains(name));
+    let compilers: Vec<String> = elf.comment.into_iter().filter(is_compiler).collect();
+    (!compilers.is_empty()).then(|| compilers.join("; "))
 }
 
 /// True if a binary that calls itself `found` may be the version that was asked for: the numbers

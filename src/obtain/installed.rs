@@ -14,6 +14,9 @@ use crate::obtain::progress::Progress;
 /// A shared library larger than this is not SQLite (its largest builds have a few MB).
 const LIBRARY_BYTES: u64 = 256 << 20;
 
+/// RocksDB's libraries have up to 100 MB; with debug symbols several hundred.
+const KEY_VALUE_BYTES: u64 = 2 << 30;
+
 /// The build at a path: the root of a tree, its folder of programs, or the server itself.
 pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
     let real = path.canonicalize().map_err(|error| match error.kind() {
@@ -23,6 +26,7 @@ pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Res
     match dbms {
         Dbms::Fake => Err(Reason::NotByPath { dbms }),
         Dbms::Sqlite => sqlite(path, &real, progress),
+        Dbms::Rocksdb | Dbms::Speedb => key_value(dbms, path, &real, progress),
         _ => tree(dbms, path, &real, progress),
     }
 }
@@ -141,6 +145,42 @@ fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build
         dbms: Dbms::Sqlite,
         version: Version::new(version),
         reported: reported.trim().to_string(),
+        origin: real.display().to_string(),
+        sha256: Some(inspect::sha256(real, progress)?),
+        compiler: inspect::compiler(real),
+        packages: BTreeMap::new(),
+    };
+    Ok(Build { root: Some(real.to_path_buf()), manifest })
+}
+
+/// RocksDB's library is read, never loaded, as SQLite's is. Its version is in its name
+/// (`librocksdb.so.7.8.3`), or known when a database is opened.
+fn key_value(
+    dbms: Dbms,
+    path: &Path,
+    real: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    let not = |looked: &str| Reason::NotADbms {
+        path: path.to_path_buf(),
+        dbms,
+        looked: looked.to_string(),
+    };
+    let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
+    if !metadata.is_file() || metadata.len() > KEY_VALUE_BYTES {
+        return Err(not("name the shared library itself, such as librocksdb.so"));
+    }
+    let bytes = fs::read(real).map_err(Reason::io("read", real))?;
+    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, b"rocksdb_open_column_families\0") {
+        return Err(not("it is no shared library with RocksDB's C API"));
+    }
+    inspect::loadable(real)?;
+    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let version = name.split_once(".so.").map_or("", |(_, version)| version);
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(version),
+        reported: UNKNOWN.to_string(),
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),

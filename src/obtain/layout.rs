@@ -13,7 +13,16 @@ pub(super) fn server_names(dbms: Dbms) -> &'static [&'static str] {
         Dbms::Postgres => &["postgres"],
         Dbms::Mysql => &["mysqld"],
         Dbms::Mariadb => &["mariadbd", "mysqld"],
-        Dbms::Sqlite | Dbms::Fake => &[],
+        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Other | Dbms::Fake => &[],
+    }
+}
+
+/// The shared library that is the whole of an embedded DBMS which comes in packages, in `lib`.
+pub fn library_name(dbms: Dbms) -> Option<&'static str> {
+    match dbms {
+        Dbms::Rocksdb => Some("librocksdb.so"),
+        Dbms::Speedb => Some("libspeedb.so"),
+        _ => None,
     }
 }
 
@@ -22,6 +31,9 @@ pub(super) const PROGRAM_FOLDERS: [&str; 3] = ["bin", "sbin", "libexec"];
 
 /// The server: `root/bin/postgres`, `root/sbin/mariadbd` …
 pub fn server(root: &Path, dbms: Dbms) -> Option<PathBuf> {
+    if let Some(name) = library_name(dbms) {
+        return Some(root.join("lib").join(name)).filter(|path| path.is_file());
+    }
     server_names(dbms).iter().find_map(|name| program(root, name))
 }
 

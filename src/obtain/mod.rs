@@ -109,6 +109,7 @@ pub fn obtain_with(
             (format!("{dbms}={}", path.display()), installed::build(dbms, path, &mut progress))
         }
         Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
+        Source::Imported(tag) => (tag.clone(), Err(Reason::OnlyImported)),
         Source::Dsn(dsn) => {
             let origin = dsn::without_password(dsn);
             (origin.clone(), Ok(external(dbms, origin)))
@@ -124,8 +125,15 @@ fn by_version(
     variant: Option<&str>,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    if dbms == Dbms::Fake {
-        return Ok(fake(version));
+    match dbms {
+        Dbms::Fake => return Ok(fake(version)),
+        Dbms::Other => return Err(Reason::OnlyImported),
+        Dbms::Postgres
+        | Dbms::Mysql
+        | Dbms::Mariadb
+        | Dbms::Sqlite
+        | Dbms::Rocksdb
+        | Dbms::Speedb => {}
     }
     let resolved = catalogue::resolve(dbms, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
@@ -213,7 +221,9 @@ fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason>
         // Somebody removed files by hand: as good as not there.
         return Ok(None);
     };
-    inspect::reported(&server, dbms)?;
+    if layout::library_name(dbms).is_none() {
+        inspect::reported(&server, dbms)?;
+    }
     inspect::script_runs(root)?;
     Ok(Some(build))
 }
@@ -253,6 +263,19 @@ fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result
         coordinates: coordinates.to_string(),
         said: format!("there is no {dbms} server in it"),
     })?;
+    if layout::library_name(dbms).is_some() {
+        inspect::loadable(&server)?;
+        return Ok(Manifest {
+            dbms,
+            version: version.clone(),
+            // A library is loaded by those who measure it, never here.
+            reported: format!("{version} by its package"),
+            origin: String::new(),
+            sha256: None,
+            compiler: inspect::compiler(&server),
+            packages: BTreeMap::new(),
+        });
+    }
     let reported = inspect::reported(&server, dbms)?;
     inspect::script_runs(tree)?;
     let right = inspect::parse_reported(&reported)

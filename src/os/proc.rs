@@ -164,6 +164,10 @@ pub struct DiskCounters {
     pub sectors_written: u64,
     /// Milliseconds with I/O in flight.
     pub busy_ms: u64,
+    /// Milliseconds that reads took, summed.
+    pub read_ms: u64,
+    /// Milliseconds that writes took, summed.
+    pub write_ms: u64,
 }
 
 /// Finds `device` (`vda`, `nvme0n1p2`) in /proc/diskstats. The whole name counts: `sda` is not
@@ -185,6 +189,8 @@ pub fn disk_counters(text: &str, device: &str) -> Result<DiskCounters, Malformed
         writes: count(7)?,
         sectors_written: count(9)?,
         busy_ms: count(12)?,
+        read_ms: count(6)?,
+        write_ms: count(10)?,
     })
 }
 
@@ -408,6 +414,12 @@ pub fn pressure(text: &str) -> Result<Pressure, Malformed> {
     })
 }
 
+/// A counter of files with a name and a number on each line: /proc/vmstat, cpu.stat of a cgroup.
+pub fn counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(own, value)| (own == name).then(|| value.trim().parse().ok()).flatten())
+}
+
 /// The choice in brackets: `always [madvise] never` → `madvise`.
 pub fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
@@ -496,6 +508,8 @@ mod tests {
             writes: 40,
             sectors_written: 800,
             busy_ms: 90,
+            read_ms: 30,
+            write_ms: 70,
         };
         assert_eq!(disk_counters(DISKS, "sda"), Ok(sda));
         assert_eq!(disk_counters(DISKS, "sda1").unwrap().sectors_written, 16);

@@ -170,6 +170,8 @@ fn disk_usage(now: &DiskCounters, then: &DiskCounters) -> DiskUsage {
         writes: now.writes.saturating_sub(then.writes),
         write_kb: now.sectors_written.saturating_sub(then.sectors_written) as f64 / 2.0,
         busy_ms: now.busy_ms.saturating_sub(then.busy_ms),
+        read_ms: now.read_ms.saturating_sub(then.read_ms),
+        write_ms: now.write_ms.saturating_sub(then.write_ms),
     }
 }
 
@@ -198,6 +200,8 @@ mod tests {
             writes: 7 * factor,
             sectors_written: 11 * factor,
             busy_ms: 13 * factor,
+            read_ms: 17 * factor,
+            write_ms: 19 * factor,
         };
         Sample {
             at_seconds,
@@ -222,7 +226,15 @@ mod tests {
             steal: 0.04,
             context_switches: 2000,
         };
-        let disk = DiskUsage { reads: 10, read_kb: 80.0, writes: 14, write_kb: 11.0, busy_ms: 26 };
+        let disk = DiskUsage {
+            reads: 10,
+            read_kb: 80.0,
+            writes: 14,
+            write_kb: 11.0,
+            busy_ms: 26,
+            read_ms: 34,
+            write_ms: 38,
+        };
         assert_eq!(usage.seconds, 2.5);
         assert_eq!(usage.host, host);
         assert_eq!(usage.disk, Some(disk));

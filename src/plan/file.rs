@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::Order;
-use crate::domain::benchmark::Workload;
-use crate::domain::build::Source;
+use crate::bench::{self, Order};
+use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
+use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
 use crate::wire::dsn;
@@ -36,11 +38,23 @@ struct PlanFile {
     order: Order,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
-    blocks: u32,
+    blocks: Spelled,
     interleave: Interleave,
     /// A string, because TOML's integers end at 2⁶³ − 1.
     seed: String,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    canaries: bool,
     workload: Workload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gate: Option<GateRules>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// Reads a plan file.
@@ -58,12 +72,33 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         order: file.order,
         steps: file.steps,
         workload: file.workload,
-        blocks: file.blocks,
+        blocks: file.blocks.blocks().map_err(PlanError::Value)?,
         interleave: file.interleave,
         seed,
+        canaries: file.canaries,
+        gate: file.gate,
     };
     check(&plan)?;
     Ok(plan)
+}
+
+/// The `[gate]` table of a plan file, or of a file that has nothing else in it; the defaults if
+/// there is none. Everything outside the table is passed over: a gate must not fail because the
+/// plan is of another version.
+///
+/// # Errors
+/// Text that is no TOML, and rules that cannot be used.
+pub fn gate_rules(text: &str) -> Result<GateRules, PlanError> {
+    #[derive(Deserialize)]
+    struct Only {
+        #[serde(default)]
+        gate: GateRules,
+    }
+    let only: Only = toml::from_str(text)?;
+    match only.gate.fault() {
+        Some(fault) => Err(PlanError::Value(format!("[gate]: {fault}"))),
+        None => Ok(only.gate),
+    }
 }
 
 /// Refuses what cannot be measured.
@@ -83,8 +118,12 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             workload.shape.benchmark()
         ));
     }
-    if plan.blocks == 0 || plan.blocks > 999 {
-        return wrong(&format!("blocks must be from 1 to 999, not {}", plan.blocks));
+    if let Some(fault) = plan.gate.as_ref().and_then(GateRules::fault) {
+        return wrong(&format!("[gate]: {fault}"));
+    }
+    check_products(plan)?;
+    if let Some(fault) = plan.blocks.fault() {
+        return wrong(&fault);
     }
     if workload.clients == 0 || workload.clients > 10_000 {
         return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
@@ -100,6 +139,40 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
         return wrong("warmup_seconds and settle_scale must be 0 or above");
     }
+    for target in &plan.targets {
+        bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        if plan.benchmark == "vector" {
+            bench::vector::check_target(target).map_err(PlanError::Value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a benchmark on a DBMS that cannot do it.
+fn check_products(plan: &Plan) -> Result<(), PlanError> {
+    let key_value = plan.benchmark == "kv";
+    let speaks = |dialect: Dialect| match dialect {
+        Dialect::KeyValue => key_value,
+        Dialect::Fake => true,
+        _ => !key_value,
+    };
+    if let Some(target) = plan.targets.iter().find(|target| !speaks(target.dbms.dialect())) {
+        let Target { label, dbms, .. } = target;
+        let hint = match key_value {
+            true => "the benchmark kv needs rocksdb or speedb",
+            false => "it has no SQL; measure it with --bench kv",
+        };
+        let benchmark = &plan.benchmark;
+        return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
+    }
+    let workload = &plan.workload;
+    if key_value && (workload.placement != Placement::Os || workload.pace != Pace::Closed) {
+        return Err(PlanError::Value(
+            "the benchmark kv places no threads and has a closed pace: leave --placement and \
+             --rate out (--set writer_mb=… limits its background writer)"
+                .to_owned(),
+        ));
+    }
     Ok(())
 }
 
@@ -110,18 +183,21 @@ pub fn print(plan: &Plan) -> String {
         benchmark: plan.benchmark.clone(),
         order: plan.order,
         steps: plan.steps.clone(),
-        blocks: plan.blocks,
+        blocks: Spelled::of(plan.blocks),
         interleave: plan.interleave,
         seed: plan.seed.to_string(),
+        canaries: plan.canaries,
         workload: plan.workload.clone(),
+        gate: plan.gate.clone(),
     };
     toml::to_string(&file)
         .unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
 }
 
-/// The first 12 hex digits of the SHA-256 of the printed plan.
+/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`.
 pub fn hash(plan: &Plan) -> String {
-    let digest = Sha256::digest(print(plan).as_bytes());
+    let measured = Plan { gate: None, ..plan.clone() };
+    let digest = Sha256::digest(print(&measured).as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -138,6 +214,7 @@ pub fn without_password(target: &Target) -> Target {
 mod tests {
     use super::*;
     use crate::bench::preset;
+    use crate::plan::{Auto, Blocks};
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -147,9 +224,33 @@ mod tests {
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
             workload: preset::QUICK.workload(),
-            blocks: 4,
+            blocks: Blocks::Fixed(4),
             interleave: Interleave::Step,
             seed: u64::MAX,
+            canaries: true,
+            gate: None,
+        }
+    }
+
+    #[test]
+    fn rules_of_a_gate_are_part_of_the_file_and_not_of_the_hash() {
+        let table = "[gate]\ndelta = 0.05\nmetrics = [\"p99_ms\"]\n\n[[gate.allow]]\nstep = \
+                     \"scan\"\ndelta = 0.1\nreason = \"issue 7\"\n";
+        let text = format!("{}\n{table}", print(&plan()));
+        let with = parse(&text).expect("parse");
+        let gate = with.gate.clone().expect("gate");
+        assert_eq!((gate.delta, gate.allow[0].delta), (Some(0.05), 0.1));
+        assert_eq!(parse(&print(&with)).expect("again"), with);
+        assert_eq!(hash(&with), hash(&plan()));
+        assert_eq!(gate_rules(table).expect("alone"), gate);
+        assert_eq!(gate_rules("blocks = 3").expect("none"), GateRules::default());
+        for (wrong, part) in [
+            ("[gate]\ntau = 0.05", "tau must be"),
+            ("[gate]\nmetrics = [\"speed\"]", "no metric is called `speed`"),
+            ("[gate]\ndetla = 0.1", "detla"),
+        ] {
+            let error = gate_rules(wrong).expect_err(part).to_string();
+            assert!(error.contains(part), "{error}");
         }
     }
 
@@ -165,6 +266,27 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_a_number_or_auto_or_limits() {
+        let all = [
+            (Blocks::Fixed(7), "blocks = 7"),
+            (Blocks::Auto(Auto::default()), "blocks = \"auto\""),
+            (Blocks::Auto(Auto { min: 3, max: 20, budget_seconds: Some(1800.0) }), "1800s"),
+            (Blocks::Auto(Auto { min: 3, ..Auto::default() }), "min = 3"),
+        ];
+        for (blocks, part) in all {
+            let plan = Plan { blocks, canaries: part != "1800s", ..plan() };
+            let printed = print(&plan);
+            assert!(printed.contains(part), "{printed}");
+            assert_eq!(printed.contains("canaries = false"), !plan.canaries);
+            let again = parse(&printed).expect(part);
+            assert_eq!((again.blocks, again.canaries), (blocks, plan.canaries), "{printed}");
+        }
+        let by_hand = print(&plan()).replacen("blocks = 4", "blocks = { budget = \"1h30m\" }", 1);
+        let auto = Auto { budget_seconds: Some(5400.0), ..Auto::default() };
+        assert_eq!(parse(&by_hand).expect("by hand").blocks, Blocks::Auto(auto));
+    }
+
+    #[test]
     fn bad_files_name_the_field() {
         let fails = |from: &str, to: &str, part: &str| {
             let text = print(&plan()).replacen(from, to, 1);
@@ -173,6 +295,11 @@ mod tests {
         };
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
+        fails("blocks = 4", "blocks = \"many\"", "blocks must be a number, \"auto\"");
+        fails("blocks = 4", "blocks = { min = 9, max = 5 }", "from 9 to 5");
+        fails("blocks = 4", "blocks = { min = 1 }", "from 1 to 12");
+        fails("blocks = 4", "blocks = { budget = \"soon\" }", "soon");
+        fails("blocks = 4", "blocks = { budget = \"0s\" }", "above 0");
         fails("clients = 1", "clients = 0", "clients must be");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");

@@ -4,6 +4,7 @@
 //! come
 //! to the same [`Plan`], and the same plan gives the same order of runs for ever.
 
+mod blocks;
 pub mod cost;
 pub mod file;
 pub mod order;
@@ -11,9 +12,12 @@ pub mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::blocks::{Auto, Blocks};
+
 use crate::bench::{self, Order};
 use crate::domain::benchmark::{Stage, Workload};
 use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
 
 /// A plan, expanded from words or a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +33,17 @@ pub struct Plan {
     /// Scale and shape.
     pub workload: Workload,
     /// Rounds, each measuring every target once.
-    pub blocks: u32,
+    pub blocks: Blocks,
     /// How targets take turns in a block.
     pub interleave: Interleave,
     /// Seed of the data, of the order, and of every client.
     pub seed: u64,
+    /// Whether canaries are read before and after each block, so that a block during which the
+    /// host was another one is thrown away.
+    pub canaries: bool,
+    /// What `rqps gate` calls a regression, and by which rules reports are made; `None` for the
+    /// defaults. It changes nothing that is measured, so the plan's hash does not hold it.
+    pub gate: Option<GateRules>,
 }
 
 /// How targets take turns in a block.
@@ -46,13 +56,27 @@ pub enum Interleave {
     Run,
 }
 
+impl Interleave {
+    /// How targets take turns unless something else is asked for.
+    ///
+    /// By step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose steps
+    /// pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped while
+    /// another has its turn would not work on its debt, while the operating system went on writing
+    /// its dirty pages back: into the other's measurement, and at no cost to itself.
+    pub fn default_of(benchmark: &str) -> Interleave {
+        if benchmark == "insert" { Interleave::Run } else { Interleave::Step }
+    }
+}
+
 impl Plan {
-    /// The stages of one target. Stages depend on the target only through its dialect.
+    /// The stages of one target. Stages depend on the target through its dialect and, in vector
+    /// search, the name of its config.
     ///
     /// # Errors
     /// A glob that matches no step.
     pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
-        let stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
-        bench::select(stages, &self.steps)
+        let mut stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
+        bench::vector::for_target(&mut stages, target);
+        bench::choose(stages, &self.steps, &self.workload)
     }
 }

@@ -77,6 +77,7 @@ pub fn word(target: &Target) -> String {
         Source::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
         Source::CompiledIn => format!("{dbms}{storage}{config}"),
         Source::Dsn(dsn) => dsn.clone(),
+        Source::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
         Ok((plain, _)) if plain.label == target.label => what,
@@ -275,7 +276,7 @@ fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &st
             let first = packages.first().map(String::as_str).unwrap_or_default();
             format!("{dbms}-{suite}-{first}")
         }
-        Source::CompiledIn | Source::Dsn(_) => dbms.name().to_owned(),
+        Source::CompiledIn | Source::Dsn(_) | Source::Imported(_) => dbms.name().to_owned(),
     };
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");

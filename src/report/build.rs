@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, tables};
+use super::{evenness, facts, insert, kv, settings, tables, vector, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -20,15 +20,9 @@ impl Default for Options {
 
 /// The whole report.
 pub fn document(comparison: &Comparison, options: &Options) -> Document {
-    let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
-    let title = match labels.split_first() {
-        Some((base, others)) if !others.is_empty() => {
-            format!("rqps: {} relative to {base}", others.join(", "))
-        }
-        _ => format!("rqps: {}", labels.join(", ")),
-    };
     let mut sections = vec![facts::section(comparison)];
     sections.extend(loud_caveats(comparison));
+    sections.extend(verdicts::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
     sections.extend(of_benchmarks(comparison));
@@ -36,22 +30,47 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
         sections.extend(tables::efficiency(comparison));
     }
     sections.extend(tables::latency(comparison));
+    sections.extend(evenness::section(comparison));
     sections.extend(tables::load(comparison));
     sections.extend(caveats(comparison));
     sections.push(how_to_read());
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
-    Document { title, sections }
+    Document { title: title(comparison), sections }
+}
+
+/// The report and, besides, the settings that differ.
+pub(super) fn bug_report(comparison: &Comparison) -> Document {
+    let mut document = document(comparison, &Options::default());
+    let before_runs = document.sections.len().saturating_sub(1);
+    if let Some(section) = settings::section(comparison) {
+        document.sections.insert(before_runs, section);
+    }
+    document
+}
+
+/// What was compared, in one line.
+pub(super) fn title(comparison: &Comparison) -> String {
+    let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
+    match labels.split_first() {
+        Some((base, others)) if !others.is_empty() => {
+            format!("rqps: {} relative to {base}", others.join(", "))
+        }
+        _ => format!("rqps: {}", labels.join(", ")),
+    }
 }
 
 /// Sections that only some benchmarks have, for every form of report: nothing where the comparison
 /// has no such steps. Each benchmark adds a line here.
-pub(super) fn of_benchmarks(_comparison: &Comparison) -> Vec<Section> {
-    Vec::new()
+pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
+    let mut sections = insert::sections(comparison);
+    sections.extend(kv::section(comparison));
+    sections.extend(vector::sections(comparison));
+    sections
 }
 
 /// What must be seen before the first number is.
-fn loud_caveats(comparison: &Comparison) -> Option<Section> {
+pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> = comparison
         .caveats
         .iter()
@@ -66,7 +85,7 @@ fn loud_caveats(comparison: &Comparison) -> Option<Section> {
 }
 
 /// All caveats by kind, each kind with its advice.
-fn caveats(comparison: &Comparison) -> Option<Section> {
+pub(super) fn caveats(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     let mut kinds: Vec<Kind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();
     kinds.dedup();
@@ -88,14 +107,16 @@ fn point(comparison: &Comparison, caveat: &Caveat) -> String {
     format!("{target}{}{steps}", caveat.text)
 }
 
-fn how_to_read() -> Section {
+pub(super) fn how_to_read() -> Section {
     let rules = [
         "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
          at a block that was broken off count too.",
         "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
-        "[low, high] is the 95 % t interval on those d, n the number of pairs. An interval that \
-         holds 1 means that no difference was shown; one pair has no interval.",
+        "[low, high] is the 95 % interval on those d, n the number of pairs. Where a rate has a \
+         verdict it is the moderated t interval, for which the steps lend each other their \
+         variance; elsewhere it is the plain t interval. An interval that holds 1 means that no \
+         difference was shown; one pair has no interval.",
         "Absolute values are medians over the runs of a target. Relative values of other metrics \
          are formed like rQPS; where a value is 0 they are ratios of medians: 0/0 is 1, x/0 inf.",
         "Per operation (/o) means per statement, BEGIN and COMMIT included, and per 1000 rows for \

@@ -27,6 +27,7 @@ pub struct Section {
 }
 
 /// What a section is made of.
+#[allow(clippy::large_enum_variant, reason = "a document has few blocks, and each is made once")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// Prose, to be wrapped.
@@ -92,6 +93,19 @@ pub struct Cell {
     /// How far it is from the base, as ln(ratio) turned so that more is better: the colour, where
     /// there are colours. `None` for what is no comparison.
     pub tone: Option<f64>,
+    /// A published colour, where the field's reports have one.
+    pub mark: Option<Mark>,
+}
+
+/// A colour with a sign for forms without colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// After the number in plain text.
+    pub sign: &'static str,
+    /// As CSS writes it.
+    pub colour: &'static str,
+    /// What it stands for.
+    pub meaning: &'static str,
 }
 
 /// What a cell shows.
@@ -137,6 +151,7 @@ impl Cell {
             interval: None,
             runs: Vec::new(),
             tone: None,
+            mark: None,
         }
     }
 
@@ -148,6 +163,7 @@ impl Cell {
             interval: None,
             runs: Vec::new(),
             tone: None,
+            mark: None,
         }
     }
 
@@ -159,12 +175,18 @@ impl Cell {
             interval: None,
             runs: Vec::new(),
             tone: None,
+            mark: None,
         }
     }
 
     /// The same with an interval.
     pub fn within(self, interval: Option<Interval>) -> Cell {
         Cell { interval, ..self }
+    }
+
+    /// The same with a published colour.
+    pub fn marked(self, mark: Option<Mark>) -> Cell {
+        Cell { mark, ..self }
     }
 
     /// The same with the folders that it comes from.
@@ -183,7 +205,8 @@ impl Cell {
             Value::Text(text) => text.clone(),
             Value::Missing(_) => "-".to_owned(),
             Value::Number(number, digits) => {
-                let text = digits.write(*number);
+                let sign = self.mark.map(|mark| mark.sign).unwrap_or_default();
+                let text = format!("{}{sign}", digits.write(*number));
                 match self.interval {
                     Some(interval) => {
                         let (low, high) = (digits.write(interval.low), digits.write(interval.high));

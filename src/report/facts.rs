@@ -2,9 +2,11 @@
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::RunFacts;
-use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::analyze::compare::{RunFacts, TargetFacts};
+use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::domain::build::Source;
 use crate::domain::host::Host;
+use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
 
 /// The head of the report.
@@ -31,9 +33,16 @@ pub(super) fn section(comparison: &Comparison) -> Section {
             workloads.push(workload);
         }
     }
+    let is_imported = |target: &TargetFacts| {
+        target.target.as_ref().is_some_and(|target| matches!(target.source, Source::Imported(_)))
+    };
     for workload in workloads {
-        add("workload", workload_line(workload));
-        add("placement", placement_line(workload));
+        if comparison.targets.iter().all(is_imported) {
+            add("workload", imported_workload_line(workload));
+        } else {
+            add("workload", workload_line(workload));
+            add("placement", placement_line(workload));
+        }
     }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
@@ -42,6 +51,28 @@ pub(super) fn section(comparison: &Comparison) -> Section {
         heading: String::new(),
         blocks: vec![Block::Facts(facts), Block::Table(legend)],
     }
+}
+
+/// Benchmark, scale, host and time, each in a few words.
+pub(super) fn brief(comparison: &Comparison) -> Vec<String> {
+    let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
+    let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
+    parts.extend(workloads.take(1).map(|workload| {
+        let clients = workload.clients;
+        format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+    }));
+    let steps = comparison.steps.len();
+    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+    let blocks =
+        distinct_list(&comparison.runs, |run| format!("{} {}", run.result_set, run.key.block));
+    parts.push(format!("{} block{}", blocks.len(), if blocks.len() == 1 { "" } else { "s" }));
+    for host in comparison.hosts.values() {
+        let model = host.cpu_model.clone().unwrap_or_else(|| "unknown CPU".to_owned());
+        parts.push(format!("host {} ({model})", host.class()));
+    }
+    let from = comparison.runs.iter().map(|run| run.started.as_str()).min();
+    parts.extend(from.and_then(|time| time.get(..10)).map(str::to_owned));
+    parts
 }
 
 fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
@@ -65,10 +96,17 @@ fn measured(comparison: &Comparison) -> String {
     let complete = runs.iter().filter(|run| run.status == Status::Complete).count();
     let from = runs.iter().map(|run| run.started.as_str()).min().unwrap_or("?");
     let to = runs.iter().filter_map(|run| run.finished.as_deref()).max().unwrap_or("?");
+    // Imported results without a date.
+    if from == "unknown" {
+        return format!("at a time that is unknown, blocks: {blocks}, runs: {}", runs.len());
+    }
     format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
 }
 
 fn host_line(fingerprint: &str, host: &Host) -> String {
+    if host.cpus == 0 && host.memory_bytes == 0 {
+        return format!("not in the imported files ({fingerprint})");
+    }
     let mut parts = vec![format!("{} ({fingerprint})", host.class())];
     let mut add = |part: Option<String>| parts.extend(part);
     add(host.cpu_model.clone());
@@ -88,6 +126,25 @@ fn host_line(fingerprint: &str, host: &Host) -> String {
     parts.join(", ")
 }
 
+/// What imported files tell of the scale; what is 0 they do not tell.
+fn imported_workload_line(workload: &Workload) -> String {
+    let known = [
+        (f64::from(workload.tables), "tables"),
+        (workload.rows as f64, "rows in each"),
+        (f64::from(workload.clients), "clients"),
+        (workload.read_seconds, "s reads"),
+        (workload.write_seconds, "s writes"),
+        (workload.warmup_seconds, "s warm-up"),
+    ];
+    let known = known.iter().filter(|(number, _)| *number > 0.0);
+    let mut parts: Vec<String> = known.map(|(number, what)| format!("{number} {what}")).collect();
+    parts.push(match parts.is_empty() {
+        true => "not in the imported files".to_owned(),
+        false => "the rest is not in the imported files".to_owned(),
+    });
+    parts.join(", ")
+}
+
 fn workload_line(workload: &Workload) -> String {
     let count =
         |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
@@ -99,6 +156,9 @@ fn workload_line(workload: &Workload) -> String {
         Some(bytes) => format!("{} MiB cache", bytes >> 20),
         None => "cache sized from the data".to_owned(),
     };
+    if let Shape::Insert(shape) = &workload.shape {
+        return insert_workload_line(workload, shape, &cache);
+    }
     format!(
         "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}",
         count(u64::from(workload.tables), "table"),
@@ -109,6 +169,32 @@ fn workload_line(workload: &Workload) -> String {
         workload.warmup_seconds,
         workload.settle_scale,
     )
+}
+
+fn insert_workload_line(workload: &Workload, shape: &InsertShape, cache: &str) -> String {
+    let commit = &shape.rows_per_commit;
+    let mut parts = vec![
+        format!("profile {}", shape.profile.name()),
+        format!("{} tables for {} clients", workload.tables, workload.clients),
+        format!("rows per client: {} in l.i0, {} in l.i1", workload.rows, shape.i1_rows),
+    ];
+    if !shape.profile.is_2021() {
+        parts.push(format!("{} in l.i2", shape.i2_rows));
+    }
+    parts.push(if shape.deletes { "as many deletes" } else { "no deletes" }.to_owned());
+    parts.push(format!("{} s a query step", shape.query_seconds));
+    parts.push(format!("{}/{}/{}/{} rows a commit", commit.i0, commit.i1, commit.i2, commit.query));
+    if shape.partitions > 1 {
+        parts.push(format!("{} partitions", shape.partitions));
+    }
+    parts.push(match shape.pacing {
+        Pacing::Open => "open pace".to_owned(),
+        Pacing::Compat => "compat pace".to_owned(),
+    });
+    parts.push(format!("settle x {}", workload.settle_scale));
+    parts.push(cache.to_owned());
+    parts.extend(shape.memory_limit.map(|limit| format!("memory limit {} MiB", limit >> 20)));
+    parts.join(", ")
 }
 
 fn placement_line(workload: &Workload) -> String {
@@ -148,6 +234,41 @@ fn builds(comparison: &Comparison) -> Table {
         }
     }
     Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+}
+
+/// The machines, fact by fact; `None` where nothing is known of any.
+pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (fingerprint, host) in &comparison.hosts {
+        let mut facts = vec![("fingerprint".to_owned(), fingerprint.clone())];
+        let mut add = |name: &str, value: Option<String>| {
+            let why = || host.missing.get(name).map(|why| format!("unknown: {why}"));
+            facts.extend(value.or_else(why).map(|value| (name.to_owned(), value)));
+        };
+        let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
+        add("class", Some(host.class()));
+        add("cpu_model", host.cpu_model.clone());
+        add("cpus", Some(host.cpus.to_string()));
+        add("cores", host.cores.map(|cores| cores.to_string()));
+        add("smt", host.smt.clone());
+        add("governor", host.governor.clone());
+        add("virtualization", host.virtualization.clone());
+        add("memory", Some(mib(host.memory_bytes)));
+        add("swap", Some(mib(host.swap_bytes)));
+        add("transparent_huge_pages", host.transparent_huge_pages.clone());
+        add("huge_pages", host.huge_pages.map(|pages| pages.to_string()));
+        add("disk", host.disk.clone());
+        add("disk_rotational", host.disk_rotational.map(|spins| spins.to_string()));
+        add("filesystem", host.filesystem.clone());
+        add("mount_options", host.mount_options.clone());
+        add("os", host.os.clone());
+        add("kernel", host.kernel.clone());
+        for (name, state) in &host.mitigations {
+            add(&format!("mitigation {name}"), Some(state.clone()));
+        }
+        blocks.push(Block::Facts(facts));
+    }
+    (!blocks.is_empty()).then(|| Section { id: "host", heading: "Host".to_owned(), blocks })
 }
 
 /// Where every number can be looked up.

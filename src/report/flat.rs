@@ -6,6 +6,7 @@ use super::document::Digits;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{Sample, StepComparison, TargetStep};
 use crate::analyze::metrics::rate_unit;
+use crate::analyze::verdict::{Judgement, Test};
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
 
@@ -60,7 +61,8 @@ fn push_columns(text: &mut String, labels: &[&str]) {
 fn rates_section(comparison: &Comparison) -> String {
     let mut text = String::new();
     let heads = "group step target unit absolute relative low95 high95 pairs sd_ln robust \
-                 robust_low95 robust_high95";
+                 robust_low95 robust_high95 verdict moderated_low95 moderated_high95 p_treat \
+                 q_treat holm_treat p_zero q_zero mde pairs_needed";
     push_row(&mut text, heads.split_whitespace().map(str::to_owned));
     for (step, target) in cells(comparison) {
         let relative = target.relative(Metric::Rate);
@@ -82,9 +84,28 @@ fn rates_section(comparison: &Comparison) -> String {
             exact(robust_interval.map(|interval| interval.low)),
             exact(robust_interval.map(|interval| interval.high)),
         ];
-        push_row(&mut text, row);
+        let judgement = relative.and_then(|relative| relative.judgement.as_ref());
+        push_row(&mut text, row.into_iter().chain(judged(judgement)));
     }
     text
+}
+
+/// Verdict and figures of the rate; empty cells where there is none.
+fn judged(judgement: Option<&Judgement>) -> [String; 10] {
+    let test = judgement.and_then(|judgement| judgement.test.as_ref());
+    let figure = |get: fn(&Test) -> f64| exact(test.map(get));
+    [
+        judgement.map(|judgement| judgement.verdict.name().to_owned()).unwrap_or_default(),
+        figure(|test| test.interval.low),
+        figure(|test| test.interval.high),
+        figure(|test| test.p_treat),
+        figure(|test| test.q_treat),
+        figure(|test| test.holm_treat),
+        figure(|test| test.p_zero),
+        figure(|test| test.q_zero),
+        figure(|test| test.mde),
+        judgement.and_then(|j| j.pairs_needed).map(|n| n.to_string()).unwrap_or_default(),
+    ]
 }
 
 fn groups_section(comparison: &Comparison) -> String {
@@ -113,7 +134,8 @@ fn groups_section(comparison: &Comparison) -> String {
 
 fn metrics_section(comparison: &Comparison) -> String {
     let mut text = String::new();
-    let heads = "step target metric unit absolute runs relative low95 high95 pairs";
+    let heads = "step target metric unit absolute runs relative low95 high95 pairs verdict \
+                 moderated_low95 moderated_high95";
     push_row(&mut text, heads.split_whitespace().map(str::to_owned));
     for (step, target) in cells(comparison) {
         for (metric, result) in &target.metrics {
@@ -131,7 +153,14 @@ fn metrics_section(comparison: &Comparison) -> String {
                 exact(interval.map(|interval| interval.high)),
                 relative.map(|relative| relative.pairs.to_string()).unwrap_or_default(),
             ];
-            push_row(&mut text, row);
+            let judgement = relative.and_then(|relative| relative.judgement.as_ref());
+            let test = judgement.and_then(|judgement| judgement.test.as_ref());
+            let verdict = [
+                judgement.map(|j| j.verdict.word(*metric).to_owned()).unwrap_or_default(),
+                exact(test.map(|test| test.interval.low)),
+                exact(test.map(|test| test.interval.high)),
+            ];
+            push_row(&mut text, row.into_iter().chain(verdict));
         }
     }
     text

@@ -1,11 +1,14 @@
 //! The overview: every step of every target relative to the base, by any of the metrics that
 //! explain a rate, with the runs behind each number.
 
+use super::document::Digits;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::analyze::metrics::rate_unit;
+use crate::analyze::verdict::Judgement;
 use crate::domain::metric::{Better, Metric};
 use crate::domain::run::Dataset;
+use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
 
 /// What the overview can be coloured by, besides whatever else a benchmark measures: the rate, and
@@ -80,8 +83,8 @@ pub struct Ratio {
     pub interval: Option<Interval>,
     /// Pairs.
     pub pairs: usize,
-    /// `SLOWER`; empty where nothing is judged.
-    pub verdict: String,
+    /// What is said about it; `None` where nothing is judged.
+    pub verdict: Option<Verdict>,
     /// What the verdict rests on, in words.
     pub reason: String,
 }
@@ -167,11 +170,37 @@ fn cell(
 }
 
 fn ratio(target: &TargetStep, metric: Metric) -> Option<Ratio> {
-    target.relative(metric).map(|relative| Ratio {
-        ratio: relative.ratio,
-        interval: relative.interval,
-        pairs: relative.pairs,
-        verdict: String::new(),
-        reason: String::new(),
+    target.relative(metric).map(|relative| {
+        let judgement = relative.judgement.as_ref();
+        let test = judgement.and_then(|judgement| judgement.test.as_ref());
+        Ratio {
+            ratio: relative.ratio,
+            interval: test.map(|test| test.interval).or(relative.interval),
+            pairs: relative.pairs,
+            verdict: judgement.map(|judgement| judgement.verdict),
+            reason: judgement.map(reason).unwrap_or_default(),
+        }
     })
+}
+
+/// The figures of a verdict in one line, then what the reader should know of it.
+fn reason(judgement: &Judgement) -> String {
+    let mut parts = Vec::new();
+    if let Some(test) = &judgement.test {
+        let small = |p: f64| Digits::Significant(2).write(p);
+        let mde = Digits::Significant(2).write(100.0 * test.mde);
+        parts.push(format!("p {} against tau", small(test.p_treat)));
+        parts.push(format!("q {} over the steps", small(test.q_treat)));
+        parts.push(format!("finds differences from {mde} % on"));
+    }
+    if let Some(pairs) = judgement.pairs_needed {
+        parts.push(format!("about {pairs} pairs needed"));
+    }
+    parts.extend(judgement.reasons.iter().cloned());
+    parts.join("; ")
+}
+
+/// The word of a verdict for a metric of the overview.
+pub(super) fn word(verdict: Verdict, of_rate: bool) -> &'static str {
+    verdict.word(if of_rate { Metric::Rate } else { Metric::CpuPerOp })
 }

@@ -4,14 +4,24 @@
 mod build;
 pub mod chart;
 pub mod document;
+mod evenness;
 mod facts;
+mod figures;
 mod flat;
+pub mod gate;
 pub mod heat;
+pub mod html;
+mod insert;
 mod json;
+mod kv;
+mod markdown;
+mod page;
 mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod vector;
+mod verdicts;
 
 use crate::analyze::Comparison;
 
@@ -19,7 +29,7 @@ pub use build::{Options, document};
 pub use document::Document;
 pub use json::SCHEMA;
 
-/// Forms of a report.
+/// Forms of a report that need nothing but a comparison; [`html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For reading and for pasting into a bug report.
@@ -31,11 +41,14 @@ pub enum Format {
     Csv,
     /// The whole comparison, with a schema version.
     Json,
+    /// For a bug report or a comment.
+    Markdown,
 }
 
 impl Format {
     /// All, in the order of help texts.
-    pub const ALL: [Format; 4] = [Format::Text, Format::Tsv, Format::Csv, Format::Json];
+    pub const ALL: [Format; 5] =
+        [Format::Text, Format::Tsv, Format::Csv, Format::Json, Format::Markdown];
 
     /// The word on the command line.
     pub fn name(self) -> &'static str {
@@ -44,6 +57,7 @@ impl Format {
             Format::Tsv => "tsv",
             Format::Csv => "csv",
             Format::Json => "json",
+            Format::Markdown => "markdown",
         }
     }
 }
@@ -55,6 +69,7 @@ pub fn render(comparison: &Comparison, format: Format) -> String {
         Format::Tsv => flat::tsv(comparison),
         Format::Csv => flat::csv(comparison),
         Format::Json => json::render(comparison),
+        Format::Markdown => markdown::render(&build::bug_report(comparison)),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
+use crate::domain::metric::{Better, Metric};
 
 /// The efficiency columns of the field's o.met files in their order, then ours.
 const EFFICIENCY: [(Metric, Digits); 8] = [
@@ -43,6 +43,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     for index in 1..comparison.targets.len() {
         columns.push(Column::numbers(format!("col-{index}")));
         columns.push(Column::numbers("n"));
+        columns.push(Column::words("verdict"));
     }
     columns.push(Column::words("step"));
     let rows = steps.iter().map(|step| {
@@ -51,10 +52,18 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
         let mut cells = vec![absolute(comparison, base, Metric::Rate, Digits::Fixed(0), unit)];
         cells.push(Cell::text(unit));
         for target in &step.targets[1..] {
-            cells.push(relative(comparison, target, Metric::Rate, Digits::Fixed(3)));
+            let judgement = target.relative(Metric::Rate).and_then(|r| r.judgement.as_ref());
+            let rate = relative(comparison, target, Metric::Rate, Digits::Fixed(3));
+            let moderated = judgement.and_then(|judgement| judgement.test.as_ref());
+            let interval = moderated.map(|test| test.interval).or(rate.interval);
+            cells.push(rate.within(interval));
             let pairs = target.relative(Metric::Rate).map(|relative| relative.pairs);
             cells.push(match pairs {
                 Some(pairs) => Cell::number(pairs as f64, Digits::Fixed(0), ""),
+                None => Cell::missing("not compared"),
+            });
+            cells.push(match judgement {
+                Some(judgement) => Cell::text(judgement.verdict.name()),
                 None => Cell::missing("not compared"),
             });
         }
@@ -96,7 +105,13 @@ fn relative(comparison: &Comparison, target: &TargetStep, metric: Metric, digits
         None if target.samples.is_empty() && !target.failures.is_empty() => Cell::text("failed"),
         None => Cell::missing(why_missing(target, metric)),
     };
-    cell.from_runs(folders(comparison, target))
+    cell.toned(tone(target, metric)).from_runs(folders(comparison, target))
+}
+
+/// ln(ratio), turned so that more is better.
+fn tone(target: &TargetStep, metric: Metric) -> Option<f64> {
+    let ln = target.relative(metric)?.ratio.ln();
+    Some(if metric.better() == Better::Higher { ln } else { -ln })
 }
 
 fn is_zero_by_zero(target: &TargetStep, metric: Metric, ratio: f64) -> bool {
@@ -157,38 +172,7 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
         blocks.push(Block::Lines(vec![step.name.clone()]));
-        let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
-            let skip = usize::from(relative_rows);
-            let targets = step.targets.iter().skip(skip);
-            targets
-                .map(|target| {
-                    let mut cells: Vec<Cell> = EFFICIENCY
-                        .iter()
-                        .map(|(metric, digits)| match relative_rows {
-                            true => without_interval(relative(
-                                comparison,
-                                target,
-                                *metric,
-                                Digits::Ratio,
-                            )),
-                            false => absolute(comparison, target, *metric, *digits, ""),
-                        })
-                        .collect();
-                    cells.push(Cell::text(target.label.clone()));
-                    cells
-                })
-                .collect()
-        };
-        let mut columns: Vec<Column> =
-            EFFICIENCY.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
-        columns.push(Column::words("target"));
-        let table = |caption: &str, rows: Vec<Vec<Cell>>| {
-            Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
-        };
-        blocks.push(table("--- absolute", rows(false)));
-        if step.targets.len() > 1 {
-            blocks.push(table(&format!("--- relative to {}", comparison.base), rows(true)));
-        }
+        blocks.extend(efficiency_of(comparison, step));
     }
     (!blocks.is_empty()).then(|| Section {
         id: "efficiency",
@@ -197,8 +181,89 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
+/// One step: absolute values, then those relative to the base.
+pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
+    let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
+        let skip = usize::from(relative_rows);
+        let targets = step.targets.iter().skip(skip);
+        targets
+            .map(|target| {
+                let mut cells: Vec<Cell> = EFFICIENCY
+                    .iter()
+                    .map(|(metric, digits)| match relative_rows {
+                        true => {
+                            without_interval(relative(comparison, target, *metric, Digits::Ratio))
+                        }
+                        false => absolute(comparison, target, *metric, *digits, ""),
+                    })
+                    .collect();
+                cells.push(Cell::text(target.label.clone()));
+                cells
+            })
+            .collect()
+    };
+    let mut columns: Vec<Column> =
+        EFFICIENCY.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    columns.push(Column::words("target"));
+    let table = |caption: &str, rows: Vec<Vec<Cell>>| {
+        Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
+    };
+    let mut blocks = vec![table("--- absolute", rows(false))];
+    if step.targets.len() > 1 {
+        blocks.push(table(&format!("--- relative to {}", comparison.base), rows(true)));
+    }
+    blocks
+}
+
 fn without_interval(cell: Cell) -> Cell {
     Cell { interval: None, ..cell }
+}
+
+/// Target / base with the interval that its verdict rests on.
+fn judged(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+    let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
+    let test = judgement.and_then(|judgement| judgement.test.as_ref());
+    let cell = relative(comparison, target, metric, digits);
+    match test {
+        Some(test) => cell.within(Some(test.interval)),
+        None => cell,
+    }
+}
+
+/// One step for the reader who has come to look at it: rates with their verdicts, and latencies.
+pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Table {
+    let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
+    columns.push(Column::numbers("rQPS"));
+    columns.extend([Column::numbers("n"), Column::words("verdict")]);
+    columns.extend(LATENCY.iter().map(|metric| Column::numbers(metric.name())));
+    columns.push(Column::numbers("relative p99"));
+    let row = |(index, target): (usize, &TargetStep)| {
+        let relative_rate = target.relative(Metric::Rate);
+        let verdict = relative_rate.and_then(|relative| relative.judgement.as_ref());
+        let pairs = relative_rate.map(|relative| relative.pairs as f64);
+        let rate = absolute(comparison, target, Metric::Rate, Digits::Fixed(0), "");
+        let mut cells = vec![Cell::text(target.label.clone()), rate];
+        cells.extend(match index {
+            0 => [Cell::text("base"), Cell::text(""), Cell::text("")],
+            _ => [
+                judged(comparison, target, Metric::Rate, Digits::Fixed(3)),
+                pairs.map_or(Cell::missing("not compared"), |pairs| {
+                    Cell::number(pairs, Digits::Fixed(0), "")
+                }),
+                Cell::text(verdict.map_or("", |judgement| judgement.verdict.name())),
+            ],
+        });
+        for metric in LATENCY {
+            cells.push(absolute(comparison, target, metric, Digits::Fixed(3), "ms"));
+        }
+        cells.push(match index {
+            0 => Cell::text("base"),
+            _ => judged(comparison, target, Metric::P99, Digits::Fixed(2)),
+        });
+        cells
+    };
+    let rows = step.targets.iter().enumerate().map(row).collect();
+    Table { caption: String::new(), columns, rows }
 }
 
 /// Percentiles of every step, and the relative 99th with its interval.

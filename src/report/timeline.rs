@@ -67,7 +67,7 @@ pub(super) fn charts(
     )
     .axes(time(), Axis::linear("p99 of each second", "ms"));
     let mut faults: Vec<String> = Vec::new();
-    let mut width = 1;
+    let (mut width, mut held_back) = (1, Vec::new());
     let most = points_per_run(comparison);
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
@@ -79,6 +79,12 @@ pub(super) fn charts(
             let trace = trace(record, &rows, most);
             width = width.max(trace.width);
             let place = rate.series.len();
+            held_back.extend(record.stalled.iter().map(|second| Span {
+                from: f64::from(*second) - 1.0,
+                to: f64::from(*second),
+                series: Some(place),
+                label: "writes held back".to_owned(),
+            }));
             rate.spans.extend(trace.stalls.iter().map(|(from, to)| Span {
                 from: *from,
                 to: *to,
@@ -94,6 +100,11 @@ pub(super) fn charts(
         }
     }
     add_notes(&mut rate, &mut p99, width, &faults);
+    if !held_back.is_empty() {
+        let text = format!("In {} seconds the DBMS held writes back, marked.", held_back.len());
+        rate.notes.push(text);
+        rate.spans.append(&mut held_back);
+    }
     let distribution = distribution(dataset, step);
     let drawn = |chart: &Chart| chart.series.iter().any(|series| !series.points.is_empty());
     [rate, p99, distribution].into_iter().filter(drawn).collect()
@@ -108,7 +119,8 @@ fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String])
     });
     p99.notes.push(runs);
     if width > 1 {
-        rate.notes.push(format!("A point is the mean of {width} s; the band is their range."));
+        rate.notes
+            .push(format!("A point is the mean of {width} s; the upright lines are their range."));
         p99.notes.push(format!("A point is the worst second of {width}."));
     }
     if let Some(first) = faults.first() {
@@ -156,7 +168,7 @@ fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
     // Rows count statements only; rates in other units are in proportion to events.
     let whole: u64 = rows.iter().map(|row| row.events).sum();
     let per_event = match record.rate {
-        RateUnit::Queries => None,
+        RateUnit::Queries | RateUnit::Operations => None,
         _ if whole == 0 => return Vec::new(),
         RateUnit::RowsScanned => Some(record.outcome.rows_scanned as f64 / whole as f64 / 1000.0),
         RateUnit::RowsInserted => Some(record.outcome.rows as f64 / whole as f64),
@@ -253,7 +265,10 @@ mod tests {
 
     #[test]
     fn neighbouring_slow_seconds_are_one_stall() {
-        check_stalls(&[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 5.0], &[(1.0, 3.0), (6.0, 7.0)]);
+        check_stalls(
+            &[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 100.0, 100.0, 5.0],
+            &[(1.0, 3.0), (8.0, 9.0)],
+        );
         check_stalls(&[5.0, 100.0, 100.0], &[(0.0, 1.0)]);
         check_stalls(&[0.0, 0.0, 0.0], &[]);
         check_stalls(&[], &[]);
@@ -286,6 +301,7 @@ mod tests {
             usage: Default::default(),
             data_bytes: None,
             per_second,
+            stalled: Vec::new(),
             imported: None,
         }
     }

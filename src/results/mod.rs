@@ -3,11 +3,12 @@
 
 mod atomic;
 mod error;
+pub mod import;
 mod read;
 mod seconds;
 mod store;
 
 pub use error::ResultsError;
 pub use read::{read, read_run};
-pub use seconds::{COLUMNS, Column, read_seconds};
+pub use seconds::{COLUMNS, Column, read_seconds, seconds_of};
 pub use store::{ResultSet, RunFolder};

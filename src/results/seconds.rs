@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::{ResultsError, read};
-use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Second, Usage};
+use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
 pub struct Column {
@@ -53,6 +53,8 @@ columns! {
     "writes", row => disk(row).map(|d| d.writes), &mut disk_mut(row).writes;
     "write_kb", row => disk(row).map(|d| d.write_kb), &mut disk_mut(row).write_kb;
     "disk_busy_ms", row => disk(row).map(|d| d.busy_ms), &mut disk_mut(row).busy_ms;
+    "disk_read_ms", row => disk(row).map(|d| d.read_ms), &mut disk_mut(row).read_ms;
+    "disk_write_ms", row => disk(row).map(|d| d.write_ms), &mut disk_mut(row).write_ms;
     "server_user_us", row => server(row).map(|c| c.user_us), &mut server_mut(row).user_us;
     "server_system_us", row => server(row).map(|c| c.system_us), &mut server_mut(row).system_us;
     "server_rss_bytes", row => usage(row).and_then(|u| u.server_rss_bytes),
@@ -163,6 +165,12 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// Reads the seconds of a step of a run.
+pub fn seconds_of(run: &Run, step: &StepRecord) -> Result<Vec<Second>, ResultsError> {
+    let name = format!("{:02}-{}.csv", step.index, step.name);
+    read_seconds(&Path::new(&run.folder).join("steps").join(name))
 }
 
 #[cfg(test)]

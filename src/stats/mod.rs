@@ -6,6 +6,8 @@ pub mod moderated;
 pub mod multiple;
 pub mod paired;
 pub mod power;
+pub mod ratio;
+pub mod sequential;
 pub mod student;
 pub mod summary;
 

@@ -20,6 +20,8 @@ pub enum Value<'a> {
     Int(i64),
     /// VARCHAR / text.
     Text(&'a [u8]),
+    /// A value in the binary form of the type that the server infers: BLOB, vector.
+    Bytes(&'a [u8]),
 }
 
 /// Types of placeholders, declared when a statement is prepared.
@@ -29,6 +31,8 @@ pub enum ValueType {
     Int,
     /// Text.
     Text,
+    /// Bytes; on Postgres of whatever type the place of the placeholder asks for.
+    Bytes,
 }
 
 /// What came back of one statement.
@@ -93,6 +97,28 @@ trait RowSink {
 
     /// A whole row in the protocol's own text form. False if it makes no sense.
     fn row(&mut self, body: &[u8]) -> bool;
+}
+
+/// Keeps the one column of each row: a whole number that is not negative.
+struct Ids<'a> {
+    ids: &'a mut Vec<u32>,
+    /// Finds the bytes of the number in a row, the most significant first.
+    number: fn(&[u8]) -> Option<u64>,
+}
+
+impl RowSink for Ids<'_> {
+    const WANTS_ROWS: bool = true;
+
+    #[inline]
+    fn row(&mut self, body: &[u8]) -> bool {
+        match (self.number)(body).map(u32::try_from) {
+            Some(Ok(id)) => {
+                self.ids.push(id);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Counts rows without looking at them.

@@ -50,9 +50,9 @@ impl Scene {
         fs::write(folder.join(format!("{name}.conf")), format!("{shipped}\n{more}\n")).unwrap();
     }
 
-    fn rqps(&self) -> Command {
+    pub(crate) fn rqps(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-        let lock = std::env::temp_dir().join(format!("rqps-live-{}.lock", std::process::id()));
+        let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live.lock");
         command.env("RQPS_HOST_LOCK", lock).env(MARK, self.folder.path());
         command.stdin(Stdio::null());
         command
@@ -62,7 +62,7 @@ impl Scene {
     pub(crate) fn compare(&self, targets: &[&str], more: &[&str]) -> Command {
         let mut command = self.rqps();
         command.arg("compare").args(targets).arg("--out").arg(self.path("out"));
-        command.arg("--configs").arg(self.path("configs"));
+        command.arg("--configs").arg(self.path("configs")).args(["--canaries", "off"]);
         let sizes = ["tables=2", "rows=2000", "read_seconds=0.3", "write_seconds=0.3"];
         for setting in sizes.iter().chain(&["warmup_seconds=0", "settle_scale=0"]) {
             command.args(["--set", setting]);

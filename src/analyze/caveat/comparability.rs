@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Caveat, Disagreement, Evidence, Kind, disagreement, spell};
 use crate::analyze::metrics::rate_unit;
+use crate::domain::build::Source;
 use crate::domain::config::Config;
 use crate::domain::run::RunRecord;
 
@@ -52,7 +53,26 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         }
     }
     caveats.extend(settings(evidence));
+    caveats.extend(compilers(evidence));
     caveats
+}
+
+/// Compilers of the builds, where both sides of a comparison tell theirs and are of one product:
+/// between two products a compiler is the least difference.
+fn compilers(evidence: &Evidence) -> Vec<Caveat> {
+    let mut by_dbms: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for facts in &evidence.comparison.targets {
+        for manifest in &facts.manifests {
+            if let Some(compiler) = &manifest.compiler {
+                let pair = (facts.label.clone(), compiler.clone());
+                by_dbms.entry(manifest.dbms.name()).or_default().push(pair);
+            }
+        }
+    }
+    let caveats = by_dbms
+        .into_values()
+        .filter_map(|pairs| of_all(Kind::DifferentCompiler, "compiler", &disagreement(pairs)));
+    caveats.collect()
 }
 
 /// Values of all runs by label, if they disagree.
@@ -89,7 +109,7 @@ fn hosts(evidence: &Evidence) -> Option<Caveat> {
 /// Each field of the workload in which runs differ; placement and idle state have their own kind.
 fn workloads(evidence: &Evidence) -> Vec<Caveat> {
     let runs = evidence.dataset.runs.iter();
-    let all = runs.map(|run| (run.record.key.label.clone(), fields(&run.record.workload)));
+    let all = runs.map(|run| (run.record.key.label.clone(), known_workload(&run.record)));
     let differing = differing_fields(all.collect());
     let caveats = differing.into_iter().filter_map(|(field, values)| {
         let kind = match field.as_str() {
@@ -100,6 +120,18 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
         of_all(kind, &field, &values)
     });
     caveats.collect()
+}
+
+/// The fields of a run's workload. Imported files tell few, and 0 stands for what they do not.
+fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
+    let mut fields = fields(&record.workload);
+    if let Source::Imported(_) = record.target.source {
+        let scale = ["tables", "rows", "clients", "read_seconds", "write_seconds"];
+        fields.retain(|name, value| {
+            scale.contains(&name.as_str()) && value.parse().is_ok_and(|value: f64| value > 0.0)
+        });
+    }
+    fields
 }
 
 /// Top-level fields of a record as compact JSON, text without its quotes.
@@ -120,7 +152,7 @@ fn differing_fields(
     let differing = names.into_iter().filter_map(|field| {
         let pairs = records
             .iter()
-            .map(|(name, fields)| (name.clone(), fields.get(field).cloned().unwrap_or_default()));
+            .filter_map(|(name, fields)| Some((name.clone(), fields.get(field)?.clone())));
         let values = disagreement(pairs);
         (!values.is_empty()).then(|| (field.clone(), values))
     });

@@ -1,7 +1,11 @@
 //! Verdicts: for every metric of every step of every target, what can be said and how sure it is
 //! (docs/verdicts.md).
 
+mod explain;
+mod family;
+mod host;
 mod open;
+mod summary;
 
 use std::collections::BTreeMap;
 
@@ -9,9 +13,14 @@ use serde::Serialize;
 
 pub use open::{OpenStep, open_steps};
 
+use self::family::Family;
+use self::host::HostFindings;
+use super::compare::{Comparison, Relative, StepComparison};
+use crate::domain::gate::HostGate;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
+use crate::stats::sequential::Looks;
 
 /// What is said about one ratio, and by what.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -196,4 +205,74 @@ impl Options {
     pub fn with_base(base: Option<&str>) -> Options {
         Options { base: base.map(str::to_owned), ..Options::default() }
     }
+}
+
+/// Judges every ratio of a comparison: the steps of a target and metric are one family.
+pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGate>) {
+    let findings = host::findings(gates);
+    let looks =
+        comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
+    let rules = comparison.rules;
+    let mut families = Vec::new();
+    for target in 1..comparison.targets.len() {
+        let mut facts = BTreeMap::new();
+        for &metric in Metric::ALL {
+            let family = Family { rules: &rules, metric, looks: looks.as_ref() };
+            if let Some(family) = judge_family(&family, &findings, target, &mut comparison.steps) {
+                facts.insert(metric, family);
+            }
+        }
+        for step in &mut comparison.steps {
+            let found = explain::explanations(&step.targets[target]);
+            step.targets[target].explanations = found;
+        }
+        families.push(facts);
+    }
+    let labels: Vec<String> = comparison.targets.iter().map(|facts| facts.label.clone()).collect();
+    comparison.summary = summary::summarize(&comparison.steps, families, &labels, &rules);
+}
+
+/// One target and metric; `None` where no step has a ratio.
+fn judge_family(
+    family: &Family<'_>,
+    findings: &HostFindings,
+    target: usize,
+    steps: &mut [StepComparison],
+) -> Option<FamilyFacts> {
+    let mut ratios: Vec<&mut Relative> = steps
+        .iter_mut()
+        .filter_map(|step| step.targets[target].metrics.get_mut(&family.metric))
+        .filter_map(|result| result.relative.as_mut())
+        .collect();
+    if ratios.is_empty() {
+        return None;
+    }
+    let differences: Vec<&[f64]> =
+        ratios.iter().map(|relative| relative.differences.as_slice()).collect();
+    let (judgements, prior) = family::judge(family, &differences);
+    let mut counts = Counts::default();
+    for (relative, mut judgement) in ratios.iter_mut().zip(judgements) {
+        if relative.pairs > 0 && relative.differences.is_empty() {
+            judgement = family::without_test(vec!["a value is 0, and has no logarithm".to_owned()]);
+        }
+        if !findings.are_none() {
+            let is_rate = family.metric == Metric::Rate;
+            let mean = relative.ratio.ln();
+            findings.apply(&mut judgement, mean, relative.pairs, family.rules, is_rate);
+        }
+        counts.add(judgement.verdict);
+        relative.judgement = Some(judgement);
+    }
+    Some(FamilyFacts { counts, prior })
+}
+
+/// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
+/// for simulations, and for whoever has pairs from elsewhere.
+pub fn judge_differences(
+    differences: &[&[f64]],
+    metric: Metric,
+    rules: &Rules,
+    looks: Option<&Looks>,
+) -> Vec<Judgement> {
+    family::judge(&Family { rules, metric, looks }, differences).0
 }

@@ -1,4 +1,108 @@
-//! Vector search.
+//! Vector search: tables are filled, indexes built, queries asked, and every answer is held against
+//! the exact one.
 
+mod build;
+mod busy;
+mod churn;
 pub mod dataset;
+pub mod encode;
+mod load;
+mod mixed;
+mod score;
+mod search;
+pub(crate) mod searcher;
+mod sql;
+mod target;
 pub mod truth;
+
+use std::io::Write;
+
+use self::dataset::Dataset;
+use self::sql::Sql;
+use crate::domain::build::Dialect;
+use crate::domain::run::Outcome;
+use crate::domain::vector::{Act, VectorWork};
+use crate::driver::Stop;
+use crate::driver::protocol::{Job, Message, WorkTask};
+use crate::driver::session::{Opener, Session};
+use crate::driver::talk::Talk;
+
+/// Everything that the steps work with.
+struct Bench<'a, W> {
+    job: &'a Job,
+    task: &'a WorkTask<VectorWork>,
+    opener: Opener,
+    talk: &'a mut Talk<W>,
+    data: Dataset,
+}
+
+/// Carries out a step and says how it went.
+pub(crate) fn measure<W: Write>(
+    job: &Job,
+    task: &WorkTask<VectorWork>,
+    opener: Opener,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
+        return Err("failed to measure: only Postgres with pgvector and MariaDB search vectors"
+            .to_owned()
+            .into());
+    }
+    talk.say(&Message::Warming)?;
+    let work = &task.work;
+    let data = Dataset::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
+        .map_err(|error| format!("failed to {error}"))?;
+    let mut bench = Bench { job, task, opener, talk, data };
+    let mut outcome = match &work.act {
+        Act::Load { spare } => load::load(&mut bench, *spare)?,
+        Act::Build(index) => build::build(&mut bench, index)?,
+        Act::Search(search) => search::search(&mut bench, search)?,
+        Act::Target { recall, search } => target::target(&mut bench, *recall, search)?,
+        Act::Mixed { insert_rate, search } => mixed::mixed(&mut bench, *insert_rate, search)?,
+        Act::Delete { percent } => churn::delete(&mut bench, *percent)?,
+        Act::Clean => churn::clean(&mut bench)?,
+    };
+    bench.note_data(&mut outcome);
+    talk.say(&Message::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+impl<'a, W: Write> Bench<'a, W> {
+    fn work(&self) -> &'a VectorWork {
+        &self.task.work
+    }
+
+    fn k(&self) -> usize {
+        self.task.work.k as usize
+    }
+
+    fn sql(&self) -> Sql<'a> {
+        Sql {
+            dialect: self.job.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &self.task.work,
+            storage_engine: self.task.storage_engine.as_deref(),
+        }
+    }
+
+    fn note_data(&self, outcome: &mut Outcome) {
+        let data = format!("{} [{}]", self.data.name, self.data.hash);
+        outcome.facts.insert("data".to_owned(), data);
+    }
+}
+
+/// Runs a statement of the step's own making.
+fn run(session: &mut Session, sql: &str) -> Result<(), String> {
+    match session.simple(sql) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("failed to run {sql}: {error}")),
+    }
+}
+
+/// The numbers of the first row; `None` for NULL and for what is no number.
+fn numbers(session: &mut Session, sql: &str) -> Result<Vec<Option<f64>>, String> {
+    let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let first = rows.into_iter().next().unwrap_or_default();
+    Ok(first.into_iter().map(|cell| cell.and_then(|cell| cell.parse().ok())).collect())
+}

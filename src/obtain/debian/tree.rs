@@ -64,7 +64,7 @@ pub(super) fn usual_packages(dbms: Dbms) -> &'static str {
         Dbms::Mysql => "mysql-server-core-8.0",
         Dbms::Mariadb => "mariadb-server-core",
         Dbms::Sqlite => "libsqlite3-0",
-        Dbms::Fake => "none",
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => "none",
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
             }
             return Ok(found);
         }
-        Dbms::Fake => return Ok(None),
+        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => return Ok(None),
     };
     let loader = Loader::find(tree, PACKAGES)?;
     for program in programs {

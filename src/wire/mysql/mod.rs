@@ -8,7 +8,7 @@ mod packet;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{CountRows, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
+use super::{CountRows, Ids, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
 use crate::domain::endpoint::{Address, Login};
 use packet::{HEADER, LONGEST};
 
@@ -113,6 +113,29 @@ impl Client {
         statement: Prepared,
         values: &[Value<'_>],
     ) -> Result<Reply, WireError> {
+        self.execute_with(statement, values, &mut CountRows)
+    }
+
+    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
+    /// held. Allocates nothing once `ids` has room.
+    #[inline]
+    pub fn execute_ids(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        ids: &mut Vec<u32>,
+    ) -> Result<Reply, WireError> {
+        ids.clear();
+        self.execute_with(statement, values, &mut Ids { ids, number: packet::single_number })
+    }
+
+    #[inline]
+    fn execute_with<S: RowSink>(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        sink: &mut S,
+    ) -> Result<Reply, WireError> {
         let number = statement.0;
         let Some(statement) = self.statements.get_mut(number) else {
             return Err(WireError::Protocol(format!(
@@ -125,7 +148,7 @@ impl Client {
         packet::execute(&mut self.output, beginning, &statement.types, values)
             .map_err(WireError::Protocol)?;
         self.channel.send(&self.output)?;
-        let reply = self.finish(&mut CountRows)?;
+        let reply = self.finish(sink)?;
         if !bound {
             // Only now is it certain that the server has the types.
             self.statements[number].bound = true;

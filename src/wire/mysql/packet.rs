@@ -27,6 +27,7 @@ const COM_STMT_EXECUTE: u8 = 0x17;
 
 const MYSQL_TYPE_LONGLONG: u8 = 0x08;
 const MYSQL_TYPE_VAR_STRING: u8 = 0xfd;
+const MYSQL_TYPE_BLOB: u8 = 0xfc;
 
 /// Length of the body by the header, which must be in `bytes`.
 #[inline]
@@ -91,6 +92,7 @@ pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool)
             let code = match kind {
                 ValueType::Int => MYSQL_TYPE_LONGLONG,
                 ValueType::Text => MYSQL_TYPE_VAR_STRING,
+                ValueType::Bytes => MYSQL_TYPE_BLOB,
             };
             beginning.extend_from_slice(&[code, 0]);
         }
@@ -115,12 +117,24 @@ pub(super) fn execute(
             (ValueType::Int, Value::Int(number)) => {
                 output.extend_from_slice(&number.to_le_bytes());
             }
-            (ValueType::Text, Value::Text(text)) => length_encoded(output, text),
+            (ValueType::Text, Value::Text(text)) | (ValueType::Bytes, Value::Bytes(text)) => {
+                length_encoded(output, text);
+            }
             _ => return Err(format!("a placeholder of type {kind:?} was given {value:?}")),
         }
     }
     frame(output, 0);
     Ok(())
+}
+
+/// The only value of a binary row, an INT or BIGINT that is not NULL.
+#[inline]
+pub(super) fn single_number(body: &[u8]) -> Option<u64> {
+    match *body {
+        [0, 0, a, b, c, d] => Some(u64::from(u32::from_le_bytes([a, b, c, d]))),
+        [0, 0, ref number @ ..] => Some(u64::from_le_bytes(number.try_into().ok()?)),
+        _ => None,
+    }
 }
 
 /// Bytes with their length before them.

@@ -12,6 +12,8 @@ pub(super) const LONGEST_KEPT: usize = (1 << 30) + 4096;
 
 const INT8_OID: u32 = 20;
 const VARCHAR_OID: u32 = 1043;
+/// Leaves the type to the server.
+const ANY_OID: u32 = 0;
 
 /// What follows the values: results in binary, Execute of the unnamed portal without a limit of
 /// rows, Sync.
@@ -84,6 +86,7 @@ pub(super) fn parse(
         let oid = match kind {
             ValueType::Int => INT8_OID,
             ValueType::Text => VARCHAR_OID,
+            ValueType::Bytes => ANY_OID,
         };
         output.extend_from_slice(&oid.to_be_bytes());
     }
@@ -113,7 +116,7 @@ pub(super) fn bind_beginning(number: usize, types: &[ValueType]) -> Vec<u8> {
     bind.extend_from_slice(&count);
     for kind in types {
         let format: u16 = match kind {
-            ValueType::Int => 1,
+            ValueType::Int | ValueType::Bytes => 1,
             ValueType::Text => 0,
         };
         bind.extend_from_slice(&format.to_be_bytes());
@@ -141,7 +144,7 @@ pub(super) fn bind_and_execute(
                 bytes[4..].copy_from_slice(&number.to_be_bytes());
                 output.extend_from_slice(&bytes);
             }
-            (ValueType::Text, Value::Text(text)) => {
+            (ValueType::Text, Value::Text(text)) | (ValueType::Bytes, Value::Bytes(text)) => {
                 output.extend_from_slice(&(text.len() as u32).to_be_bytes());
                 output.extend_from_slice(text);
             }
@@ -221,6 +224,16 @@ pub(super) fn parameters(body: &[u8]) -> usize {
     }
 }
 
+/// The only value of a DataRow, an int4 or int8 in binary form.
+#[inline]
+pub(super) fn single_number(body: &[u8]) -> Option<u64> {
+    match *body {
+        [0, 1, 0, 0, 0, 4, a, b, c, d] => Some(u64::from(u32::from_be_bytes([a, b, c, d]))),
+        [0, 1, 0, 0, 0, 8, ref number @ ..] => Some(u64::from_be_bytes(number.try_into().ok()?)),
+        _ => None,
+    }
+}
+
 /// The values of a DataRow in text form; `None` if they do not add up.
 pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
@@ -281,6 +294,11 @@ impl ServerError {
     pub(super) fn into_io(self) -> Error {
         let words = format!("{}: {} ({})", self.severity, self.message, self.code);
         Error::new(ErrorKind::ConnectionAborted, words)
+    }
+
+    /// A notice, which has the same fields.
+    pub(super) fn into_words(self) -> String {
+        format!("{}: {}", self.severity, self.message)
     }
 
     /// As a refused statement.

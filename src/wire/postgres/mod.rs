@@ -7,11 +7,14 @@ mod message;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{CountRows, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
+use super::{CountRows, Ids, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
 use crate::domain::endpoint::{Address, Login};
 
 /// Bytes of COPY data that are gathered before they are written.
 const COPY_BYTES: usize = 256 * 1024;
+
+/// Notices that are kept until somebody takes them.
+const NOTICES_KEPT: usize = 20;
 
 /// A session.
 pub struct Client {
@@ -21,6 +24,7 @@ pub struct Client {
     statements: Vec<Statement>,
     connection_id: u32,
     server_version: String,
+    notices: Vec<String>,
 }
 
 /// What is known of a prepared statement.
@@ -62,6 +66,7 @@ impl Client {
             statements: Vec::new(),
             connection_id: 0,
             server_version: String::new(),
+            notices: Vec::new(),
         };
         login::log_in(&mut client, login)?;
         client.channel.logged_in()?;
@@ -116,6 +121,34 @@ impl Client {
         statement: Prepared,
         values: &[Value<'_>],
     ) -> Result<Reply, WireError> {
+        self.execute_with(statement, values, &mut CountRows)
+    }
+
+    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
+    /// held. Allocates nothing once `ids` has room.
+    #[inline]
+    pub fn execute_ids(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        ids: &mut Vec<u32>,
+    ) -> Result<Reply, WireError> {
+        ids.clear();
+        self.execute_with(statement, values, &mut Ids { ids, number: message::single_number })
+    }
+
+    /// What the server said by the way (NOTICE, WARNING) since the last call.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    #[inline]
+    fn execute_with<S: RowSink>(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        sink: &mut S,
+    ) -> Result<Reply, WireError> {
         let Some(statement) = self.statements.get(statement.0) else {
             return Err(WireError::Protocol(format!(
                 "the session has no prepared statement number {}",
@@ -128,7 +161,7 @@ impl Client {
         let result_set = statement.result_set;
         self.channel.send(&self.output)?;
         let reply = Reply { result_set, ..Reply::default() };
-        self.finish(Sent::Extended, reply, &mut CountRows)
+        self.finish(Sent::Extended, reply, sink)
     }
 
     /// Runs text through the simple protocol. Several statements may be joined by semicolons; their
@@ -279,9 +312,16 @@ impl Client {
                 self.channel.send(&self.output)?;
             }
             b'W' => return Err(self.channel.confused("streaming replication is not spoken")),
-            // ParseComplete, CloseComplete, NoData, EmptyQuery, PortalSuspended, notices, settings,
+            b'N' => {
+                let notice = message::ServerError::parse(self.whole(kind, length)?).into_words();
+                // Enough for a reader; a server that complains about every row must not fill memory.
+                if self.notices.len() < NOTICES_KEPT {
+                    self.notices.push(notice);
+                }
+            }
+            // ParseComplete, CloseComplete, NoData, EmptyQuery, PortalSuspended, settings,
             // notifications, COPY to the client: nothing to count.
-            b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'N' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
+            b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
             other => {
                 let what = format!("message {:?} was not expected", char::from(other));
                 return Err(self.channel.confused(what));

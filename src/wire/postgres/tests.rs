@@ -25,6 +25,7 @@ fn client(reply: &[u8]) -> (Client, UnixStream) {
         statements: Vec::new(),
         connection_id: 0,
         server_version: String::new(),
+        notices: Vec::new(),
     };
     // A test whose bytes are wrong fails instead of waiting for more.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

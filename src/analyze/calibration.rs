@@ -1,0 +1,268 @@
+//! What an A/A run (one target against itself) tells about a host: its noise, the effect of the
+//! place in a block, and what can be promised there. Pure; kept as `domain::gate::Calibration`.
+
+use std::collections::BTreeMap;
+
+use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
+use thiserror::Error;
+
+use super::compare::{Comparison, RunFacts};
+use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostGate, SlotEffect, StepNoise};
+use crate::domain::metric::Metric;
+use crate::domain::run::Dataset;
+use crate::domain::verdict::Rules;
+use crate::stats::paired::mean_interval;
+use crate::stats::power::{Aim, detectable, pairs_needed};
+use crate::stats::student;
+
+/// Level of the tests whose rejections are counted as false alarms.
+pub const FALSE_ALARM_ALPHA: f64 = 0.05;
+/// A slot effect below this p breaks the design: which target comes first decides.
+pub const SLOT_ALPHA: f64 = 0.01;
+/// An estimated standard deviation is taken at the upper end of its 90 % range.
+const SD_CONFIDENCE: f64 = 0.9;
+
+/// Why an A/A run tells nothing.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum CalibrationError {
+    /// Not one target twice.
+    #[error("calibrate: an A/A run has two targets, and this one has {0}")]
+    Targets(usize),
+    /// Nothing to take a spread from.
+    #[error("calibrate: no step has two blocks in which both sides completed it")]
+    TooFew,
+}
+
+/// What an A/A run has told. `dataset` is what `comparison` was made of; `word` is the target as it
+/// was asked for.
+///
+/// # Errors
+/// It is no A/A run, or has no step with two pairs.
+pub fn calibrate(
+    dataset: &Dataset,
+    comparison: &Comparison,
+    word: &str,
+) -> Result<Calibration, CalibrationError> {
+    let (2, Some(run)) = (comparison.targets.len(), dataset.runs.first()) else {
+        return Err(CalibrationError::Targets(comparison.targets.len()));
+    };
+    let steps: Vec<StepNoise> = comparison
+        .steps
+        .iter()
+        .filter_map(|step| {
+            let relative = step.targets.get(1)?.relative(Metric::Rate)?;
+            noise(&step.name, &relative.differences)
+        })
+        .collect();
+    let blocks = steps.iter().map(|step| step.differences.len()).max();
+    let Some(blocks) = blocks else { return Err(CalibrationError::TooFew) };
+    let gates: Vec<&HostGate> = dataset.gates.values().collect();
+    let record = &run.record;
+    Ok(Calibration {
+        format: GATE_FORMAT,
+        host_fingerprint: record.host_fingerprint.clone(),
+        made: dataset
+            .runs
+            .iter()
+            .filter_map(|run| run.record.finished.clone())
+            .max()
+            .unwrap_or_default(),
+        rqps_version: record.rqps_version.clone(),
+        target: word.to_owned(),
+        dbms: record.target.dbms,
+        clients: record.workload.clients,
+        placement: record.workload.placement,
+        idle: record.workload.idle,
+        read_seconds: record.workload.read_seconds,
+        write_seconds: record.workload.write_seconds,
+        blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+        steps,
+        slot: slot_effect(comparison),
+        canaries: gates.iter().flat_map(|gate| canaries(gate)).collect(),
+        out_of_range: gates.iter().map(|gate| gate.out_of_range() as u32).sum(),
+    })
+}
+
+/// All readings but those of blocks that were thrown away.
+fn canaries(gate: &HostGate) -> Vec<Canary> {
+    let kept = gate.blocks.iter().filter(|block| !block.discarded);
+    let of_blocks = kept.flat_map(|block| block.before.iter().chain(&block.after));
+    gate.first_canaries.iter().chain(of_blocks).cloned().collect()
+}
+
+fn noise(step: &str, differences: &[f64]) -> Option<StepNoise> {
+    let (mean_ln, sd_ln, p) = paired_t(differences)?;
+    Some(StepNoise { step: step.to_owned(), differences: differences.to_vec(), mean_ln, sd_ln, p })
+}
+
+/// Mean, standard deviation and two-sided p against 0; `None` below two values.
+fn paired_t(values: &[f64]) -> Option<(f64, f64, f64)> {
+    let mean = mean_interval(values, 0.95)?;
+    let sd = mean.sd?;
+    let n = values.len() as f64;
+    let p = match sd {
+        _ if mean.mean == 0.0 => 1.0,
+        0.0 => 0.0,
+        _ => 2.0 * student::above((mean.mean / (sd / n.sqrt())).abs(), n - 1.0),
+    };
+    Some((mean.mean, sd, p))
+}
+
+/// ln(rate in the first place / rate in the second), the mean over the steps of each block.
+fn slot_effect(comparison: &Comparison) -> SlotEffect {
+    let mut blocks: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+    for step in &comparison.steps {
+        let mut pairs: BTreeMap<(u32, u32), [Option<f64>; 2]> = BTreeMap::new();
+        for sample in step.targets.iter().flat_map(|target| &target.samples) {
+            let RunFacts { key, .. } = &comparison.runs[sample.run];
+            let place = key.order.saturating_sub(1) as usize;
+            if let Some(slot) = pairs.entry((key.block, key.attempt)).or_default().get_mut(place) {
+                *slot = sample.values.get(Metric::Rate).filter(|rate| *rate > 0.0);
+            }
+        }
+        for (block, pair) in pairs {
+            if let [Some(first), Some(second)] = pair {
+                blocks.entry(block).or_default().push((first / second).ln());
+            }
+        }
+    }
+    let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let means: Vec<f64> = blocks.values().map(mean).collect();
+    match paired_t(&means) {
+        Some((mean_ln, _, p)) => SlotEffect { mean_ln, p: Some(p) },
+        None => SlotEffect { mean_ln: means.first().copied().unwrap_or(0.0), p: None },
+    }
+}
+
+/// What a host can promise, judged from its calibration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise {
+    /// The pooled standard deviation of ln ratios, at the upper end of its 90 % range.
+    pub sd_upper: f64,
+    /// Blocks → the smallest difference, as a share, that so many find with the power of the rules
+    /// (two-sided t test against 0, one step alone).
+    pub detectable: Vec<(u32, f64)>,
+    /// Difference, as a share → blocks at which it is found beyond τ; `None` for more than a plan
+    /// can have.
+    pub blocks_needed: Vec<(f64, Option<u32>)>,
+    /// Steps with a difference at [`FALSE_ALARM_ALPHA`].
+    pub false_alarms: usize,
+    /// As many as chance gives at most in 99 of 100 such runs.
+    pub false_alarms_max: usize,
+    /// True if the place in a block decides: the design is broken on this host.
+    pub slot_matters: bool,
+}
+
+/// Judges a calibration; `None` if it holds no spread.
+///
+/// The upper end of a standard deviation s with d degrees of freedom is s √(d / χ²(0.1; d)); the
+/// smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
+/// a difference x are those that detect ln(1 + x) − τ, as in section 2.5 of the statistics
+/// specification.
+pub fn promise(known: &Calibration, rules: &Rules) -> Option<Promise> {
+    let sd = known.sd_ln()?;
+    let df: f64 =
+        known.steps.iter().map(|step| step.differences.len().saturating_sub(1) as f64).sum();
+    let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - SD_CONFIDENCE);
+    let sd_upper = sd * (df / chi).sqrt();
+    let alpha = FALSE_ALARM_ALPHA;
+    let detects = |blocks: u32| {
+        let shift = detectable(f64::from(blocks - 1), alpha, rules.power);
+        (blocks, (shift * sd_upper / f64::from(blocks).sqrt()).exp_m1())
+    };
+    let needs = |share: f64| {
+        let effect = share.ln_1p() - rules.tau;
+        let aim = Aim {
+            sd: sd_upper,
+            df_borrowed: 0.0,
+            df_per_pair: 1.0,
+            effect,
+            alpha,
+            power: rules.power,
+        };
+        (share, (effect > 0.0).then(|| pairs_needed(&aim)).flatten())
+    };
+    let chance = Binomial::new(alpha, known.steps.len() as u64).ok()?;
+    let false_alarms_max = (0..).find(|count| chance.cdf(*count) >= 0.99)? as usize;
+    Some(Promise {
+        sd_upper,
+        detectable: [4, 6, 8, 12].map(detects).to_vec(),
+        blocks_needed: [0.02, 0.03, 0.05, 0.1].map(needs).to_vec(),
+        false_alarms: known.false_alarms(alpha),
+        false_alarms_max,
+        slot_matters: known.slot.p.is_some_and(|p| p < SLOT_ALPHA),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::{Idle, Placement};
+    use crate::domain::build::Dbms;
+
+    fn known(steps: Vec<StepNoise>) -> Calibration {
+        Calibration {
+            format: GATE_FORMAT,
+            host_fingerprint: String::new(),
+            made: String::new(),
+            rqps_version: String::new(),
+            target: String::new(),
+            dbms: Dbms::Fake,
+            clients: 1,
+            placement: Placement::Os,
+            idle: Idle::Os,
+            read_seconds: 1.0,
+            write_seconds: 1.0,
+            blocks: 5,
+            steps,
+            slot: SlotEffect::default(),
+            canaries: Vec::new(),
+            out_of_range: 0,
+        }
+    }
+
+    #[test]
+    fn the_paired_t_is_that_of_another_program() {
+        // scipy.stats.ttest_1samp([0.01, 0.02, -0.005, 0.015], 0): p 0.1611618.
+        let (mean, sd, p) = paired_t(&[0.01, 0.02, -0.005, 0.015]).unwrap();
+        assert!((mean - 0.01).abs() < 1e-12 && (sd - 0.0108012345).abs() < 1e-9, "{mean} {sd}");
+        assert!((p - 0.1611618).abs() < 1e-6, "{p}");
+        assert_eq!(paired_t(&[0.01]), None);
+        assert_eq!(paired_t(&[0.0, 0.0]).map(|told| told.2), Some(1.0));
+    }
+
+    #[test]
+    fn the_upper_end_of_a_spread_is_that_of_the_specification() {
+        // Section 2.3: from 5 pairs 1.94 times, from 12 pairs 1.40 times.
+        for (pairs, factor) in [(5, 1.94), (8, 1.57), (12, 1.40), (30, 1.21)] {
+            let noise = StepNoise {
+                step: "a".to_owned(),
+                differences: vec![0.0; pairs],
+                mean_ln: 0.0,
+                sd_ln: 0.01,
+                p: 1.0,
+            };
+            let promise = promise(&known(vec![noise]), &Rules::default()).unwrap();
+            assert!((promise.sd_upper / 0.01 - factor).abs() < 0.006, "{pairs}: {promise:?}");
+        }
+    }
+
+    #[test]
+    fn a_quiet_host_promises_more_and_false_alarms_have_a_limit() {
+        let of = |sd: f64| {
+            let one = |index: usize| {
+                let differences = [1.0, -1.0, 0.5, -0.5, 0.0].map(|d| d * sd).to_vec();
+                let (mean_ln, sd_ln, p) = paired_t(&differences).unwrap();
+                StepNoise { step: format!("{index}"), differences, mean_ln, sd_ln, p }
+            };
+            promise(&known((0..6).map(one).collect()), &Rules::default()).unwrap()
+        };
+        let (quiet, noisy) = (of(0.005), of(0.05));
+        assert!(quiet.detectable[0].1 < noisy.detectable[0].1);
+        let needs = |promise: &Promise, at: usize| promise.blocks_needed[at].1.unwrap_or(u32::MAX);
+        assert!(needs(&quiet, 1) < needs(&noisy, 1));
+        assert!(needs(&quiet, 2) <= needs(&quiet, 1), "a larger difference needs no more blocks");
+        // scipy.stats.binom.ppf(0.99, 6, 0.05) is 2.
+        assert_eq!((quiet.false_alarms, quiet.false_alarms_max), (0, 2));
+    }
+}

@@ -1,0 +1,371 @@
+//! What only the Insert Benchmark tells of a step: its own metrics, the 21 columns of the published
+//! perf reports, the classes of response times, and the stalls with what the server did then.
+
+use super::compare::{Comparison, Sample, StepComparison};
+use super::histogram::Histogram;
+use super::insert_rules::{is_query_step, target_rate};
+use super::metrics::Values;
+use crate::domain::benchmark::{RateUnit, Shape};
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+use crate::stats::summary::median;
+
+/// The columns of a metrics row, in their order; the last is the target.
+pub const COLUMNS: [&str; 20] = [
+    "ips", "qps", "rps", "rmbps", "wps", "wmbps", "rpq", "rkbpq", "wpi", "wkbpi", "csps", "cpups",
+    "cspq", "cpupq", "dbgb1", "dbgb2", "rss", "maxop", "p50", "p99",
+];
+
+/// Digits after the point with which a column is printed.
+pub const DIGITS: [usize; 20] = [0, 0, 0, 1, 1, 1, 3, 3, 3, 3, 0, 1, 3, 0, 1, 1, 1, 3, 0, 0];
+
+/// A second with less than this share of the median second's rate is a stall (section 2.7 of the
+/// statistics specification).
+const STALL_SHARE: f64 = 0.1;
+
+/// Kinds of workers: the column of their rate, and what one operation is called.
+pub const ROLES: [(&str, &str); 3] =
+    [("inserts", "insert"), ("deletes", "delete"), ("queries", "query")];
+
+/// Heads of the ten classes of response times.
+pub const CLASSES: [&str; 10] =
+    ["256us", "1ms", "4ms", "16ms", "64ms", "256ms", "1s", "4s", "16s", "gt"];
+
+/// True if the comparison is one of this benchmark.
+pub fn is_insert(comparison: &Comparison) -> bool {
+    let mut runs = comparison.runs.iter().peekable();
+    runs.peek().is_some() && runs.all(|run| run.benchmark == "insert")
+}
+
+/// Metrics that follow from what the record of a step of this benchmark holds; nothing for others.
+///
+/// - `w/i`, `wKB/i`: writes and KiB written of the disk per second / rows inserted per second.
+/// - `max_…_ms`, `p99_…_ms`: from the histogram of the role: response time from the schedule where
+///   there is one.
+/// - `p50_o/s`, `p99_o/s`: the rate that 50 and 99 of 100 seconds reached: seconds sorted
+///   descending, element round(p / 100 × seconds) (published; withheld below 10 seconds).
+/// - `cv_o/s`: standard deviation / mean of the seconds' rates.
+/// - `stall_s`: seconds with less than a tenth of the median second's inserts, deletes or queries.
+pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
+    let roles = &step.outcome.roles;
+    let Some(inserts) = roles.get("inserts") else { return Vec::new() };
+    let mut metrics = Vec::new();
+    // In l.x the published rate is that of indexed rows.
+    let rows = match step.rate {
+        RateUnit::RowsInserted => step.outcome.statements,
+        _ => inserts.rows,
+    };
+    let per_second = rows as f64 / step.outcome.seconds;
+    let disk = |get: fn(&crate::domain::run::DiskUsage) -> f64| match &step.usage.disk {
+        Some(disk) if step.usage.seconds > 0.0 => Ok(get(disk) / step.usage.seconds / per_second),
+        Some(_) => Err("counters were not sampled".to_owned()),
+        None => Err("the disk was not sampled".to_owned()),
+    };
+    metrics.push((Metric::WritesPerInsert, disk(|disk| disk.writes as f64)));
+    metrics.push((Metric::WriteKbPerInsert, disk(|disk| disk.write_kb)));
+    let latencies = [
+        ("inserts", Metric::InsertMax, Metric::InsertP99),
+        ("deletes", Metric::DeleteMax, Metric::DeleteP99),
+    ];
+    for (name, max, p99) in latencies {
+        let Some(role) = roles.get(name) else { continue };
+        let read = Histogram::from_base64(&role.latency).and_then(|all| match all.total() {
+            0 => Err("no operation was completed".to_owned()),
+            _ => Ok(all.quantiles([0.99, 1.0])),
+        });
+        let in_ms = |place: usize| read.clone().map(|values| values[place] as f64 / 1e6);
+        metrics.push((p99, in_ms(0)));
+        metrics.push((max, in_ms(1)));
+    }
+    let column = if step.rate == RateUnit::RowsInserted { "inserts" } else { "queries" };
+    if let Some(seconds) = step.outcome.series.get(column) {
+        metrics.extend(of_seconds(seconds));
+        let stalled: std::collections::BTreeSet<usize> = ROLES
+            .iter()
+            .filter_map(|(role, _)| step.outcome.series.get(*role))
+            .flat_map(|series| stalled_seconds(series))
+            .collect();
+        metrics.push((Metric::StalledSeconds, Ok(stalled.len() as f64)));
+    }
+    metrics
+}
+
+/// Fewer seconds have no quantiles (published).
+const SECONDS_MIN: usize = 10;
+
+fn of_seconds(seconds: &[f64]) -> Vec<(Metric, Result<f64, String>)> {
+    let few = || Err(format!("{} s; quantiles of seconds need {SECONDS_MIN}", seconds.len()));
+    if seconds.len() < SECONDS_MIN {
+        return vec![(Metric::SecondsP50, few()), (Metric::SecondsP99, few())];
+    }
+    let n = seconds.len() as f64;
+    let mean = seconds.iter().sum::<f64>() / n;
+    let square = seconds.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    vec![
+        (Metric::SecondsP50, Ok(reached(seconds, 50.0))),
+        (Metric::SecondsP99, Ok(reached(seconds, 99.0))),
+        (Metric::SecondsVariation, Ok(square.sqrt() / mean)),
+    ]
+}
+
+/// The rate that `percent` of the seconds reached (published): sorted descending, element
+/// round(percent / 100 × seconds), counted from 1.
+fn reached(seconds: &[f64], percent: f64) -> f64 {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let place = (percent / 100.0 * sorted.len() as f64).round() as usize;
+    sorted[place.clamp(1, sorted.len()) - 1]
+}
+
+/// Places of the seconds that are stalls: below a tenth of the median second.
+fn stalled_seconds(series: &[f64]) -> Vec<usize> {
+    let limit = median(series).unwrap_or(0.0) * STALL_SHARE;
+    (0..series.len()).filter(|place| series[*place] < limit).collect()
+}
+
+/// The numbers of a metrics row but for its target: section 5.1 of the published formulas. "Per
+/// operation" is per inserted row in steps that load and per query in query steps; `wpi` and
+/// `wkbpi` are per inserted row always. The rate of `l.x` is that of indexed rows.
+pub fn columns(values: &Values, is_query: bool, cpus: u32) -> [Option<f64>; 20] {
+    let get = |metric| values.get(metric);
+    let rate = get(Metric::Rate);
+    let inserts = if is_query { get(Metric::InsertRate) } else { rate };
+    let times = |a: Option<f64>, b: Option<f64>| Some(a? * b?);
+    let per_operation = |metric| get(metric);
+    let reads = per_operation(Metric::ReadsPerOp);
+    let read_kb = per_operation(Metric::ReadKbPerOp);
+    let mib = |kib: Option<f64>| kib.map(|kib| kib / 1024.0);
+    let gib = |metric| mib(get(metric));
+    // What was published as such stands above what follows from other columns.
+    let published = |metric, computed: Option<f64>| get(metric).or(computed);
+    let cpu = per_operation(Metric::CpuPerOp);
+    let switches = per_operation(Metric::ContextSwitchesPerOp);
+    let (writes, write_kb) = if is_query || get(Metric::WritesPerInsert).is_some() {
+        (get(Metric::WritesPerInsert), get(Metric::WriteKbPerInsert))
+    } else {
+        (None, get(Metric::WriteKbPerOp))
+    };
+    let longest = if is_query { Metric::Max } else { Metric::InsertMax };
+    [
+        inserts,
+        if is_query { rate } else { Some(0.0) },
+        published(Metric::DiskReadsPerSecond, times(reads, rate)),
+        published(Metric::DiskReadMbPerSecond, mib(times(read_kb, rate))),
+        published(Metric::DiskWritesPerSecond, times(writes, inserts)),
+        published(Metric::DiskWriteMbPerSecond, mib(times(write_kb, inserts))),
+        reads,
+        read_kb,
+        writes,
+        write_kb,
+        published(Metric::ContextSwitchesPerSecond, times(switches, rate)),
+        published(Metric::CpuBusy, times(cpu, rate)),
+        switches,
+        published(Metric::HostCpuPerOp, cpu.map(|cpu| cpu * f64::from(cpus) * 1e4)),
+        get(Metric::DatabaseSize),
+        gib(Metric::DataSize),
+        gib(Metric::ServerRss),
+        get(longest).or_else(|| get(Metric::Max)).map(|ms| ms / 1e3),
+        get(Metric::SecondsP50),
+        get(Metric::SecondsP99),
+    ]
+}
+
+/// Medians of [`columns`] over the samples of a target, in the order of the columns.
+pub fn median_columns(
+    comparison: &Comparison,
+    step: &StepComparison,
+    target: usize,
+) -> [Option<f64>; 20] {
+    let is_query = is_query_step(&step.name);
+    let rows: Vec<[Option<f64>; 20]> = step.targets[target]
+        .samples
+        .iter()
+        .map(|sample| columns(&sample.values, is_query, cpus_of(comparison, sample)))
+        .collect();
+    std::array::from_fn(|column| {
+        let numbers: Vec<f64> = rows.iter().filter_map(|row| row[column]).collect();
+        median(&numbers)
+    })
+}
+
+fn cpus_of(comparison: &Comparison, sample: &Sample) -> u32 {
+    let run = &comparison.runs[sample.run];
+    comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
+}
+
+/// Clients and the target rate of inserts of a query step: that of its name times the clients.
+pub fn insert_target(comparison: &Comparison, step: &str, target: usize) -> Option<f64> {
+    let workload = comparison.targets[target].workloads.first()?;
+    match workload.shape {
+        Shape::Insert(_) => target_rate(step, workload.clients),
+        _ => target_rate(step, 1),
+    }
+}
+
+/// A stretch of seconds in which hardly anything was done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stall {
+    /// `inserts`, `deletes`, `queries`.
+    pub role: &'static str,
+    /// Its first second, from 0.
+    pub from: usize,
+    /// Its length in whole seconds.
+    pub seconds: usize,
+    /// The longest operation that ended in it or in the second after it, ms.
+    pub longest_ms: f64,
+    /// What the server did meanwhile.
+    pub server: String,
+}
+
+/// All stalls of a sample, in the order of time.
+pub fn stalls(sample: &Sample) -> Vec<Stall> {
+    let mut stalls = Vec::new();
+    for (role, _) in ROLES {
+        let Some(series) = sample.own.series.get(role) else { continue };
+        let seconds = stalled_seconds(series);
+        let mut at = 0;
+        while at < seconds.len() {
+            let from = seconds[at];
+            let mut length = 1;
+            while seconds.get(at + length) == Some(&(from + length)) {
+                length += 1;
+            }
+            stalls.push(Stall {
+                role,
+                from,
+                seconds: length,
+                longest_ms: longest_in(sample, role, from, from + length + 1),
+                server: doings(sample, from as f64, (from + length) as f64),
+            });
+            at += length;
+        }
+    }
+    stalls.sort_by_key(|stall| stall.from);
+    stalls
+}
+
+fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> f64 {
+    let series = sample.own.series.get(&format!("{role}_max_us"));
+    let within = series.map(|series| &series[from.min(series.len())..to.min(series.len())]);
+    within.into_iter().flatten().copied().fold(0.0, f64::max) / 1e3
+}
+
+/// The second in which the longest operation of a role ended, and its length in ms.
+pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
+    let series = sample.own.series.get(&format!("{role}_max_us"))?;
+    let place = (0..series.len()).max_by(|a, b| series[*a].total_cmp(&series[*b]))?;
+    Some((place, series[place] / 1e3))
+}
+
+/// What the server did in the seconds from `from` to `to` of the window, from its log and its
+/// counters; `nothing known` if they tell nothing.
+pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
+    let mut all = Vec::new();
+    for event in &sample.own.server_log {
+        let begun = event.at_seconds - event.took_seconds.unwrap_or(0.0);
+        if begun < to && event.at_seconds >= from {
+            let took = event.took_seconds.map(|took| format!(" of {took:.1} s"));
+            let end = event.at_seconds;
+            let text = format!("{}{} ending at {end:.1} s", event.kind, took.unwrap_or_default());
+            if !all.contains(&text) {
+                all.push(text);
+            }
+        }
+    }
+    all.extend(counters(sample, from as usize, to.ceil() as usize));
+    if all.is_empty() { "nothing known".to_owned() } else { all.join("; ") }
+}
+
+/// Columns of the observer that tell of work, with words for their sums and levels.
+fn counters(sample: &Sample, from: usize, to: usize) -> Vec<String> {
+    let told = |(name, values): (&String, &Vec<f64>)| {
+        let name = name.strip_prefix("server_")?;
+        let within = &values[from.min(values.len())..to.min(values.len())];
+        let sum: f64 = within.iter().sum();
+        let top = within.iter().copied().fold(0.0, f64::max);
+        let usual = median(values).unwrap_or(0.0);
+        match name {
+            "autovacuum_workers" if top > 0.0 => Some(format!("{top:.0} autovacuum workers")),
+            "checkpoint_pages" if sum > 0.0 => Some(format!("checkpoint wrote {sum:.0} pages")),
+            "backend_pages" if sum > 0.0 => Some(format!("backends wrote {sum:.0} pages")),
+            "log_waits" if sum > 0.0 => Some(format!("{sum:.0} waits for the log buffer")),
+            "free_page_waits" if sum > 0.0 => Some(format!("{sum:.0} waits for a free page")),
+            "pages_flushed" if top > 2.0 * usual && sum > 0.0 => {
+                Some(format!("{sum:.0} pages flushed"))
+            }
+            _ => None,
+        }
+    };
+    sample.own.series.iter().filter_map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::compare::Own;
+    use crate::domain::run::ServerEvent;
+
+    fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
+        let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
+        Sample {
+            run: 0,
+            events: 0,
+            statements: 0,
+            errors: 0,
+            no_ops: 0,
+            values: Values::default(),
+            per_second: Vec::new(),
+            roles: Default::default(),
+            texts: Default::default(),
+            stalled: Vec::new(),
+            course: None,
+            own: Own { series: series.collect(), server_log, ..Own::default() },
+        }
+    }
+
+    #[test]
+    fn the_published_quantiles_of_seconds_are_floors() {
+        let seconds: Vec<f64> = (1..=200).map(f64::from).collect();
+        // Descending: 200, 199 …; the 100th is 101, the 198th is 3.
+        assert_eq!((reached(&seconds, 50.0), reached(&seconds, 99.0)), (101.0, 3.0));
+        let few = of_seconds(&seconds[..9]);
+        assert!(few.iter().all(|(_, value)| value.is_err()));
+    }
+
+    #[test]
+    fn a_stall_is_dated_and_told_with_the_servers_work() {
+        let mut inserts = vec![1000.0; 30];
+        inserts[10] = 0.0;
+        inserts[11] = 50.0;
+        inserts[20] = 99.0;
+        let mut longest = vec![2_000.0; 30];
+        longest[12] = 2_345_000.0;
+        let mut pages = vec![0.0; 30];
+        pages[11] = 700.0;
+        let checkpoint = ServerEvent {
+            at_seconds: 12.5,
+            took_seconds: Some(4.0),
+            kind: "checkpoint".to_owned(),
+            text: "checkpoint complete".to_owned(),
+        };
+        let series =
+            [("inserts", inserts), ("inserts_max_us", longest), ("server_checkpoint_pages", pages)];
+        let sample = sample(&series, vec![checkpoint]);
+        let found = stalls(&sample);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].role, found[0].from, found[0].seconds), ("inserts", 10, 2));
+        assert_eq!(found[0].longest_ms, 2345.0);
+        assert_eq!(
+            found[0].server,
+            "checkpoint of 4.0 s ending at 12.5 s; checkpoint wrote 700 pages"
+        );
+        assert_eq!((found[1].from, found[1].server.as_str()), (20, "nothing known"));
+        assert_eq!(super::longest(&sample, "inserts"), Some((12, 2345.0)));
+    }
+
+    #[test]
+    fn a_step_without_work_has_no_stalls() {
+        assert_eq!(stalls(&sample(&[("inserts", vec![0.0; 20])], vec![])), []);
+        assert_eq!(stalls(&sample(&[("queries", vec![])], vec![])), []);
+    }
+}

@@ -1,0 +1,40 @@
+//! Why a rate changed: the costs that moved with it.
+
+use super::Explanation;
+use crate::analyze::compare::TargetStep;
+use crate::domain::metric::Metric;
+
+/// Costs of an operation that a rate may depend on. Latencies are not among them: with as many
+/// clients as before they are the rate, seen from the other side.
+const COSTS: [Metric; 7] = [
+    Metric::ServerCpuPerOp,
+    Metric::ClientCpuPerOp,
+    Metric::CpuPerOp,
+    Metric::ContextSwitchesPerOp,
+    Metric::ReadsPerOp,
+    Metric::ReadKbPerOp,
+    Metric::WriteKbPerOp,
+];
+
+/// The costs that were shown to be worse where the rate was shown to be slower, or better where it
+/// was faster; the largest change first.
+pub(super) fn explanations(target: &TargetStep) -> Vec<Explanation> {
+    let verdict = |metric: Metric| {
+        let relative = target.relative(metric)?;
+        Some((relative, relative.judgement.as_ref()?))
+    };
+    let Some((_, rate)) = verdict(Metric::Rate) else { return Vec::new() };
+    let mut found: Vec<Explanation> = COSTS
+        .into_iter()
+        .filter_map(|metric| {
+            let (relative, judgement) = verdict(metric)?;
+            let cost = judgement.verdict;
+            let with = (rate.verdict.is_worse() && cost.is_worse())
+                || (rate.verdict.is_better() && cost.is_better());
+            let interval = judgement.test.as_ref()?.interval;
+            with.then_some(Explanation { metric, ratio: relative.ratio, interval, verdict: cost })
+        })
+        .collect();
+    found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    found
+}

@@ -1,0 +1,363 @@
+//! Judging the steps of one target and metric together: they lend each other variance, and the
+//! list of differences is corrected for how many they are.
+
+use super::{Judgement, Prior, Test};
+use crate::domain::metric::Metric;
+use crate::domain::verdict::{Rules, Verdict};
+use crate::stats::Interval;
+use crate::stats::moderated::{self, Estimate, SD_MIN, Spread};
+use crate::stats::multiple::{benjamini_hochberg, holm};
+use crate::stats::power::{self, Aim};
+use crate::stats::sequential::Looks;
+use crate::stats::summary;
+
+/// What the members of a family have in common.
+pub(super) struct Family<'a> {
+    pub rules: &'a Rules,
+    pub metric: Metric,
+    /// When results were looked at; `None` if only once, at the end.
+    pub looks: Option<&'a Looks>,
+}
+
+/// One step with two pairs or more, at some look.
+#[derive(Clone, Copy)]
+struct Member {
+    estimate: Estimate,
+    /// Moderated, of one pair's difference.
+    sd: f64,
+    pairs: usize,
+}
+
+/// The three questions, each answered by a p-value that holds at the look.
+#[derive(Clone, Copy)]
+struct Evidence {
+    treat: f64,
+    zero: f64,
+    within: f64,
+}
+
+/// The same over all members.
+struct Adjusted {
+    q_treat: Vec<f64>,
+    q_zero: Vec<f64>,
+    holm: Vec<f64>,
+}
+
+/// What the looks at one step have come to.
+#[derive(Clone, Copy)]
+struct Course {
+    member: Option<Member>,
+    look: u32,
+    settled: bool,
+    /// Largest statistics of all looks, for the three questions.
+    treat: f64,
+    zero: f64,
+    within: f64,
+}
+
+/// A judgement for each list of paired ln ratios, in their order, and what they lent each other.
+/// Lists of fewer than two pairs get no verdict and are no members.
+pub(super) fn judge(
+    family: &Family<'_>,
+    differences: &[&[f64]],
+) -> (Vec<Judgement>, Option<Prior>) {
+    match family.looks {
+        None => judge_once(family, differences),
+        Some(looks) => judge_looks(family, looks, differences),
+    }
+}
+
+fn judge_once(family: &Family<'_>, differences: &[&[f64]]) -> (Vec<Judgement>, Option<Prior>) {
+    let (members, prior) = members(differences, usize::MAX);
+    let evidence: Vec<Option<Evidence>> =
+        members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
+    let adjusted = adjust(&evidence);
+    let mut detectable = Detectable::default();
+    let judgements = members.iter().enumerate().map(|(at, member)| {
+        let (Some(member), Some(evidence)) = (member, evidence[at]) else {
+            return without_test(vec![too_few(differences[at].len())]);
+        };
+        let rules = family.rules;
+        let equivalent = evidence.within <= rules.equivalence_alpha;
+        let test = Test {
+            interval: exp(member.estimate.interval(rules.confidence)),
+            equivalence: exp(member.estimate.interval_beyond(rules.equivalence_alpha)),
+            equivalent,
+            p_treat: evidence.treat,
+            p_zero: evidence.zero,
+            q_treat: adjusted.q_treat[at],
+            q_zero: adjusted.q_zero[at],
+            holm_treat: adjusted.holm[at],
+            se: member.estimate.se,
+            df: member.estimate.df,
+            mde: detectable.share(member, rules.tau, 1.0 - rules.confidence, rules.power),
+            settled: false,
+            look: None,
+        };
+        family.finish(member, test, prior.as_ref(), 1.0 - rules.confidence)
+    });
+    let judgements = judgements.collect();
+    (judgements, prior.map(shown))
+}
+
+/// Plays the looks through in their order: what was settled at a look stays as it was then, so
+/// later blocks cannot undo it.
+fn judge_looks(
+    family: &Family<'_>,
+    looks: &Looks,
+    differences: &[&[f64]],
+) -> (Vec<Judgement>, Option<Prior>) {
+    let none = Course {
+        member: None,
+        look: 0,
+        settled: false,
+        treat: f64::NEG_INFINITY,
+        zero: f64::NEG_INFINITY,
+        within: f64::NEG_INFINITY,
+    };
+    let mut courses = vec![none; differences.len()];
+    let mut last_prior = None;
+    let most = differences.iter().map(|list| list.len()).max().unwrap_or(0) as u32;
+    for look in looks.first()..=looks.last().min(most) {
+        let (members, prior) = members(differences, look as usize);
+        for (course, member) in courses.iter_mut().zip(&members) {
+            if let Some(member) = member.filter(|member| member.pairs == look as usize)
+                && !course.settled
+            {
+                course.take(family, looks, member, look);
+            }
+        }
+        let evidence = evidence_of(looks, &courses);
+        let adjusted = adjust(&evidence);
+        for (at, course) in courses.iter_mut().enumerate() {
+            if let (Some(member), Some(evidence)) = (course.member, evidence[at])
+                && !course.settled
+            {
+                let counts =
+                    adjusted.q_treat[at] <= family.rules.q && family.is_large(member.estimate.mean);
+                course.settled = counts || evidence.within <= family.rules.equivalence_alpha;
+            }
+        }
+        last_prior = prior;
+    }
+    let judgements = finish_looks(family, looks, &courses, differences, last_prior.as_ref());
+    (judgements, last_prior.map(shown))
+}
+
+fn evidence_of(looks: &Looks, courses: &[Course]) -> Vec<Option<Evidence>> {
+    let of = |course: &Course| Evidence {
+        treat: looks.p_value(course.treat),
+        zero: (2.0 * looks.p_value(course.zero)).min(1.0),
+        within: looks.p_value(course.within),
+    };
+    courses.iter().map(|course| course.member.map(|_| of(course))).collect()
+}
+
+fn finish_looks(
+    family: &Family<'_>,
+    looks: &Looks,
+    courses: &[Course],
+    differences: &[&[f64]],
+    prior: Option<&moderated::Prior>,
+) -> Vec<Judgement> {
+    let rules = family.rules;
+    let evidence = evidence_of(looks, courses);
+    let adjusted = adjust(&evidence);
+    let both_tails = (1.0 - rules.confidence) / 2.0;
+    let at_last = 2.0 * looks.level(both_tails, looks.last());
+    let mut detectable = Detectable::default();
+    let of = |(at, course): (usize, &Course)| {
+        let (Some(member), Some(evidence)) = (course.member, evidence[at]) else {
+            let pairs = differences[at].len();
+            let first = looks.first();
+            let reason = format!("{pairs} pairs; results are first looked at with {first}");
+            return without_test(vec![reason]);
+        };
+        let interval = member.estimate.interval_beyond(looks.level(both_tails, course.look));
+        let tail = looks.level(rules.equivalence_alpha, course.look);
+        let test = Test {
+            interval: exp(interval),
+            equivalence: exp(member.estimate.interval_beyond(tail)),
+            equivalent: evidence.within <= rules.equivalence_alpha,
+            p_treat: evidence.treat,
+            p_zero: evidence.zero,
+            q_treat: adjusted.q_treat[at],
+            q_zero: adjusted.q_zero[at],
+            holm_treat: adjusted.holm[at],
+            se: member.estimate.se,
+            df: member.estimate.df,
+            mde: detectable.share(&member, rules.tau, at_last, rules.power),
+            settled: course.settled,
+            look: Some(course.look),
+        };
+        family.finish(&member, test, prior, at_last)
+    };
+    courses.iter().enumerate().map(of).collect()
+}
+
+impl Course {
+    fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
+        let evidence = family.evidence(&member);
+        self.treat = self.treat.max(looks.statistic(evidence.treat, look));
+        self.zero = self.zero.max(looks.statistic(evidence.zero / 2.0, look));
+        self.within = self.within.max(looks.statistic(evidence.within, look));
+        self.member = Some(member);
+        self.look = look;
+    }
+}
+
+impl Family<'_> {
+    fn evidence(&self, member: &Member) -> Evidence {
+        Evidence {
+            treat: member.estimate.p_beyond(self.rules.tau),
+            zero: member.estimate.p_beyond(0.0),
+            within: member.estimate.p_within(self.rules.equivalence_limit()),
+        }
+    }
+
+    /// |r − 1| ≥ δ.
+    fn is_large(&self, ln_ratio: f64) -> bool {
+        ln_ratio.exp_m1().abs() >= self.rules.delta
+    }
+
+    /// The verdict from the figures, and what is to be said beside it.
+    fn finish(
+        &self,
+        member: &Member,
+        test: Test,
+        prior: Option<&moderated::Prior>,
+        alpha: f64,
+    ) -> Judgement {
+        let mean = member.estimate.mean;
+        let counts = test.q_treat <= self.rules.q && self.is_large(mean);
+        let verdict = if counts {
+            Verdict::of_difference(self.metric, mean, false)
+        } else if test.q_zero <= self.rules.q && mean != 0.0 {
+            Verdict::of_difference(self.metric, mean, true)
+        } else if test.equivalent {
+            Verdict::Same
+        } else {
+            Verdict::Inconclusive
+        };
+        let mut reasons = Vec::new();
+        let mut pairs_needed = None;
+        if verdict == Verdict::Inconclusive {
+            pairs_needed = self.pairs_needed(member, prior, alpha, &mut reasons);
+        }
+        if member.pairs == 2 {
+            reasons.push("2 pairs hardly show how far blocks scatter".to_owned());
+        }
+        Judgement { verdict, test: Some(test), pairs_needed, reasons }
+    }
+
+    fn pairs_needed(
+        &self,
+        member: &Member,
+        prior: Option<&moderated::Prior>,
+        alpha: f64,
+        reasons: &mut Vec<String>,
+    ) -> Option<u32> {
+        let own = (member.pairs - 1) as f64;
+        let aim = Aim {
+            sd: member.sd,
+            df_borrowed: prior.map_or(0.0, |prior| prior.df),
+            df_per_pair: prior.map_or(1.0, |prior| (prior.df_pooled / own).max(1.0)),
+            effect: self.rules.equivalence_limit() - self.rules.tau,
+            alpha,
+            power: self.rules.power,
+        };
+        match power::pairs_needed(&aim) {
+            Some(pairs) if pairs as usize > member.pairs => Some(pairs),
+            Some(_) => {
+                reasons.push("the difference lies close to delta or tau".to_owned());
+                None
+            }
+            None => {
+                let most = power::PAIRS_MAX;
+                reasons.push(format!("the noise is too large even for {most} pairs"));
+                None
+            }
+        }
+    }
+}
+
+/// Means with moderated errors over the first `most` pairs of each list.
+fn members(differences: &[&[f64]], most: usize) -> (Vec<Option<Member>>, Option<moderated::Prior>) {
+    let own = |list: &&[f64]| -> Option<(f64, Spread, usize)> {
+        let mut sorted = list[..list.len().min(most)].to_vec();
+        // Sums in sorted order: the same pairs in any order give the same bits.
+        sorted.sort_by(f64::total_cmp);
+        let sd = summary::stddev(&sorted)?;
+        let sd = if sd < SD_MIN { 0.0 } else { sd };
+        let df = (sorted.len() - 1) as f64;
+        Some((summary::mean(&sorted), Spread { sd, df }, sorted.len()))
+    };
+    let own: Vec<Option<(f64, Spread, usize)>> = differences.iter().map(own).collect();
+    let spreads: Vec<Spread> = own.iter().flatten().map(|(_, spread, _)| *spread).collect();
+    let prior = moderated::Prior::fit(&spreads);
+    let member = |(mean, spread, pairs): (f64, Spread, usize)| {
+        let spread = prior.map_or(spread, |prior| prior.moderate(spread));
+        let se = spread.sd / (pairs as f64).sqrt();
+        Member { estimate: Estimate { mean, se, df: spread.df }, sd: spread.sd, pairs }
+    };
+    (own.into_iter().map(|own| own.map(member)).collect(), prior)
+}
+
+/// Adjusts over the members; the places of others hold 1.
+fn adjust(evidence: &[Option<Evidence>]) -> Adjusted {
+    let places: Vec<usize> = (0..evidence.len()).filter(|at| evidence[*at].is_some()).collect();
+    let spread = |method: fn(&[f64]) -> Vec<f64>, get: fn(&Evidence) -> f64| -> Vec<f64> {
+        let p: Vec<f64> = evidence.iter().flatten().map(get).collect();
+        let mut all = vec![1.0; evidence.len()];
+        places.iter().zip(method(&p)).for_each(|(at, adjusted)| all[*at] = adjusted);
+        all
+    };
+    Adjusted {
+        q_treat: spread(benjamini_hochberg, |evidence| evidence.treat),
+        q_zero: spread(benjamini_hochberg, |evidence| evidence.zero),
+        holm: spread(holm, |evidence| evidence.treat),
+    }
+}
+
+/// Detectable differences by degrees of freedom: members have few distinct ones.
+#[derive(Default)]
+struct Detectable {
+    known: Vec<(u64, f64)>,
+}
+
+impl Detectable {
+    /// The smallest difference found, as a share: 1 − exp(−(τ + detectable · se)).
+    fn share(&mut self, member: &Member, tau: f64, alpha: f64, wanted: f64) -> f64 {
+        let df = member.estimate.df;
+        let known = self.known.iter().find(|(bits, _)| *bits == df.to_bits());
+        let shift = match known {
+            Some((_, shift)) => *shift,
+            None => {
+                let shift = power::detectable(df, alpha, wanted);
+                self.known.push((df.to_bits(), shift));
+                shift
+            }
+        };
+        -(-(tau + shift * member.estimate.se)).exp_m1()
+    }
+}
+
+/// No verdict, and why.
+pub(super) fn without_test(reasons: Vec<String>) -> Judgement {
+    Judgement { verdict: Verdict::NoVerdict, test: None, pairs_needed: None, reasons }
+}
+
+fn too_few(pairs: usize) -> String {
+    match pairs {
+        1 => "one pair cannot show how far blocks scatter".to_owned(),
+        _ => "no block measured both".to_owned(),
+    }
+}
+
+fn shown(prior: moderated::Prior) -> Prior {
+    Prior { df: prior.df, sd: prior.sd }
+}
+
+fn exp(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp() }
+}

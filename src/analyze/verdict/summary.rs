@@ -1,0 +1,139 @@
+//! Verdicts in short: counts, geometric means, and the sentence for a reader in a hurry.
+
+use std::collections::BTreeMap;
+
+use super::{Counts, FamilyFacts, SuiteMean, Summary, TargetVerdicts};
+use crate::analyze::compare::StepComparison;
+use crate::domain::metric::Metric;
+use crate::domain::verdict::{Rules, Verdict};
+use crate::stats::paired::mean_interval;
+
+/// The verdicts on all targets but the base. `families` are those of each target.
+pub(super) fn summarize(
+    steps: &[StepComparison],
+    families: Vec<BTreeMap<Metric, FamilyFacts>>,
+    labels: &[String],
+    rules: &Rules,
+) -> Summary {
+    let mut targets = Vec::new();
+    for (index, metrics) in families.into_iter().enumerate() {
+        let counts = metrics.get(&Metric::Rate).map(|facts| facts.counts).unwrap_or_default();
+        let geomean = geomean(steps, index + 1, rules);
+        let worst = worst(steps, index + 1);
+        targets.push(TargetVerdicts {
+            label: labels[index + 1].clone(),
+            sentence: sentence(counts, worst, rules),
+            boring: is_boring(counts),
+            metrics,
+            geomean,
+        });
+    }
+    let boring = !targets.is_empty() && targets.iter().all(|target| target.boring);
+    let sentence = match targets.as_slice() {
+        [] => String::new(),
+        [one] => format!("{}: {}", one.label, one.sentence),
+        many if boring => format!("Boring: all {} targets are the same as the base.", many.len()),
+        many => together(many),
+    };
+    Summary { sentence, boring, targets }
+}
+
+/// True if every step has a verdict and all are SAME.
+fn is_boring(counts: Counts) -> bool {
+    counts.total() > 0 && counts.same == counts.total()
+}
+
+/// The step with the largest loss that counts: its name and ratio.
+fn worst(steps: &[StepComparison], target: usize) -> Option<(&str, f64)> {
+    let slower = steps.iter().filter_map(|step| {
+        let relative = step.targets[target].relative(Metric::Rate)?;
+        let verdict = relative.judgement.as_ref()?.verdict;
+        (verdict == Verdict::Slower).then_some((step.name.as_str(), relative.ratio))
+    });
+    slower.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn sentence(counts: Counts, worst: Option<(&str, f64)>, rules: &Rules) -> String {
+    let total = counts.total();
+    let within = format!("{} %", trimmed(100.0 * rules.delta));
+    if total == 0 {
+        return "nothing was measured on both.".to_owned();
+    }
+    if is_boring(counts) {
+        return match total {
+            1 => format!("boring: the only step is the same within {within}."),
+            _ => format!("boring: all {total} steps are the same within {within}."),
+        };
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for verdict in Verdict::ALL {
+        let count = counts.of(verdict);
+        if count > 0 {
+            let worst = worst.filter(|_| verdict == Verdict::Slower);
+            let name = worst.map(|(step, ratio)| match count {
+                1 => format!(" ({step} {ratio:.3})"),
+                _ => format!(" (worst: {step} {ratio:.3})"),
+            });
+            parts.push(format!("{count} {}{}", verdict.name(), name.unwrap_or_default()));
+        }
+    }
+    let steps = if total == 1 { "step" } else { "steps" };
+    let head = match (counts.slower, counts.faster) {
+        (0, 0) if counts.inconclusive + counts.no_verdict == 0 => {
+            format!("no difference of {within} or more; ")
+        }
+        (0, 0) => format!("no difference of {within} or more was shown; "),
+        _ => String::new(),
+    };
+    format!("{head}of {total} {steps} {}.", parts.join(", "))
+}
+
+/// Over several targets: which are slower somewhere, which are not.
+fn together(targets: &[TargetVerdicts]) -> String {
+    let rate = |target: &TargetVerdicts| {
+        target.metrics.get(&Metric::Rate).map(|facts| facts.counts).unwrap_or_default()
+    };
+    let slower: Vec<String> = targets
+        .iter()
+        .filter(|target| rate(target).slower > 0)
+        .map(|target| {
+            format!("{} ({} of {})", target.label, rate(target).slower, rate(target).total())
+        })
+        .collect();
+    let boring = targets.iter().filter(|target| target.boring).count();
+    let open: usize = targets.iter().map(|t| rate(t).inconclusive + rate(t).no_verdict).sum();
+    let mut sentence = match slower.len() {
+        0 => format!("None of {} targets was shown to be slower", targets.len()),
+        n => format!("{n} of {} targets slower: {}", targets.len(), slower.join(", ")),
+    };
+    if boring > 0 {
+        sentence.push_str(&format!("; {boring} boring"));
+    }
+    if open > 0 {
+        sentence.push_str(&format!("; {open} rates without a clear verdict"));
+    }
+    sentence.push('.');
+    sentence
+}
+
+/// exp of the mean ln ratio of the rates of all steps that have a positive one, with the t interval
+/// over steps. Steps before the writes count too: they were measured and judged like the others.
+fn geomean(steps: &[StepComparison], target: usize, rules: &Rules) -> Option<SuiteMean> {
+    let logs: Vec<f64> = steps
+        .iter()
+        .filter_map(|step| step.targets[target].relative(Metric::Rate))
+        .map(|relative| relative.ratio.ln())
+        .filter(|ln| ln.is_finite())
+        .collect();
+    let mean = mean_interval(&logs, rules.confidence)?;
+    let interval = mean.interval.map(|interval| crate::stats::Interval {
+        low: interval.low.exp(),
+        high: interval.high.exp(),
+    });
+    Some(SuiteMean { ratio: mean.mean.exp(), interval, steps: mean.n })
+}
+
+fn trimmed(number: f64) -> String {
+    let text = format!("{number:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,49 @@
+//! The Insert Benchmark as data: the steps of both eras, with every statement spelled out.
+//!
+//! Rows go in at one end in the order of the primary key; three secondary indexes take them at
+//! random places; in the newer era as many rows leave at the other end, so that a table is a queue
+//! of constant length. Query steps query as fast as they can while writers keep a rate.
+
+mod check;
+mod schema;
+mod settings;
+mod shapes;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use check::{ShapeError, check};
+pub use settings::set;
+pub use shapes::{PRESETS, workload};
+pub use steps::{choose, stages};
+
+use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::insert::InsertShape;
+
+/// The name of a table, with `{table}` for its number.
+pub const TABLE: &str = schema::TABLE;
+
+/// The parameters of this benchmark, if the workload is of it.
+pub fn shape(workload: &Workload) -> Option<&InsertShape> {
+    match &workload.shape {
+        Shape::Insert(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Settles what follows from other settings: the number of tables.
+pub fn finish(workload: &mut Workload) {
+    let Shape::Insert(shape) = &workload.shape else { return };
+    workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
+}
+
+/// Rows that are inserted and not deleted again.
+pub fn rows_written(workload: &Workload, shape: &InsertShape) -> u64 {
+    let clients = u64::from(workload.clients);
+    if shape.deletes {
+        return workload.rows * clients;
+    }
+    let rates: u64 = shape.query_steps.iter().map(|step| u64::from(step.rows_per_second)).sum();
+    let queried = (rates as f64 * shape.query_seconds) as u64;
+    (workload.rows + shape.i1_rows + shape.i2_rows + queried) * clients
+}

@@ -1,0 +1,334 @@
+//! The tables of the Insert Benchmark, their indexes, and the statements on them, per dialect.
+
+use crate::domain::build::Dialect;
+use crate::domain::insert::{Deletes, Draw, Profile, Queries, Query, QueryKind};
+use crate::domain::script::Protocol;
+
+/// Rows that a query asks for.
+pub(super) const ROWS_PER_QUERY: u32 = 10;
+
+/// The name of a table.
+pub(super) const TABLE: &str = "pi{table}";
+
+/// How a table is split by its primary key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Partitioning {
+    /// Ranges; 1 for a plain table.
+    pub(super) parts: u32,
+    /// Keys of a range.
+    pub(super) rows: u64,
+}
+
+/// What makes a table anew, in order.
+pub(super) fn create(
+    dialect: Dialect,
+    profile: Profile,
+    partitioning: Partitioning,
+) -> Vec<String> {
+    let mut statements = vec![format!("DROP TABLE IF EXISTS {TABLE}")];
+    match dialect {
+        Dialect::Postgres => {
+            let price = if profile.is_2021() { "real" } else { "int" };
+            let split =
+                if partitioning.parts > 1 { " PARTITION BY RANGE (transactionid)" } else { "" };
+            statements.push(format!(
+                "CREATE TABLE {TABLE} (transactionid bigserial PRIMARY KEY, \
+                 dateandtime timestamp without time zone, cashregisterid int NOT NULL, \
+                 customerid int NOT NULL, productid int NOT NULL, price {price} NOT NULL, \
+                 data varchar(4000)){split}"
+            ));
+            statements.extend(postgres_partitions(partitioning));
+            // Each session takes a thousand keys at a time; what it leaves is a gap.
+            statements.push(format!("ALTER SEQUENCE {TABLE}_transactionid_seq CACHE 1000"));
+        }
+        Dialect::Mysql => {
+            let price = if profile.is_2021() { "float" } else { "int" };
+            statements.push(format!(
+                "CREATE TABLE {TABLE} (transactionid bigint NOT NULL AUTO_INCREMENT, \
+                 dateandtime datetime, cashregisterid int NOT NULL, customerid int NOT NULL, \
+                 productid int NOT NULL, price {price} NOT NULL, data varchar(4000), \
+                 PRIMARY KEY (transactionid)) ENGINE={{engine}}{}",
+                mysql_partitions(partitioning)
+            ));
+        }
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+            let price = if profile.is_2021() { "REAL" } else { "INTEGER" };
+            statements.push(format!(
+                "CREATE TABLE {TABLE} (transactionid INTEGER PRIMARY KEY, dateandtime TEXT, \
+                 cashregisterid INTEGER NOT NULL, customerid INTEGER NOT NULL, \
+                 productid INTEGER NOT NULL, price {price} NOT NULL, data TEXT)"
+            ));
+        }
+    }
+    statements
+}
+
+fn postgres_partitions(Partitioning { parts, rows }: Partitioning) -> Vec<String> {
+    if parts <= 1 {
+        return Vec::new();
+    }
+    let part = |index: u32| {
+        let low = u64::from(index) * rows;
+        let from = if index == 0 { "MINVALUE".to_owned() } else { low.to_string() };
+        let last = index + 1 == parts;
+        let to = if last { "MAXVALUE".to_owned() } else { (low + rows).to_string() };
+        format!(
+            "CREATE TABLE {TABLE}_p{index} PARTITION OF {TABLE} FOR VALUES FROM ({from}) TO ({to})"
+        )
+    };
+    (0..parts).map(part).collect()
+}
+
+fn mysql_partitions(Partitioning { parts, rows }: Partitioning) -> String {
+    if parts <= 1 {
+        return String::new();
+    }
+    let part = |index: u32| {
+        if index + 1 == parts {
+            format!("PARTITION p{index} VALUES LESS THAN MAXVALUE")
+        } else {
+            format!("PARTITION p{index} VALUES LESS THAN ({})", u64::from(index + 1) * rows)
+        }
+    };
+    let parts: Vec<String> = (0..parts).map(part).collect();
+    format!(" PARTITION BY RANGE (transactionid) ({})", parts.join(", "))
+}
+
+/// Name and columns of the secondary indexes in the order in which they are made.
+fn index_columns(profile: Profile) -> [(&'static str, &'static str); 3] {
+    if profile.is_2021() {
+        [
+            ("marketsegment", "price, customerid"),
+            ("registersegment", "cashregisterid, price, customerid"),
+            ("pdc", "price, dateandtime, customerid"),
+        ]
+    } else {
+        [
+            ("marketsegment", "productid, customerid, price"),
+            ("registersegment", "cashregisterid, customerid, price"),
+            ("pdc", "price, dateandtime, customerid"),
+        ]
+    }
+}
+
+/// The statements that make the first `count` secondary indexes: one for all of them where the DBMS
+/// can, and one for each.
+pub(super) fn indexes(
+    dialect: Dialect,
+    profile: Profile,
+    count: u32,
+) -> (Vec<String>, Vec<String>) {
+    let wanted = index_columns(profile).into_iter().take(count as usize);
+    if dialect == Dialect::Mysql {
+        let adds: Vec<String> =
+            wanted.map(|(name, columns)| format!("ADD INDEX {TABLE}_{name} ({columns})")).collect();
+        let alone = adds.iter().map(|add| format!("ALTER TABLE {TABLE} {add}")).collect();
+        let together = format!("ALTER TABLE {TABLE} {}", adds.join(", "));
+        let together = if adds.is_empty() { Vec::new() } else { vec![together] };
+        return (together, alone);
+    }
+    let all: Vec<String> = wanted
+        .map(|(name, columns)| format!("CREATE INDEX {TABLE}_{name} ON {TABLE} ({columns})"))
+        .collect();
+    (all.clone(), all)
+}
+
+/// An INSERT up to its first tuple.
+pub(super) fn insert_sql() -> String {
+    format!(
+        "INSERT INTO {TABLE} \
+         (dateandtime,cashregisterid,customerid,productid,price,data) VALUES "
+    )
+}
+
+/// The deleter's statements: exactly `{rows}` rows in spite of gaps between keys; the lower bound
+/// only keeps the scan off what is deleted already.
+pub(super) fn deletes(dialect: Dialect, resync_every: u32) -> Deletes {
+    let sql = if dialect == Dialect::Mysql {
+        format!(
+            "DELETE FROM {TABLE} WHERE transactionid >= {{key}} \
+             ORDER BY transactionid ASC LIMIT {{rows}}"
+        )
+    } else {
+        format!(
+            "DELETE FROM {TABLE} WHERE transactionid IN (SELECT transactionid FROM {TABLE} \
+             WHERE transactionid >= {{key}} ORDER BY transactionid ASC LIMIT {{rows}})"
+        )
+    };
+    let min_sql = format!("SELECT min(transactionid) FROM {TABLE}");
+    Deletes { sql, min_sql, resync_every }
+}
+
+/// The queries of a step.
+pub(super) fn queries(
+    dialect: Dialect,
+    profile: Profile,
+    kind: QueryKind,
+    threads: u32,
+) -> Queries {
+    let (kinds, max_sql) = match kind {
+        QueryKind::Range => (range_queries(dialect, profile), None),
+        QueryKind::Point => {
+            let max_sql = format!("SELECT max(transactionid) FROM {TABLE}");
+            (vec![point_query(dialect, profile)], Some(max_sql))
+        }
+    };
+    Queries { threads, kinds, rows_per_query: ROWS_PER_QUERY, max_sql }
+}
+
+/// A range query before it is spelled for a dialect.
+struct Range {
+    name: &'static str,
+    /// Of the index, in its order.
+    columns: &'static str,
+    /// `productid >=`
+    condition: &'static str,
+    draw: Draw,
+    /// Of the parameter, for Postgres.
+    kind: &'static str,
+}
+
+fn range_queries(dialect: Dialect, profile: Profile) -> Vec<Query> {
+    let [(market, market_columns), (register, register_columns), (pdc, pdc_columns)] =
+        index_columns(profile);
+    let (first, price) = if profile.is_2021() {
+        (("price >=", Draw::Price, "real"), (Draw::Price, "real"))
+    } else {
+        (("productid >=", Draw::Product, "int"), (Draw::WholePrice, "int"))
+    };
+    let ranges = [
+        Range {
+            name: market,
+            columns: market_columns,
+            condition: first.0,
+            draw: first.1,
+            kind: first.2,
+        },
+        Range {
+            name: register,
+            columns: register_columns,
+            condition: "cashregisterid >",
+            draw: Draw::CashRegister,
+            kind: "int",
+        },
+        Range {
+            name: pdc,
+            columns: pdc_columns,
+            condition: "price >=",
+            draw: price.0,
+            kind: price.1,
+        },
+    ];
+    ranges.iter().map(|range| range_query(dialect, profile, range)).collect()
+}
+
+fn range_query(dialect: Dialect, profile: Profile, range: &Range) -> Query {
+    let Range { name, columns, condition, draw, kind } = *range;
+    let hint = match dialect {
+        Dialect::Mysql => format!(" FORCE INDEX ({TABLE}_{name})"),
+        Dialect::Postgres | Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => String::new(),
+    };
+    let spelled = |parameter: &str| {
+        format!(
+            "SELECT {columns} FROM {TABLE}{hint} WHERE {condition} {parameter} \
+             ORDER BY {columns} LIMIT {ROWS_PER_QUERY}"
+        )
+    };
+    query(dialect, profile, name, &[draw], kind, &spelled)
+}
+
+fn point_query(dialect: Dialect, profile: Profile) -> Query {
+    let draws = [Draw::Key; ROWS_PER_QUERY as usize];
+    let spelled = |parameters: &str| {
+        format!(
+            "SELECT transactionid, productid, data FROM {TABLE} \
+             WHERE transactionid IN ({parameters})"
+        )
+    };
+    query(dialect, profile, "point", &draws, "bigint", &spelled)
+}
+
+/// Postgres prepares its queries in the era that did, MySQL sends text, and SQLite prepares through
+/// its own interface, since compiling would be most of a query.
+fn query(
+    dialect: Dialect,
+    profile: Profile,
+    name: &str,
+    draws: &[Draw],
+    kind: &str,
+    spelled: &dyn Fn(&str) -> String,
+) -> Query {
+    let numbers = 1..=draws.len();
+    let list = |form: &dyn Fn(usize) -> String| {
+        numbers.clone().map(form).collect::<Vec<String>>().join(",")
+    };
+    let text = list(&|number| format!("{{{number}}}"));
+    let (prepare, sql, protocol) = match dialect {
+        Dialect::Postgres if !profile.is_2021() => {
+            let dollars = list(&|number| format!("${number}"));
+            let kinds = list(&|_| kind.to_owned());
+            let prepare = format!("PREPARE {name} ({kinds}) AS {}", spelled(&dollars));
+            (Some(prepare), format!("EXECUTE {name}({text})"), Protocol::Text)
+        }
+        Dialect::Sqlite => {
+            // What is bound is a whole number: of hundredths where there are such.
+            let place = if draws.contains(&Draw::Price) { "?/100.0" } else { "?" };
+            (None, spelled(&list(&|_| place.to_owned())), Protocol::Prepared)
+        }
+        Dialect::Postgres | Dialect::Mysql | Dialect::KeyValue | Dialect::Fake => {
+            (None, spelled(&text), Protocol::Text)
+        }
+    };
+    Query { name: name.to_owned(), prepare, sql, protocol, parameters: draws.to_vec() }
+}
+
+/// Counters and levels of the server that tell what it does beside the clients: rows of name and
+/// value. Names that end in `_total` count up. The first statement that a version understands is
+/// used.
+pub(super) fn observe(dialect: Dialect) -> Vec<String> {
+    match dialect {
+        Dialect::Postgres => {
+            let workers = "SELECT 'autovacuum_workers', count(*) FROM pg_stat_activity \
+                           WHERE query LIKE 'autovacuum:%'";
+            let checkpointer = format!(
+                "SELECT 'checkpoints_total', (num_timed + num_requested)::bigint \
+                 FROM pg_stat_checkpointer \
+                 UNION ALL SELECT 'checkpoint_pages_total', buffers_written \
+                 FROM pg_stat_checkpointer UNION ALL {workers}"
+            );
+            let bgwriter = format!(
+                "SELECT 'checkpoints_total', (checkpoints_timed + checkpoints_req)::bigint \
+                 FROM pg_stat_bgwriter \
+                 UNION ALL SELECT 'checkpoint_pages_total', buffers_checkpoint \
+                 FROM pg_stat_bgwriter \
+                 UNION ALL SELECT 'backend_pages_total', buffers_backend FROM pg_stat_bgwriter \
+                 UNION ALL {workers}"
+            );
+            vec![checkpointer, bgwriter]
+        }
+        Dialect::Mysql => vec![
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_buffer_pool_pages_dirty', \
+             'Innodb_buffer_pool_pages_flushed', 'Innodb_log_waits', \
+             'Innodb_buffer_pool_wait_free', 'Innodb_history_list_length')"
+                .to_owned(),
+        ],
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => Vec::new(),
+    }
+}
+
+/// What asks for the bytes of the database: as published for Postgres; InnoDB's files by the
+/// statistics of their tables, which are close to the published `du`.
+pub(super) fn size(dialect: Dialect) -> Vec<String> {
+    let sql = match dialect {
+        Dialect::Postgres => "SELECT pg_database_size(current_database())",
+        Dialect::Mysql => {
+            "SELECT sum(data_length + index_length + data_free) FROM information_schema.tables \
+             WHERE table_schema = database()"
+        }
+        Dialect::Sqlite => {
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        }
+        Dialect::KeyValue | Dialect::Fake => return Vec::new(),
+    };
+    vec![sql.to_owned()]
+}

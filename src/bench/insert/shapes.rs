@@ -1,0 +1,172 @@
+//! Shapes of the Insert Benchmark by name, and what a profile says where nothing else does.
+
+use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
+
+/// A named shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Preset {
+    /// What is said after `--preset`.
+    pub name: &'static str,
+    /// Other names of the same shape.
+    pub aliases: &'static [&'static str],
+    /// One line for listings.
+    pub about: &'static str,
+    /// Rows that l.i0 inserts for each client.
+    pub rows: u64,
+    /// Rows that l.i1 and l.i2 insert for each client together: all in l.i1 in 2021, four fifths
+    /// since.
+    pub more_rows: u64,
+    /// Seconds of a query step.
+    pub query_seconds: f64,
+    /// Concurrent clients.
+    pub clients: u32,
+    /// Share of the published wait between writing and querying.
+    pub settle_scale: f64,
+    /// Memory of the DBMS's own cache; `None` sizes it from the data.
+    pub cache_bytes: Option<u64>,
+}
+
+/// For a first look.
+const QUICK: Preset = Preset {
+    name: "quick",
+    aliases: &[],
+    about: "200k rows, then 100k more, 2 s a query step: about half a minute a run",
+    rows: 200_000,
+    more_rows: 100_000,
+    query_seconds: 2.0,
+    clients: 1,
+    settle_scale: 0.02,
+    cache_bytes: None,
+};
+
+/// All shapes, in the order of listings.
+pub const PRESETS: &[Preset] = &[
+    QUICK,
+    Preset {
+        name: "standard",
+        about: "5M rows, then 2M more, 60 s a query step: about a quarter of an hour a run",
+        rows: 5_000_000,
+        more_rows: 2_000_000,
+        query_seconds: 60.0,
+        settle_scale: 0.2,
+        ..QUICK
+    },
+    Preset {
+        name: "cpu",
+        aliases: &["full", "cached", "20m"],
+        about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s a query step",
+        rows: 20_000_000,
+        more_rows: 20_000_000,
+        query_seconds: 7200.0,
+        settle_scale: 1.0,
+        cache_bytes: Some(10 << 30),
+        ..QUICK
+    },
+    Preset {
+        name: "io",
+        aliases: &["500m"],
+        about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s a query step",
+        rows: 500_000_000,
+        more_rows: 10_000_000,
+        query_seconds: 7200.0,
+        settle_scale: 1.0,
+        cache_bytes: Some(10 << 30),
+        ..QUICK
+    },
+    Preset {
+        name: "c8r32",
+        aliases: &["pn53"],
+        about: "published on 8 cores, 32 GB (2025-26): 30M rows, then 40M and 10M, 1800 s",
+        rows: 30_000_000,
+        more_rows: 50_000_000,
+        query_seconds: 1800.0,
+        settle_scale: 1.0,
+        ..QUICK
+    },
+    Preset {
+        name: "c8r32-io",
+        aliases: &["pn53-io"],
+        about: "published on 8 cores, 32 GB, IO-bound: 800M rows, then 4M and 1M, 1800 s",
+        rows: 800_000_000,
+        more_rows: 5_000_000,
+        query_seconds: 1800.0,
+        settle_scale: 1.0,
+        ..QUICK
+    },
+];
+
+/// The workload of a preset in the newest profile.
+///
+/// # Errors
+/// No such preset; the text lists those there are.
+pub fn workload(preset: &str) -> Result<Workload, String> {
+    let wanted = |known: &&Preset| known.name == preset || known.aliases.contains(&preset);
+    let Some(found) = PRESETS.iter().find(wanted) else {
+        let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+        return Err(format!(
+            "use the preset `{preset}` of the Insert Benchmark: there is none (known: {})",
+            known.join(", ")
+        ));
+    };
+    let mut shape = InsertShape {
+        profile: Profile::Y2026,
+        tables: None,
+        i1_rows: 0,
+        i2_rows: 0,
+        query_seconds: found.query_seconds,
+        query_steps: Vec::new(),
+        deletes: true,
+        shared: false,
+        partitions: 1,
+        secondary_indexes: 3,
+        rows_per_commit: RowsPerCommit { i0: 100, i1: 50, i2: 5, query: 50 },
+        resync_every: 1000,
+        query_threads: 1,
+        pacing: Pacing::Open,
+        memory_limit: None,
+    };
+    take_profile(&mut shape, Profile::Y2026);
+    share_rows(&mut shape, found.more_rows);
+    Ok(Workload {
+        tables: found.clients,
+        rows: found.rows,
+        clients: found.clients,
+        read_seconds: found.query_seconds,
+        write_seconds: found.query_seconds,
+        warmup_seconds: 0.0,
+        settle_scale: found.settle_scale,
+        pace: Pace::Closed,
+        placement: Placement::Os,
+        idle: Idle::Awake,
+        cache_bytes: found.cache_bytes,
+        shape: Shape::Insert(shape),
+    })
+}
+
+/// Shares the rows after l.i0 as the profile does.
+pub(super) fn share_rows(shape: &mut InsertShape, rows: u64) {
+    shape.i2_rows = if shape.profile.is_2021() { 0 } else { rows / 5 };
+    shape.i1_rows = rows - shape.i2_rows;
+}
+
+/// Takes over all that a profile decides: steps, deletes, and how the rows are shared.
+pub(super) fn take_profile(shape: &mut InsertShape, profile: Profile) {
+    let rows = shape.i1_rows + shape.i2_rows;
+    shape.profile = profile;
+    shape.deletes = !profile.is_2021();
+    let step = |rows_per_second, kind| QueryStep { rows_per_second, kind };
+    let (range, point) = (QueryKind::Range, QueryKind::Point);
+    shape.query_steps = match profile {
+        Profile::Y2021 => [100, 500, 1000].map(|rate| step(rate, range)).to_vec(),
+        Profile::Y2021Jan => {
+            let rates = [100, 200, 400, 600, 800, 1000];
+            rates.iter().flat_map(|rate| [step(*rate, range), step(*rate, range)]).collect()
+        }
+        Profile::Y2026 => {
+            let rates = [100, 500, 1000];
+            rates.iter().flat_map(|rate| [step(*rate, range), step(*rate, point)]).collect()
+        }
+    };
+    share_rows(shape, rows);
+}

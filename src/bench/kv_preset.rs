@@ -1,0 +1,346 @@
+//! Shapes of the RocksDB sequence by name, and its settings of the form `key=value`.
+
+use std::collections::BTreeMap;
+
+use crate::bench::Order;
+use crate::bench::preset::{self, SetError};
+use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::domain::kv::{Compression, Data, KvShape, Style};
+
+/// A machine of the published runs: flushes and compactions at a time, block cache, and so on.
+struct Hardware {
+    name: &'static str,
+    jobs: u32,
+    cache_gb: u64,
+    subcompactions: u32,
+    clients: u32,
+}
+
+const fn hardware(name: &'static str, jobs: u32, cache_gb: u64, subs: u32, c: u32) -> Hardware {
+    Hardware { name, jobs, cache_gb, subcompactions: subs, clients: c }
+}
+
+/// The published profiles. Clients are a choice of each run; here as many as cores, 40 on 48.
+const HARDWARE: [Hardware; 17] = [
+    hardware("c4r16", 3, 10, 2, 4),
+    hardware("c4bc1g", 3, 1, 2, 4),
+    hardware("c8r16", 4, 10, 2, 8),
+    hardware("c8r32", 4, 20, 2, 8),
+    hardware("c16r16", 8, 12, 4, 16),
+    hardware("c16r64", 8, 48, 4, 16),
+    hardware("c16bc1g", 8, 1, 4, 16),
+    hardware("c16r64b", 8, 48, 4, 16),
+    hardware("c24r64", 12, 48, 4, 24),
+    hardware("c30r240", 8, 180, 4, 30),
+    hardware("c30r240bc150", 8, 150, 4, 30),
+    hardware("c32r128", 8, 90, 4, 32),
+    hardware("c40r256", 8, 210, 4, 40),
+    hardware("c40r256bc180", 8, 180, 4, 40),
+    hardware("c40bc1g", 8, 1, 4, 40),
+    hardware("c48r128", 12, 90, 4, 40),
+    hardware("c2r24", 3, 4, 2, 2),
+];
+
+/// Keys of the published runs: those that fit in memory, and those that do not.
+const KEYS_CACHED: u64 = 100_000_000;
+const KEYS_IO: u64 = 2_000_000_000;
+const GIB: u64 = 1 << 30;
+
+/// The workload of a preset: `quick`, `standard`, `full` or a machine of the published runs, each
+/// with a shape of data after a dash: `c48r128-iodir_zstd`, `quick-iobuf`.
+///
+/// # Errors
+/// No such preset; the text lists those there are.
+pub fn workload(name: &str) -> Result<(Workload, Order), String> {
+    let (workload, shape) = parts(name)?;
+    Ok((Workload { shape: Shape::Kv(shape), ..workload }, Order::Full))
+}
+
+/// Both parts of a preset.
+pub(super) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
+    let (size, data) = name.split_once('-').unwrap_or((name, "byrx"));
+    let (mut workload, mut shape) = sized(size).ok_or_else(|| unknown(name))?;
+    set_data(&mut shape, data).map_err(|_| unknown(name))?;
+    let io = matches!(shape.data, Data::Iobuf | Data::Iodir);
+    if io && workload.rows == KEYS_CACHED {
+        workload.rows = KEYS_IO;
+    }
+    if matches!(size, "quick" | "standard") && (io || shape.data == Data::Byos) {
+        // Larger than the cache at this scale, too.
+        workload.cache_bytes = Some(64 << 20);
+    }
+    Ok((workload, shape))
+}
+
+fn unknown(name: &str) -> String {
+    let machines: Vec<_> = HARDWARE.iter().map(|hardware| hardware.name).collect();
+    format!(
+        "use the preset `{name}`: there is none (known: quick, standard, full, {}, each with \
+         -byrx, -byos, -iobuf or -iodir after it, those with _none, _lz4 or _zstd)",
+        machines.join(", ")
+    )
+}
+
+fn sized(size: &str) -> Option<(Workload, KvShape)> {
+    let (mut workload, mut shape) = published(&HARDWARE[15]);
+    match size {
+        // About three minutes for two targets.
+        "quick" => {
+            set_scale(&mut workload, 1_000_000, 2, 10.0);
+            shape.drain_seconds = 3.0;
+            shape.background_jobs = 3;
+            shape.subcompactions = 2;
+            shape.limits_scale = 0.01;
+        }
+        "standard" => {
+            set_scale(&mut workload, 10_000_000, 2, 60.0);
+            shape.drain_seconds = 20.0;
+            shape.background_jobs = 3;
+            shape.subcompactions = 2;
+            shape.limits_scale = 0.01;
+        }
+        "full" => {}
+        _ => {
+            let hardware = HARDWARE.iter().find(|hardware| hardware.name == size)?;
+            (workload, shape) = published(hardware);
+            if size == "c16r64b" {
+                shape.write_buffer_bytes = 128 << 20;
+                shape.target_file_bytes = 8 << 20;
+            }
+            if size == "c2r24" {
+                // The published shape at the size of a small virtual machine.
+                set_scale(&mut workload, 5_000_000, 2, 300.0);
+                workload.cache_bytes = Some(4 * GIB);
+                shape.limits_scale = 0.0025;
+            }
+        }
+    }
+    Some((workload, shape))
+}
+
+fn set_scale(workload: &mut Workload, keys: u64, clients: u32, seconds: f64) {
+    workload.rows = keys;
+    workload.clients = clients;
+    workload.read_seconds = seconds;
+    workload.write_seconds = seconds;
+    workload.cache_bytes = None;
+}
+
+fn published(hardware: &Hardware) -> (Workload, KvShape) {
+    let workload = Workload {
+        tables: 1,
+        rows: KEYS_CACHED,
+        clients: hardware.clients,
+        read_seconds: 1800.0,
+        write_seconds: 1800.0,
+        warmup_seconds: 0.0,
+        settle_scale: 0.0,
+        pace: Pace::Closed,
+        placement: Placement::Os,
+        idle: Idle::Awake,
+        cache_bytes: Some(hardware.cache_gb * GIB),
+        shape: Shape::Sysbench,
+    };
+    let shape = KvShape {
+        style: Style::Leveled,
+        data: Data::Byrx,
+        compression: Compression::None,
+        direct_io: false,
+        value_bytes: 400,
+        seek_nexts: 10,
+        reads: true,
+        multireads: false,
+        drain_seconds: 300.0,
+        writer_mb: 2.0,
+        overwrite_share: 0.1,
+        background_jobs: hardware.jobs,
+        subcompactions: hardware.subcompactions,
+        write_buffer_bytes: 16 << 20,
+        target_file_bytes: 16 << 20,
+        limits_scale: 1.0,
+        options: BTreeMap::new(),
+    };
+    (workload, shape)
+}
+
+/// `byrx`, `iodir`, `iodir_zstd`: what the data are to fit in, and how they are compressed.
+fn set_data(shape: &mut KvShape, word: &str) -> Result<(), String> {
+    let (data, compression) = match word.split_once('_') {
+        Some((data, compression)) => (data, Some(compression)),
+        None => (word, None),
+    };
+    let known = Data::ALL.into_iter().find(|known| known.name() == data);
+    let data = known.ok_or("it is one of byrx, byos, iobuf, iodir")?;
+    let compression = match compression {
+        Some(word) => parse_compression(word)?,
+        None if matches!(data, Data::Iobuf | Data::Iodir) => Compression::Lz4,
+        None => Compression::None,
+    };
+    shape.data = data;
+    shape.compression = compression;
+    shape.direct_io = data == Data::Iodir;
+    Ok(())
+}
+
+fn parse_compression(word: &str) -> Result<Compression, String> {
+    match word {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        "zstd" => Ok(Compression::Zstd),
+        _ => Err("it is one of none, lz4, zstd".to_owned()),
+    }
+}
+
+/// A setting that only this benchmark has.
+struct Setting {
+    key: &'static str,
+    apply: fn(&mut KvShape, &str) -> Result<(), String>,
+}
+
+macro_rules! settings {
+    ($($key:literal, $field:ident = $parse:expr;)*) => {
+        const SETTINGS: &[Setting] = &[$(Setting {
+            key: $key,
+            apply: |shape, value| { shape.$field = $parse(value)?; Ok(()) },
+        }),*];
+    };
+}
+
+settings! {
+    "style", style = |value: &str| match value {
+        "leveled" => Ok(Style::Leveled),
+        "universal" => Ok(Style::Universal),
+        _ => Err("it is one of leveled, universal".to_owned()),
+    };
+    "compression", compression = parse_compression;
+    "direct_io", direct_io = truth;
+    "value_bytes", value_bytes = |value| whole(value, 1, 65_536).map(|bytes| bytes as u32);
+    "seek_nexts", seek_nexts = |value| whole(value, 0, 100_000).map(|nexts| nexts as u32);
+    "reads", reads = truth;
+    "multireads", multireads = truth;
+    "drain_seconds", drain_seconds = |value| number(value, 0.1, 86_400.0);
+    "writer_mb", writer_mb = |value| number(value, 0.0, 100_000.0);
+    "overwrite_share", overwrite_share = |value| number(value, 0.0, 100.0);
+    "background_jobs", background_jobs = |value| whole(value, 1, 1024).map(|jobs| jobs as u32);
+    "subcompactions", subcompactions = |value| whole(value, 1, 1024).map(|threads| threads as u32);
+    "write_buffer_mb", write_buffer_bytes = |value| whole(value, 1, 65_536).map(|mb| mb << 20);
+    "target_file_mb", target_file_bytes = |value| whole(value, 1, 65_536).map(|mb| mb << 20);
+    "limits_scale", limits_scale = |value| number(value, 1e-6, 1e3);
+}
+
+/// Settings of the common workload that mean something here, and their name there.
+const COMMON: [(&str, &str); 11] = [
+    ("keys", "rows"),
+    ("rows", "rows"),
+    ("clients", "clients"),
+    ("threads", "clients"),
+    ("seconds", "seconds"),
+    ("read_seconds", "read_seconds"),
+    ("write_seconds", "write_seconds"),
+    ("cache", "cache"),
+    ("placement", "placement"),
+    ("idle", "idle"),
+    ("data", ""),
+];
+
+fn whole(value: &str, low: u64, high: u64) -> Result<u64, String> {
+    let number = value.replace('_', "").parse().ok();
+    let number = number.filter(|number| (low..=high).contains(number));
+    number.ok_or_else(|| format!("it is a whole number from {low} to {high}"))
+}
+
+fn number(value: &str, low: f64, high: f64) -> Result<f64, String> {
+    let number = value.parse().ok().filter(|number| (low..=high).contains(number));
+    number.ok_or_else(|| format!("it is a number from {low} to {high}"))
+}
+
+fn truth(value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| "it is one of true, false".to_owned())
+}
+
+/// Changes a workload of this benchmark by one `key=value`. `option.KEY=VALUE` sets an option of
+/// the library on all targets.
+///
+/// # Errors
+/// What [`SetError`] says.
+pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    let Some((key, value)) = assignment.split_once('=') else {
+        return Err(SetError::NoEquals { text: assignment.to_owned() });
+    };
+    let (key, value) = (key.trim(), value.trim());
+    let own = SETTINGS.iter().find(|setting| setting.key == key);
+    let Shape::Kv(shape) = &mut workload.shape else {
+        return preset::set(workload, assignment);
+    };
+    let bad = |key| move |why| SetError::BadValue { key, value: value.to_owned(), why };
+    if let Some(setting) = own {
+        return (setting.apply)(shape, value).map_err(bad(setting.key));
+    }
+    if key == "data" {
+        return set_data(shape, value).map_err(bad("data"));
+    }
+    if let Some(name) = key.strip_prefix("option.") {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        if name.is_empty() || value.is_empty() || !name.chars().all(plain) {
+            return Err(bad("option.KEY")("write option.KEY=VALUE".to_owned()));
+        }
+        shape.options.insert(name.to_owned(), value.to_owned());
+        return Ok(());
+    }
+    match COMMON.iter().find(|(name, _)| *name == key) {
+        Some((_, common)) => preset::set(workload, &format!("{common}={value}")),
+        None => {
+            let own = SETTINGS.iter().map(|setting| setting.key);
+            let known: Vec<_> = COMMON.iter().map(|(name, _)| *name).chain(own).collect();
+            let known = format!("{}, option.KEY", known.join(", "));
+            Err(SetError::UnknownKeyOf { key: key.to_owned(), benchmark: "kv", known })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_have_the_published_shapes() {
+        let (workload, shape) = parts("c48r128").unwrap();
+        assert_eq!((workload.rows, workload.clients), (100_000_000, 40));
+        assert_eq!((workload.cache_bytes, shape.background_jobs), (Some(90 * GIB), 12));
+        let (workload, shape) = parts("c48r128-iodir_zstd").unwrap();
+        assert_eq!((workload.rows, shape.compression), (2_000_000_000, Compression::Zstd));
+        assert!(shape.direct_io);
+        let (_, shape) = parts("c16r64b").unwrap();
+        assert_eq!((shape.write_buffer_bytes, shape.target_file_bytes), (128 << 20, 8 << 20));
+        let (_, shape) = parts("c8r32-iobuf").unwrap();
+        assert_eq!((shape.compression, shape.direct_io), (Compression::Lz4, false));
+        assert!(parts("c1r1").unwrap_err().contains("known: quick, standard, full, c4r16"));
+        assert!(parts("quick-byox").unwrap_err().contains("there is none"));
+    }
+
+    #[test]
+    fn settings_are_those_of_the_benchmark_and_the_common_ones() {
+        let (mut workload, _) = workload("quick").unwrap();
+        let mut check = |assignment: &str| set(&mut workload, assignment);
+        for good in [
+            "keys=2M",
+            "threads=4",
+            "data=iobuf_zstd",
+            "style=universal",
+            "writer_mb=8",
+            "option.max_bytes_for_level_multiplier=32",
+            "limits_scale=0.001",
+        ] {
+            check(good).unwrap();
+        }
+        let wrong = |error: SetError| error.to_string();
+        assert!(wrong(check("style=flat").unwrap_err()).contains("leveled, universal"));
+        assert!(wrong(check("tables=2").unwrap_err()).contains("`kv` has no such setting"));
+        assert!(wrong(check("option.=1").unwrap_err()).contains("option.KEY=VALUE"));
+        assert!(wrong(check("keys").unwrap_err()).contains("no `=`"));
+        let Shape::Kv(shape) = &workload.shape else { panic!("{workload:?}") };
+        assert_eq!((workload.rows, workload.clients), (2_000_000, 4));
+        assert_eq!(shape.options["max_bytes_for_level_multiplier"], "32");
+        assert_eq!((shape.style, shape.compression), (Style::Universal, Compression::Zstd));
+    }
+}

@@ -1,0 +1,249 @@
+//! The steps of a workload in their order.
+
+use super::shape_of;
+use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::build::Dialect;
+use crate::domain::vector::{
+    Act, Case, Filter, Index, Point, Present, Search, VectorShape, VectorWork,
+};
+
+/// All steps on a DBMS of this dialect.
+pub(in crate::bench) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Stage> {
+    let Some(shape) = shape_of(workload) else { return Vec::new() };
+    let indexes = indexes(dialect, shape);
+    let mut steps = Steps { workload, shape, stages: Vec::new() };
+    let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold];
+    if shape.cases.iter().any(|case| on_all.contains(case)) {
+        steps.push("load", Group::Load, Act::Load { spare: 0 });
+        for (number, index) in indexes.iter().enumerate() {
+            steps.push(&point(index, 1, 1).index_step(), Group::Load, Act::Build(*index));
+            steps.curves(index);
+            // One index is enough to show what filters and restarts do.
+            if number == 0 {
+                steps.filters(index);
+                steps.cold(index);
+            }
+        }
+    }
+    if let Some(index) = indexes.first() {
+        steps.mixed(index);
+        steps.churn(index);
+    }
+    steps.stages
+}
+
+/// Rows that are left out of the table when the case `mixed` begins: what it can insert in its
+/// warm-up and window, and half as much again.
+pub(super) fn spare(workload: &Workload, shape: &VectorShape) -> u64 {
+    let seconds = workload.warmup_seconds + workload.write_seconds;
+    // Recall is collected before, while nothing is inserted; connecting takes a moment.
+    ((seconds + 2.0) * shape.insert_rate * 1.5).ceil() as u64
+}
+
+fn indexes(dialect: Dialect, shape: &VectorShape) -> Vec<Index> {
+    let workers = shape.build_workers;
+    match dialect {
+        Dialect::Mysql => {
+            shape.mariadb.iter().map(|&m| Index { m, ef_construction: None, workers: 0 }).collect()
+        }
+        _ => shape
+            .pgvector
+            .iter()
+            .map(|build| Index {
+                m: build.m,
+                ef_construction: Some(build.ef_construction),
+                workers,
+            })
+            .collect(),
+    }
+}
+
+fn point(index: &Index, ef: u32, clients: u32) -> Point {
+    Point { m: index.m, ef_construction: index.ef_construction, ef, clients }
+}
+
+struct Steps<'a> {
+    workload: &'a Workload,
+    shape: &'a VectorShape,
+    stages: Vec<Stage>,
+}
+
+impl Steps<'_> {
+    fn push(&mut self, name: &str, group: Group, act: Act) {
+        let (seconds, rate) = match &act {
+            Act::Load { .. } | Act::Build(_) => (self.work_seconds(&act), RateUnit::RowsInserted),
+            Act::Delete { .. } | Act::Clean => (self.work_seconds(&act), RateUnit::Queries),
+            Act::Mixed { .. } => (self.workload.write_seconds, RateUnit::Queries),
+            Act::Search(_) | Act::Target { .. } => (self.workload.read_seconds, RateUnit::Queries),
+        };
+        let works_by_itself =
+            matches!(act, Act::Load { .. } | Act::Build(_) | Act::Delete { .. } | Act::Clean);
+        let warmup = if works_by_itself { 0.0 } else { self.workload.warmup_seconds };
+        let step = Step {
+            name: name.to_owned(),
+            group,
+            reported: true,
+            seconds,
+            warmup_seconds: warmup,
+            rate,
+            detail: detail(&act),
+            work: Work::Vector(Box::new(VectorWork {
+                data: self.shape.data.clone(),
+                rows: self.workload.rows,
+                k: self.shape.k,
+                variant: self.shape.variant,
+                act,
+            })),
+        };
+        self.stages.push(Stage::Measure(Box::new(step)));
+    }
+
+    /// How long work takes that ends by itself: for the plan's estimate only.
+    fn work_seconds(&self, act: &Act) -> f64 {
+        let rows = self.workload.rows as f64;
+        match act {
+            Act::Build(index) => {
+                let width = index.ef_construction.unwrap_or(10 + index.m * 4);
+                rows * f64::from(width + index.m) / 150_000.0
+            }
+            _ => rows / 10_000.0,
+        }
+    }
+
+    fn search(&self, ef: u32, clients: u32) -> Search {
+        Search {
+            ef,
+            clients,
+            filter: Filter::None,
+            rows: Present::All,
+            iterative: self.shape.iterative,
+            cold: false,
+        }
+    }
+
+    fn clients(&self) -> Vec<u32> {
+        match self.shape.ramp.is_empty() {
+            true => vec![self.workload.clients],
+            false => self.shape.ramp.clone(),
+        }
+    }
+
+    fn has(&self, case: Case) -> bool {
+        self.shape.cases.contains(&case)
+    }
+
+    /// A width from the middle of the list, for cases that take one.
+    fn middle_ef(&self) -> u32 {
+        let ef = &self.shape.ef;
+        ef.get(ef.len() / 2).copied().unwrap_or(40)
+    }
+
+    fn curves(&mut self, index: &Index) {
+        if self.has(Case::Sweep) {
+            for clients in self.clients() {
+                for ef in self.shape.ef.clone() {
+                    let name = point(index, ef, clients).step();
+                    let act = Act::Search(Box::new(self.search(ef, clients)));
+                    self.push(&name, Group::Point, act);
+                }
+            }
+        }
+        if self.has(Case::Target) {
+            for recall in self.shape.targets.clone() {
+                let name = format!("target={recall}.{}", point(index, 1, 1).index());
+                // The search begins at k.
+                let search = Box::new(self.search(1, self.workload.clients));
+                self.push(&name, Group::Point, Act::Target { recall, search });
+            }
+        }
+    }
+
+    fn filters(&mut self, index: &Index) {
+        if !self.has(Case::Filter) {
+            return;
+        }
+        let mut filters: Vec<(String, Filter)> = self
+            .shape
+            .selectivity
+            .iter()
+            .map(|&percent| (format!("random={percent}"), Filter::Random { percent }))
+            .collect();
+        filters.push(("own-class".to_owned(), Filter::OwnClass));
+        filters.push(("other-class".to_owned(), Filter::OtherClass));
+        for (word, filter) in filters {
+            let ef = self.middle_ef();
+            let name = format!("filter.{word}.{}.ef={ef}", point(index, 1, 1).index());
+            let search = Search { filter, ..self.search(ef, self.workload.clients) };
+            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+        }
+    }
+
+    fn cold(&mut self, index: &Index) {
+        if self.has(Case::Cold) {
+            let ef = self.middle_ef();
+            let name = format!("cold.{}.ef={ef}", point(index, 1, 1).index());
+            let search = Search { cold: true, ..self.search(ef, self.workload.clients) };
+            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+        }
+    }
+
+    fn mixed(&mut self, index: &Index) {
+        if !self.has(Case::Mixed) {
+            return;
+        }
+        let spare = spare(self.workload, self.shape);
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        self.push("mixed.load", Group::Load, Act::Load { spare });
+        self.push(&format!("mixed.index.{words}"), Group::Load, Act::Build(*index));
+        let mut search = self.search(ef, self.workload.clients);
+        search.rows = Present::AllBut { spare };
+        let before = Act::Search(Box::new(search.clone()));
+        self.push(&format!("mixed.before.{words}.ef={ef}"), Group::Point, before);
+        let insert_rate = self.shape.insert_rate;
+        let act = Act::Mixed { insert_rate, search: Box::new(search) };
+        self.push(&format!("mixed.inserts={insert_rate}.{words}.ef={ef}"), Group::Write, act);
+    }
+
+    fn churn(&mut self, index: &Index) {
+        if !self.has(Case::Churn) {
+            return;
+        }
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        self.push("churn.load", Group::Load, Act::Load { spare: 0 });
+        self.push(&format!("churn.index.{words}"), Group::Load, Act::Build(*index));
+        for percent in self.shape.deletes.clone() {
+            let search = Search {
+                rows: Present::Kept { deleted: percent },
+                ..self.search(ef, self.workload.clients)
+            };
+            let ask = Act::Search(Box::new(search));
+            let name = |what: &str| format!("churn.{what}={percent}.{words}.ef={ef}");
+            let (deleted, cleaned) = (name("deleted"), name("cleaned"));
+            self.push(&format!("churn.delete={percent}"), Group::Write, Act::Delete { percent });
+            self.push(&deleted, Group::Point, ask.clone());
+            self.push(&format!("churn.clean={percent}"), Group::Write, Act::Clean);
+            self.push(&cleaned, Group::Point, ask);
+        }
+    }
+}
+
+/// What the name does not tell.
+fn detail(act: &Act) -> String {
+    match act {
+        Act::Load { spare: 0 } => "rows in a random order; the rate counts rows".to_owned(),
+        Act::Load { spare } => format!("all rows but the last {spare}"),
+        Act::Build(_) => "on the filled table; the rate counts rows".to_owned(),
+        Act::Search(search) if search.cold => {
+            "the first query and the first pass are timed after a restart".to_owned()
+        }
+        Act::Search(search) => format!("{} clients", search.clients),
+        Act::Target { recall, .. } => {
+            format!("the smallest ef_search with a recall of {recall}, found by bisection")
+        }
+        Act::Mixed { insert_rate, .. } => {
+            format!("one more client inserts {insert_rate} rows a second")
+        }
+        Act::Delete { percent } => format!("until {percent} % of the rows are gone"),
+        Act::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
+    }
+}

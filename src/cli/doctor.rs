@@ -1,0 +1,253 @@
+//! `rqps doctor`: what is noisy on this host and what it can promise.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, calibrate, promise};
+use crate::analyze::{self, Options};
+use crate::cli::args::{BlocksWord, Doctor, DoctorFormat};
+use crate::cli::{exit, folders, measure};
+use crate::domain::gate::{Calibration, Canary};
+use crate::domain::host::Host;
+use crate::domain::verdict::Rules;
+use crate::lab::calibrations;
+use crate::os::host;
+use crate::os::noise::findings::{self, Finding, Level};
+use crate::os::noise::{canary, readings};
+use crate::results;
+
+/// How long the host is watched doing nothing.
+const WATCH: Duration = Duration::from_secs(3);
+/// Blocks of an A/A run that does not say how many: the fewest that tell a spread well enough.
+const AA_BLOCKS: u32 = 12;
+/// A handful of steps of all groups.
+const AA_STEPS: [&str; 6] = [
+    "point-query",
+    "random-points_range=100",
+    "range-notcovered-si",
+    "read-only_range=100",
+    "update-index",
+    "write-only",
+];
+/// A line of text is broken here.
+const WIDTH: usize = 96;
+
+/// All that was found.
+#[derive(Serialize)]
+struct Report {
+    class: String,
+    fingerprint: String,
+    host: Host,
+    canary: Canary,
+    findings: Vec<Finding>,
+}
+
+/// `rqps doctor`.
+pub(super) fn examine(words: &Doctor) -> Result<u8> {
+    match &words.aa {
+        Some(target) => against_itself(words, target),
+        None => look(words),
+    }
+}
+
+fn look(words: &Doctor) -> Result<u8> {
+    let here = PathBuf::from(".");
+    let folder = words.folders.work.as_ref().or(words.folders.out.as_ref()).unwrap_or(&here);
+    let existing = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
+    eprintln!("rqps: watching this host for {} s; it should have nothing to do", WATCH.as_secs());
+    let idle = readings::idleness(WATCH, &mut |_| true);
+    let canary = canary::read(existing);
+    let facts = host::read(existing);
+    let report = Report {
+        class: facts.class(),
+        fingerprint: host::fingerprint(&facts),
+        findings: findings::all(Path::new("/"), &facts, &idle, &canary),
+        canary,
+        host: facts,
+    };
+    match words.format {
+        DoctorFormat::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        DoctorFormat::Text => print!("{}", text(&report)),
+    }
+    Ok(exit::FINE)
+}
+
+fn text(report: &Report) -> String {
+    let host = &report.host;
+    let mut text = String::new();
+    let said = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "not told".to_owned());
+    // Writing to a String cannot fail; the same for all below.
+    let _ = writeln!(
+        text,
+        "{} (fingerprint {}): {}, {}, kernel {}",
+        report.class,
+        report.fingerprint,
+        said(&host.cpu_model),
+        said(&host.os),
+        said(&host.kernel)
+    );
+    let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
+    let _ = writeln!(
+        text,
+        "canaries: spin {} ms, memory {} GB/s, fsync {} ms; a reading takes {:.2} s\n",
+        value(report.canary.spin_ns.map(|ns| ns / 1e6)),
+        value(report.canary.memory_mb_s.map(|rate| rate / 1e3)),
+        value(report.canary.fsync_ns.map(|ns| ns / 1e6)),
+        report.canary.seconds
+    );
+    for finding in &report.findings {
+        let head = format!("{:<8} {:<18} ", finding.level.name(), finding.about);
+        push_wrapped(&mut text, &head, &finding.found);
+        if finding.level != Level::Fine {
+            push_wrapped(&mut text, INDENT, finding.means);
+            if !finding.advice.is_empty() {
+                push_wrapped(&mut text, INDENT, &format!("→ {}", finding.advice));
+            }
+        }
+    }
+    let noisy = report.findings.iter().filter(|finding| finding.level == Level::Noisy).count();
+    let _ = match noisy {
+        0 => writeln!(text, "\nNothing noisy was seen while nothing was measured."),
+        1 => writeln!(text, "\n1 thing is noisy here."),
+        _ => writeln!(text, "\n{noisy} things are noisy here."),
+    };
+    text.push_str("What that does to rates is measured with `rqps doctor --aa TARGET`.\n");
+    text
+}
+
+/// What stands below a finding begins here.
+const INDENT: &str = "                            ";
+
+/// Words after a head, broken into lines.
+fn push_wrapped(text: &mut String, head: &str, words: &str) {
+    let mut line = head.to_owned();
+    for word in words.split_whitespace() {
+        if line.len() > INDENT.len() && line.chars().count() + word.chars().count() > WIDTH {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            INDENT.clone_into(&mut line);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+/// `--aa`: measures, calibrates, keeps and tells.
+fn against_itself(words: &Doctor, target: &str) -> Result<u8> {
+    if target.split_once('=').is_some_and(|(label, _)| !label.contains(['@', '/', ':']))
+        && target.matches('=').count() > 1
+    {
+        bail!("measure `{target}` against itself: leave the label out, there will be two");
+    }
+    let mut shape = words.shape.clone();
+    shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
+    if shape.steps.is_empty() {
+        shape.steps = AA_STEPS.map(str::to_owned).to_vec();
+    }
+    let targets = [format!("a={target}"), format!("a-again={target}")];
+    let plan = measure::plan_of(&targets, &shape)?;
+    // It makes a calibration and must not be judged by an earlier one.
+    let (summary, out) = measure::measure(plan, &words.folders, PathBuf::new())?;
+    for fault in &summary.faults {
+        eprintln!("rqps: failed: {fault}");
+    }
+    if summary.interrupted {
+        eprintln!("rqps: stopped; go on with `rqps run --resume {}`", out.display());
+        return Ok(exit::INTERRUPTED);
+    }
+    let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
+    let comparison = analyze::compare(&dataset, &Options::default()).context("compare")?;
+    let known = calibrate(&dataset, &comparison, target)?;
+    let file = calibrations::keep(&folders::calibrations()?, &known)?;
+    eprintln!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
+    match words.format {
+        DoctorFormat::Json => println!("{}", serde_json::to_string_pretty(&known)?),
+        DoctorFormat::Text => {
+            let rules = Rules::default();
+            let told = promise(&known, &rules);
+            let Some(told) = told else { bail!("calibrate: no step has two blocks") };
+            let alarms = verdict_alarms(&comparison);
+            print!("{}", calibration_text(&known, &told, &rules, alarms));
+        }
+    }
+    Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
+}
+
+/// Rates that the verdicts of a report call different, though they are of one target.
+fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
+    let rates = comparison.steps.iter().filter_map(|step| {
+        step.targets.get(1)?.relative(crate::domain::metric::Metric::Rate)?.judgement.as_ref()
+    });
+    rates.filter(|told| told.verdict.is_worse() || told.verdict.is_better()).count()
+}
+
+fn calibration_text(
+    known: &Calibration,
+    told: &Promise,
+    rules: &Rules,
+    verdict_alarms: usize,
+) -> String {
+    let percent = |ln: f64| format!("{:.2} %", 100.0 * ln.exp_m1());
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{} against itself, {} blocks, {} clients, read steps of {} s (host {})\n",
+        known.target, known.blocks, known.clients, known.read_seconds, known.host_fingerprint
+    );
+    let _ = writeln!(text, "{:>9} {:>9} {:>8}  step", "s_d", "mean", "p");
+    for step in &known.steps {
+        let (sd, mean) = (percent(step.sd_ln), percent(step.mean_ln));
+        let mark = if step.p < FALSE_ALARM_ALPHA { "  false alarm" } else { "" };
+        let _ = writeln!(text, "{sd:>9} {mean:>9} {:>8.3}  {}{mark}", step.p, step.step);
+    }
+    let _ = writeln!(
+        text,
+        "\nNoise: s_d {} over all steps, at most {} (90 %). One step alone shows a difference of",
+        percent(known.sd_ln().unwrap_or(0.0)),
+        percent(told.sd_upper)
+    );
+    for (blocks, share) in &told.detectable {
+        let _ = writeln!(text, "  {:>6.1} % with {blocks} blocks", 100.0 * share);
+    }
+    let _ = writeln!(text, "This host can promise ({}):", rules.text());
+    for (share, blocks) in &told.blocks_needed {
+        let blocks = match blocks {
+            Some(blocks) => format!("with {blocks} blocks"),
+            None => "not at all".to_owned(),
+        };
+        let _ = writeln!(text, "  {:>3.0} % {blocks}", 100.0 * share);
+    }
+    let _ = writeln!(
+        text,
+        "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}); by the \
+         verdicts of a report {verdict_alarms}",
+        told.false_alarms,
+        known.steps.len(),
+        told.false_alarms_max
+    );
+    let slot = match known.slot.p {
+        Some(p) => format!("{} faster in the first place, p {p:.3}", percent(known.slot.mean_ln)),
+        None => "too few blocks to tell".to_owned(),
+    };
+    let _ = writeln!(text, "Slot effect: {slot}");
+    if told.slot_matters {
+        let _ = writeln!(
+            text,
+            "BROKEN: p is below {SLOT_ALPHA}: which target comes first decides on this host. Look \
+             at memory, caches and --interleave."
+        );
+    }
+    if told.false_alarms > told.false_alarms_max {
+        text.push_str("BROKEN: more false alarms than chance gives; blocks are not alike here.\n");
+    }
+    if known.out_of_range > 0 {
+        let _ = writeln!(text, "{} blocks were out of range of the canaries.", known.out_of_range);
+    }
+    text
+}

@@ -1,0 +1,165 @@
+//! Imported tables of the Insert Benchmark held against the rules of its reports.
+
+use std::path::Path;
+
+use crate::analyze::insert_rules::{self as rules, Shade, Throughput};
+use crate::domain::metric::Metric;
+use crate::results::import::ibench_summary::{SummaryKind, SummaryTable};
+use crate::results::import::ibench_tables::MetricsRow;
+use crate::results::import::notice::{Notice, NoticeKind};
+use crate::results::import::{Check, Options, Published};
+
+/// Adds what was checked, and what does not follow, to what is said.
+pub(super) fn check(published: &mut Published, options: &Options) {
+    let metrics = std::mem::take(&mut published.metrics);
+    if !metrics.is_empty() {
+        check_identities(&metrics, options.cpus, published);
+        note_missed_targets(options, published);
+    }
+    let summaries = std::mem::take(&mut published.summaries);
+    for (path, table) in &summaries {
+        let clients = options.clients.first().copied().unwrap_or(1);
+        check_colours(path, table, clients, published);
+    }
+}
+
+/// What the columns of a row say of each other.
+fn check_identities(
+    metrics: &[(std::path::PathBuf, MetricsRow)],
+    cpus: Option<u32>,
+    published: &mut Published,
+) {
+    let is_query = |row: &MetricsRow| row.step.as_deref().is_some_and(rules::is_query_step);
+    let cells = metrics.iter().filter_map(|(_, row)| {
+        let rate = row.cell(if is_query(row) { "qps" } else { "ips" })?;
+        Some((row.cell("cpups")?, rate, row.cell("cpupq")?))
+    });
+    let cpus = cpus.or_else(|| rules::cpus_of_rows(cells));
+    let mut agree = 0;
+    for (path, row) in metrics {
+        let broken = rules::broken_identities(is_query(row), cpus, |column| row.cell(column));
+        agree += usize::from(broken.is_empty());
+        for what in broken {
+            published.notices.push(Notice::at(NoticeKind::Mismatch, path, row.line, what));
+        }
+    }
+    let with = match cpus {
+        Some(cpus) => format!(" on {cpus} CPUs"),
+        None => ", but for cpupq, whose CPUs are not known (--cpus)".to_owned(),
+    };
+    let what = format!("columns of rows that follow from others{with}");
+    published.checks.push(Check { what, agree, of: metrics.len() });
+}
+
+/// Query steps that did not reach 95 % of their rate of inserts.
+fn note_missed_targets(options: &Options, published: &mut Published) {
+    let Some(clients) = options.clients.first() else { return };
+    let mut missed = Vec::new();
+    for run in &published.runs {
+        for step in &run.steps {
+            let target = rules::target_rate(&step.name, *clients);
+            let achieved = step.outcome.extra.get(&Metric::InsertRate);
+            if let (Some(target), Some(achieved)) = (target, achieved)
+                && !rules::meets_sla(*achieved, target)
+            {
+                let text = format!(
+                    "{} inserted {achieved} rows/s of {target}: its rate of queries says little",
+                    step.name
+                );
+                let file = run.record.key.label.clone();
+                missed.push(Notice { kind: NoticeKind::Note, file, line: None, text });
+            }
+        }
+    }
+    published.notices.append(&mut missed);
+}
+
+/// Numbers and colours of a summary table.
+fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mut Published) {
+    let classes = |by_2021: bool| -> Vec<Vec<Shade>> {
+        (0..table.steps.len())
+            .map(|column| shades(table, column, clients, by_2021, published))
+            .collect()
+    };
+    let wrong = |shades: &[Vec<Shade>]| -> Vec<(usize, String)> {
+        let mut wrong = Vec::new();
+        for (place, (line, target, cells)) in table.rows.iter().enumerate() {
+            for (column, cell) in cells.iter().enumerate() {
+                let expected = letter(shades[column][place]);
+                if cell.class != expected {
+                    let step = &table.steps[column];
+                    let what = format!(
+                        "{step} of {target}: colour {} is published, {expected} follows",
+                        cell.class
+                    );
+                    wrong.push((*line, what));
+                }
+            }
+        }
+        wrong
+    };
+    let (now, then) = (wrong(&classes(false)), wrong(&classes(true)));
+    let (rule, wrong) = match then.len() < now.len() {
+        true => ("by the rule of November 2021, which took every target for missed", then),
+        false => ("by the rules of reports", now),
+    };
+    let of = table.rows.len() * table.steps.len();
+    let what = format!("colours of {} {rule}", table.name);
+    published.checks.push(Check { what, agree: of - wrong.len(), of });
+    let notices =
+        wrong.into_iter().map(|(line, what)| Notice::at(NoticeKind::Mismatch, path, line, what));
+    published.notices.extend(notices);
+}
+
+fn shades(
+    table: &SummaryTable,
+    column: usize,
+    clients: u32,
+    by_2021: bool,
+    published: &Published,
+) -> Vec<Shade> {
+    let step = &table.steps[column];
+    let target = rules::target_rate(step, clients);
+    let values = table
+        .rows
+        .iter()
+        .map(|(_, label, cells)| (label, cells[column].printed.parse::<f64>().unwrap_or(f64::NAN)));
+    match table.kind {
+        SummaryKind::Relative => values.map(|(_, ratio)| rules::relative_shade(ratio)).collect(),
+        SummaryKind::InsertRate => values
+            .map(|(_, rate)| target.map_or(Shade::Plain, |t| rules::insert_rate_shade(rate, t)))
+            .collect(),
+        SummaryKind::Absolute => {
+            let cells: Vec<Throughput> = values
+                .map(|(label, rate)| {
+                    let meets_sla = target.map(|target| {
+                        let achieved = insert_rate(published, label, step);
+                        achieved.is_none_or(|achieved| rules::meets_sla(achieved, target))
+                    });
+                    Throughput { rate, meets_sla }
+                })
+                .collect();
+            match by_2021 {
+                true => rules::absolute_shades_2021(&cells),
+                false => rules::absolute_shades(&cells),
+            }
+        }
+    }
+}
+
+fn insert_rate(published: &Published, label: &str, step: &str) -> Option<f64> {
+    let run = published.runs.iter().find(|run| run.record.key.label == label)?;
+    let step = run.steps.iter().find(|other| other.name == step)?;
+    step.outcome.extra.get(&Metric::InsertRate).copied()
+}
+
+/// The letter that summary files write for a colour.
+fn letter(shade: Shade) -> char {
+    match shade {
+        Shade::Plain => '-',
+        Shade::Red => 'r',
+        Shade::Gray | Shade::Yellow => 'y',
+        Shade::Green => 'g',
+        Shade::Blue => 'b',
+    }
+}

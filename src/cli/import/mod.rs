@@ -1,0 +1,41 @@
+//! `rqps import`: results that others published become run folders.
+
+mod insert;
+
+use anyhow::Result;
+
+use crate::cli::args::Import;
+use crate::cli::exit;
+use crate::results::import::{self, Format, Named, Options};
+
+/// `rqps import`.
+pub(super) fn import(words: &Import) -> Result<u8> {
+    let format = Format::from_word(&words.format)?;
+    let options = Options {
+        compat: words.compat,
+        device: words.device.clone(),
+        clients: words.clients.clone(),
+        steps: words.steps.clone(),
+        cpus: words.cpus,
+        labels: words.labels.clone(),
+        repeats: words.repeats,
+    };
+    let paths: Vec<Named> = words.paths.iter().map(|word| Named::of(word)).collect();
+    let mut published = import::read(format, &paths, &options)?;
+    insert::check(&mut published, &options);
+    for notice in &published.notices {
+        eprintln!("rqps: {notice}");
+    }
+    for check in &published.checks {
+        eprintln!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
+    }
+    let written = import::write(format, &published, &words.out)?;
+    println!(
+        "imported {} targets, {} runs, {} steps into {}",
+        written.targets,
+        written.runs,
+        written.steps,
+        words.out.display()
+    );
+    Ok(exit::FINE)
+}

@@ -1,0 +1,195 @@
+//! Keys and values as RocksDB's db_bench makes them: the same numbers give the same bytes, so that
+//! its runs and those of rqps can be compared.
+
+use crate::domain::kv::KEY_BYTES;
+
+const N: usize = 312;
+const M: usize = 156;
+const UPPER: u64 = 0xffff_ffff_8000_0000;
+const LOWER: u64 = 0x7fff_ffff;
+const TWIST: u64 = 0xb502_6f5a_a966_19e9;
+
+/// The 64-bit Mersenne twister (M. Matsumoto and T. Nishimura, 2004), as C++'s `mt19937_64`.
+#[derive(Clone)]
+pub struct Mt64 {
+    state: [u64; N],
+    next: usize,
+}
+
+impl Mt64 {
+    /// Seeded as `std::mt19937_64(seed)`.
+    pub fn new(seed: u64) -> Mt64 {
+        let mut state = [0; N];
+        state[0] = seed;
+        for index in 1..N {
+            let before: u64 = state[index - 1];
+            state[index] = (before ^ (before >> 62))
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(index as u64);
+        }
+        Mt64 { state, next: N }
+    }
+
+    /// The next number.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        if self.next == N {
+            self.refill();
+        }
+        let mut x = self.state[self.next];
+        self.next += 1;
+        x ^= (x >> 29) & 0x5555_5555_5555_5555;
+        x ^= (x << 17) & 0x71d6_7fff_eda6_0000;
+        x ^= (x << 37) & 0xfff7_eee0_0000_0000;
+        x ^ (x >> 43)
+    }
+
+    fn refill(&mut self) {
+        for index in 0..N {
+            let x = (self.state[index] & UPPER) | (self.state[(index + 1) % N] & LOWER);
+            let twisted = (x >> 1) ^ if x & 1 == 1 { TWIST } else { 0 };
+            self.state[index] = self.state[(index + M) % N] ^ twisted;
+        }
+        self.next = 0;
+    }
+}
+
+/// Numbers of keys as a client of db_bench draws them, modulo the number of keys.
+#[derive(Clone)]
+pub struct KeyNumbers {
+    random: Mt64,
+    keys: u64,
+}
+
+impl KeyNumbers {
+    /// For thread `thread` (from 1 over the whole process) of a process seeded with `seed`.
+    pub fn new(seed: u64, thread: u64, keys: u64) -> KeyNumbers {
+        KeyNumbers { random: Mt64::new(seed.wrapping_add(thread)), keys }
+    }
+
+    /// A number whose draw follows one that chooses the database, of which there is one: of gets
+    /// and puts.
+    #[inline]
+    pub fn after_choice(&mut self) -> u64 {
+        self.random.next_u64();
+        self.random.next_u64() % self.keys
+    }
+
+    /// A number drawn alone: of seeks.
+    #[inline]
+    pub fn plain(&mut self) -> u64 {
+        self.random.next_u64() % self.keys
+    }
+
+    /// The draw that comes before a batch.
+    #[inline]
+    pub fn choice(&mut self) {
+        self.random.next_u64();
+    }
+}
+
+/// The key of that number: 8 bytes, most significant first, then `0` up to 20 bytes.
+#[inline]
+pub fn key(number: u64) -> [u8; KEY_BYTES] {
+    let mut key = [b'0'; KEY_BYTES];
+    key[..8].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Bytes of the pool at least.
+const POOL_BYTES: usize = 1_048_576;
+/// A fragment: 50 random bytes, twice, so that half can be compressed away.
+const FRAGMENT_BYTES: usize = 100;
+
+/// The pool of bytes that values are cut from, one after the other. Every client has the same.
+pub struct Values {
+    pool: Vec<u8>,
+    length: usize,
+    next: usize,
+}
+
+impl Values {
+    /// Values of `length` bytes, no longer than the pool.
+    pub fn new(length: usize) -> Values {
+        let mut lcg: u64 = 301;
+        let mut pool = Vec::with_capacity(POOL_BYTES + FRAGMENT_BYTES);
+        while pool.len() < POOL_BYTES {
+            let start = pool.len();
+            for _ in 0..FRAGMENT_BYTES / 2 {
+                lcg = lcg * 16_807 % 2_147_483_647;
+                pool.push((lcg % 127) as u8);
+            }
+            pool.extend_from_within(start..);
+        }
+        Values { length: length.min(pool.len()), pool, next: 0 }
+    }
+
+    /// The next value.
+    #[inline]
+    pub fn next_value(&mut self) -> &[u8] {
+        if self.next + self.length > self.pool.len() {
+            self.next = 0;
+        }
+        let start = self.next;
+        self.next += self.length;
+        &self.pool[start..self.next]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    // Golden vectors were taken from the C++ standard library and from db_bench itself.
+    #[test]
+    fn the_twister_is_that_of_the_standard() {
+        assert_eq!(Mt64::new(5489).next_u64(), 14_514_284_786_278_117_030);
+        let mut random = Mt64::new(1000);
+        let first: Vec<u64> = (0..4).map(|_| random.next_u64()).collect();
+        assert_eq!(
+            first,
+            [
+                2_632_470_296_759_921_198,
+                18_115_171_260_975_239_071,
+                15_206_147_180_661_793_948,
+                8_100_504_859_641_130_198
+            ]
+        );
+        // The 10000th number of the default seed, by ISO C++ [rand.predef].
+        let mut random = Mt64::new(5489);
+        assert_eq!((0..10_000).map(|_| random.next_u64()).last(), Some(9_981_545_732_273_789_042));
+    }
+
+    #[test]
+    fn key_numbers_are_those_of_db_bench() {
+        let mut reads = KeyNumbers::new(999, 1, 1_000_000);
+        let numbers: Vec<u64> = (0..5).map(|_| reads.after_choice()).collect();
+        assert_eq!(numbers, [239_071, 130_198, 572_195, 488_098, 973_592]);
+        let mut seeks = KeyNumbers::new(1000, 0, 1_000_000);
+        let numbers: Vec<u64> = (0..5).map(|_| seeks.plain()).collect();
+        assert_eq!(numbers, [921_198, 239_071, 793_948, 130_198, 298_196]);
+    }
+
+    #[test]
+    fn keys_are_big_endian_and_filled_with_zeros() {
+        let wanted = *b"\x00\x00\x00\x00\x07\x5b\xcd\x15000000000000";
+        assert_eq!(key(123_456_789), wanted);
+    }
+
+    #[test]
+    fn the_pool_is_that_of_db_bench() {
+        let mut values = Values::new(400);
+        assert_eq!(values.pool.len(), 1_048_600);
+        let digest = Sha256::digest(&values.pool);
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "c6f1644ffd6c78636591d12877edb7e8a6fe8b35a1cd9cfff96524d5ae6bf1af");
+        let first = values.next_value().to_vec();
+        // 2621 values of 400 bytes, then from the start.
+        for _ in 0..2620 {
+            values.next_value();
+        }
+        assert_eq!(values.next_value(), first);
+    }
+}

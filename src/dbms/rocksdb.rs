@@ -1,0 +1,261 @@
+//! RocksDB and Speedb: no server, a folder that the driver process opens.
+//!
+//! What the control plane asks of the library is done by a process of its own (the hidden
+//! subcommand [`ROCKSDB_COMMAND`]): two versions must not meet in one process, and a library that
+//! crashes must not take the lab along.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dbms::server::{make_folder, refuse_used};
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::domain::build::{Dbms, Version};
+use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::kv::{DriverSettings, KvOption};
+use crate::embed::rocksdb::marker::{Marker, State, database_folder};
+use crate::embed::rocksdb::{Database, Facts, Options, Rocksdb, facts};
+use crate::os::{disk, tree};
+
+/// The hidden subcommand that runs [`rocksdb_process`].
+pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
+
+/// A database of either.
+pub(super) struct KeyValue {
+    site: Site,
+    facts: Option<Facts>,
+}
+
+/// What the subcommand is to try: one JSON value on standard input.
+#[derive(Debug, Serialize, Deserialize)]
+struct Probe {
+    library: PathBuf,
+    /// A folder that does not exist yet.
+    folder: PathBuf,
+    lines: Vec<String>,
+}
+
+/// What it answers: one JSON value on standard output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// The library opens databases, and says this of itself.
+    Opened(Facts),
+    /// Why it does not.
+    Failed(String),
+}
+
+impl KeyValue {
+    pub(super) fn new(site: Site) -> KeyValue {
+        KeyValue { site, facts: None }
+    }
+
+    fn name(&self) -> String {
+        let manifest = &self.site.build.manifest;
+        format!("{} {}", manifest.dbms, manifest.version)
+    }
+
+    /// The shared library: the build itself where a path was given, else in its tree.
+    fn library(&self) -> Result<PathBuf, DbmsError> {
+        let Some(root) = &self.site.build.root else {
+            return Err(DbmsError::Unsupported(format!(
+                "start {}: it has no library",
+                self.name()
+            )));
+        };
+        let name = match self.site.build.manifest.dbms {
+            Dbms::Speedb => "libspeedb.so",
+            _ => "librocksdb.so",
+        };
+        Ok(if root.is_file() { root.clone() } else { root.join("lib").join(name) })
+    }
+
+    /// Opens and closes a database of no use in a process of its own.
+    fn probe(&self) -> Result<Facts, DbmsError> {
+        let doing = format!("start {}", self.name());
+        let folder = self.site.data.join("probe");
+        let lines = self.site.config.text.lines().map(str::to_owned).collect();
+        let probe = Probe { library: self.library()?, folder: folder.clone(), lines };
+        let answer = self.ask(&probe).map_err(DbmsError::io(doing.clone()));
+        disk::remove_tree(&folder).map_err(|error| DbmsError::Unsupported(error.to_string()))?;
+        match answer? {
+            Answer::Opened(facts) => Ok(facts),
+            Answer::Failed(what) => {
+                Err(DbmsError::Ended { doing, what, tail: String::new(), hint: String::new() })
+            }
+        }
+    }
+
+    fn ask(&self, probe: &Probe) -> io::Result<Answer> {
+        let mut child = Command::new(&self.site.warden_program)
+            .arg(ROCKSDB_COMMAND)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(&serde_json::to_vec(probe)?)?;
+        }
+        let output = child.wait_with_output()?;
+        serde_json::from_slice(&output.stdout).map_err(|_| {
+            io::Error::other(format!("the process that tries the library ended: {}", output.status))
+        })
+    }
+}
+
+/// The whole of the hidden subcommand.
+pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode {
+    let signal = rustix::process::Signal::KILL;
+    let _ = rustix::process::set_parent_process_death_signal(Some(signal));
+    let mut text = String::new();
+    let answer = input
+        .read_to_string(&mut text)
+        .map_err(|error| format!("read what to try: {error}"))
+        .and_then(|_| {
+            serde_json::from_str(&text).map_err(|error| format!("understand its work: {error}"))
+        })
+        .and_then(|probe: Probe| carry_out(&probe));
+    let answer = match answer {
+        Ok(facts) => Answer::Opened(facts),
+        Err(why) => Answer::Failed(why),
+    };
+    match serde_json::to_writer(&mut output, &answer).map(|()| output.flush()) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn carry_out(probe: &Probe) -> Result<Facts, String> {
+    let mut lines = vec![KvOption::new("create_if_missing", true)];
+    for line in &probe.lines {
+        lines.push(KvOption::parse(line)?);
+    }
+    let (_, lines) = DriverSettings::take(KvOption::layered([&lines[..]]))?;
+    let rocksdb = Arc::new(Rocksdb::load(&probe.library).map_err(|error| error.to_string())?);
+    let mut options = Options::new(&rocksdb);
+    options.set_all(&lines).map_err(|error| error.to_string())?;
+    let database = Database::open(options, &probe.folder).map_err(|error| error.to_string())?;
+    drop(database);
+    let read = facts(&probe.folder).map_err(|error| format!("read the library's LOG: {error}"))?;
+    read.ok_or_else(|| "read the library's version: its LOG does not tell it".to_owned())
+}
+
+impl ControlPlane for KeyValue {
+    fn init(&mut self) -> Result<(), DbmsError> {
+        refuse_used(&self.site.data)?;
+        make_folder(&self.site.data)?;
+        let doing = format!("write into {}", self.site.data.display());
+        Marker::new(State::Empty).write(&self.site.data).map_err(DbmsError::io(doing))
+    }
+
+    /// Tries library and config, so that a wrong one shows here.
+    fn start(&mut self) -> Result<(), DbmsError> {
+        self.facts = Some(self.probe()?);
+        Ok(())
+    }
+
+    fn endpoint(&self) -> (Endpoint, Login) {
+        let library = self.library().ok();
+        (Endpoint::File { path: self.site.data.clone(), library }, Login::default())
+    }
+
+    /// The options of the config, and the version, which decides what can be had.
+    fn session_setup(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.site.config.text.lines().map(str::to_owned).collect();
+        if let Some(facts) = &self.facts {
+            lines.push(format!("rqps.version = {}", facts.rocksdb_version));
+        }
+        lines
+    }
+
+    fn server_pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn reported_version(&mut self) -> Result<String, DbmsError> {
+        let line = self.facts.as_ref().map(Facts::line).unwrap_or_default();
+        let manifest = &self.site.build.manifest;
+        let asked = manifest.version.numbers();
+        let found = self.facts.as_ref().map(|facts| Version::new(facts.version.as_str()).numbers());
+        if let Some(found) = found
+            && !asked.is_empty()
+            && !found.starts_with(&asked)
+        {
+            return Err(DbmsError::Unsupported(format!(
+                "start {}: its library is another version: {line}",
+                self.name()
+            )));
+        }
+        Ok(line)
+    }
+
+    /// Putting the tree in order is a step of the benchmark.
+    fn settle(
+        &mut self,
+        _load: &SettleLoad,
+        _progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    /// The library's own log and the options that took effect.
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
+        let folder = database_folder(&self.site.data);
+        let mut texts = Vec::new();
+        if let Ok(log) = std::fs::read_to_string(folder.join("LOG")) {
+            texts.push(("rocksdb-log.txt".to_owned(), log));
+        }
+        if let Some(options) = latest_options(&folder) {
+            texts.push(("rocksdb-options.ini".to_owned(), options));
+        }
+        Ok(texts)
+    }
+
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+
+    /// There is no process of its own; but without its keys a database is as good as gone.
+    fn check(&mut self) -> Result<(), DbmsError> {
+        let read = Marker::read(&self.site.data);
+        let marker = read.map_err(DbmsError::io(format!("look at {}", self.name())))?;
+        let why = match marker {
+            Some(Marker { state: State::Broken(why), .. }) => why,
+            Some(Marker { state: State::Filling, process }) if !is_running(process) => {
+                "the process that filled it was killed".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(DbmsError::Ended {
+            doing: format!("fill {}", self.name()),
+            what: why,
+            tail: String::new(),
+            hint: String::new(),
+        })
+    }
+
+    fn stop(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+}
+
+/// True for a process that is there and not merely waited for.
+fn is_running(process: u32) -> bool {
+    tree::stat_of(process).is_ok_and(|stat| stat.state != 'Z')
+}
+
+/// The newest OPTIONS file of a database.
+fn latest_options(folder: &Path) -> Option<String> {
+    let names = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let names = names.filter_map(|name| name.into_string().ok());
+    let newest = names.filter(|name| name.starts_with("OPTIONS-")).max()?;
+    std::fs::read_to_string(folder.join(newest)).ok()
+}

@@ -1,0 +1,268 @@
+//! What the workers of a step write and the coordinator reads each second: a recorder for each
+//! worker, and their sums by role.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::domain::run::{CpuTime, Role};
+use crate::driver::client::SECOND;
+use crate::driver::protocol::Interval;
+use crate::driver::recorder::{Recorder, Snapshot, histograms};
+
+/// Kinds of workers, in the order of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RoleKind {
+    Insert,
+    Delete,
+    Query,
+}
+
+impl RoleKind {
+    pub(crate) const ALL: [RoleKind; 3] = [RoleKind::Insert, RoleKind::Delete, RoleKind::Query];
+
+    /// Its name in records and columns.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RoleKind::Insert => "inserts",
+            RoleKind::Delete => "deletes",
+            RoleKind::Query => "queries",
+        }
+    }
+}
+
+/// Upper bounds of the published classes of response times, nanoseconds; beyond is one more.
+const BUCKETS_NS: [u64; 9] = [
+    256_000,
+    1_000_000,
+    4_000_000,
+    16_000_000,
+    64_000_000,
+    256_000_000,
+    1_000_000_000,
+    4_000_000_000,
+    16_000_000_000,
+];
+
+/// The recorder of one worker.
+pub(crate) struct WorkerRecorder {
+    pub(crate) role: RoleKind,
+    buckets: [AtomicU64; BUCKETS_NS.len() + 1],
+    recorder: Recorder,
+    operations: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl WorkerRecorder {
+    /// With service times apart if operations have a schedule.
+    pub(crate) fn new(role: RoleKind, scheduled: bool) -> WorkerRecorder {
+        WorkerRecorder {
+            role,
+            buckets: Default::default(),
+            recorder: Recorder::new(scheduled),
+            operations: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+        }
+    }
+
+    /// One operation, by the only thread that writes here.
+    #[inline]
+    pub(crate) fn record(&self, latency_ns: u64, service_ns: u64, rows: u64) {
+        let operations = self.operations.load(Ordering::Relaxed) + 1;
+        self.operations.store(operations, Ordering::Relaxed);
+        self.rows.store(self.rows.load(Ordering::Relaxed) + rows, Ordering::Relaxed);
+        let bucket = &self.buckets[BUCKETS_NS.partition_point(|bound| *bound < latency_ns)];
+        bucket.store(bucket.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.recorder.event(latency_ns, service_ns, operations);
+    }
+
+    pub(crate) fn error(&self) {
+        self.recorder.error();
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+}
+
+/// CPU that one worker used, when it was done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerCpu {
+    pub(crate) used_ns: u64,
+    pub(crate) share: f64,
+}
+
+/// The role's sums at one moment.
+#[derive(Clone, Default)]
+struct Sums {
+    rows: u64,
+    snapshot: Snapshot,
+}
+
+/// Turns recorders into intervals.
+pub(crate) struct Meter {
+    recorders: Vec<Arc<WorkerRecorder>>,
+    main: RoleKind,
+    earlier: BTreeMap<RoleKind, Sums>,
+    from_ns: u64,
+    second: u32,
+}
+
+impl Meter {
+    /// Starts at the start of the window. `main` is the role that the step's rate counts.
+    pub(crate) fn new(recorders: &[Arc<WorkerRecorder>], main: RoleKind, start_ns: u64) -> Meter {
+        let earlier = RoleKind::ALL.into_iter().map(|role| (role, Sums::default())).collect();
+        Meter { recorders: recorders.to_vec(), main, earlier, from_ns: start_ns, second: 0 }
+    }
+
+    /// The number of intervals so far.
+    pub(crate) fn seconds(&self) -> u32 {
+        self.second
+    }
+
+    /// What happened since the last call, with columns of each role.
+    pub(crate) fn interval(&mut self, now_ns: u64) -> Interval {
+        self.second += 1;
+        let mut interval = Interval {
+            second: self.second,
+            seconds: now_ns.saturating_sub(self.from_ns) as f64 / SECOND,
+            ..Interval::default()
+        };
+        self.from_ns = now_ns;
+        for role in RoleKind::ALL {
+            let of_role = self.recorders.iter().filter(|recorder| recorder.role == role);
+            let sums = Sums {
+                rows: of_role.clone().map(|recorder| recorder.rows()).sum(),
+                snapshot: Snapshot::take(of_role.clone().map(|recorder| &recorder.recorder)),
+            };
+            let Some(earlier) = self.earlier.insert(role, sums.clone()) else { continue };
+            let (events, values) = sums.snapshot.since(&earlier.snapshot, &[0.5, 0.95, 0.99, 1.0]);
+            let us = |index: usize| values.get(index).map_or(0.0, |value| *value as f64 / 1e3);
+            let rows = sums.rows - earlier.rows;
+            interval.errors += sums.snapshot.errors - earlier.snapshot.errors;
+            if role == self.main {
+                interval.events = events;
+                interval.statements = if role == RoleKind::Query { events } else { rows };
+                (interval.p50_us, interval.p95_us) = (us(0), us(1));
+                (interval.p99_us, interval.max_us) = (us(2), us(3));
+            }
+            if of_role.count() > 0 {
+                let done = if role == RoleKind::Query { events } else { rows };
+                interval.extra.insert(role.name().to_owned(), done as f64);
+                interval.extra.insert(format!("{}_p99_us", role.name()), us(2));
+                interval.extra.insert(format!("{}_max_us", role.name()), us(3));
+            }
+        }
+        interval
+    }
+}
+
+/// Operations of each role in the published classes.
+pub(crate) fn buckets(recorders: &[Arc<WorkerRecorder>]) -> BTreeMap<String, Vec<u64>> {
+    let mut all = BTreeMap::new();
+    for recorder in recorders {
+        let sums: &mut Vec<u64> = all
+            .entry(recorder.role.name().to_owned())
+            .or_insert_with(|| vec![0; recorder.buckets.len()]);
+        for (sum, bucket) in sums.iter_mut().zip(&recorder.buckets) {
+            *sum += bucket.load(Ordering::Relaxed);
+        }
+    }
+    all
+}
+
+/// Columns of intervals, as series over the whole seconds.
+#[derive(Default)]
+pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
+
+impl SeriesOf {
+    /// Adds an interval, unless it is a remnant of a second.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        if interval.seconds < 0.5 {
+            return;
+        }
+        for (name, value) in &interval.extra {
+            // Rates are by the second, whatever the length of this one.
+            let is_count = RoleKind::ALL.iter().any(|role| role.name() == name);
+            let value = if is_count { value / interval.seconds } else { *value };
+            self.0.entry(name.clone()).or_default().push((value * 10.0).round() / 10.0);
+        }
+    }
+
+    /// All columns.
+    pub(crate) fn into_columns(self) -> BTreeMap<String, Vec<f64>> {
+        self.0
+    }
+}
+
+/// What each role did in the whole step. `targets` are operations per second asked for.
+pub(crate) fn roles(
+    recorders: &[Arc<WorkerRecorder>],
+    cpu: &[WorkerCpu],
+    target: impl Fn(RoleKind) -> Option<f64>,
+) -> BTreeMap<String, Role> {
+    let mut roles = BTreeMap::new();
+    for kind in RoleKind::ALL {
+        let members: Vec<usize> =
+            (0..recorders.len()).filter(|index| recorders[*index].role == kind).collect();
+        if members.is_empty() {
+            continue;
+        }
+        let own: Vec<&Recorder> = members.iter().map(|index| &recorders[*index].recorder).collect();
+        let (latency, service) = histograms(&own);
+        let used: u64 = members.iter().map(|index| cpu[*index].used_ns).sum();
+        let role = Role {
+            workers: members.len() as u32,
+            operations: members.iter().map(|index| recorders[*index].operations()).sum(),
+            rows: members.iter().map(|index| recorders[*index].rows()).sum(),
+            target_per_second: target(kind),
+            latency,
+            service,
+            cpu: CpuTime { user_us: used as f64 / 1e3, system_us: 0.0 },
+            busiest: members.iter().map(|index| cpu[*index].share).fold(0.0, f64::max),
+        };
+        roles.insert(kind.name().to_owned(), role);
+    }
+    roles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_inclusive_bounds() {
+        let recorder = Arc::new(WorkerRecorder::new(RoleKind::Insert, false));
+        for latency in [1, 256_000, 256_001, 1_000_000, 16_000_000_000, 16_000_000_001] {
+            recorder.record(latency, latency, 50);
+        }
+        let all = buckets(&[Arc::clone(&recorder), recorder]);
+        assert_eq!(all["inserts"], [4, 4, 0, 0, 0, 0, 0, 0, 2, 2]);
+    }
+
+    #[test]
+    fn intervals_have_columns_of_each_role() {
+        let insert = Arc::new(WorkerRecorder::new(RoleKind::Insert, true));
+        let query = Arc::new(WorkerRecorder::new(RoleKind::Query, false));
+        let recorders = [Arc::clone(&insert), Arc::clone(&query)];
+        let mut meter = Meter::new(&recorders, RoleKind::Query, 0);
+        insert.record(9_000_000, 1_000_000, 50);
+        query.record(20_000, 20_000, 10);
+        query.record(40_000, 40_000, 10);
+        let first = meter.interval(1_000_000_000);
+        assert_eq!((first.events, first.statements), (2, 2));
+        assert_eq!((first.extra["inserts"], first.extra["queries"]), (50.0, 2.0));
+        assert!((first.extra["inserts_max_us"] / 9_000.0 - 1.0).abs() < 0.001);
+        assert!(!first.extra.contains_key("deletes"), "nobody deletes");
+        insert.record(1_000_000, 1_000_000, 50);
+        let second = meter.interval(1_500_000_000);
+        assert_eq!((second.second, second.events, second.extra["inserts"]), (2, 0, 50.0));
+        let mut series = SeriesOf::default();
+        [first, second, meter.interval(1_500_000_001)].iter().for_each(|all| series.add(all));
+        assert_eq!(series.into_columns()["inserts"], [50.0, 100.0]);
+    }
+}

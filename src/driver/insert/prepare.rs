@@ -1,0 +1,272 @@
+//! What happens before the window of a step: tables, maintenance, query plans; and the observer
+//! that asks the server once a second what it does beside the clients.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::domain::build::Dialect;
+use crate::domain::insert::{InsertWork, Maintenance};
+use crate::driver::insert::text::for_table;
+use crate::driver::protocol::{Job, WorkTask};
+use crate::driver::session::{Opener, Session};
+use crate::driver::talk::Talk;
+use crate::driver::{Stop, plans};
+
+/// Numbers of connections that are no workers begin here.
+const BESIDE: u32 = 1 << 20;
+/// How often the observer asks.
+const OBSERVE: Duration = Duration::from_secs(1);
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// The end of names of counters; all others are levels.
+const COUNTER: &str = "_total";
+
+/// The tables of a step.
+fn table_numbers(task: &WorkTask<InsertWork>) -> std::ops::RangeInclusive<u32> {
+    1..=if task.work.shared { 1 } else { task.clients }
+}
+
+/// Makes tables and does the maintenance that precedes a step. Returns notes.
+///
+/// # Errors
+/// A statement fails, or the lab is gone.
+pub(super) fn tables<W: Write>(
+    task: &WorkTask<InsertWork>,
+    opener: &Arc<Opener>,
+    talk: &Talk<W>,
+) -> Result<Vec<String>, Stop> {
+    let work = &task.work;
+    let mut notes = Vec::new();
+    let engine = task.storage_engine.as_deref();
+    if !work.setup.is_empty() {
+        let mut session = opener.open(BESIDE)?;
+        for table in table_numbers(task) {
+            for sql in &work.setup {
+                let sql = for_table(sql, table, engine);
+                session
+                    .simple(&sql)
+                    .map_err(|error| format!("failed to make a table with {sql:?}: {error}"))?;
+            }
+        }
+    }
+    for maintenance in &work.maintenance {
+        let began = Instant::now();
+        maintain(task, maintenance, opener)?;
+        talk.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
+        if maintenance.wait {
+            let took = began.elapsed().as_secs_f64();
+            notes.push(format!("before the step: {} took {took:.1} s", maintenance.sql));
+        } else {
+            notes.push(format!("beside the step: {}", maintenance.sql));
+        }
+    }
+    Ok(notes)
+}
+
+/// One statement on all tables at the same time.
+fn maintain(
+    task: &WorkTask<InsertWork>,
+    maintenance: &Maintenance,
+    opener: &Arc<Opener>,
+) -> Result<(), String> {
+    let mut workers = Vec::new();
+    for table in table_numbers(task) {
+        let sql = for_table(&maintenance.sql, table, task.storage_engine.as_deref());
+        let opener = Arc::clone(opener);
+        workers.push(std::thread::spawn(move || {
+            let result = opener.open(BESIDE + table)?.simple(&sql);
+            result.map(|_| ()).map_err(|error| format!("failed to run {sql:?}: {error}"))
+        }));
+    }
+    if !maintenance.wait {
+        // It goes on beside the step, which does not depend on how it ends.
+        return Ok(());
+    }
+    workers.into_iter().try_for_each(|worker| match worker.join() {
+        Ok(result) => result,
+        Err(_) => Err("failed to run maintenance: its thread ended".to_owned()),
+    })
+}
+
+/// The plan of each kind of query on table 1, and notes on those that could not be had.
+pub(super) fn plans(
+    job: &Job,
+    task: &WorkTask<InsertWork>,
+    opener: &Arc<Opener>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
+    let Some(queries) = &task.work.queries else { return (plans, notes) };
+    let mut session = match opener.open(BESIDE) {
+        Ok(session) => session,
+        Err(fault) => return (plans, vec![format!("no query plans: {fault}")]),
+    };
+    for query in &queries.kinds {
+        if let Some(prepare) = &query.prepare {
+            // If it fails, the plan fails, and says so.
+            let _ = session.simple(&for_table(prepare, 1, None));
+        }
+        let mut sql = for_table(&query.sql, 1, None).replace('?', "7");
+        for number in 1..=query.parameters.len() {
+            // Ten different keys: MariaDB looks one key up while it plans.
+            sql = sql.replace(&format!("{{{number}}}"), &(number * 100).to_string());
+        }
+        match plans::explain_one(job.dialect, &sql, &mut session) {
+            Ok(plan) => {
+                plans.insert(query.name.clone(), plan);
+            }
+            Err(error) => notes.push(format!("no query plan of {}: failed to {error}", query.name)),
+        }
+    }
+    (plans, notes)
+}
+
+/// Bytes of the tables and their indexes; `None` where no question is understood.
+pub(super) fn database_bytes(task: &WorkTask<InsertWork>, opener: &Opener) -> Option<f64> {
+    if task.work.size.is_empty() {
+        return None;
+    }
+    let mut session = opener.open(BESIDE).ok()?;
+    task.work.size.iter().find_map(|sql| {
+        let rows = session.rows(sql).ok()?;
+        rows.first()?.first()?.as_ref()?.parse().ok()
+    })
+}
+
+/// What the observer saw last.
+type Seen = BTreeMap<String, f64>;
+
+/// A thread that asks the server once a second, on a connection of its own.
+pub(super) struct Observer {
+    latest: Arc<Mutex<Seen>>,
+    /// What was there when columns were last made.
+    before: Mutex<Seen>,
+    stop: Arc<AtomicBool>,
+    note: Option<String>,
+}
+
+impl Observer {
+    /// Asks for the first time, to learn which of the questions the server understands.
+    pub(super) fn start(job: &Job, task: &WorkTask<InsertWork>, opener: &Arc<Opener>) -> Observer {
+        let mut observer = Observer {
+            latest: Arc::default(),
+            before: Mutex::default(),
+            stop: Arc::default(),
+            note: None,
+        };
+        if task.work.observe.is_empty() || job.dialect == Dialect::Fake {
+            return observer;
+        }
+        let (tell, told) = channel();
+        let (latest, stop) = (Arc::clone(&observer.latest), Arc::clone(&observer.stop));
+        let (opener, questions) = (Arc::clone(opener), task.work.observe.clone());
+        // Not joined: it ends within a question of the end of the step.
+        std::thread::spawn(move || observe(&opener, &questions, &tell, &latest, &stop));
+        match told.recv() {
+            Ok(Ok(seen)) => observer.before = Mutex::new(seen),
+            Ok(Err(why)) => observer.note = Some(format!("the server was not observed: {why}")),
+            Err(_) => observer.note = Some("the server was not observed".to_owned()),
+        }
+        observer
+    }
+
+    /// Adds a column for each thing that is observed: levels as they are, counters by how far they
+    /// moved since the last call.
+    pub(super) fn add_to(&self, columns: &mut Seen) {
+        let latest = lock(&self.latest).clone();
+        let mut before = lock(&self.before);
+        for (name, value) in &latest {
+            match name.strip_suffix(COUNTER) {
+                Some(short) => {
+                    let moved = value - before.get(name).copied().unwrap_or(*value);
+                    columns.insert(format!("server_{short}"), moved.max(0.0));
+                }
+                None => {
+                    columns.insert(format!("server_{name}"), *value);
+                }
+            }
+        }
+        *before = latest;
+    }
+
+    /// Ends it. Returns a note if it could not observe.
+    pub(super) fn end(self) -> Option<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.note
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn first(questions: &[String], opener: &Opener) -> Result<(Session, String, Seen), String> {
+    let mut session = opener.open(BESIDE)?;
+    let mut why = String::new();
+    for question in questions {
+        match ask(&mut session, question) {
+            Ok(seen) => return Ok((session, question.clone(), seen)),
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
+}
+
+fn ask(session: &mut Session, question: &str) -> Result<Seen, String> {
+    let rows = session.rows(question).map_err(|error| format!("failed to {error}"))?;
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        let name = cells.next()??;
+        let value: f64 = cells.next()??.parse().ok()?;
+        Some((column(&name), value))
+    };
+    Ok(rows.into_iter().filter_map(pair).collect())
+}
+
+/// A status variable of MySQL as a column; counters among them are known by name.
+fn column(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let short = name.strip_prefix("innodb_").unwrap_or(&name);
+    match short {
+        "buffer_pool_pages_flushed" => format!("pages_flushed{COUNTER}"),
+        "buffer_pool_wait_free" => format!("free_page_waits{COUNTER}"),
+        "log_waits" => format!("log_waits{COUNTER}"),
+        "buffer_pool_pages_dirty" => "pages_dirty".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// The life of the observer's thread. `tell` hears the first answer, or why there is none.
+fn observe(
+    opener: &Opener,
+    questions: &[String],
+    tell: &Sender<Result<Seen, String>>,
+    latest: &Mutex<Seen>,
+    stop: &AtomicBool,
+) {
+    let (mut session, question) = match first(questions, opener) {
+        Ok((session, question, seen)) => {
+            *lock(latest) = seen.clone();
+            let _ = tell.send(Ok(seen));
+            (session, question)
+        }
+        Err(why) => {
+            let _ = tell.send(Err(why));
+            return;
+        }
+    };
+    let mut next = Instant::now() + OBSERVE;
+    while !stop.load(Ordering::Relaxed) {
+        if Instant::now() < next {
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        next += OBSERVE;
+        // A server that does not answer is the workers' fault to tell.
+        let Ok(seen) = ask(&mut session, &question) else { return };
+        *lock(latest) = seen;
+    }
+}

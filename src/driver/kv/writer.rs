@@ -1,0 +1,48 @@
+//! The background writer of the steps while writing: it overwrites random keys at a limited rate
+//! until the clients are done, and its operations are counted apart.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::datagen::dbbench::{KeyNumbers, Values, key};
+use crate::domain::kv::KEY_BYTES;
+use crate::driver::clock::Clock;
+use crate::driver::kv::client::Counts;
+use crate::driver::kv::limiter::Limiter;
+use crate::driver::recorder::Recorder;
+use crate::embed::rocksdb::Session;
+
+/// The writer, ready to run.
+pub(super) struct Writer {
+    pub(super) session: Session,
+    pub(super) numbers: KeyNumbers,
+    pub(super) values: Values,
+    pub(super) clock: Clock,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) mb_per_second: f64,
+}
+
+impl Writer {
+    /// Writes until `over`. The error is a whole fault.
+    pub(super) fn run(&mut self, over: &AtomicBool) -> Result<Counts, String> {
+        let Writer { session, numbers, values, clock, recorder, mb_per_second } = self;
+        let start = clock.now();
+        let mut limiter = Limiter::new(*mb_per_second, start);
+        let mut counts = Counts { start, end: start, ..Counts::default() };
+        while !over.load(Ordering::Relaxed) {
+            let key = key(numbers.after_choice());
+            let value = values.next_value();
+            let begun = clock.now();
+            session.put(&key, value).map_err(|error| format!("failed to {error}"))?;
+            counts.end = clock.now();
+            counts.events += 1;
+            counts.operations += 1;
+            counts.entries += 1;
+            let bytes = (KEY_BYTES + value.len()) as u64;
+            counts.bytes += bytes;
+            recorder.event(counts.end - begun, 0, counts.operations);
+            limiter.take(bytes, counts.end, |time| clock.wait_until(time));
+        }
+        Ok(counts)
+    }
+}

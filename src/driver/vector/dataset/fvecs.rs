@@ -1,0 +1,111 @@
+//! The files of the TEXMEX sets: each vector is its number of dimensions as a 32-bit integer, then
+//! its values; floats in fvecs, bytes in bvecs, 32-bit integers in ivecs. Little-endian.
+
+use std::fs;
+use std::path::Path;
+
+use super::DataError;
+use super::matrix::{Matrix, Values};
+
+/// Reads an fvecs file.
+///
+/// # Errors
+/// It cannot be read, or its vectors are not of one length.
+pub fn floats(path: &Path) -> Result<Matrix, DataError> {
+    let (dims, values) = read(path, 4)?;
+    let numbers = values.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    Ok(Matrix::of_floats(dims, numbers.collect()))
+}
+
+/// Reads a bvecs file.
+///
+/// # Errors
+/// See [`floats`].
+pub fn bytes(path: &Path) -> Result<Matrix, DataError> {
+    let (dims, values) = read(path, 1)?;
+    Ok(Matrix { dims, values: Values::Bytes(values) })
+}
+
+/// Reads an ivecs file: numbers of each vector, and the numbers of all.
+///
+/// # Errors
+/// See [`floats`].
+pub fn integers(path: &Path) -> Result<(usize, Vec<i32>), DataError> {
+    let (dims, values) = read(path, 4)?;
+    let numbers = values.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
+    Ok((dims, numbers.collect()))
+}
+
+/// Dimensions, and the bytes of all values without the lengths between them.
+fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
+    let file = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
+    let Some((head, _)) = file.split_first_chunk::<4>() else {
+        return Err(DataError::form(path, "it is empty"));
+    };
+    let dims = i32::from_le_bytes(*head);
+    let Some(dims) = usize::try_from(dims).ok().filter(|dims| (1..=65_536).contains(dims)) else {
+        return Err(DataError::form(
+            path,
+            format!("its first vector has {dims} dimensions; is it really of this form?"),
+        ));
+    };
+    let record = 4 + dims * width;
+    if file.len() % record != 0 {
+        return Err(DataError::form(
+            path,
+            format!("{} bytes are no whole number of vectors of {dims}; it is cut off", file.len()),
+        ));
+    }
+    let mut values = Vec::with_capacity(file.len());
+    for (number, vector) in file.chunks(record).enumerate() {
+        if vector[..4] != *head {
+            return Err(DataError::form(
+                path,
+                format!("vector {number} is not of {dims} dimensions as those before it"),
+            ));
+        }
+        values.extend_from_slice(&vector[4..]);
+    }
+    Ok((dims, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.fvecs");
+        fs::write(&path, content).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn vectors_are_read() {
+        let mut content = Vec::new();
+        for vector in [[0.5f32, -1.0], [2.0, 3.0]] {
+            content.extend(2i32.to_le_bytes());
+            content.extend(vector.iter().flat_map(|value| value.to_le_bytes()));
+        }
+        let (_folder, path) = file(&content);
+        let matrix = floats(&path).unwrap();
+        assert_eq!(matrix.dims, 2);
+        assert_eq!(matrix.values, Values::Floats(vec![0.5, -1.0, 2.0, 3.0]));
+        assert_eq!(integers(&path).unwrap().1[2], 2.0f32.to_bits() as i32);
+        let (_folder, path) = file(&[3, 0, 0, 0, 7, 8, 9]);
+        assert_eq!(bytes(&path).unwrap().values, Values::Bytes(vec![7, 8, 9]));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let check = |content: &[u8], words: &str| {
+            let (_folder, path) = file(content);
+            let error = floats(&path).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains("x.fvecs"), "{error}");
+        };
+        check(&[], "empty");
+        check(&[1, 0, 0, 0, 0, 0, 0], "cut off");
+        check(&[0xff; 8], "-1 dimensions");
+        check(&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0], "vector 1 is not of 1");
+    }
+}

@@ -1,0 +1,123 @@
+//! Vectors as they travel: the binary forms of pgvector and of MariaDB.
+
+use crate::domain::build::Dialect;
+use crate::domain::vector::Variant;
+
+/// A binary form of one vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// pgvector's `vector`: number of dimensions and a zero, 16 bits each, then single precision,
+    /// all big-endian.
+    Vector,
+    /// pgvector's `halfvec`: the same in half precision.
+    Halfvec,
+    /// MariaDB: single precision, little-endian, nothing else.
+    Plain,
+}
+
+impl Form {
+    /// That of a query's parameter.
+    pub fn of_query(dialect: Dialect, variant: Variant) -> Form {
+        match (dialect, variant) {
+            (Dialect::Mysql, _) => Form::Plain,
+            (_, Variant::Halfvec) => Form::Halfvec,
+            (_, Variant::Vector | Variant::Bit) => Form::Vector,
+        }
+    }
+
+    /// That of a row: the column is always `vector`.
+    pub fn of_row(dialect: Dialect) -> Form {
+        if dialect == Dialect::Mysql { Form::Plain } else { Form::Vector }
+    }
+
+    /// Bytes of a vector of `dims` dimensions.
+    pub fn size(self, dims: usize) -> usize {
+        match self {
+            Form::Vector => 4 + 4 * dims,
+            Form::Halfvec => 4 + 2 * dims,
+            Form::Plain => 4 * dims,
+        }
+    }
+
+    /// Appends a vector. Allocates nothing if `out` has room.
+    pub fn push(self, values: &[f32], out: &mut Vec<u8>) {
+        if self != Form::Plain {
+            out.extend_from_slice(&(values.len() as u16).to_be_bytes());
+            out.extend_from_slice(&[0, 0]);
+        }
+        match self {
+            Form::Vector => out.extend(values.iter().flat_map(|value| value.to_be_bytes())),
+            Form::Halfvec => out.extend(values.iter().flat_map(|value| half(*value).to_be_bytes())),
+            Form::Plain => out.extend(values.iter().flat_map(|value| value.to_le_bytes())),
+        }
+    }
+}
+
+/// The nearest number of half precision (IEEE 754 binary16), ties to even, as bits.
+fn half(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16) as u16 & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    if magnitude >= 0x7f80_0000 {
+        // Infinite, or no number.
+        return sign | if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+    }
+    if magnitude >= 0x477f_f000 {
+        // 65520 and above round to infinity.
+        return sign | 0x7c00;
+    }
+    if magnitude < 0x3880_0000 {
+        // Below 2^-14: multiples of 2^-24, rounded by the addition to 0.5 × 2^24 / 2^24.
+        let sum = f32::from_bits(magnitude) + 0.5;
+        return sign | (sum.to_bits() - 0.5f32.to_bits()) as u16;
+    }
+    // 13 bits are lost: half of them rounds up, just half to even.
+    let rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
+    sign | ((rounded - 0x3800_0000) >> 13) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_those_of_the_servers() {
+        let check = |form: Form, expected: &[u8]| {
+            let mut out = Vec::new();
+            form.push(&[1.0, -2.5], &mut out);
+            assert_eq!(out, expected);
+            assert_eq!(out.len(), form.size(2));
+        };
+        check(Form::Vector, &[0, 2, 0, 0, 0x3f, 0x80, 0, 0, 0xc0, 0x20, 0, 0]);
+        check(Form::Halfvec, &[0, 2, 0, 0, 0x3c, 0, 0xc1, 0]);
+        check(Form::Plain, &[0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0]);
+    }
+
+    #[test]
+    fn half_precision_rounds_to_nearest_even() {
+        // Values of numpy.float16.
+        for (value, bits) in [
+            (0.0, 0x0000),
+            (-0.0, 0x8000),
+            (1.0, 0x3c00),
+            (255.0, 0x5bf8),
+            (0.1, 0x2e66),
+            (-1.0 / 3.0, 0xb555),
+            (2049.0, 0x6800),
+            (2051.0, 0x6802),
+            (65504.0, 0x7bff),
+            (65519.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (1e30, 0x7c00),
+            (5.960_464_5e-8, 0x0001),
+            (2.980_232_2e-8, 0x0000),
+            (8.940_697e-8, 0x0002),
+            (6.097_555e-5, 0x03ff),
+            (6.103_515_6e-5, 0x0400),
+            (f32::INFINITY, 0x7c00),
+            (f32::NAN, 0x7e00),
+        ] {
+            assert_eq!(half(value), bits, "{value}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Points of a curve: every query is asked once for recall, then clients ask in a measured window.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::encode::Form;
+use super::score::{Score, score};
+use super::searcher::{AnswerLog, Encoded, Logging, Searcher};
+use super::sql::{Sql, TABLE};
+use super::truth::Truth;
+use super::{Bench, build, load, numbers, run};
+use crate::domain::benchmark::RateUnit;
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::domain::script::{Distribution, Script};
+use crate::domain::vector::Search;
+use crate::driver::client::Acts;
+use crate::driver::clock::Clock;
+use crate::driver::protocol::{MeasureTask, Message};
+use crate::driver::session::{Opener, Session};
+use crate::driver::{Stop, crew};
+
+/// How often the lab hears that the answers are still being collected.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// One point.
+pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Result<Outcome, Stop> {
+    let ready = Ready::new(bench, search)?;
+    let cold = match search.cold {
+        true => Some(ready.first_pass(bench)?),
+        false => None,
+    };
+    let answers = ready.ask_all(bench, search)?;
+    let score = score(&bench.data, &ready.truth, &answers);
+    let mut outcome = ready.window(bench, search, None)?;
+    put_score(&mut outcome, &score);
+    if let Some((first, whole)) = cold {
+        outcome.extra.insert(Metric::FirstQuery, first.as_secs_f64() * 1e3);
+        outcome.extra.insert(Metric::WarmSeconds, whole.as_secs_f64());
+    }
+    Ok(outcome)
+}
+
+/// What the recall pass found, as metrics.
+pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
+    outcome.extra.insert(Metric::Recall, score.recall);
+    outcome.extra.insert(Metric::RecallIds, score.recall_ids);
+    outcome.extra.insert(Metric::RowsPerK, score.rows_per_k);
+    let words = format!(
+        "{} queries, standard deviation of a query's recall {:.4}",
+        score.queries, score.deviation
+    );
+    outcome.facts.insert("recall".to_owned(), words);
+    if score.duplicates > 0 {
+        outcome
+            .notes
+            .push(format!("{} answers hold a row twice; it counts once", score.duplicates));
+    }
+}
+
+/// All that is made before the first query counts.
+pub(super) struct Ready {
+    pub(super) opener: Opener,
+    pub(super) statement: String,
+    types: Vec<crate::wire::ValueType>,
+    pub(super) queries: Arc<Encoded>,
+    pub(super) truth: Truth,
+    plan: String,
+    facts: BTreeMap<String, String>,
+}
+
+impl Ready {
+    /// Exact neighbours, encoded queries, settings, and the plan, which must use the index.
+    pub(super) fn new<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Ready, Stop> {
+        let sql = bench.sql();
+        let (filter, cache) = (search.filter, bench.task.cache.as_deref());
+        let truth = bench
+            .data
+            .truth(filter, search.rows, bench.k(), cache)
+            .map_err(|error| format!("failed to {error}"))?;
+        let filters = bench.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
+        check_ef(&sql, search)?;
+        let opener = bench.opener.also(sql.settings(search));
+        let mut session = opener.open(0)?;
+        let mut facts = BTreeMap::new();
+        if let Some(setting) = build::give_room(&sql, &mut session)? {
+            facts.insert("mhnsw_max_cache_size".to_owned(), setting);
+        }
+        if bench.job.dialect == Dialect::Mysql {
+            // What the graph's cache learnt from earlier widths would change this one's speed.
+            run(&mut session, &format!("FLUSH TABLES {TABLE}"))?;
+        }
+        let plan = guard(bench, &sql, search, filters.as_deref(), &mut session)?;
+        facts.insert("settings".to_owned(), sql.settings(search).join("; "));
+        let (statement, types) = sql.prepared(search);
+        let queries = Arc::new(encode(bench, filters));
+        Ok(Ready { opener, statement, types, queries, truth, plan, facts })
+    }
+
+    fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
+        session
+            .prepare(&self.statement, &self.types)
+            .map_err(|error| format!("failed to prepare {}: {error}", self.statement))
+    }
+
+    /// The first query on a server that was just started, and the time until all were asked once.
+    fn first_pass<W: Write>(&self, bench: &mut Bench<'_, W>) -> Result<(Duration, Duration), Stop> {
+        let mut session = self.opener.open(0)?;
+        let statement = self.prepare(&mut session)?;
+        let mut ids = Vec::with_capacity(bench.k());
+        let start = Instant::now();
+        let mut first = Duration::ZERO;
+        let mut said = start;
+        for query in 0..self.queries.len() {
+            self.queries
+                .ask(query, statement, &mut session, &mut ids)
+                .map_err(|error| format!("failed to ask query {query}: {error}"))?;
+            if query == 0 {
+                first = start.elapsed();
+            }
+            if said.elapsed() > SIGN_OF_LIFE {
+                said = Instant::now();
+                bench.talk.say(&Message::Warming)?;
+            }
+        }
+        Ok((first, start.elapsed()))
+    }
+
+    /// Asks every query once, on several connections: k row numbers each, `u32::MAX` where one is
+    /// missing.
+    pub(super) fn ask_all<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+    ) -> Result<Vec<u32>, Stop> {
+        let k = bench.k();
+        let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let sessions = cpus.max(search.clients as usize).min(64);
+        let mut answers = vec![u32::MAX; self.queries.len() * k];
+        let share = self.queries.len().div_ceil(sessions).max(1);
+        let talk = &mut bench.talk;
+        thread::scope(|scope| -> Result<(), Stop> {
+            let (sender, news) = channel();
+            for (part, answers) in answers.chunks_mut(share * k).enumerate() {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    let result = self.ask_part(part * share, k, answers);
+                    // Nobody hears it only if the step has failed already.
+                    let _ = sender.send(result);
+                });
+            }
+            drop(sender);
+            loop {
+                match news.recv_timeout(SIGN_OF_LIFE) {
+                    Ok(result) => result?,
+                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                        talk.say(&Message::Warming)?;
+                    }
+                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+            }
+        })?;
+        Ok(answers)
+    }
+
+    fn ask_part(&self, first: usize, k: usize, answers: &mut [u32]) -> Result<(), String> {
+        let mut session = self.opener.open(0)?;
+        let statement = self.prepare(&mut session)?;
+        let mut ids = Vec::with_capacity(k);
+        for (offset, answer) in answers.chunks_mut(k).enumerate() {
+            let query = first + offset;
+            self.queries
+                .ask(query, statement, &mut session, &mut ids)
+                .map_err(|error| format!("failed to ask query {query}: {error}"))?;
+            for (place, id) in answer.iter_mut().zip(&ids) {
+                *place = *id;
+            }
+        }
+        Ok(())
+    }
+
+    /// The measured window. With `log` the clients keep their answers and hand them over.
+    pub(super) fn window<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+        log: Option<(Clock, usize, Sender<AnswerLog>)>,
+    ) -> Result<Outcome, Stop> {
+        let task = measure_task(bench, search);
+        let (queries, k) = (Arc::clone(&self.queries), bench.k());
+        let (statement, types) = (self.statement.clone(), self.types.clone());
+        let log = log.map(std::sync::Mutex::new);
+        let make: crew::MakeActs = Box::new(move |job, _, client, session| {
+            let prepared = session
+                .prepare(&statement, &types)
+                .map_err(|error| format!("failed to prepare {statement}: {error}"))?;
+            let searcher = Searcher::new(prepared, Arc::clone(&queries), job.seed, client, k);
+            let searcher = match &log {
+                None => searcher,
+                Some(log) => {
+                    let log = log.lock().map_err(|_| "a client died while it began".to_owned())?;
+                    let (clock, room, sender) = &*log;
+                    searcher.logging(Logging::new(*room, k, clock.clone(), sender.clone()))
+                }
+            };
+            Ok(Acts::Search(Box::new(searcher)))
+        });
+        let mut outcome = crew::measure(bench.job, &task, self.opener.clone(), make, bench.talk)?;
+        outcome.plans.insert("search".to_owned(), self.plan.clone());
+        outcome.facts.extend(self.facts.clone());
+        Ok(outcome)
+    }
+}
+
+fn measure_task<W: Write>(bench: &Bench<'_, W>, search: &Search) -> MeasureTask {
+    let task = bench.task;
+    MeasureTask {
+        // Acts are made by `window`; there is no script to compile.
+        script: Script {
+            transaction: false,
+            operations: Vec::new(),
+            distribution: Distribution::Uniform,
+        },
+        clients: search.clients,
+        warmup_seconds: task.warmup_seconds,
+        seconds: task.seconds,
+        pace: task.pace,
+        rate: RateUnit::Queries,
+        placement: task.placement,
+        server_pid: task.server_pid,
+        plans: false,
+    }
+}
+
+fn encode<W: Write>(bench: &Bench<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
+    let form = Form::of_query(bench.job.dialect, bench.work().variant);
+    let shift = load::shift(&bench.data, bench.work().variant);
+    let dims = bench.data.test.dims;
+    let stride = form.size(dims);
+    let mut bytes = Vec::with_capacity(stride * bench.data.test.rows());
+    let mut values = vec![0.0; dims];
+    for query in 0..bench.data.test.rows() {
+        bench.data.test.copy_row(query, &mut values);
+        if let Some(shift) = &shift {
+            values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
+        }
+        form.push(&values, &mut bytes);
+    }
+    Encoded { bytes, stride, filters }
+}
+
+/// Refuses widths that the DBMS does not take, or with which it cannot return k rows.
+fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
+    let (ef, k, largest) = (search.ef, sql.work.k, sql.largest_ef());
+    if ef == 0 || ef > largest {
+        return Err(format!("failed to search: ef_search is {ef} and can be from 1 to {largest}"));
+    }
+    if sql.dialect == Dialect::Postgres && ef < k {
+        return Err(format!(
+            "failed to search: ef_search is {ef} and {k} rows are asked for; pgvector returns no \
+             more rows than ef_search, so take one of at least {k}"
+        ));
+    }
+    Ok(())
+}
+
+/// A point whose query does not use the index is no point: at a large ef the planner of Postgres
+/// may take an exact scan, which is slow and has recall 1. Returns the plan.
+fn guard<W: Write>(
+    bench: &Bench<'_, W>,
+    sql: &Sql<'_>,
+    search: &Search,
+    filters: Option<&[i64]>,
+    session: &mut Session,
+) -> Result<String, String> {
+    let mut vector = vec![0.0; bench.data.test.dims];
+    bench.data.test.copy_row(0, &mut vector);
+    let filter = filters.and_then(|filters| filters.first()).copied().unwrap_or(0);
+    let explain = sql.explain(search, &vector, filter);
+    let rows =
+        session.rows(&explain).map_err(|error| format!("failed to explain the query: {error}"))?;
+    let (plan, used) = sql.plan(&rows);
+    // With a filter a scan may be the better plan; it is what users get, and the plan is kept.
+    if !used && filters.is_none() {
+        return Err(format!(
+            "failed to search: the query does not use the index, so this is no point of a curve. \
+             Its plan:\n{plan}\nhint: with a large ef_search an exact scan looks cheaper to the \
+             planner; with few rows it is"
+        ));
+    }
+    Ok(plan)
+}
+
+/// Rows of the table now.
+pub(super) fn count(session: &mut Session) -> Result<u64, String> {
+    let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
+    Ok(found.first().copied().flatten().unwrap_or(0.0) as u64)
+}

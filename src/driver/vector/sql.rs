@@ -1,0 +1,373 @@
+//! What is said to each DBMS: tables, indexes, queries, settings, and questions about them. Texts
+//! only, so that they can be read and tested in one place.
+
+use crate::domain::build::Dialect;
+use crate::domain::vector::{Distance, Filter, Index, Iterative, Search, Variant, VectorWork};
+use crate::wire::ValueType;
+
+/// The table.
+pub(super) const TABLE: &str = "items";
+/// Its vector index.
+pub(super) const INDEX: &str = "items_v";
+/// Values of a page of Postgres that a row of `STORAGE PLAIN` may fill.
+const PLAIN_DIMS: usize = 1_990;
+
+/// What statements depend on.
+pub(super) struct Sql<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) dims: usize,
+    pub(super) distance: Distance,
+    pub(super) work: &'a VectorWork,
+    pub(super) storage_engine: Option<&'a str>,
+}
+
+impl Sql<'_> {
+    /// The empty table.
+    pub(super) fn create(&self) -> Vec<String> {
+        let dims = self.dims;
+        let drop = format!("DROP TABLE IF EXISTS {TABLE}");
+        match self.dialect {
+            Dialect::Mysql => {
+                let storage_engine = self.storage_engine.unwrap_or("InnoDB");
+                let create = format!(
+                    "CREATE TABLE {TABLE} (id INT PRIMARY KEY, class INT NOT NULL, u INT NOT NULL, \
+                     fate INT NOT NULL, v VECTOR({dims}) NOT NULL) ENGINE={storage_engine}"
+                );
+                vec![drop, create]
+            }
+            _ => {
+                // Vectors stay in their rows where they fit: reading them elsewhere would be
+                // another benchmark.
+                let storage = if dims <= PLAIN_DIMS { "PLAIN" } else { "EXTERNAL" };
+                vec![
+                    "CREATE EXTENSION IF NOT EXISTS vector".to_owned(),
+                    drop,
+                    format!(
+                        "CREATE TABLE {TABLE} (id int, class int, u int, fate int, v vector({dims}))"
+                    ),
+                    format!("ALTER TABLE {TABLE} ALTER COLUMN v SET STORAGE {storage}"),
+                ]
+            }
+        }
+    }
+
+    /// Takes an older index away.
+    pub(super) fn drop_index(&self) -> String {
+        match self.dialect {
+            Dialect::Mysql => format!("ALTER TABLE {TABLE} DROP INDEX IF EXISTS {INDEX}"),
+            _ => format!("DROP INDEX IF EXISTS {INDEX}"),
+        }
+    }
+
+    /// Builds the index.
+    pub(super) fn create_index(&self, index: &Index) -> String {
+        let Index { m, .. } = index;
+        if self.dialect == Dialect::Mysql {
+            let distance = match self.distance {
+                Distance::Euclidean => "euclidean",
+                Distance::Cosine => "cosine",
+            };
+            return format!(
+                "ALTER TABLE {TABLE} ADD VECTOR INDEX {INDEX} (v) M={m} DISTANCE={distance}"
+            );
+        }
+        let family = match self.distance {
+            Distance::Euclidean => "l2",
+            Distance::Cosine => "cosine",
+        };
+        let key = match self.work.variant {
+            Variant::Vector => format!("v vector_{family}_ops"),
+            Variant::Halfvec => format!("({}) halfvec_{family}_ops", self.kept()),
+            Variant::Bit => format!("({}) bit_hamming_ops", self.kept()),
+        };
+        let width = index.ef_construction.map(|width| format!(", ef_construction = {width}"));
+        let width = width.unwrap_or_default();
+        format!("CREATE INDEX {INDEX} ON {TABLE} USING hnsw ({key}) WITH (m = {m}{width})")
+    }
+
+    /// What pgvector's index keeps, as an expression of the column.
+    fn kept(&self) -> String {
+        let dims = self.dims;
+        match self.work.variant {
+            Variant::Vector => "v".to_owned(),
+            Variant::Halfvec => format!("v::halfvec({dims})"),
+            Variant::Bit => format!("binary_quantize(v)::bit({dims})"),
+        }
+    }
+
+    /// The query. `vector` and `filter` stand for the values: placeholders, or literals for
+    /// EXPLAIN.
+    fn query(&self, search: &Search, vector: &str, filter: &str) -> String {
+        let k = self.work.k;
+        let condition = match search.filter {
+            Filter::None => String::new(),
+            Filter::Random { .. } => format!(" WHERE u < {filter}"),
+            Filter::OwnClass | Filter::OtherClass => format!(" WHERE class = {filter}"),
+        };
+        if self.dialect == Dialect::Mysql {
+            let function = match self.distance {
+                Distance::Euclidean => "vec_distance_euclidean",
+                Distance::Cosine => "vec_distance_cosine",
+            };
+            return format!(
+                "SELECT id FROM {TABLE}{condition} ORDER BY {function}(v, {vector}) LIMIT {k}"
+            );
+        }
+        let (kept, operator) = (self.kept(), self.operator());
+        match self.work.variant {
+            Variant::Vector => format!(
+                "SELECT id FROM {TABLE}{condition} ORDER BY v {operator} {vector} LIMIT {k}"
+            ),
+            Variant::Halfvec => format!(
+                "SELECT id FROM {TABLE}{condition} ORDER BY {kept} {operator} \
+                 {vector}::halfvec({}) LIMIT {k}",
+                self.dims
+            ),
+            // As many as the search is wide come out of the index and are ranked again.
+            Variant::Bit => format!(
+                "SELECT id FROM (SELECT id, v FROM {TABLE}{condition} ORDER BY {kept} <~> \
+                 binary_quantize({vector}::vector) LIMIT {}) near \
+                 ORDER BY v {operator} {vector}::vector LIMIT {k}",
+                search.ef.max(k)
+            ),
+        }
+    }
+
+    fn operator(&self) -> &'static str {
+        match self.distance {
+            Distance::Euclidean => "<->",
+            Distance::Cosine => "<=>",
+        }
+    }
+
+    /// The query with placeholders, and their types. A filter's value comes first.
+    pub(super) fn prepared(&self, search: &Search) -> (String, Vec<ValueType>) {
+        let filtered = search.filter != Filter::None;
+        let (vector, filter) = match (self.dialect, filtered) {
+            (Dialect::Mysql, _) => ("?", "?"),
+            (_, true) => ("$2", "$1"),
+            (_, false) => ("$1", ""),
+        };
+        let mut types = vec![ValueType::Bytes];
+        if filtered {
+            types.insert(0, ValueType::Int);
+        }
+        (self.query(search, vector, filter), types)
+    }
+
+    /// EXPLAIN of the query with the values of one.
+    pub(super) fn explain(&self, search: &Search, vector: &[f32], filter: i64) -> String {
+        let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
+        let numbers = numbers.join(",");
+        let filter = filter.to_string();
+        match self.dialect {
+            Dialect::Mysql => {
+                let vector = format!("vec_fromtext('[{numbers}]')");
+                format!("EXPLAIN {}", self.query(search, &vector, &filter))
+            }
+            _ => {
+                let vector = format!("'[{numbers}]'");
+                format!("EXPLAIN (COSTS OFF) {}", self.query(search, &vector, &filter))
+            }
+        }
+    }
+
+    /// Settings of a session that searches.
+    pub(super) fn settings(&self, search: &Search) -> Vec<String> {
+        if self.dialect == Dialect::Mysql {
+            return vec![self.set_ef(search.ef)];
+        }
+        // The first use of the type loads the library, which then knows its settings.
+        let mut settings = vec!["SELECT '[1]'::vector".to_owned(), self.set_ef(search.ef)];
+        if search.iterative != Iterative::Off {
+            settings.push(format!("SET hnsw.iterative_scan = {}", search.iterative.name()));
+        }
+        settings
+    }
+
+    /// Width of the search.
+    pub(super) fn set_ef(&self, ef: u32) -> String {
+        match self.dialect {
+            Dialect::Mysql => format!("SET mhnsw_ef_search = {ef}"),
+            _ => format!("SET hnsw.ef_search = {ef}"),
+        }
+    }
+
+    /// The widest search that the DBMS takes.
+    pub(super) fn largest_ef(&self) -> u32 {
+        if self.dialect == Dialect::Mysql { 10_000 } else { 1_000 }
+    }
+
+    /// One row more.
+    pub(super) fn insert(&self, rows: usize) -> (String, Vec<ValueType>) {
+        let places = |row: usize| match self.dialect {
+            Dialect::Mysql => "(?,?,?,?,?)".to_owned(),
+            _ => {
+                let first = row * 5 + 1;
+                let places: Vec<String> = (first..first + 5).map(|n| format!("${n}")).collect();
+                format!("({})", places.join(","))
+            }
+        };
+        let values: Vec<String> = (0..rows).map(places).collect();
+        let mut types = Vec::new();
+        for _ in 0..rows {
+            types.extend([ValueType::Int; 4]);
+            types.push(ValueType::Bytes);
+        }
+        (format!("INSERT INTO {TABLE} (id, class, u, fate, v) VALUES {}", values.join(",")), types)
+    }
+
+    /// Brings the table in order after deletes.
+    pub(super) fn clean(&self) -> String {
+        match self.dialect {
+            Dialect::Mysql => format!("OPTIMIZE TABLE {TABLE}"),
+            _ => format!("VACUUM {TABLE}"),
+        }
+    }
+
+    /// One row: bytes of the table, bytes of the vector index.
+    pub(super) fn sizes(&self) -> String {
+        match self.dialect {
+            // Of InnoDB: a vector index is a table of its own behind the name.
+            Dialect::Mysql => format!(
+                "SELECT SUM(IF(name LIKE '%/{TABLE}', file_size, NULL)), \
+                 SUM(IF(name LIKE '%/{TABLE}#i#%', file_size, NULL)) \
+                 FROM information_schema.innodb_sys_tablespaces \
+                 WHERE name LIKE CONCAT(DATABASE(), '/{TABLE}%')"
+            ),
+            _ => format!(
+                "SELECT pg_relation_size('{TABLE}'), pg_relation_size(to_regclass('{INDEX}'))"
+            ),
+        }
+    }
+
+    /// One number: bytes of log written so far.
+    pub(super) fn log_bytes(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Mysql => {
+                "SELECT variable_value FROM information_schema.global_status \
+                 WHERE variable_name = 'INNODB_OS_LOG_WRITTEN'"
+            }
+            _ => "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')",
+        }
+    }
+
+    /// The rows of EXPLAIN as text, without the vector's numbers, and whether the index is used.
+    pub(super) fn plan(&self, rows: &[Vec<Option<String>>]) -> (String, bool) {
+        let line = |row: &Vec<Option<String>>| {
+            let cells: Vec<&str> =
+                row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
+            without_numbers(&cells.join("\t"))
+        };
+        let text = rows.iter().map(line).collect::<Vec<_>>().join("\n");
+        let used = match self.dialect {
+            // Column `key`, the sixth.
+            Dialect::Mysql => {
+                rows.iter().any(|row| row.iter().any(|cell| cell.as_deref() == Some(INDEX)))
+            }
+            _ => text.contains(&format!("using {INDEX}")),
+        };
+        (text, used)
+    }
+}
+
+/// `'[1,2,3]'` becomes `'[…]'`.
+fn without_numbers(text: &str) -> String {
+    let mut short = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        short.push_str(before);
+        short.push_str("[…]");
+        rest = after.split_once(']').map_or("", |(_, after)| after);
+    }
+    short.push_str(rest);
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::vector::{Act, DataSource, Present};
+
+    fn work(variant: Variant) -> VectorWork {
+        let data = DataSource::Fashion { dims: 3, queries: 1, rounded: true, seed: 1 };
+        VectorWork { data, rows: 10, k: 10, variant, act: Act::Clean }
+    }
+
+    fn search(filter: Filter) -> Search {
+        Search {
+            ef: 40,
+            clients: 1,
+            filter,
+            rows: Present::All,
+            iterative: Iterative::Off,
+            cold: false,
+        }
+    }
+
+    fn check(dialect: Dialect, variant: Variant, filter: Filter, index: &str, query: &str) {
+        let work = work(variant);
+        let distance = Distance::Euclidean;
+        let sql = Sql { dialect, dims: 3, distance, work: &work, storage_engine: None };
+        let parameters = Index { m: 16, ef_construction: Some(64), workers: 0 };
+        assert_eq!(sql.create_index(&parameters), index);
+        assert_eq!(sql.prepared(&search(filter)).0, query);
+    }
+
+    #[test]
+    fn queries_name_just_what_the_index_holds() {
+        check(
+            Dialect::Postgres,
+            Variant::Vector,
+            Filter::None,
+            "CREATE INDEX items_v ON items USING hnsw (v vector_l2_ops) \
+             WITH (m = 16, ef_construction = 64)",
+            "SELECT id FROM items ORDER BY v <-> $1 LIMIT 10",
+        );
+        check(
+            Dialect::Postgres,
+            Variant::Halfvec,
+            Filter::Random { percent: 1.0 },
+            "CREATE INDEX items_v ON items USING hnsw ((v::halfvec(3)) halfvec_l2_ops) \
+             WITH (m = 16, ef_construction = 64)",
+            "SELECT id FROM items WHERE u < $1 ORDER BY v::halfvec(3) <-> $2::halfvec(3) LIMIT 10",
+        );
+        check(
+            Dialect::Postgres,
+            Variant::Bit,
+            Filter::None,
+            "CREATE INDEX items_v ON items USING hnsw ((binary_quantize(v)::bit(3)) \
+             bit_hamming_ops) WITH (m = 16, ef_construction = 64)",
+            "SELECT id FROM (SELECT id, v FROM items ORDER BY binary_quantize(v)::bit(3) <~> \
+             binary_quantize($1::vector) LIMIT 40) near ORDER BY v <-> $1::vector LIMIT 10",
+        );
+        check(
+            Dialect::Mysql,
+            Variant::Vector,
+            Filter::OwnClass,
+            "ALTER TABLE items ADD VECTOR INDEX items_v (v) M=16 DISTANCE=euclidean",
+            "SELECT id FROM items WHERE class = ? ORDER BY vec_distance_euclidean(v, ?) LIMIT 10",
+        );
+    }
+
+    #[test]
+    fn a_plan_without_the_index_is_seen() {
+        let work = work(Variant::Vector);
+        let sql = |dialect| Sql {
+            dialect,
+            dims: 3,
+            distance: Distance::Cosine,
+            work: &work,
+            storage_engine: None,
+        };
+        let row = |cells: &[&str]| cells.iter().map(|cell| Some((*cell).to_owned())).collect();
+        let plan = [row(&["Limit"]), row(&["  ->  Index Scan using items_v on items"])];
+        assert!(sql(Dialect::Postgres).plan(&plan).1);
+        let plan = [row(&["Sort Key: ((v <=> '[1,2,3]'::vector))"]), row(&["Seq Scan on items"])];
+        let (text, used) = sql(Dialect::Postgres).plan(&plan);
+        assert!(!used);
+        assert_eq!(text, "Sort Key: ((v <=> '[…]'::vector))\nSeq Scan on items");
+        assert!(sql(Dialect::Mysql).plan(&[row(&["1", "SIMPLE", "items", "index", "items_v"])]).1);
+        assert!(!sql(Dialect::Mysql).plan(&[row(&["1", "SIMPLE", "items", "ALL", "NULL"])]).1);
+    }
+}

@@ -1,0 +1,86 @@
+//! A file beside each database that rqps makes: that it is ours, and what became of it. A database
+//! without one is never opened, filled or removed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the file in the data folder.
+const FILE: &str = "rqps-kv.json";
+/// Name of the database's own folder in the data folder.
+const DATABASE: &str = "db";
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// What became of the database.
+    pub state: State,
+    /// The process that changed it last.
+    pub process: u32,
+}
+
+/// What became of a database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing is in it.
+    Empty,
+    /// It is being filled. If the process is gone, it never will be.
+    Filling,
+    /// All keys are in it.
+    Filled,
+    /// Filling it failed, for this reason.
+    Broken(String),
+}
+
+/// The folder of the database in a data folder.
+pub fn database_folder(data: &Path) -> PathBuf {
+    data.join(DATABASE)
+}
+
+impl Marker {
+    /// Of this process.
+    pub fn new(state: State) -> Marker {
+        Marker { state, process: std::process::id() }
+    }
+
+    /// Reads the file; `None` if there is none or it is another's.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn read(data: &Path) -> io::Result<Option<Marker>> {
+        match fs::read(data.join(FILE)) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the file, at once or not at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write(&self, data: &Path) -> io::Result<()> {
+        let partial = data.join(format!(".{FILE}.partial"));
+        fs::write(&partial, serde_json::to_vec(self)?)?;
+        fs::rename(&partial, data.join(FILE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_survives_its_file_and_others_are_not_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Marker::read(folder.path()).unwrap(), None);
+        let marker = Marker::new(State::Broken("no space".to_owned()));
+        marker.write(folder.path()).unwrap();
+        assert_eq!(Marker::read(folder.path()).unwrap(), Some(marker));
+        fs::write(folder.path().join(FILE), "something else").unwrap();
+        assert_eq!(Marker::read(folder.path()).unwrap(), None);
+    }
+}

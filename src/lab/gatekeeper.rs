@@ -1,0 +1,268 @@
+//! Keeps `gate.json`: reads the canaries beside each block, decides whether the block is thrown
+//! away, and counts the time that the plan has taken.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::domain::benchmark::Stage;
+use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostGate};
+use crate::domain::run::Status;
+use crate::lab::Bench;
+use crate::lab::canaries::{self, FIRST_READINGS, Source};
+use crate::lab::progress::Progress;
+use crate::lab::selection::Selection;
+use crate::results::ResultSet;
+
+/// A block is not begun while the canary before it is out of range; but no longer than this many
+/// pauses.
+const PAUSES: usize = 3;
+/// Between two readings of them.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Of the blocks that count, one in so many may be thrown away besides: 20 % of all measured.
+const KEPT_PER_DISCARDED: usize = 4;
+
+/// What becomes of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It counts.
+    Kept,
+    /// It does not, and is measured again.
+    Discarded,
+}
+
+/// The gate of a plan that is carried out.
+pub(super) struct Gatekeeper {
+    gate: HostGate,
+    source: Source,
+    readings: usize,
+    began: Instant,
+    spent_before: f64,
+    blocks_least: usize,
+}
+
+impl Gatekeeper {
+    /// Takes up the gate of the result set, or begins one with first readings.
+    ///
+    /// # Errors
+    /// `gate.json` cannot be read or written.
+    pub(super) fn open(
+        bench: &Bench<'_>,
+        source: Source,
+        calibration: Option<Calibration>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Gatekeeper> {
+        let there = bench.results.gate()?;
+        let is_new = there.is_none();
+        let gate = there.unwrap_or_else(|| HostGate {
+            format: GATE_FORMAT,
+            canaries: rule(&source, calibration.as_ref()),
+            calibration,
+            ..HostGate::default()
+        });
+        let mut keeper = Gatekeeper {
+            readings: readings(&gate),
+            spent_before: gate.spent_seconds,
+            gate,
+            source,
+            began: Instant::now(),
+            blocks_least: bench.assignment.plan.blocks.fewest() as usize,
+        };
+        if is_new {
+            if !keeper.source.is_off() {
+                progress.doing("", "read the canaries", None);
+            }
+            for _ in 0..FIRST_READINGS {
+                let reading = keeper.read();
+                keeper.gate.first_canaries.extend(reading);
+            }
+            keeper.say_first(progress);
+        }
+        for block in keeper.gate.blocks.iter().filter(|block| block.discarded) {
+            mark_discarded(&bench.results, block)?;
+        }
+        keeper.write(bench)?;
+        Ok(keeper)
+    }
+
+    /// Seconds that the plan has taken so far, those of earlier sittings included.
+    pub(super) fn spent_seconds(&self) -> f64 {
+        self.spent_before + self.began.elapsed().as_secs_f64()
+    }
+
+    /// Before a block: reads the canaries, and waits a while if they are out of range.
+    ///
+    /// # Errors
+    /// `gate.json` cannot be written.
+    pub(super) fn before(
+        &mut self,
+        bench: &Bench<'_>,
+        (block, attempt): (u32, u32),
+        (selection, stages): (&Selection, &[Stage]),
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let mut reading = self.read();
+        for _ in 0..PAUSES {
+            let Some(fault) = reading.as_ref().and_then(|reading| self.fault(reading)) else {
+                break;
+            };
+            if bench.stopped() {
+                break;
+            }
+            progress.doing("", &format!("wait for a quieter host ({fault})"), None);
+            if self.source.is_real() {
+                std::thread::sleep(PAUSE);
+            }
+            reading = self.read();
+        }
+        self.gate.blocks.push(BlockRecord {
+            block,
+            attempt,
+            before: reading,
+            skipped: selection.skipped(stages),
+            ..BlockRecord::default()
+        });
+        self.write(bench)
+    }
+
+    /// After a block: reads the canaries again and decides. What is thrown away is marked in
+    /// `gate.json` first: if rqps is killed before all its runs are marked, the rest is when the
+    /// plan is resumed.
+    ///
+    /// # Errors
+    /// `gate.json` or a `run.json` cannot be written.
+    pub(super) fn after(&mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Fate> {
+        let reading = self.read();
+        let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
+        let before = self.gate.blocks[index].before.clone();
+        let judged = [("before", &before), ("after", &reading)].map(|(when, reading)| {
+            let fault = reading.as_ref().and_then(|reading| self.fault(reading));
+            fault.map(|fault| format!("{when} it, {fault}"))
+        });
+        let faults: Vec<String> = judged.into_iter().flatten().collect();
+        let discarded = !faults.is_empty() && self.may_discard();
+        let entry = &mut self.gate.blocks[index];
+        entry.after = reading;
+        entry.out_of_range = (!faults.is_empty()).then(|| faults.join("; "));
+        entry.discarded = discarded;
+        let entry = entry.clone();
+        self.write(bench)?;
+        if let Some(fault) = &entry.out_of_range {
+            self.say_fate(&entry, fault, progress);
+        }
+        if !discarded {
+            return Ok(Fate::Kept);
+        }
+        mark_discarded(&bench.results, &entry)?;
+        Ok(Fate::Discarded)
+    }
+
+    /// Records which steps are open after the last block.
+    ///
+    /// # Errors
+    /// `gate.json` cannot be written.
+    pub(super) fn note_open(
+        &mut self,
+        bench: &Bench<'_>,
+        open: std::collections::BTreeMap<String, Option<u32>>,
+    ) -> Result<()> {
+        if let Some(last) = self.gate.blocks.last_mut() {
+            last.open = Some(open);
+        }
+        self.write(bench)
+    }
+
+    fn write(&mut self, bench: &Bench<'_>) -> Result<()> {
+        self.gate.spent_seconds = self.spent_seconds();
+        Ok(bench.results.write_gate(&self.gate)?)
+    }
+
+    fn read(&mut self) -> Option<Canary> {
+        let reading = self.source.read(self.readings);
+        self.readings += 1;
+        reading
+    }
+
+    fn fault(&self, reading: &Canary) -> Option<String> {
+        let own: Vec<&Canary> = self.own_canaries();
+        let calibrated = self.gate.calibration.iter().flat_map(|known| &known.canaries);
+        let reference: Vec<&Canary> = match self.gate.canaries {
+            CanaryRule::Calibration => calibrated.collect(),
+            CanaryRule::Own | CanaryRule::Off => own,
+        };
+        canaries::out_of_range(self.gate.canaries, &reference, reading)
+    }
+
+    /// This plan's own readings: those at its beginning, and of all blocks that were in range.
+    fn own_canaries(&self) -> Vec<&Canary> {
+        let in_range = self.gate.blocks.iter().filter(|block| block.out_of_range.is_none());
+        let of_blocks = in_range.flat_map(|block| block.before.iter().chain(&block.after));
+        self.gate.first_canaries.iter().chain(of_blocks).collect()
+    }
+
+    /// False once more would be out of range than a claim can stand: the gate has failed then, and
+    /// on a host that stays noisy to measure again would never end.
+    fn may_discard(&self) -> bool {
+        let discarded = self.gate.blocks.iter().filter(|block| block.discarded).count();
+        let kept =
+            self.gate.blocks.iter().filter(|block| !block.discarded && block.after.is_some());
+        let planned = self.blocks_least.max(kept.count() + 1);
+        discarded < (planned / KEPT_PER_DISCARDED).max(1)
+    }
+
+    fn say_first(&self, progress: &mut Progress<'_>) {
+        let Some(first) = self.gate.first_canaries.first() else { return };
+        let value = |value: Option<f64>, unit: &str| match value {
+            Some(value) => format!("{value:.2} {unit}"),
+            None => "-".to_owned(),
+        };
+        let by = match self.gate.canaries {
+            CanaryRule::Calibration => "the A/A calibration of this host",
+            _ => "the canaries of this plan itself; `rqps doctor --aa TARGET` would know better",
+        };
+        progress.note(&format!(
+            "canaries before and after each block ({:.1} s each): spin {}, memory {}, fsync {}; \
+             range by {by}",
+            first.seconds,
+            value(first.spin_ns.map(|ns| ns / 1e6), "ms"),
+            value(first.memory_mb_s.map(|rate| rate / 1000.0), "GB/s"),
+            value(first.fsync_ns.map(|ns| ns / 1e6), "ms"),
+        ));
+    }
+
+    fn say_fate(&self, entry: &BlockRecord, fault: &str, progress: &mut Progress<'_>) {
+        let end = if entry.discarded {
+            "thrown away, and measured again"
+        } else {
+            "kept: too many were out of range before; this host supports no verdict"
+        };
+        progress.note(&format!("block {}: canaries out of range ({fault}): {end}", entry.block));
+    }
+}
+
+fn rule(source: &Source, calibration: Option<&Calibration>) -> CanaryRule {
+    match calibration {
+        _ if source.is_off() => CanaryRule::Off,
+        Some(known) if known.canaries.len() >= FIRST_READINGS => CanaryRule::Calibration,
+        _ => CanaryRule::Own,
+    }
+}
+
+/// Readings that a gate holds: a script goes on after them.
+fn readings(gate: &HostGate) -> usize {
+    let of_block = |block: &BlockRecord| block.before.iter().chain(&block.after).count();
+    gate.first_canaries.len() + gate.blocks.iter().map(of_block).sum::<usize>()
+}
+
+/// Marks all runs of a block as discarded.
+fn mark_discarded(results: &ResultSet, block: &BlockRecord) -> Result<()> {
+    let why = block.out_of_range.clone().unwrap_or_default();
+    for mut record in results.runs()? {
+        let of_block = record.key.block == block.block && record.key.attempt == block.attempt;
+        if of_block && record.status == Status::Complete {
+            record.status = Status::Discarded(why.clone());
+            results.run(&record.key)?.update(&record)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Which stages of a block are carried out when only some steps are still open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::benchmark::{Group, Stage, Step, Work};
+
+/// The stages of one block: for each, why it is left out, or `None` if it is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    left_out: Vec<Option<&'static str>>,
+}
+
+/// Why a step is left out.
+const NOTHING_FOLLOWS: &str = "settled, and no open step comes after it";
+const CHANGES_NOTHING: &str = "settled; it changes no data, and all data are cached";
+
+impl Selection {
+    /// All stages.
+    pub(super) fn all(stages: &[Stage]) -> Selection {
+        Selection { left_out: vec![None; stages.len()] }
+    }
+
+    /// What the open steps need.
+    ///
+    /// The state in which a step finds a DBMS is made by the steps before it: writes change the
+    /// data, reads what is cached. So an open step keeps all writes and all warming steps before
+    /// it, and a settled step that only reads is left out only where everything is `cached`
+    /// anyway: then the steps after it find what they found before. Nothing is needed after the
+    /// last open step. All targets of a block leave out the same steps, so its pairs stay pairs
+    /// either way.
+    pub(super) fn of_open(stages: &[Stage], open: &BTreeSet<String>, cached: bool) -> Selection {
+        let is_open =
+            |stage: &Stage| matches!(stage, Stage::Measure(step) if open.contains(&step.name));
+        let last = stages.iter().rposition(is_open);
+        let left_out = stages.iter().enumerate().map(|(index, stage)| {
+            if last.is_none_or(|last| index > last) {
+                return Some(NOTHING_FOLLOWS);
+            }
+            match stage {
+                Stage::Measure(step) if cached && only_reads(step) && !is_open(stage) => {
+                    Some(CHANGES_NOTHING)
+                }
+                _ => None,
+            }
+        });
+        Selection { left_out: left_out.collect() }
+    }
+
+    /// True if the stage is carried out.
+    pub(super) fn holds(&self, stage: usize) -> bool {
+        self.left_out.get(stage).is_none_or(Option::is_none)
+    }
+
+    /// Steps that are left out, and why.
+    pub(super) fn skipped(&self, stages: &[Stage]) -> BTreeMap<String, String> {
+        let pairs = stages.iter().zip(&self.left_out).filter_map(|(stage, why)| {
+            let Stage::Measure(step) = stage else { return None };
+            Some((step.name.clone(), (*why)?.to_owned()))
+        });
+        pairs.collect()
+    }
+
+    /// The stages that are carried out.
+    pub(super) fn kept(&self, stages: &[Stage]) -> Vec<Stage> {
+        let kept = stages.iter().enumerate().filter(|(index, _)| self.holds(*index));
+        kept.map(|(_, stage)| stage.clone()).collect()
+    }
+}
+
+/// True for a measured step of statements of which none writes. Other benchmarks are sequences in
+/// which each step builds on the one before.
+fn only_reads(step: &Step) -> bool {
+    let reads = matches!(step.group, Group::Point | Group::Range);
+    step.reported && reads && matches!(step.work, Work::Script(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::{self, Order, preset};
+    use crate::domain::build::Dialect;
+
+    fn stages() -> Vec<Stage> {
+        bench::stages(Dialect::Fake, Order::Abbreviated, &preset::QUICK.workload())
+    }
+
+    fn kept(open: &[&str], cached: bool) -> Vec<String> {
+        let open = open.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection::of_open(&stages(), &open, cached);
+        let name = |stage: &Stage| match stage {
+            Stage::Measure(step) => step.name.clone(),
+            Stage::Settle => "(settle)".to_owned(),
+        };
+        selection.kept(&stages()).iter().map(name).collect()
+    }
+
+    #[test]
+    fn an_early_write_needs_nothing_after_it() {
+        let warming = ["point-query.warm", "scan.warmpre", "point-query.pre"];
+        let pre = "range-notcovered-si.pre";
+        let kept = kept(&["update-index"], true);
+        assert_eq!(kept[..3], warming);
+        assert_eq!(kept[3..], [pre, "update-inlist", "update-index"]);
+    }
+
+    #[test]
+    fn an_open_read_keeps_all_writes_and_warming_before_it_and_no_settled_read() {
+        let kept = kept(&["points-covered-si"], true);
+        for needed in ["update-index", "read-write_range=100", "(settle)", "scan.warm"] {
+            assert!(kept.iter().any(|name| name == needed), "{needed} of {kept:?}");
+        }
+        for needless in ["hot-points", "read-only-count", "delete", "points-notcovered-si"] {
+            assert!(!kept.iter().any(|name| name == needless), "{needless} of {kept:?}");
+        }
+        assert_eq!(kept.last().map(String::as_str), Some("points-covered-si"));
+    }
+
+    #[test]
+    fn where_not_all_is_cached_a_settled_read_still_warms() {
+        let kept = kept(&["points-covered-si"], false);
+        assert!(kept.iter().any(|name| name == "hot-points"), "{kept:?}");
+        assert!(!kept.iter().any(|name| name == "points-notcovered-si"), "{kept:?}");
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_reason() {
+        let open = BTreeSet::from(["scan".to_owned()]);
+        let skipped = Selection::of_open(&stages(), &open, true).skipped(&stages());
+        assert_eq!(skipped["insert"], NOTHING_FOLLOWS);
+        assert!(!skipped.contains_key("scan") && !skipped.contains_key("update-one"));
+        assert!(Selection::all(&stages()).skipped(&stages()).is_empty());
+        let none = Selection::of_open(&stages(), &BTreeSet::new(), true);
+        assert!(none.kept(&stages()).is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! What the server wrote into its log during a step.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::dbms;
+use crate::domain::run::ServerEvent;
+
+/// The part of a server's log that is written from some moment on.
+pub(super) struct LogPart {
+    path: PathBuf,
+    from: u64,
+    /// Unix seconds.
+    start: f64,
+}
+
+impl LogPart {
+    /// No step needs more of it; a log that is written faster than this tells the same again.
+    const BYTES_MAX: u64 = 4 << 20;
+
+    /// From this moment on.
+    pub(super) fn from_now(logs: &Path) -> LogPart {
+        let path = logs.join("server.log");
+        let from = std::fs::metadata(&path).map_or(0, |facts| facts.len());
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        LogPart { path, from, start: start.as_secs_f64() }
+    }
+
+    /// What it tells of the `seconds` since then. Without a log, nothing.
+    pub(super) fn events(&self, seconds: f64) -> Vec<ServerEvent> {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.from))?;
+            let mut bytes = Vec::new();
+            file.take(LogPart::BYTES_MAX).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+        let mut events = dbms::events(&text, self.start);
+        // A whole second of clocks that tell no fractions.
+        events.retain(|event| (-1.0..=seconds + 1.0).contains(&event.at_seconds));
+        events
+    }
+}

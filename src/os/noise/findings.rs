@@ -1,0 +1,613 @@
+//! What the doctor finds: facts of the host, what each means for measuring, and what to do.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::domain::gate::{Canary, Disturbance};
+use crate::domain::host::Host;
+use crate::os::noise::counters::{self, Counter};
+use crate::os::proc;
+
+/// More CPU time than this taken by the hypervisor makes a host noisy.
+pub const STEAL_MAX: f64 = 0.01;
+/// More CPU time than this used by others does.
+pub const FOREIGN_MAX: f64 = 0.02;
+/// More time than this in which some task waited for a CPU does, on a host that ought to be idle.
+pub const PRESSURE_MAX: f64 = 0.05;
+/// fsync faster than this is not one: the disk, or the hypervisor, acknowledges what it has not
+/// stored, or the file system keeps it in memory.
+const FSYNC_NS_MIN: f64 = 20_000.0;
+/// fsync slower than this decides the rate of every step that commits.
+const FSYNC_NS_MAX: f64 = 5_000_000.0;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Makes measurements noisy, or wrong.
+    Noisy,
+    /// Changes what is measured: keep it the same, and know it.
+    Mind,
+    /// Could not be found out.
+    Unknown,
+    /// As it should be.
+    Fine,
+}
+
+impl Level {
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Noisy => "NOISY",
+            Level::Mind => "mind",
+            Level::Unknown => "unknown",
+            Level::Fine => "fine",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about: `steal`, `frequency`.
+    pub about: &'static str,
+    /// How grave.
+    pub level: Level,
+    /// What was found, with its numbers, or why nothing could be.
+    pub found: String,
+    /// What that means for measuring.
+    pub means: &'static str,
+    /// What to do; empty for nothing.
+    pub advice: &'static str,
+}
+
+/// What was measured for some seconds on a host that ought to be idle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Idleness {
+    /// How long, seconds.
+    pub seconds: f64,
+    /// Share of CPU time taken by the hypervisor; `None` if /proc/stat could not be read.
+    pub steal: Option<f64>,
+    /// Who else was at work.
+    pub disturbance: Disturbance,
+}
+
+/// All findings, the gravest first.
+pub fn all(root: &Path, host: &Host, idle: &Idleness, canary: &Canary) -> Vec<Finding> {
+    let mut findings = load(host, idle);
+    findings.extend(cpu(root, host));
+    findings.extend(memory(root, host));
+    findings.extend(disk(host, canary));
+    findings.extend(events(root));
+    findings.extend(proc_files());
+    findings.sort_by_key(|finding| finding.level);
+    findings
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// The trimmed text of a file below `root`.
+fn line(root: &Path, path: &str) -> Result<String, String> {
+    let read = fs::read_to_string(root.join(path)).map(|text| text.trim().to_owned());
+    read.map_err(|error| format!("read /{path}: {error}"))
+}
+
+/// A share that is noisy above a limit.
+fn share(
+    about: &'static str,
+    (value, missing): (Option<f64>, &str),
+    limit: f64,
+    what: &str,
+    (means, advice): (&'static str, &'static str),
+) -> Finding {
+    let (level, found) = match value {
+        None => (Level::Unknown, missing.to_owned()),
+        Some(share) if share > limit => (Level::Noisy, format!("{} {what}", percent(share))),
+        Some(share) => (Level::Fine, format!("{} {what}", percent(share))),
+    };
+    let advice = if level == Level::Noisy { advice } else { "" };
+    Finding { about, level, found, means, advice }
+}
+
+fn load(host: &Host, idle: &Idleness) -> Vec<Finding> {
+    let seconds = format!("in {:.1} s", idle.seconds);
+    let seen = &idle.disturbance;
+    let why = |name: &str| seen.missing.get(name).cloned().unwrap_or_default();
+    let guest = host.virtualization.as_deref().is_some_and(|name| name != "none");
+    let mut findings = vec![
+        share(
+            "steal",
+            (idle.steal, "read /proc/stat: no line of all CPUs"),
+            STEAL_MAX,
+            &format!("of CPU time taken by the hypervisor {seconds}"),
+            (
+                "other guests of this machine slow it down when they like",
+                "use a dedicated host or instance; measure more blocks; do not trust single runs",
+            ),
+        ),
+        share(
+            "other load",
+            (seen.foreign_cpu, &why("foreign_cpu")),
+            FOREIGN_MAX,
+            &format!("of CPU time used by other processes {seconds}"),
+            (
+                "whatever else runs takes CPU and cache from one target and not from the other",
+                "stop other services, timers (cron, apt, updatedb), agents and desktops",
+            ),
+        ),
+        share(
+            "CPU pressure",
+            (seen.pressure_cpu, &why("pressure_cpu")),
+            PRESSURE_MAX,
+            &format!("of the time some task waited for a CPU {seconds}, with no load of rqps"),
+            (
+                "there is more work than CPUs before anything is measured (it also shows load that \
+                 is hidden from this container)",
+                "find who runs (top) and stop it",
+            ),
+        ),
+    ];
+    findings.push(match seen.swapped_in {
+        None => unknown("swapping", why("swapped_in"), "swapped pages come back in the middle"),
+        Some(pages) => Finding {
+            about: "swapping",
+            level: if pages > 0 { Level::Noisy } else { Level::Fine },
+            found: format!("{pages} pages swapped in {seconds}"),
+            means: "memory is short: pages come back from disk in the middle of a step",
+            advice: if pages > 0 { "use fewer rows, or swapoff -a" } else { "" },
+        },
+    });
+    findings.push(throttling(seen, &why));
+    findings.push(Finding {
+        about: "virtualisation",
+        level: if guest { Level::Mind } else { Level::Fine },
+        found: host.virtualization.clone().unwrap_or_else(|| "not told".to_owned()),
+        means: "waking a halted virtual CPU costs more than a short query, and neighbours share \
+                caches and disks",
+        advice: if guest {
+            "prefer --idle awake or placement together; calibrate with rqps doctor --aa"
+        } else {
+            ""
+        },
+    });
+    findings
+}
+
+fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> Finding {
+    let means = "a CPU that is slowed down for heat or by a quota gives another rate";
+    let counts = [
+        (seen.throttled_thermal, "times for heat", "throttled_thermal"),
+        (seen.throttled_cgroup_us, "us by the cgroup's quota", "throttled_cgroup_us"),
+    ];
+    let told: Vec<String> = counts
+        .iter()
+        .map(|(count, what, name)| match count {
+            Some(count) => format!("{count} {what}"),
+            None => why(name),
+        })
+        .collect();
+    let (any, none) = (
+        counts.iter().any(|(count, ..)| count.is_some_and(|count| count > 0)),
+        counts.iter().all(|(count, ..)| count.is_none()),
+    );
+    let level = match (any, none) {
+        (true, _) => Level::Noisy,
+        (_, true) => Level::Unknown,
+        _ => Level::Fine,
+    };
+    let advice = if any { "cool it, lower the frequency, or raise the quota" } else { "" };
+    Finding { about: "throttling", level, found: told.join("; "), means, advice }
+}
+
+fn unknown(about: &'static str, found: String, means: &'static str) -> Finding {
+    Finding { about, level: Level::Unknown, found, means, advice: "" }
+}
+
+fn cpu(root: &Path, host: &Host) -> Vec<Finding> {
+    let governor = match host.governor.as_deref() {
+        Some("performance") => Finding {
+            about: "frequency",
+            level: Level::Fine,
+            found: "governor performance".to_owned(),
+            means: "the clock does not follow the load",
+            advice: "",
+        },
+        Some(other) => Finding {
+            about: "frequency",
+            level: Level::Noisy,
+            found: format!("governor {other}"),
+            means: "the clock follows the load: short steps are measured at any frequency",
+            advice: "cpupower frequency-set -g performance",
+        },
+        None => unknown(
+            "frequency",
+            host.missing.get("governor").cloned().unwrap_or_default(),
+            "who sets the clock is not seen from here; in a guest it is the hypervisor's host",
+        ),
+    };
+    vec![governor, turbo(root), smt(host), aslr(root), numa(root), mitigations(host), clock(root)]
+}
+
+fn turbo(root: &Path) -> Finding {
+    let means = "the clock depends on temperature and on how many CPUs work";
+    let intel = line(root, "sys/devices/system/cpu/intel_pstate/no_turbo");
+    let boost = line(root, "sys/devices/system/cpu/cpufreq/boost");
+    let on = match (intel.as_deref(), boost.as_deref()) {
+        (Ok(no), _) => no == "0",
+        (_, Ok(boost)) => boost == "1",
+        (Err(_), Err(reason)) => return unknown("turbo", reason.to_owned(), means),
+    };
+    Finding {
+        about: "turbo",
+        level: if on { Level::Mind } else { Level::Fine },
+        found: if on { "on" } else { "off" }.to_owned(),
+        means,
+        advice: if on {
+            "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
+             /sys/devices/system/cpu/cpufreq/boost"
+        } else {
+            ""
+        },
+    }
+}
+
+fn smt(host: &Host) -> Finding {
+    let means = "two threads share a core: which CPUs a run lands on decides its rate";
+    match host.smt.as_deref() {
+        Some("on") => Finding {
+            about: "SMT",
+            level: Level::Mind,
+            found: "on".to_owned(),
+            means,
+            advice: "echo off > /sys/devices/system/cpu/smt/control",
+        },
+        Some(state) => {
+            Finding { about: "SMT", level: Level::Fine, found: state.to_owned(), means, advice: "" }
+        }
+        None => unknown("SMT", host.missing.get("smt").cloned().unwrap_or_default(), means),
+    }
+}
+
+fn aslr(root: &Path) -> Finding {
+    let means = "each start of a server lies elsewhere in memory and has other cache conflicts: \
+                 that is noise between blocks, not within one, so blocks average it";
+    match line(root, "proc/sys/kernel/randomize_va_space") {
+        Ok(state) => Finding {
+            about: "address layout",
+            level: Level::Fine,
+            found: if state == "0" { "fixed" } else { "random in each process" }.to_owned(),
+            means,
+            advice: "",
+        },
+        Err(reason) => unknown("address layout", reason, means),
+    }
+}
+
+fn numa(root: &Path) -> Finding {
+    let means = "memory of another node is slower: where a server's pages lie decides its rate";
+    match line(root, "sys/devices/system/node/online") {
+        Ok(nodes) => {
+            let several = nodes.contains(['-', ',']);
+            Finding {
+                about: "NUMA",
+                level: if several { Level::Mind } else { Level::Fine },
+                found: format!("nodes {nodes}"),
+                means,
+                advice: if several {
+                    "keep rqps and servers on one node: numactl -N 0 -m 0"
+                } else {
+                    ""
+                },
+            }
+        }
+        Err(reason) => unknown("NUMA", reason, means),
+    }
+}
+
+fn mitigations(host: &Host) -> Finding {
+    let means = "system calls cost more with some of them; the same on both sides of a comparison";
+    if host.mitigations.is_empty() {
+        let reason = host.missing.get("mitigations").cloned().unwrap_or_default();
+        return unknown("mitigations", reason, means);
+    }
+    let active = host.mitigations.values().filter(|state| state.starts_with("Mitigation")).count();
+    Finding {
+        about: "mitigations",
+        level: Level::Fine,
+        found: format!("{active} of {} vulnerabilities mitigated", host.mitigations.len()),
+        means,
+        advice: "",
+    }
+}
+
+fn clock(root: &Path) -> Finding {
+    let means = "reading the time must not be a system call: the clients do it for each event";
+    match line(root, "sys/devices/system/clocksource/clocksource0/current_clocksource") {
+        Ok(source) => {
+            let fast = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+            let fast = fast.contains(&source.as_str());
+            Finding {
+                about: "clock source",
+                level: if fast { Level::Fine } else { Level::Noisy },
+                found: source,
+                means,
+                advice: if fast { "" } else { "boot with clocksource=tsc if the CPU's is stable" },
+            }
+        }
+        Err(reason) => unknown("clock source", reason, means),
+    }
+}
+
+fn memory(root: &Path, host: &Host) -> Vec<Finding> {
+    let huge = "huge pages are made and broken up by the kernel while a server runs, and some \
+                servers lose time to that";
+    let pages = match host.transparent_huge_pages.as_deref() {
+        Some("always") => Finding {
+            about: "huge pages",
+            level: Level::Mind,
+            found: "transparent huge pages: always".to_owned(),
+            means: huge,
+            advice: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        },
+        Some(state) => Finding {
+            about: "huge pages",
+            level: Level::Fine,
+            found: format!("transparent huge pages: {state}"),
+            means: huge,
+            advice: "",
+        },
+        None => {
+            let name = "transparent_huge_pages";
+            unknown("huge pages", host.missing.get(name).cloned().unwrap_or_default(), huge)
+        }
+    };
+    let means = "idle servers of a block may be swapped out while another one is measured";
+    let swap = match host.swap_bytes {
+        0 => Finding {
+            about: "swap",
+            level: Level::Fine,
+            found: "none".to_owned(),
+            means,
+            advice: "",
+        },
+        bytes => {
+            let swappiness = line(root, "proc/sys/vm/swappiness").unwrap_or_default();
+            let mib = bytes >> 20;
+            let found = format!("{mib} MiB, vm.swappiness {swappiness}");
+            let advice = "swapoff -a, or sysctl vm.swappiness=1";
+            Finding { about: "swap", level: Level::Mind, found, means, advice }
+        }
+    };
+    vec![pages, swap]
+}
+
+fn disk(host: &Host, canary: &Canary) -> Vec<Finding> {
+    let means = "steps that commit wait for it";
+    let fsync = match canary.fsync_ns {
+        None => {
+            let reason = canary.missing.get("fsync_ns").cloned().unwrap_or_default();
+            unknown("fsync", reason, means)
+        }
+        Some(ns) => {
+            let found = format!("{:.3} ms for a page of 4 KiB (median)", ns / 1e6);
+            let (level, advice) = match ns {
+                _ if ns < FSYNC_NS_MIN => (
+                    Level::Mind,
+                    "too fast for a disk: nothing is stored when it returns; fine for comparing \
+                     CPU, not for durability",
+                ),
+                _ if ns > FSYNC_NS_MAX => (
+                    Level::Mind,
+                    "rates of steps that commit are those of the disk: use --work on a faster one, \
+                     or compare at more clients",
+                ),
+                _ => (Level::Fine, ""),
+            };
+            Finding { about: "fsync", level, found, means, advice }
+        }
+    };
+    let named = host.disk.as_deref().unwrap_or("no block device");
+    let system = host.filesystem.as_deref().unwrap_or("unknown file system");
+    let found = format!("{named}, {system} ({})", host.mount_options.as_deref().unwrap_or("?"));
+    let counted = host.disk.is_some();
+    let counters = Finding {
+        about: "disk counters",
+        level: if counted { Level::Fine } else { Level::Unknown },
+        found,
+        means: "r/o, rKB/o and wKB/o come from /proc/diskstats of the device under the data",
+        advice: if counted { "" } else { "put data on a disk of its own with --work" },
+    };
+    vec![fsync, counters]
+}
+
+/// Counters of the CPU and of the kernel, by perf_event_open.
+fn events(root: &Path) -> Vec<Finding> {
+    let paranoid = line(root, "proc/sys/kernel/perf_event_paranoid");
+    let paranoid =
+        paranoid.map_or_else(|reason| reason, |level| format!("perf_event_paranoid {level}"));
+    let mut findings = Vec::new();
+    for (about, wanted, means) in [
+        (
+            "hardware counters",
+            &Counter::ALL[..3],
+            "instructions per operation are the steadiest measure of CPU work (0.1 to 0.2 %); \
+             without them CPU time per operation has to do",
+        ),
+        ("task clock", &Counter::ALL[3..], "CPU time in nanoseconds; /proc serves it as well"),
+    ] {
+        let probed: Vec<(&str, Result<(), String>)> = wanted
+            .iter()
+            .map(|counter| (counter.name(), counters::probe(*counter).map_err(|e| reason(&e))))
+            .collect();
+        let absent = probed.iter().filter(|(_, result)| result.is_err()).count();
+        let told: Vec<String> = probed
+            .into_iter()
+            .map(|(name, result)| match result {
+                Ok(()) => format!("{name} yes"),
+                Err(reason) => format!("{name} no ({reason})"),
+            })
+            .collect();
+        findings.push(Finding {
+            about,
+            level: if absent > 0 { Level::Unknown } else { Level::Fine },
+            found: format!("{}; {paranoid}", told.join(", ")),
+            means,
+            advice: if absent > 0 {
+                "as root: sysctl kernel.perf_event_paranoid=1; a guest needs a hypervisor that \
+                 passes a PMU on"
+            } else {
+                ""
+            },
+        });
+    }
+    findings
+}
+
+/// What an error of perf_event_open means; its own words are those of files.
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "the CPU, or the hypervisor, has none".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Whether the memory of a process that is not ours can be told: servers of rqps run as another
+/// user when rqps is root.
+fn proc_files() -> Vec<Finding> {
+    let own = fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string());
+    let read = own.and_then(|text| proc::proportional_bytes(&text).map_err(|e| e.to_string()));
+    let means = "resident memory of a server counts shared pages once";
+    vec![match read {
+        Ok(_) => Finding {
+            about: "memory of servers",
+            level: Level::Fine,
+            found: "smaps_rollup can be read".to_owned(),
+            means,
+            advice: "",
+        },
+        Err(reason) => unknown(
+            "memory of servers",
+            format!("read /proc/self/smaps_rollup: {reason}; VmRSS counts shared pages again"),
+            means,
+        ),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    fn of<'a>(findings: &'a [Finding], about: &str) -> &'a Finding {
+        findings.iter().find(|finding| finding.about == about).unwrap()
+    }
+
+    fn quiet() -> (Host, Idleness, Canary) {
+        let host = Host {
+            governor: Some("performance".to_owned()),
+            smt: Some("off".to_owned()),
+            transparent_huge_pages: Some("never".to_owned()),
+            virtualization: Some("none".to_owned()),
+            mitigations: BTreeMap::from([("a".to_owned(), "Mitigation: b".to_owned())]),
+            disk: Some("nvme0n1".to_owned()),
+            ..Host::default()
+        };
+        let disturbance = Disturbance {
+            foreign_cpu: Some(0.001),
+            pressure_cpu: Some(0.0),
+            swapped_in: Some(0),
+            throttled_thermal: Some(0),
+            ..Disturbance::default()
+        };
+        let canary = Canary { fsync_ns: Some(4e5), ..Canary::default() };
+        (host, Idleness { seconds: 2.0, steal: Some(0.0), disturbance }, canary)
+    }
+
+    const QUIET: [(&str, &str); 4] = [
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
+        ("sys/devices/system/node/online", "0\n"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+        ("proc/sys/kernel/randomize_va_space", "2\n"),
+    ];
+
+    #[test]
+    fn a_quiet_host_is_fine() {
+        let (host, idle, canary) = quiet();
+        let root = root(&QUIET);
+        for finding in all(root.path(), &host, &idle, &canary) {
+            // The counters are those of the machine that this runs on.
+            let own = ["hardware counters", "task clock", "memory of servers"];
+            let fine = finding.level == Level::Fine || own.contains(&finding.about);
+            assert!(fine, "{finding:?}");
+            assert_eq!(finding.level == Level::Fine, finding.advice.is_empty(), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn each_noise_is_found_and_comes_first_with_advice() {
+        let (host, idle, canary) = quiet();
+        let noisy_host = Host {
+            governor: Some("powersave".to_owned()),
+            smt: Some("on".to_owned()),
+            transparent_huge_pages: Some("always".to_owned()),
+            virtualization: Some("kvm".to_owned()),
+            swap_bytes: 1 << 30,
+            ..host
+        };
+        let disturbance = Disturbance {
+            foreign_cpu: Some(0.05),
+            pressure_cpu: Some(0.2),
+            swapped_in: Some(7),
+            throttled_thermal: Some(1),
+            ..idle.disturbance
+        };
+        let idle = Idleness { steal: Some(0.031), disturbance, ..idle };
+        let root = root(&[
+            ("sys/devices/system/cpu/cpufreq/boost", "1"),
+            ("sys/devices/system/node/online", "0-1"),
+            ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
+        ]);
+        let slow = Canary { fsync_ns: Some(2e7), ..canary };
+        let findings = all(root.path(), &noisy_host, &idle, &slow);
+        let noisy = ["steal", "other load", "CPU pressure", "swapping", "throttling", "frequency"];
+        for about in noisy.iter().chain(&["clock source"]) {
+            assert_eq!(of(&findings, about).level, Level::Noisy, "{about}");
+            assert!(!of(&findings, about).advice.is_empty(), "{about}");
+        }
+        for about in ["turbo", "SMT", "NUMA", "huge pages", "swap", "fsync", "virtualisation"] {
+            assert_eq!(of(&findings, about).level, Level::Mind, "{about}");
+        }
+        assert!(of(&findings, "steal").found.starts_with("3.1 % of CPU time"));
+        assert!(findings.is_sorted_by_key(|finding| finding.level));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_to_be_unknown_and_why() {
+        let root = root(&[]);
+        let idle = Idleness::default();
+        let findings = all(root.path(), &Host::default(), &idle, &Canary::default());
+        for about in ["turbo", "NUMA", "clock source", "address layout"] {
+            let finding = of(&findings, about);
+            assert_eq!(finding.level, Level::Unknown, "{about}");
+            assert!(finding.found.starts_with("read /"), "{finding:?}");
+        }
+        for about in ["steal", "SMT", "frequency", "fsync", "throttling", "disk counters"] {
+            assert_eq!(of(&findings, about).level, Level::Unknown, "{about}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What makes a host noisy: canaries that show that it is, readings of who disturbs, and findings
+//! of why (docs/doctor.md).
+
+pub mod canary;
+pub mod counters;
+pub mod disturbance;
+pub mod findings;
+pub mod readings;

@@ -1,0 +1,49 @@
+//! Charts of a comparison: one for each group of steps.
+
+use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
+use crate::analyze::Comparison;
+use crate::analyze::compare::StepComparison;
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+
+/// The relative rate of every step of a group on every target, with intervals, from 0. One chart
+/// for each group that has a ratio.
+pub(super) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
+    let group = |group: Group| {
+        let steps: Vec<&StepComparison> =
+            comparison.steps.iter().filter(|step| step.group == group).collect();
+        of_group(comparison, group, &steps)
+    };
+    Group::ALL.into_iter().filter_map(group).collect()
+}
+
+fn of_group(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
+    let names = steps.iter().map(|step| step.name.clone()).collect();
+    let title = format!("{}: rate relative to {}", group.name(), comparison.base);
+    let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Bars)
+        .axes(Axis::of_categories("step", names), Axis::linear("rQPS", ""));
+    for (slot, facts) in comparison.targets.iter().enumerate().skip(1) {
+        let points = steps.iter().enumerate().filter_map(|(place, step)| {
+            let target = &step.targets[slot];
+            let relative = target.relative(Metric::Rate)?;
+            let judgement = relative.judgement.as_ref();
+            let test = judgement.and_then(|judgement| judgement.test.as_ref());
+            let interval = test.map(|test| test.interval).or(relative.interval);
+            let runs =
+                target.samples.iter().map(|sample| comparison.runs[sample.run].folder.clone());
+            let point = Point::at(place as f64, relative.ratio).within(interval);
+            let word = judgement.map_or("", |judgement| judgement.verdict.name());
+            Some(point.noted(word).from_runs(runs.collect()))
+        });
+        let series = Series::new(facts.label.clone(), slot, Line::None);
+        chart.series.push(Series { points: points.collect(), ..series });
+    }
+    chart.rules.push(Rule { value: 1.0, label: comparison.base.clone() });
+    let infinite = chart.series.iter().flat_map(|s| &s.points).filter(|p| !p.y.is_finite()).count();
+    if infinite > 0 {
+        chart
+            .notes
+            .push(format!("{infinite} ratios are infinite (the base did nothing): not drawn."));
+    }
+    chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
+}

@@ -1,0 +1,221 @@
+//! Blocks of a document as HTML.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use super::super::chart::Chart;
+use super::super::document::{Block, Cell, Digits, Fold, Mark, Table, Value};
+use super::super::heat::Heat;
+use super::escape::{attribute, id, text};
+use super::{Run, data};
+
+/// Cells with more characters than this may be broken into lines.
+const LONG_CELL: usize = 40;
+
+/// Writes blocks and collects the data that scripts need.
+pub(super) struct Writer {
+    /// Folder → place in the list of runs.
+    places: BTreeMap<String, usize>,
+    /// Ids that were given, so that none is given twice.
+    ids: BTreeSet<String>,
+    /// Script elements with JSON.
+    data: String,
+}
+
+impl Writer {
+    pub(super) fn new(runs: &[Run]) -> Writer {
+        let places = runs.iter().enumerate().map(|(place, run)| (run.folder.clone(), place));
+        Writer { places: places.collect(), ids: BTreeSet::new(), data: String::new() }
+    }
+
+    /// The collected script elements.
+    pub(super) fn into_data(self) -> String {
+        self.data
+    }
+
+    pub(super) fn push_blocks(&mut self, html: &mut String, within: &str, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Paragraph(prose) => {
+                    let _ = writeln!(html, "<p>{}</p>", text(prose));
+                }
+                Block::Facts(facts) => push_facts(html, facts),
+                Block::Lines(lines) => {
+                    let _ = writeln!(html, "<pre>{}</pre>", text(&lines.join("\n")));
+                }
+                Block::List(points) => {
+                    html.push_str("<ul>");
+                    for point in points {
+                        let _ = write!(html, "<li>{}</li>", text(point));
+                    }
+                    html.push_str("</ul>\n");
+                }
+                Block::Table(table) => self.push_table(html, table),
+                Block::Chart(chart) => self.push_chart(html, chart),
+                Block::Heat(heat) => self.push_heat(html, heat),
+                Block::Fold(fold) => self.push_fold(html, within, fold),
+            }
+        }
+    }
+
+    fn push_fold(&mut self, html: &mut String, within: &str, fold: &Fold) {
+        let id = self.unique(&format!("{within}-{}", id(&fold.summary)));
+        let _ = writeln!(
+            html,
+            "<details id=\"{id}\"><summary>{}</summary><div class=\"in\">",
+            text(&fold.summary)
+        );
+        self.push_blocks(html, &id, &fold.blocks);
+        html.push_str("</div></details>\n");
+    }
+
+    fn push_chart(&mut self, html: &mut String, chart: &Chart) {
+        let id = self.unique(&id(&chart.id));
+        let _ = write!(
+            html,
+            "<figure class=\"chart\" id=\"{id}\" data-json=\"{id}\"><figcaption>{}</figcaption>\
+             <div class=\"plot needs-script\" role=\"img\" aria-label=\"{}\"></div>",
+            text(&chart.title),
+            attribute(&data::description(chart)),
+        );
+        for note in &chart.notes {
+            let _ = write!(html, "<p class=\"notes\">{}</p>", text(note));
+        }
+        html.push_str("</figure>\n");
+        data::push_json(&mut self.data, &id, &data::chart(chart, &self.places));
+    }
+
+    fn push_heat(&mut self, html: &mut String, heat: &Heat) {
+        let id = self.unique("heat");
+        let _ = writeln!(
+            html,
+            "<div class=\"heat\" data-json=\"{id}\"><p>This table needs scripts, which are off \
+             here. The same numbers are in the steps below.</p></div>"
+        );
+        data::push_json(&mut self.data, &id, &data::heat(heat, &self.places));
+    }
+
+    fn push_table(&mut self, html: &mut String, table: &Table) {
+        html.push_str("<div class=\"scroll\"><table>");
+        if !table.caption.is_empty() {
+            // The dashes are the field's, for text.
+            let caption = table.caption.trim_start_matches("--- ");
+            let _ = write!(html, "<caption>{}</caption>", text(caption));
+        }
+        html.push_str("<thead><tr>");
+        for column in &table.columns {
+            let class = if column.right { " class=\"n\"" } else { "" };
+            let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", text(&column.head));
+        }
+        html.push_str("</tr></thead><tbody>\n");
+        for row in &table.rows {
+            self.push_row(html, table, row);
+        }
+        html.push_str("</tbody></table></div>\n");
+    }
+
+    /// Where all numbers of a row come from the same runs the row leads there, by a button at its
+    /// end too, else each cell by itself.
+    fn push_row(&self, html: &mut String, table: &Table, row: &[Cell]) {
+        let mut sources: Vec<&Vec<String>> =
+            row.iter().map(|cell| &cell.runs).filter(|runs| !runs.is_empty()).collect();
+        sources.dedup();
+        let shared = if sources.len() == 1 { self.runs(sources[0]) } else { String::new() };
+        match shared.is_empty() {
+            true => html.push_str("<tr>"),
+            false => {
+                let _ = write!(html, "<tr data-r=\"{shared}\">");
+            }
+        }
+        let last = row.len().saturating_sub(1);
+        for (place, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
+            let own = if shared.is_empty() { self.runs(&cell.runs) } else { String::new() };
+            let from = if place == last && !shared.is_empty() { shared.as_str() } else { "" };
+            push_cell(html, cell, column.right, &own, from);
+        }
+        html.push_str("</tr>\n");
+    }
+
+    /// Places of folders in the list of runs, apart by blanks.
+    fn runs(&self, folders: &[String]) -> String {
+        let places = folders.iter().filter_map(|folder| self.places.get(folder));
+        places.map(usize::to_string).collect::<Vec<_>>().join(" ")
+    }
+
+    fn unique(&mut self, wanted: &str) -> String {
+        let mut id = wanted.to_owned();
+        let mut number = 2;
+        while !self.ids.insert(id.clone()) {
+            id = format!("{wanted}-{number}");
+            number += 1;
+        }
+        id
+    }
+}
+
+fn push_facts(html: &mut String, facts: &[(String, String)]) {
+    html.push_str("<dl>");
+    for (name, value) in facts {
+        let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", text(name), text(value));
+    }
+    html.push_str("</dl>\n");
+}
+
+fn push_cell(html: &mut String, cell: &Cell, right: bool, runs: &str, from: &str) {
+    let mut class = String::from(if right { "n" } else { "" });
+    if let Value::Text(words) = &cell.value
+        && !right
+    {
+        class.push_str(if words.chars().count() > LONG_CELL { "long" } else { "w" });
+    }
+    let mut style = String::new();
+    if let Some((kind, strength)) = tone(cell) {
+        let _ = write!(class, " t {kind}");
+        let _ = write!(style, " style=\"--a:{strength}%\"");
+    }
+    if let Some(mark) = cell.mark {
+        // Published colours are light: they need dark words in a dark page too.
+        let Mark { colour, meaning, .. } = mark;
+        let meaning = attribute(meaning);
+        let _ = write!(style, " style=\"background:{colour};color:#111\" title=\"{meaning}\"");
+    }
+    let class = if class.is_empty() { class } else { format!(" class=\"{}\"", class.trim()) };
+    let runs = if runs.is_empty() { String::new() } else { format!(" data-r=\"{runs}\"") };
+    let _ = write!(html, "<td{class}{style}{runs}>");
+    match &cell.value {
+        Value::Text(words) => html.push_str(&text(words)),
+        Value::Missing(why) => {
+            let _ = write!(html, "<span class=\"none\" title=\"{}\">–</span>", attribute(why));
+        }
+        Value::Number(number, digits) => push_number(html, cell, *number, *digits),
+    }
+    if !from.is_empty() {
+        let _ = write!(
+            html,
+            "<button type=\"button\" class=\"from needs-script\" aria-label=\"Runs behind this \
+             row\" data-r=\"{from}\">↗</button>"
+        );
+    }
+    html.push_str("</td>");
+}
+
+fn push_number(html: &mut String, cell: &Cell, number: f64, digits: Digits) {
+    html.push_str(&digits.write(number));
+    if let Some(interval) = cell.interval {
+        let (low, high) = (digits.write(interval.low), digits.write(interval.high));
+        let _ = write!(html, " <span class=\"ci\">[{low}, {high}]</span>");
+    }
+}
+
+/// Class and strength of the colour of a comparison, in per cent: none where the interval holds 1,
+/// full from a factor of 2 on.
+fn tone(cell: &Cell) -> Option<(&'static str, u32)> {
+    let tone = cell.tone?;
+    let open = cell.interval.is_some_and(|interval| interval.low <= 1.0 && interval.high >= 1.0);
+    if open || tone.abs() < 0.005 || tone.is_nan() {
+        return None;
+    }
+    let kind = if tone < 0.0 { "worse" } else { "better" };
+    let strength = 8.0 + 55.0 * (tone.abs() / std::f64::consts::LN_2).min(1.0);
+    Some((kind, strength.round() as u32))
+}

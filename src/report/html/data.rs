@@ -1,0 +1,249 @@
+//! What scripts draw, as compact JSON: columns of numbers rather than objects, six digits.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
+use super::super::document::Digits;
+use super::super::heat::{self, Heat};
+use super::Run;
+use super::escape::{address, id, in_script};
+use crate::domain::verdict::Verdict;
+
+/// Series with more points than this are written with fewer digits.
+const LOOKED_AT: usize = 20;
+
+/// Folder → place in the list of runs.
+type Places = BTreeMap<String, usize>;
+
+/// A script element that holds JSON.
+pub(super) fn push_json(html: &mut String, id: &str, json: &str) {
+    let json = in_script(json);
+    let _ = writeln!(html, "<script type=\"application/json\" id=\"data-{id}\">{json}</script>");
+}
+
+/// Address and name of every run.
+pub(super) fn runs(runs: &[Run]) -> String {
+    list(runs, |run| format!("[{},{}]", quoted(&address(&run.address)), quoted(&run.name)))
+}
+
+/// What a chart shows, for those who cannot see it.
+pub(super) fn description(chart: &Chart) -> String {
+    let points = || chart.series.iter().flat_map(|series| &series.points).map(|point| point.y);
+    let finite = || points().filter(|y| y.is_finite());
+    let low = finite().fold(f64::INFINITY, f64::min);
+    let high = finite().fold(f64::NEG_INFINITY, f64::max);
+    let digits = Digits::Significant(4);
+    format!(
+        "{}. {} lines or groups of bars; {} from {} to {} {}. The numbers are in the tables.",
+        chart.title,
+        chart.series.len(),
+        chart.y.name,
+        digits.write(low),
+        digits.write(high),
+        chart.y.unit,
+    )
+}
+
+/// One chart.
+pub(super) fn chart(chart: &Chart, places: &Places) -> String {
+    let form = match chart.form {
+        Form::Bars => "bars",
+        Form::Lines => "lines",
+        Form::Points => "points",
+    };
+    let spans = list(&chart.spans, |span| {
+        let series = span.series.map_or("null".to_owned(), |series| series.to_string());
+        format!("[{},{},{series},{}]", number(span.from), number(span.to), quoted(&span.label))
+    });
+    let rules =
+        list(&chart.rules, |rule| format!("[{},{}]", number(rule.value), quoted(&rule.label)));
+    format!(
+        "{{\"title\":{},\"form\":\"{form}\",\"x\":{},\"y\":{},\"spans\":{spans},\
+         \"rules\":{rules},\"series\":{}}}",
+        quoted(&chart.title),
+        axis(&chart.x),
+        axis(&chart.y),
+        list(&chart.series, |one| series(one, places)),
+    )
+}
+
+fn axis(axis: &Axis) -> String {
+    let scale = match axis.scale {
+        Scale::Linear => "linear",
+        Scale::Log => "log",
+        Scale::Tail => "tail",
+    };
+    format!(
+        "{{\"n\":{},\"u\":{},\"s\":\"{scale}\",\"z\":{},\"c\":{}}}",
+        quoted(&axis.name),
+        quoted(&axis.unit),
+        axis.from_zero,
+        list(&axis.categories, |name| quoted(name)),
+    )
+}
+
+/// Columns that hold nothing are left out, as is x where it counts from 0.
+fn series(series: &Series, places: &Places) -> String {
+    let line = match series.line {
+        Line::None => "none",
+        Line::Straight => "straight",
+        Line::Steps => "steps",
+    };
+    let points = &series.points;
+    // A line of many points is looked at, not read.
+    let digits = if points.len() > LOOKED_AT { 4 } else { 6 };
+    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| in_digits(get(point), digits));
+    let mut json =
+        format!("{{\"n\":{},\"s\":{},\"l\":\"{line}\"", quoted(&series.name), series.slot);
+    if let Some((start, step)) = even(points) {
+        if (start, step) != (0.0, 1.0) {
+            let _ = write!(json, ",\"xs\":[{},{}]", number(start), number(step));
+        }
+    } else {
+        let _ = write!(json, ",\"x\":{}", column(&|point| point.x));
+    }
+    let _ = write!(json, ",\"y\":{}", column(&|point| point.y));
+    if points.iter().any(|point| point.interval.is_some()) {
+        let low = column(&|point| point.interval.map_or(f64::NAN, |interval| interval.low));
+        let high = column(&|point| point.interval.map_or(f64::NAN, |interval| interval.high));
+        let _ = write!(json, ",\"lo\":{low},\"hi\":{high}");
+    }
+    if points.iter().any(|point| !point.note.is_empty()) {
+        let _ = write!(json, ",\"t\":{}", list(points, |point| quoted(&point.note)));
+    }
+    if points.iter().any(|point| !point.runs.is_empty()) {
+        let _ = write!(json, ",\"r\":{}", list(points, |point| of_runs(&point.runs, places)));
+    }
+    if !series.runs.is_empty() {
+        let _ = write!(json, ",\"R\":{}", of_runs(&series.runs, places));
+    }
+    json.push('}');
+    json
+}
+
+/// Start and step of evenly spaced points. Seconds are so but for what the clock took: less than
+/// can be seen. The last may be shorter, and then ends a little early.
+fn even(points: &[Point]) -> Option<(f64, f64)> {
+    let [first, .., before, last] = points else {
+        return points.iter().enumerate().all(|(i, p)| p.x == i as f64).then_some((0.0, 1.0));
+    };
+    let spaces = (points.len() - 2).max(1) as f64;
+    let step = (before.x - first.x) / spaces;
+    let off = |(place, point): (usize, &Point)| (first.x + step * place as f64 - point.x).abs();
+    let even = points[..points.len() - 1].iter().enumerate().all(|at| off(at) <= 0.05 * step);
+    (even && step > 0.0 && off((points.len() - 1, last)) <= 0.5 * step).then_some((first.x, step))
+}
+
+fn of_runs(folders: &[String], places: &Places) -> String {
+    let known: Vec<usize> =
+        folders.iter().filter_map(|folder| places.get(folder).copied()).collect();
+    list(&known, usize::to_string)
+}
+
+/// The overview: metrics (`n` name, `u` unit, `up` more is better) and steps (`n` name, `g` group,
+/// `u` unit of the rate, `h` id of its part of the page, `f` file names, `c` targets).
+pub(super) fn heat(heat: &Heat, places: &Places) -> String {
+    let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(heat::word(*v, of_rate)));
+    let ratios = || heat.steps.iter().flat_map(|step| &step.cells).flat_map(|cell| &cell.ratios);
+    let judged = ratios().flatten().any(|ratio| ratio.verdict.is_some());
+    format!(
+        "{{\"targets\":{},\"judged\":{judged},\"verdicts\":[{},{}],\"metrics\":{},\"steps\":{}}}",
+        list(&heat.targets, |label| quoted(label)),
+        words(true),
+        words(false),
+        list(&heat.metrics, |metric| {
+            let (name, unit) = (quoted(metric.name), quoted(metric.unit));
+            format!("{{\"n\":{name},\"u\":{unit},\"up\":{}}}", metric.higher)
+        }),
+        list(&heat.steps, |step| heat_row(step, places)),
+    )
+}
+
+fn heat_row(row: &heat::Row, places: &Places) -> String {
+    let mut files: Vec<&str> = Vec::new();
+    for sample in row.cells.iter().flat_map(|cell| &cell.samples) {
+        if !files.contains(&sample.file.as_str()) {
+            files.push(&sample.file);
+        }
+    }
+    format!(
+        "{{\"n\":{},\"g\":{},\"u\":{},\"h\":{},\"f\":{},\"c\":{}}}",
+        quoted(&row.name),
+        quoted(row.group),
+        quoted(row.unit),
+        quoted(&format!("steps-{}", id(&row.name))),
+        list(&files, |file| quoted(file)),
+        list(&row.cells, |cell| heat_cell(cell, &files, places)),
+    )
+}
+
+/// `m` a ratio for each metric, `a` absolute medians, `s` samples, `x` why there is nothing.
+fn heat_cell(cell: &heat::Cell, files: &[&str], places: &Places) -> String {
+    let samples = list(&cell.samples, |sample| {
+        let run = places.get(&sample.folder).copied().unwrap_or(0);
+        let file = files.iter().position(|file| *file == sample.file).unwrap_or(0);
+        format!("[{run},{file},{}]", list(&sample.values, |value| optional(*value)))
+    });
+    let ratios: Vec<String> = cell
+        .ratios
+        .iter()
+        .enumerate()
+        .map(|(metric, ratio)| heat_ratio(ratio.as_ref(), metric == 0))
+        .collect();
+    let mut json = format!(
+        "{{\"m\":[{}],\"a\":{},\"s\":{samples}",
+        ratios.join(","),
+        list(&cell.absolute, |value| optional(*value)),
+    );
+    if !cell.missing.is_empty() {
+        let _ = write!(json, ",\"x\":{}", quoted(&cell.missing));
+    }
+    json.push('}');
+    json
+}
+
+/// Ratio, low, high, pairs, place of the verdict; of a rate also what the verdict rests on.
+fn heat_ratio(ratio: Option<&heat::Ratio>, with_reason: bool) -> String {
+    let Some(ratio) = ratio else { return "null".to_owned() };
+    // JSON has no infinity; this reads back as one.
+    let value = if ratio.ratio.is_infinite() { "1e999".to_owned() } else { number(ratio.ratio) };
+    let low = optional(ratio.interval.map(|interval| interval.low));
+    let high = optional(ratio.interval.map(|interval| interval.high));
+    let verdict = ratio.verdict.and_then(|verdict| Verdict::ALL.iter().position(|v| *v == verdict));
+    let mut json = format!("[{value},{low},{high},{}", ratio.pairs);
+    if let Some(verdict) = verdict {
+        let _ = write!(json, ",{verdict}");
+        if with_reason && !ratio.reason.is_empty() {
+            let _ = write!(json, ",{}", quoted(&ratio.reason));
+        }
+    }
+    json.push(']');
+    json
+}
+
+fn list<T>(items: &[T], write: impl Fn(&T) -> String) -> String {
+    let items: Vec<String> = items.iter().map(write).collect();
+    format!("[{}]", items.join(","))
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("null".to_owned(), number)
+}
+
+fn number(value: f64) -> String {
+    in_digits(value, 6)
+}
+
+/// As many digits; what is no number is `null`, what is infinite `"inf"`.
+fn in_digits(value: f64, digits: usize) -> String {
+    match value {
+        _ if value.is_nan() => "null".to_owned(),
+        _ if value.is_infinite() => "\"inf\"".to_owned(),
+        _ => Digits::Significant(digits).write(value),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

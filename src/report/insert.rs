@@ -1,0 +1,495 @@
+//! Sections of the Insert Benchmark: the three summary tables and the metrics rows of the published
+//! perf reports with their colours, classes of response times, longest operations and stalls with
+//! what the server did then, and rates and response times by the second as charts.
+
+use super::chart::{Axis, Chart, Form, Line, Point, Series};
+use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::compare::{Sample, StepComparison};
+use crate::analyze::insert::{
+    self, CLASSES, COLUMNS, DIGITS, ROLES, insert_target, is_insert, median_columns,
+};
+use crate::analyze::insert_rules::{
+    Shade, Throughput, absolute_shades, insert_rate_shade, is_query_step, longest_shades,
+    meets_sla, relative_shade,
+};
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+
+/// Stalls that one table shows; a server that stalls all the time is told by their number.
+const STALLS_MAX: usize = 40;
+/// Points of one series of a chart.
+const POINTS_MAX: usize = 600;
+
+/// All sections of this benchmark; none for others.
+pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
+    if !is_insert(comparison) || comparison.steps.is_empty() {
+        return Vec::new();
+    }
+    let mut sections = vec![summary(comparison), metrics(comparison)];
+    sections.extend(response_times(comparison));
+    sections.push(variance(comparison));
+    sections.extend(over_time(comparison));
+    sections
+}
+
+fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
+    Section { id, heading: heading.to_owned(), blocks }
+}
+
+/// The sign and colour of a cell.
+fn mark(shade: Shade) -> Option<Mark> {
+    let (sign, meaning) = match shade {
+        Shade::Plain => return None,
+        Shade::Red => (" -", "among the lowest quarter, or the target was missed"),
+        Shade::Gray => (" ?", "the target rate of inserts was missed"),
+        Shade::Green => (" +", "among the highest quarter"),
+        Shade::Blue => (" +", "more than 5 % above the base"),
+        Shade::Yellow => (" -", "more than 5 % below the base"),
+    };
+    Some(Mark { sign, colour: shade.css(), meaning })
+}
+
+/// One number of every target in one step; `None` where there is none.
+fn of_targets(
+    comparison: &Comparison,
+    step: &StepComparison,
+    get: impl Fn(usize) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    let _ = step;
+    (0..comparison.targets.len()).map(get).collect()
+}
+
+/// Tables A, B and C.
+fn summary(comparison: &Comparison) -> Section {
+    let rules = "Rates of inserted rows (l steps; indexed rows in l.x) and of queries (q steps): \
+                 medians over the blocks, with the published colours. Absolute: the lowest quarter \
+                 of a column's span is red (-), the highest green (+), a query rate whose writers \
+                 missed their target gray (?). Relative: above 1.05 blue (+), below 0.95 yellow \
+                 (-). A target rate of inserts is met from 95 % on; a query rate without it is no \
+                 result, because fewer writes leave more for queries.";
+    let mut blocks = vec![Block::Paragraph(rules.to_owned())];
+    if comparison.targets.iter().any(|target| {
+        let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
+        dbms == Some(Dialect::Sqlite)
+    }) {
+        blocks.push(Block::Paragraph(
+            "SQLite: one writer at a time. Inserts and deletes of all clients take turns, and the \
+             wait for a turn is part of their response time. Keys come from the rowid and leave no \
+             gaps, queries are prepared through its own interface, nothing is vacuumed or purged \
+             in the background, and all of it runs inside the client."
+                .to_owned(),
+        ));
+    }
+    blocks.push(Block::Table(absolute_table(comparison)));
+    if comparison.targets.len() > 1 {
+        blocks.push(Block::Table(relative_table(comparison)));
+    }
+    blocks.extend(insert_rates(comparison).map(Block::Table));
+    section("insert-summary", "Insert Benchmark: summary", blocks)
+}
+
+fn with_heads(first: &str, heads: impl Iterator<Item = String>) -> Vec<Column> {
+    std::iter::once(Column::words(first)).chain(heads.map(Column::numbers)).collect()
+}
+
+/// Turns columns of cells into rows that begin with the target.
+fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
+    let row = |(index, target): (usize, &crate::analyze::compare::TargetFacts)| {
+        let cells = columns.iter().map(|column| column[index].clone());
+        std::iter::once(Cell::text(&target.label)).chain(cells).collect()
+    };
+    comparison.targets.iter().enumerate().map(row).collect()
+}
+
+/// Whether the writers of a target met their rate in a step.
+fn is_met(comparison: &Comparison, step: &StepComparison, target: usize) -> Option<bool> {
+    let wanted = insert_target(comparison, &step.name, target)?;
+    let inserted = step.targets[target].absolute(Metric::InsertRate)?;
+    Some(meets_sla(inserted, wanted))
+}
+
+fn absolute_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let rates =
+            of_targets(comparison, step, |target| step.targets[target].absolute(Metric::Rate));
+        let known: Vec<Throughput> = rates
+            .iter()
+            .enumerate()
+            .filter_map(|(target, rate)| {
+                let meets_sla = if is_query_step(&step.name) {
+                    Some(is_met(comparison, step, target).unwrap_or(true))
+                } else {
+                    None
+                };
+                rate.map(|rate| Throughput { rate: rate.round(), meets_sla })
+            })
+            .collect();
+        let mut shades = absolute_shades(&known).into_iter();
+        let unit = if is_query_step(&step.name) { "qps" } else { "ips" };
+        let cell = |rate: Option<f64>| match rate {
+            Some(rate) => {
+                Cell::number(rate, Digits::Fixed(0), unit).marked(shades.next().and_then(mark))
+            }
+            None => Cell::missing("it was not completed"),
+        };
+        rates.into_iter().map(cell).collect()
+    };
+    Table {
+        caption: "Throughput".to_owned(),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+fn relative_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let base = step.targets[0].absolute(Metric::Rate);
+        let ratios = of_targets(comparison, step, |target| {
+            Some(step.targets[target].absolute(Metric::Rate)? / base?)
+        });
+        let cell = |(target, ratio): (usize, Option<f64>)| match ratio {
+            Some(ratio) => {
+                let missed = is_met(comparison, step, target) == Some(false);
+                let shade = if missed { Shade::Gray } else { relative_shade(ratio) };
+                Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
+            }
+            None => Cell::missing("one of both was not completed"),
+        };
+        ratios.into_iter().enumerate().map(cell).collect()
+    };
+    Table {
+        caption: format!("Throughput relative to {}", comparison.base),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+/// Table C: rows inserted per second beside the queries, and what was asked for.
+fn insert_rates(comparison: &Comparison) -> Option<Table> {
+    let steps: Vec<&StepComparison> =
+        comparison.steps.iter().filter(|step| is_query_step(&step.name)).collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let column = |step: &&StepComparison| -> Vec<Cell> {
+        let rates = of_targets(comparison, step, |target| {
+            step.targets[target].absolute(Metric::InsertRate)
+        });
+        let cell = |(target, rate): (usize, Option<f64>)| match rate {
+            Some(rate) => {
+                let wanted = insert_target(comparison, &step.name, target);
+                let shade = wanted.map(|wanted| insert_rate_shade(rate, wanted));
+                Cell::number(rate, Digits::Fixed(0), "ips").marked(shade.and_then(mark))
+            }
+            None => Cell::missing("it was not completed"),
+        };
+        rates.into_iter().enumerate().map(cell).collect()
+    };
+    let mut rows = by_target(comparison, steps.iter().map(column).collect());
+    let wanted = steps.iter().map(|step| match insert_target(comparison, &step.name, 0) {
+        Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
+        None => Cell::missing("it has no target"),
+    });
+    rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
+    Some(Table {
+        caption: "Inserts/s beside the queries".to_owned(),
+        columns: with_heads("target", steps.iter().map(|step| step.name.clone())),
+        rows,
+    })
+}
+
+/// The metrics rows of every step, absolute and relative to the base.
+fn metrics(comparison: &Comparison) -> Section {
+    let legend = "The 21 columns of the published perf reports. Per operation (q in a name) is per \
+                  inserted row in l steps and per query in q steps; wpi and wkbpi are per inserted \
+                  row always. cpups is per cent of the host, client included; cpupq is in \
+                  microseconds; dbgb1 is the database as the server tells, dbgb2 the data folder, \
+                  rss the server's memory, GiB; maxop is the longest insert (l) or query (q), s; \
+                  p50 and p99 are rates that half and 99 of 100 seconds reached, from 10 s on. \
+                  Medians over the blocks. server_cpu_us/o, intervals and verdicts are in the \
+                  tables of efficiency.";
+    let mut blocks = vec![Block::Paragraph(legend.to_owned())];
+    for step in &comparison.steps {
+        let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
+            .map(|target| median_columns(comparison, step, target))
+            .collect();
+        blocks.push(Block::Table(metrics_table(comparison, step, &rows)));
+        if comparison.targets.len() > 1 {
+            blocks.push(Block::Table(metrics_relative(comparison, step, &rows)));
+        }
+    }
+    section("insert-metrics", "Insert Benchmark: metrics", blocks)
+}
+
+fn metric_columns() -> Vec<Column> {
+    let mut columns: Vec<Column> = COLUMNS.into_iter().map(Column::numbers).collect();
+    columns.push(Column::words("tag"));
+    columns
+}
+
+fn metrics_table(
+    comparison: &Comparison,
+    step: &StepComparison,
+    rows: &[[Option<f64>; 20]],
+) -> Table {
+    let row = |(target, values): (&crate::analyze::compare::TargetFacts, &[Option<f64>; 20])| {
+        let cells = values.iter().zip(DIGITS).map(|(value, digits)| match value {
+            Some(value) => Cell::number(*value, Digits::Fixed(digits), ""),
+            None => Cell::missing("it was not measured"),
+        });
+        cells.chain([Cell::text(&target.label)]).collect()
+    };
+    Table {
+        caption: step.name.clone(),
+        columns: metric_columns(),
+        rows: comparison.targets.iter().zip(rows).map(row).collect(),
+    }
+}
+
+/// Published convention: 0/0 is 1, x/0 inf.
+fn metrics_relative(
+    comparison: &Comparison,
+    step: &StepComparison,
+    rows: &[[Option<f64>; 20]],
+) -> Table {
+    let base = rows.first().copied().unwrap_or([None; 20]);
+    let cell = |(value, base): (&Option<f64>, &Option<f64>)| match (value, base) {
+        (Some(value), Some(base)) => {
+            let ratio = if *value == 0.0 && *base == 0.0 { 1.0 } else { value / base };
+            Cell::number(ratio, Digits::Ratio, "ratio")
+        }
+        _ => Cell::missing("one of both was not measured"),
+    };
+    let row = |(target, values): (&crate::analyze::compare::TargetFacts, &[Option<f64>; 20])| {
+        let cells = values.iter().zip(&base).map(cell);
+        cells.chain([Cell::text(&target.label)]).collect()
+    };
+    Table {
+        caption: format!("{} relative to {}", step.name, comparison.base),
+        columns: metric_columns(),
+        rows: comparison.targets.iter().zip(rows).skip(1).map(row).collect(),
+    }
+}
+
+/// Shares of operations in the published classes of response times, all blocks together.
+fn response_times(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for step in &comparison.steps {
+        for (role, name) in ROLES {
+            blocks.extend(class_table(comparison, step, role, name).map(Block::Table));
+        }
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    let text = "Per cent of statements by response time, bounds inclusive, all blocks together; \
+                `nonzero` is less than 0.0005 %. Under an open pace response time counts from the \
+                schedule. max is the longest, s: the highest quarter of its span is red (-), the \
+                lowest green (+).";
+    blocks.insert(0, Block::Paragraph(text.to_owned()));
+    Some(section("insert-response-times", "Insert Benchmark: response times", blocks))
+}
+
+fn class_table(
+    comparison: &Comparison,
+    step: &StepComparison,
+    role: &str,
+    name: &str,
+) -> Option<Table> {
+    let mut found: Vec<(usize, Vec<u64>, f64)> = Vec::new();
+    for (target, of_target) in step.targets.iter().enumerate() {
+        let mut sums = vec![0u64; CLASSES.len()];
+        let mut longest: f64 = 0.0;
+        for sample in &of_target.samples {
+            for (sum, count) in sums.iter_mut().zip(sample.own.buckets.get(role)?) {
+                *sum += count;
+            }
+            let of_step = insert::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
+            longest = longest.max(of_step).max(longest_of(sample, role));
+        }
+        if sums.iter().sum::<u64>() > 0 {
+            found.push((target, sums, longest));
+        }
+    }
+    let seconds: Vec<f64> = found.iter().map(|(_, _, longest)| *longest).collect();
+    let shades = longest_shades(&seconds);
+    let row = |((target, sums, longest), shade): (&(usize, Vec<u64>, f64), Shade)| {
+        let total: u64 = sums.iter().sum();
+        let share = |count: &u64| match 100.0 * *count as f64 / total as f64 {
+            _ if *count == 0 => Cell::text(""),
+            percent if percent < 0.0005 => Cell::text("nonzero"),
+            percent => Cell::number(percent, Digits::Fixed(3), "%"),
+        };
+        let mut cells = vec![Cell::text(&comparison.targets[*target].label)];
+        cells.extend(sums.iter().map(share));
+        cells.push(Cell::number(*longest, Digits::Fixed(3), "s").marked(mark(shade)));
+        cells
+    };
+    let heads = CLASSES.into_iter().chain(["max"]).map(str::to_owned);
+    (!found.is_empty()).then(|| Table {
+        caption: format!("{}: {name}", step.name),
+        columns: with_heads("target", heads),
+        rows: found.iter().zip(shades).map(row).collect(),
+    })
+}
+
+/// The longest operation of a role by its metric, s: a step shorter than a second has no series.
+fn longest_of(sample: &Sample, role: &str) -> f64 {
+    let metric = match role {
+        "inserts" => Metric::InsertMax,
+        "deletes" => Metric::DeleteMax,
+        _ => Metric::Max,
+    };
+    sample.values.get(metric).unwrap_or(0.0) / 1e3
+}
+
+/// Longest operations and stalls, dated, with what the server did then.
+fn variance(comparison: &Comparison) -> Section {
+    let text = "Averages hide this. The longest insert is a metric of its own (max_insert_ms, with \
+                interval and verdict): a jump of it is found where the average is flat. A stall is \
+                a second with less than a tenth of the median second's rate. What the server did \
+                is from its log and its counters in those seconds.";
+    let mut blocks = vec![Block::Paragraph(text.to_owned())];
+    blocks.push(Block::Table(longest_table(comparison)));
+    let (stalls, left_out) = stall_rows(comparison);
+    if stalls.is_empty() {
+        blocks.push(Block::Paragraph("No stall of a whole second was seen.".to_owned()));
+    } else {
+        let heads = ["step", "target", "run", "from second", "seconds", "what", "longest ms"];
+        let mut columns: Vec<Column> = heads.map(Column::words).to_vec();
+        columns.push(Column::words("the server then"));
+        let caption = "Stalls".to_owned();
+        blocks.push(Block::Table(Table { caption, columns, rows: stalls }));
+    }
+    if left_out > 0 {
+        blocks.push(Block::Paragraph(format!("{left_out} more stalls are not shown.")));
+    }
+    section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
+}
+
+fn longest_table(comparison: &Comparison) -> Table {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for (role, name) in ROLES {
+                let of_sample = |sample: &&Sample| {
+                    let second = insert::longest(sample, role).map(|(second, _)| second);
+                    (longest_of(sample, role), second)
+                };
+                let samples = of_target.samples.iter().filter(|s| s.roles.contains_key(role));
+                let Some(worst) = samples.max_by(|a, b| of_sample(a).0.total_cmp(&of_sample(b).0))
+                else {
+                    continue;
+                };
+                let (seconds, second) = of_sample(&worst);
+                let run = &comparison.runs[worst.run].folder;
+                let server = second.map_or_else(String::new, |second| {
+                    insert::doings(worst, second as f64 - seconds, second as f64 + 1.0)
+                });
+                let at = second.map_or_else(|| "-".to_owned(), |second| format!("{}", second + 1));
+                rows.push(vec![
+                    Cell::text(&step.name),
+                    Cell::text(&comparison.targets[target].label),
+                    Cell::text(name),
+                    Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
+                    Cell::text(format!("{} + {at} s", worst.own.started)),
+                    Cell::text(server),
+                ]);
+            }
+        }
+    }
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("what"),
+        Column::numbers("longest s"),
+        Column::words("ended"),
+        Column::words("the server then"),
+    ];
+    Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
+}
+
+/// Rows of the table of stalls, and how many are left out.
+fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for sample in &of_target.samples {
+                let run = &comparison.runs[sample.run];
+                rows.extend(insert::stalls(sample).into_iter().map(|stall| {
+                    vec![
+                        Cell::text(&step.name),
+                        Cell::text(&comparison.targets[target].label),
+                        Cell::text(run.key.folder()).from_runs(vec![run.folder.clone()]),
+                        Cell::text(format!("{} + {} s", sample.own.started, stall.from)),
+                        Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
+                        Cell::text(stall.role),
+                        Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
+                        Cell::text(stall.server),
+                    ]
+                }));
+            }
+        }
+    }
+    let left_out = rows.len().saturating_sub(STALLS_MAX);
+    rows.truncate(STALLS_MAX);
+    (rows, left_out)
+}
+
+/// Rates and longest response times of each role by the second: one chart each per step, a line for
+/// each run.
+fn over_time(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for step in &comparison.steps {
+        for (role, name) in ROLES {
+            let rate = Axis::linear(format!("{role}/s"), "1/s");
+            blocks.extend(chart(comparison, step, role, 1.0, rate).map(Block::Chart));
+            let longest = Axis::linear(format!("longest {name}"), "ms");
+            let column = format!("{role}_max_us");
+            blocks.extend(chart(comparison, step, &column, 1e-3, longest).map(Block::Chart));
+        }
+    }
+    (!blocks.is_empty())
+        .then(|| section("insert-over-time", "Insert Benchmark: by the second", blocks))
+}
+
+fn chart(
+    comparison: &Comparison,
+    step: &StepComparison,
+    column: &str,
+    factor: f64,
+    y: Axis,
+) -> Option<Chart> {
+    let mut series = Vec::new();
+    for (slot, target) in step.targets.iter().enumerate() {
+        for sample in &target.samples {
+            let Some(values) = sample.own.series.get(column) else { continue };
+            let mut line = Series::new(&target.label, slot, Line::Straight);
+            line.runs = vec![comparison.runs[sample.run].folder.clone()];
+            line.points = thinned(values, factor, column.ends_with("_max_us"));
+            series.push(line);
+        }
+    }
+    // One point makes no line.
+    let long = series.iter().any(|line| line.points.len() > 1);
+    long.then(|| {
+        let title = format!("{}: {} over time", step.name, y.name);
+        let chart = Chart::new(format!("insert-{}-{column}", step.name), title, Form::Lines);
+        Chart { series, ..chart.axes(Axis::linear("time in the step", "s"), y) }
+    })
+}
+
+/// Neighbouring seconds as one point where there are too many: their mean, or the longest.
+fn thinned(values: &[f64], factor: f64, longest: bool) -> Vec<Point> {
+    let width = values.len().div_ceil(POINTS_MAX).max(1);
+    let point = |(place, part): (usize, &[f64])| {
+        let y = if longest {
+            part.iter().copied().fold(0.0, f64::max)
+        } else {
+            part.iter().sum::<f64>() / part.len() as f64
+        };
+        Point::at((place * width) as f64 + part.len() as f64 / 2.0, y * factor)
+    };
+    values.chunks(width).enumerate().map(point).collect()
+}

@@ -1,0 +1,222 @@
+//! A document as GitHub Markdown, for bug reports and comments: numbers and names whole, long
+//! tables folded.
+
+use super::document::{Block, Document, Section, Table};
+
+/// Tables with more rows than this are folded.
+const OPEN_ROWS: usize = 16;
+
+/// The document as Markdown.
+pub(super) fn render(document: &Document) -> String {
+    let mut text = format!("## {}\n", escaped(&document.title));
+    for section in &document.sections {
+        push_section(&mut text, section);
+    }
+    text
+}
+
+/// Sections that few readers of a bug report want: closed, whatever their length.
+fn is_aside(section: &Section) -> bool {
+    ["efficiency", "how-to-read", "details", "runs", "settings", "plans"].contains(&section.id)
+}
+
+fn push_section(text: &mut String, section: &Section) {
+    let aside = is_aside(section) && !section.heading.is_empty();
+    if aside {
+        text.push_str(&format!("\n<details>\n<summary>{}</summary>\n", in_html(&section.heading)));
+    } else if !section.heading.is_empty() {
+        text.push_str(&format!("\n### {}\n", escaped(&section.heading)));
+    }
+    push_blocks(text, &section.blocks, aside);
+    if aside {
+        text.push_str("\n</details>\n");
+    }
+}
+
+fn push_blocks(text: &mut String, blocks: &[Block], folded: bool) {
+    for block in blocks {
+        match block {
+            Block::Chart(_) | Block::Heat(_) => {}
+            Block::Paragraph(prose) => text.push_str(&format!("\n{}\n", escaped(prose))),
+            Block::Facts(facts) => {
+                text.push('\n');
+                for (name, value) in facts {
+                    text.push_str(&format!("- **{}**: {}\n", escaped(name), escaped(value)));
+                }
+            }
+            Block::Lines(lines) => push_code(text, lines),
+            Block::List(points) => {
+                text.push('\n');
+                points.iter().for_each(|point| text.push_str(&format!("- {}\n", escaped(point))));
+            }
+            Block::Table(table) if table.rows.len() > OPEN_ROWS && !folded => {
+                let name = if table.caption.is_empty() { "table" } else { &table.caption };
+                text.push_str(&format!(
+                    "\n<details>\n<summary>{} ({} rows)</summary>\n",
+                    in_html(name),
+                    table.rows.len()
+                ));
+                push_table(text, table);
+                text.push_str("\n</details>\n");
+            }
+            Block::Table(table) => {
+                if !table.caption.is_empty() {
+                    let caption = table.caption.trim_start_matches("--- ");
+                    text.push_str(&format!("\n{}\n", escaped(caption)));
+                }
+                push_table(text, table);
+            }
+            Block::Fold(fold) => {
+                let summary = in_html(&fold.summary);
+                text.push_str(&format!("\n<details>\n<summary>{summary}</summary>\n"));
+                push_blocks(text, &fold.blocks, true);
+                text.push_str("\n</details>\n");
+            }
+        }
+    }
+}
+
+/// A fence longer than any run of backticks inside.
+fn push_code(text: &mut String, lines: &[String]) {
+    let longest = lines.iter().flat_map(|line| line.split(|c| c != '`').map(str::len)).max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    text.push_str(&format!("\n{fence}text\n"));
+    lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    text.push_str(&format!("{fence}\n"));
+}
+
+fn push_table(text: &mut String, table: &Table) {
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    text.push('\n');
+    text.push_str(&row(table.columns.iter().map(|column| in_cell(&column.head)).collect()));
+    let rule = |right: bool| if right { "---:".to_owned() } else { "---".to_owned() };
+    text.push_str(&row(table.columns.iter().map(|column| rule(column.right)).collect()));
+    for cells in &table.rows {
+        text.push_str(&row(cells.iter().map(|cell| in_cell(&cell.plain())).collect()));
+    }
+}
+
+/// Characters that would become markup stand for themselves. Underscores inside words do already,
+/// and names are full of them.
+fn escaped(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        if "\\`*<>[]#|".contains(c) {
+            text.push('\\');
+        }
+        text.push(if c == '\n' { ' ' } else { c });
+    }
+    text
+}
+
+fn in_cell(raw: &str) -> String {
+    raw.trim().split('\n').map(escaped).collect::<Vec<_>>().join("<br>")
+}
+
+fn in_html(raw: &str) -> String {
+    raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chart::{Chart, Form};
+    use super::super::document::{Cell, Column, Digits, Fold};
+    use super::*;
+    use crate::stats::Interval;
+
+    fn table(rows: usize) -> Table {
+        let interval = Some(Interval { low: 0.6714, high: 0.7049 });
+        let number = Cell::number(0.688, Digits::Fixed(3), "ratio").within(interval);
+        let row = vec![number, Cell::text("a|b <c>\nd_e_f")];
+        let columns = vec![Column::numbers("rQPS"), Column::words("step")];
+        Table { caption: "--- point".to_owned(), columns, rows: vec![row; rows] }
+    }
+
+    fn check(block: Block, expected: &str) {
+        let mut text = String::new();
+        push_blocks(&mut text, &[block], false);
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_whole_document() {
+        let fold = Fold {
+            summary: "more <here>".to_owned(),
+            blocks: vec![Block::Lines(vec!["a  b".to_owned(), "# c".to_owned()])],
+        };
+        let chart = Chart::new("c", "left out", Form::Bars);
+        let section =
+            |id, heading: &str, blocks| Section { id, heading: heading.to_owned(), blocks };
+        let document = Document {
+            title: "a_b relative to c*d".to_owned(),
+            sections: vec![
+                section("facts", "", vec![Block::Facts(vec![("host".into(), "c2r8".into())])]),
+                section("rates", "Rates", vec![Block::Table(table(1)), Block::Chart(chart)]),
+                section("runs", "Run folders", vec![Block::List(vec!["one".into(), "two".into()])]),
+                section(
+                    "steps",
+                    "Steps",
+                    vec![Block::Paragraph("x < y".into()), Block::Fold(fold)],
+                ),
+            ],
+        };
+        insta::assert_snapshot!(render(&document), @r###"
+        ## a_b relative to c\*d
+
+        - **host**: c2r8
+
+        ### Rates
+
+        point
+
+        | rQPS | step |
+        | ---: | --- |
+        | 0.688 \[0.671, 0.705\] | a\|b \<c\><br>d_e_f |
+
+        <details>
+        <summary>Run folders</summary>
+
+        - one
+        - two
+
+        </details>
+
+        ### Steps
+
+        x \< y
+
+        <details>
+        <summary>more &lt;here&gt;</summary>
+
+        ```text
+        a  b
+        # c
+        ```
+
+        </details>
+        "###);
+    }
+
+    #[test]
+    fn cells_hold_whole_numbers_and_no_markup() {
+        check(
+            Block::Table(table(1)),
+            "\npoint\n\n| rQPS | step |\n| ---: | --- |\n\
+             | 0.688 \\[0.671, 0.705\\] | a\\|b \\<c\\><br>d_e_f |\n",
+        );
+    }
+
+    #[test]
+    fn long_tables_are_folded_behind_their_number_of_rows() {
+        let mut text = String::new();
+        push_blocks(&mut text, &[Block::Table(table(OPEN_ROWS + 1))], false);
+        assert!(text.starts_with("\n<details>\n<summary>--- point (17 rows)</summary>\n\n| rQPS"));
+        assert!(text.ends_with("|\n\n</details>\n"));
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_what_it_holds() {
+        let lines = vec!["a ```` b".to_owned()];
+        check(Block::Lines(lines), "\n`````text\na ```` b\n`````\n");
+    }
+}

@@ -1,0 +1,221 @@
+//! The order of a report that is opened in a browser: what it comes to first, then what to look at,
+//! then every step by itself, then all that is needed to trust it.
+
+use std::sync::Mutex;
+use std::thread;
+
+use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
+use super::timeline::SecondsOf;
+use super::{build, facts, figures, heat, settings, tables, timeline, verdicts};
+use crate::analyze::Comparison;
+use crate::analyze::compare::StepComparison;
+use crate::analyze::verdict::TargetVerdicts;
+use crate::domain::metric::Metric;
+use crate::domain::run::Dataset;
+use crate::domain::verdict::Verdict;
+
+/// Up to that many targets are named one by one.
+const LISTED_MAX: usize = 5;
+
+/// The whole report. `seconds` is asked for the rows of each step, on all CPUs.
+pub(super) fn document(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    seconds: &SecondsOf,
+) -> Document {
+    let mut sections = vec![verdict(comparison)];
+    sections.extend(build::loud_caveats(comparison));
+    match heat::overview(comparison, dataset) {
+        Some(heat) => sections.push(Section {
+            id: "overview",
+            heading: "Overview".to_owned(),
+            blocks: vec![Block::Heat(heat)],
+        }),
+        None => sections.push(tables::rates(comparison)),
+    }
+    sections.extend(groups(comparison));
+    sections.extend(verdict_details(comparison));
+    sections.extend(build::of_benchmarks(comparison));
+    sections.extend(steps(comparison, dataset, seconds));
+    sections.extend(settings::section(comparison));
+    sections.extend(settings::plans(comparison, dataset));
+    sections.extend(tables::load(comparison));
+    sections.extend(build::caveats(comparison));
+    sections
+        .push(Section { heading: "What was measured".to_owned(), ..facts::section(comparison) });
+    sections.extend(facts::hosts(comparison));
+    sections.push(method(comparison));
+    sections.push(facts::run_folders(comparison));
+    Document { title: title(comparison), sections }
+}
+
+/// What was compared, in one line: many targets as their number, since they are in every table.
+fn title(comparison: &Comparison) -> String {
+    match comparison.targets.len() {
+        0..=LISTED_MAX => build::title(comparison),
+        targets => format!("rqps: {} targets relative to {}", targets - 1, comparison.base),
+    }
+}
+
+/// What it comes to: a sentence, and for each target how many steps got which verdict.
+fn verdict(comparison: &Comparison) -> Section {
+    let summary = &comparison.summary;
+    let mut blocks = Vec::new();
+    if !summary.targets.is_empty() {
+        blocks.push(Block::Paragraph(headline(comparison)));
+    }
+    if summary.targets.len() > 1 {
+        let mut columns = vec![Column::words("target"), Column::numbers("geomean rQPS")];
+        columns.extend(Verdict::ALL.map(|verdict| Column::numbers(verdict.name())));
+        let rows = summary.targets.iter().map(counts).collect();
+        let caption = format!("Steps by verdict ({})", comparison.rules.text());
+        blocks.push(Block::Table(Table { caption, columns, rows }));
+    }
+    Section { id: "verdict", heading: String::new(), blocks }
+}
+
+/// The summary's sentence; of many targets, which all stand below, how many and the worst.
+fn headline(comparison: &Comparison) -> String {
+    let summary = &comparison.summary;
+    if summary.targets.len() < LISTED_MAX || summary.boring {
+        return summary.sentence.clone();
+    }
+    let slower = |target: &TargetVerdicts| {
+        target.metrics.get(&Metric::Rate).map_or(0, |family| family.counts.of(Verdict::Slower))
+    };
+    let worse = summary.targets.iter().filter(|target| slower(target) > 0).count();
+    let worst = summary.targets.iter().max_by_key(|target| slower(target));
+    match worst {
+        Some(worst) if worse > 0 => format!(
+            "{worse} of {} targets are SLOWER than {} on some steps, most on {} ({} of {}).",
+            summary.targets.len(),
+            comparison.base,
+            worst.label,
+            slower(worst),
+            comparison.steps.len(),
+        ),
+        _ => format!(
+            "None of {} targets is SLOWER than {} on any of {} steps.",
+            summary.targets.len(),
+            comparison.base,
+            comparison.steps.len(),
+        ),
+    }
+}
+
+fn counts(target: &TargetVerdicts) -> Vec<Cell> {
+    let geomean = target.geomean.map_or(Cell::missing("no ratio"), |mean| {
+        Cell::number(mean.ratio, Digits::Fixed(3), "ratio")
+            .within(mean.interval)
+            .toned(Some(mean.ratio.ln()))
+    });
+    let rates = target.metrics.get(&Metric::Rate).map(|family| family.counts).unwrap_or_default();
+    let mut cells = vec![Cell::text(target.label.clone()), geomean];
+    cells.extend(
+        Verdict::ALL.map(|verdict| Cell::number(rates.of(verdict) as f64, Digits::Fixed(0), "")),
+    );
+    cells
+}
+
+/// For each target what differs, why as far as was measured, and what is still open; one after
+/// the other, or folded where they are many.
+fn verdict_details(comparison: &Comparison) -> Option<Section> {
+    let targets = &comparison.summary.targets;
+    let mut blocks = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        let tables = [
+            verdicts::differences(comparison, index + 1, &target.label),
+            verdicts::open(comparison, index + 1, &target.label),
+        ];
+        let tables = tables.into_iter().flatten().map(Block::Table).collect::<Vec<_>>();
+        if targets.len() < LISTED_MAX || tables.is_empty() {
+            blocks.extend(tables);
+        } else {
+            let summary = format!("{}: {}", target.label, target.sentence);
+            blocks.push(Block::Fold(Fold { summary, blocks: tables }));
+        }
+    }
+    if !targets.is_empty() {
+        blocks.push(Block::Table(verdicts::counts(targets)));
+    }
+    let heading = "Verdicts in detail".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "verdicts", heading, blocks })
+}
+
+/// The rule with its figures, then how numbers are made.
+fn method(comparison: &Comparison) -> Section {
+    let mut blocks = vec![Block::Paragraph(verdicts::rule(comparison))];
+    blocks.extend(build::how_to_read().blocks);
+    Section { id: "method", heading: "Method".to_owned(), blocks }
+}
+
+/// A chart for each group, and the groups in numbers.
+fn groups(comparison: &Comparison) -> Option<Section> {
+    let mut blocks: Vec<Block> =
+        figures::relative_rates(comparison).into_iter().map(Block::Chart).collect();
+    blocks.extend(tables::summary(comparison).into_iter().flat_map(|section| section.blocks));
+    let heading = "Relative rate by group".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "groups", heading, blocks })
+}
+
+/// Every step by itself, closed until it is wanted.
+fn steps(comparison: &Comparison, dataset: &Dataset, seconds: &SecondsOf) -> Option<Section> {
+    let all = &comparison.steps;
+    let made: Mutex<Vec<Option<Fold>>> = Mutex::new(vec![None; all.len()]);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let place = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(step) = all.get(place) else { return };
+            let fold = step_fold(comparison, dataset, step, seconds);
+            let mut made = made.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            made[place] = Some(fold);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let made = made.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let blocks: Vec<Block> = made.into_iter().flatten().map(Block::Fold).collect();
+    let heading = "Steps one by one".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "steps", heading, blocks })
+}
+
+fn step_fold(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    step: &StepComparison,
+    seconds: &SecondsOf,
+) -> Fold {
+    let mut blocks = Vec::new();
+    if !step.detail.is_empty() {
+        blocks.push(Block::Paragraph(step.detail.clone()));
+    }
+    blocks.push(Block::Table(tables::results_of(comparison, step)));
+    blocks.extend(why(step));
+    let charts = timeline::charts(comparison, dataset, step, seconds);
+    blocks.extend(charts.into_iter().map(Block::Chart));
+    blocks.extend(tables::efficiency_of(comparison, step));
+    Fold { summary: step.name.clone(), blocks }
+}
+
+/// What moved with the rate.
+fn why(step: &StepComparison) -> Option<Block> {
+    let mut points = Vec::new();
+    for target in step.targets.iter().filter(|target| !target.explanations.is_empty()) {
+        let costs: Vec<String> = target
+            .explanations
+            .iter()
+            .map(|cost| {
+                let ratio = Cell::number(cost.ratio, Digits::Fixed(2), "ratio");
+                let ratio = ratio.within(Some(cost.interval)).plain();
+                format!("{} {ratio}", cost.metric.name())
+            })
+            .collect();
+        points.push(format!("{}: with the rate moved {}", target.label, costs.join(", ")));
+    }
+    (!points.is_empty()).then_some(Block::List(points))
+}

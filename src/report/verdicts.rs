@@ -1,0 +1,228 @@
+//! What is said about the differences: the sentence, the lists, and the rule with its figures.
+
+use super::document::{Block, Cell, Column, Digits, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::compare::{Relative, StepComparison, TargetStep};
+use crate::analyze::verdict::{Counts, Explanation, Judgement, TargetVerdicts, Test};
+use crate::domain::metric::Metric;
+use crate::domain::verdict::{Rules, Verdict};
+
+/// Metrics whose verdicts are counted beside the rate's, as far as there are any.
+const BESIDE: [Metric; 9] = [
+    Metric::CpuPerOp,
+    Metric::ServerCpuPerOp,
+    Metric::ClientCpuPerOp,
+    Metric::ContextSwitchesPerOp,
+    Metric::ReadsPerOp,
+    Metric::ReadKbPerOp,
+    Metric::WriteKbPerOp,
+    Metric::P99,
+    Metric::ServerRss,
+];
+
+/// The summary of all verdicts; none for a base alone.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let summary = &comparison.summary;
+    if summary.targets.is_empty() {
+        return None;
+    }
+    let mut blocks = vec![Block::Paragraph(summary.sentence.clone())];
+    if summary.targets.len() > 1 {
+        let points = summary.targets.iter().map(|t| format!("{}: {}", t.label, t.sentence));
+        blocks.push(Block::List(points.collect()));
+    }
+    let means: Vec<String> = summary.targets.iter().filter_map(suite).collect();
+    if !means.is_empty() {
+        blocks.push(Block::List(means));
+    }
+    for (index, target) in summary.targets.iter().enumerate() {
+        blocks.extend(differences(comparison, index + 1, &target.label).map(Block::Table));
+        blocks.extend(open(comparison, index + 1, &target.label).map(Block::Table));
+    }
+    blocks.push(Block::Table(counts(&summary.targets)));
+    blocks.push(Block::Paragraph(rule(comparison)));
+    Some(Section { id: "verdicts", heading: "Verdicts".to_owned(), blocks })
+}
+
+/// The geometric mean over the suite, in words.
+fn suite(target: &TargetVerdicts) -> Option<String> {
+    let mean = target.geomean.as_ref()?;
+    let interval = mean.interval.map_or_else(String::new, |interval| {
+        format!(" [{:.3}, {:.3}]", interval.low, interval.high)
+    });
+    let steps = if mean.steps == 1 { "step" } else { "steps" };
+    Some(format!(
+        "{}: geometric mean of rQPS {:.3}{interval} over these {} {steps}",
+        target.label, mean.ratio, mean.steps
+    ))
+}
+
+type Judged<'a> = (&'a StepComparison, &'a TargetStep, &'a Relative, &'a Judgement);
+
+fn judged(comparison: &Comparison, target: usize) -> impl Iterator<Item = Judged<'_>> {
+    comparison.steps.iter().filter_map(move |step| {
+        let target = &step.targets[target];
+        let relative = target.relative(Metric::Rate)?;
+        Some((step, target, relative, relative.judgement.as_ref()?))
+    })
+}
+
+fn ratio(relative: &Relative, test: Option<&Test>) -> Cell {
+    let interval = test.map(|test| test.interval).or(relative.interval);
+    Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval)
+}
+
+/// Steps that were shown to differ, the largest loss first, with what moved beside the rate.
+pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+    let mut found: Vec<Judged<'_>> = judged(comparison, target)
+        .filter(|(_, _, _, judgement)| judgement.verdict < Verdict::Same)
+        .collect();
+    found.sort_by(|a, b| {
+        (a.3.verdict.is_better(), a.3.verdict)
+            .cmp(&(b.3.verdict.is_better(), b.3.verdict))
+            .then(a.2.ratio.total_cmp(&b.2.ratio))
+    });
+    let rows = found.into_iter().map(|(step, target, relative, judgement)| {
+        let test = judgement.test.as_ref();
+        vec![
+            Cell::text(judgement.verdict.name()),
+            ratio(relative, test),
+            Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
+            p_value(test.map(|test| test.q_treat)),
+            p_value(test.map(|test| test.q_zero)),
+            Cell::text(step.name.clone()),
+            Cell::text(explained(&target.explanations)),
+        ]
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    (!rows.is_empty()).then(|| Table {
+        caption: format!("{label}: rates that differ"),
+        columns: vec![
+            Column::words("verdict"),
+            Column::numbers("rQPS"),
+            Column::numbers("n"),
+            Column::numbers("q(tau)"),
+            Column::numbers("q(0)"),
+            Column::words("step"),
+            Column::words("moved with it"),
+        ],
+        rows,
+    })
+}
+
+/// Steps about which nothing was shown, and what it would take.
+pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+    let found =
+        judged(comparison, target).filter(|(_, _, _, judgement)| judgement.verdict > Verdict::Same);
+    let rows = found.map(|(step, _, relative, judgement)| {
+        let test = judgement.test.as_ref();
+        let needed = judgement.pairs_needed;
+        vec![
+            Cell::text(judgement.verdict.name()),
+            ratio(relative, test),
+            Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
+            match test {
+                Some(test) => Cell::text(format!("{:.1} %", 100.0 * test.mde)),
+                None => Cell::missing("nothing was tested"),
+            },
+            match needed {
+                Some(pairs) => Cell::number(f64::from(pairs), Digits::Fixed(0), "pairs"),
+                None => Cell::missing("no number of pairs is sure to settle it"),
+            },
+            Cell::text(step.name.clone()),
+            Cell::text(judgement.reasons.join("; ")),
+        ]
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    (!rows.is_empty()).then(|| Table {
+        caption: format!("{label}: rates that nothing was shown of"),
+        columns: vec![
+            Column::words("verdict"),
+            Column::numbers("rQPS"),
+            Column::numbers("n"),
+            Column::numbers("finds"),
+            Column::numbers("needs n"),
+            Column::words("step"),
+            Column::words("why"),
+        ],
+        rows,
+    })
+}
+
+fn p_value(p: Option<f64>) -> Cell {
+    match p {
+        Some(p) if p < 0.0001 => Cell::text("<0.0001"),
+        Some(p) => Cell::number(p, Digits::Fixed(4), "probability"),
+        None => Cell::missing("nothing was tested"),
+    }
+}
+
+/// `server_cpu_us/o x1.09 [1.07, 1.11]`.
+fn explained(explanations: &[Explanation]) -> String {
+    let parts = explanations.iter().map(|explanation| {
+        let Explanation { metric, ratio, interval, .. } = explanation;
+        format!("{} x{ratio:.2} [{:.2}, {:.2}]", metric.name(), interval.low, interval.high)
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// How often each verdict was given, by target and metric.
+pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
+    let mut columns: Vec<Column> = [
+        "SLOWER/WORSE",
+        "FASTER/BETTER",
+        "SLOWER-SMALL",
+        "FASTER-SMALL",
+        "SAME",
+        "INCONCLUSIVE",
+        "NO VERDICT",
+    ]
+    .into_iter()
+    .map(Column::numbers)
+    .collect();
+    columns.push(Column::words("metric"));
+    columns.push(Column::words("target"));
+    let mut rows = Vec::new();
+    for target in targets {
+        for (metric, facts) in &target.metrics {
+            let tested = facts.counts.no_verdict < facts.counts.total();
+            if *metric == Metric::Rate || (BESIDE.contains(metric) && tested) {
+                let mut row = count_cells(facts.counts);
+                row.push(Cell::text(metric.name()));
+                row.push(Cell::text(target.label.clone()));
+                rows.push(row);
+            }
+        }
+    }
+    Table { caption: "Steps by verdict".to_owned(), columns, rows }
+}
+
+fn count_cells(counts: Counts) -> Vec<Cell> {
+    let cell = |verdict| Cell::number(counts.of(verdict) as f64, Digits::Fixed(0), "steps");
+    Verdict::ALL.into_iter().map(cell).collect()
+}
+
+/// The rule in words, with the figures in force.
+pub(super) fn rule(comparison: &Comparison) -> String {
+    let Rules { delta, q, power, equivalence_alpha, .. } = comparison.rules;
+    let rules = &comparison.rules;
+    let schedule = comparison.schedule.map_or_else(String::new, |schedule| {
+        format!(
+            " Results were looked at from {} to {} pairs, and every level pays for all looks.",
+            schedule.blocks_min, schedule.blocks_max
+        )
+    });
+    format!(
+        "Rule: {}. SLOWER or FASTER: the difference is more than tau (q(tau) <= {q}: TREAT on the \
+         moderated t over the steps of one target and metric, adjusted by Benjamini-Hochberg) and \
+         is {} % or more as measured. -SMALL: it is not 0 (q(0) <= {q}), but less than that. \
+         SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none of these; `finds` is the \
+         smallest difference that these pairs find with a chance of {:.0} %, `needs n` the pairs \
+         that find one of delta. For other metrics WORSE and BETTER stand for SLOWER and FASTER. \
+         See docs/verdicts.md.{schedule}",
+        rules.text(),
+        100.0 * delta,
+        100.0 * (1.0 - 2.0 * equivalence_alpha),
+        100.0 * power,
+    )
+}

@@ -1,0 +1,226 @@
+//! Which files of a folder belong to a published result of the Insert Benchmark.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::ImportError;
+use super::ibench_histograms::{self, HistogramRow};
+use super::ibench_summary::{self, SummaryTable};
+use super::ibench_tables::{self, MetricsTable};
+use super::mytools_sources::names;
+use super::notice::{Notice, NoticeKind};
+use super::text::Text;
+
+/// Steps of the three published sequences; a table without steps is told by its number of rows.
+const SEQUENCES: [&[&str]; 3] = [
+    &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
+    &[
+        "l.i0",
+        "l.x",
+        "l.i1",
+        "l.i2",
+        "qr100.L1",
+        "qp100.L2",
+        "qr500.L3",
+        "qp500.L4",
+        "qr1000.L5",
+        "qp1000.L6",
+    ],
+    &[
+        "l.i0", "l.x", "l.i1", "q100.1", "q100.2", "q200.1", "q200.2", "q400.1", "q400.2",
+        "q600.1", "q600.2", "q800.1", "q800.2", "q1000.1", "q1000.2",
+    ],
+];
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// One target, all steps: `o.sum`.
+    pub sums: Vec<(Text, MetricsTable)>,
+    /// Tables with steps in a column or above the heads.
+    pub tables: Vec<(Text, MetricsTable)>,
+    /// One step, all targets: `mrg.STEP`.
+    pub merged: Vec<(Text, MetricsTable)>,
+    /// The same relative: `rel.STEP`.
+    pub relative: Vec<(Text, MetricsTable)>,
+    /// Response times; step and operation from the file's name where the rows have none.
+    pub histograms: Vec<(Text, Vec<HistogramRow>)>,
+    /// Summary tables with colours.
+    pub summaries: Vec<(Text, Vec<SummaryTable>)>,
+    /// What was not taken.
+    pub notices: Vec<Notice>,
+}
+
+impl Sources {
+    fn count(&self) -> usize {
+        let tables = self.sums.len() + self.tables.len() + self.merged.len() + self.relative.len();
+        tables + self.histograms.len() + self.summaries.len()
+    }
+}
+
+/// Looks at files and folders.
+///
+/// # Errors
+/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
+/// without any; a table whose steps cannot be told.
+pub(super) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, ImportError> {
+    let mut sources = Sources::default();
+    for path in paths {
+        let before = sources.count();
+        if path.is_dir() {
+            take_folder(path, steps, &mut sources)?;
+            if sources.count() == before {
+                let why = "it holds no rows of metrics (heads `ips qps … tag`), no histogram and \
+                           no summary";
+                return Err(ImportError::foreign(path, why));
+            }
+        } else if !take_file(path, steps, &mut sources)? {
+            let why = "it holds neither rows of metrics (heads `ips qps … tag`), nor a histogram \
+                       (`256us 1ms …`), nor a summary (`abs:NAME …`)";
+            return Err(ImportError::foreign(path, why));
+        }
+    }
+    Ok(sources)
+}
+
+fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result<(), ImportError> {
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            // Folders that the report's scripts make beside the sums.
+            if ["res.", "rt.", "sum."].iter().any(|prefix| name.starts_with(prefix)) {
+                take_folder(&path, steps, sources)?;
+            } else {
+                let text = "a folder: import it by itself if it holds results".to_owned();
+                sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
+            }
+        } else if !take_file(&path, steps, sources)? {
+            left.push(name);
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("of none of the forms: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+/// `false` if the file is of none of the forms.
+fn take_file(path: &Path, steps: &[String], sources: &mut Sources) -> Result<bool, ImportError> {
+    let text = match Text::read(path) {
+        Ok(text) => text,
+        Err(ImportError::Malformed { .. }) => return Ok(false),
+        Err(fault) => return Err(fault),
+    };
+    if ibench_histograms::is_histogram(&text) {
+        let mut rows = ibench_histograms::parse(&text)?;
+        let (step, op) = step_and_op(path);
+        for row in &mut rows {
+            row.step = row.step.take().or_else(|| step.clone());
+            row.op = row.op.take().or_else(|| op.clone());
+        }
+        sources.histograms.push((text, rows));
+        return Ok(true);
+    }
+    if ibench_summary::is_summary(&text) {
+        let tables = ibench_summary::parse(&text)?;
+        sources.summaries.push((text, tables));
+        return Ok(true);
+    }
+    if !ibench_tables::is_metrics(&text) {
+        return Ok(false);
+    }
+    let mut table = ibench_tables::parse(&text)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let by_row = table.rows.iter().all(|row| row.step.is_some());
+    if name.starts_with("rel.") || is_relative(&table) {
+        set_step(&mut table, name.strip_prefix("rel."));
+        sources.relative.push((text, table));
+    } else if by_row {
+        match name.starts_with("mrg.") {
+            true => sources.merged.push((text, table)),
+            false => sources.tables.push((text, table)),
+        }
+    } else if name.starts_with("mrg.") {
+        set_step(&mut table, name.strip_prefix("mrg."));
+        sources.merged.push((text, table));
+    } else {
+        number_steps(&text, &mut table, steps)?;
+        sources.sums.push((text, table));
+    }
+    Ok(true)
+}
+
+/// Ratios have two decimals where rates have none.
+fn is_relative(table: &MetricsTable) -> bool {
+    table.rows.iter().all(|row| {
+        let cell = row.cell("ips").unwrap_or("");
+        cell == "1" || cell.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
+    })
+}
+
+/// `mrg.l.i0`, `mrg.q100.1.some`, `mrg.l.x.ips` → the step.
+fn set_step(table: &mut MetricsTable, name: Option<&str>) {
+    let Some(mut step) = name else { return };
+    for suffix in [".some", ".ips", ".qps"] {
+        step = step.strip_suffix(suffix).unwrap_or(step);
+    }
+    for row in &mut table.rows {
+        row.step.get_or_insert_with(|| step.to_owned());
+    }
+}
+
+/// `mrg.l.i0.rt.insert`, `o.rt.t.query` → step and operation.
+fn step_and_op(path: &Path) -> (Option<String>, Option<String>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let op = ["insert", "delete", "query"].into_iter().find(|op| name.contains(&format!(".{op}")));
+    let step = name.strip_prefix("mrg.").and_then(|rest| rest.split_once(".rt."));
+    (step.map(|(step, _)| step.to_owned()), op.map(str::to_owned))
+}
+
+/// Names the rows of a table that has one row for each step, in the order of a published sequence.
+fn number_steps(
+    text: &Text,
+    table: &mut MetricsTable,
+    asked: &[String],
+) -> Result<(), ImportError> {
+    let rows = table.rows.len();
+    let last = table.rows.last().map_or(1, |row| row.line);
+    if table.rows.iter().any(|row| row.tag != table.rows[0].tag) {
+        let why = "rows of several targets without a step: name the file mrg.STEP";
+        return Err(text.malformed(table.rows[0].line, why));
+    }
+    let known = SEQUENCES.iter().find(|sequence| sequence.len() == rows);
+    let steps: Vec<String> = match known {
+        _ if asked.len() == rows => asked.to_vec(),
+        _ if !asked.is_empty() => {
+            let why = format!("{rows} rows, and --steps names {} steps", asked.len());
+            return Err(text.malformed(last, why));
+        }
+        Some(sequence) => sequence.iter().map(|step| (*step).to_owned()).collect(),
+        None => {
+            let why = format!(
+                "{rows} rows: the published sequences have 6, 10 or 15 steps; name these with \
+                 --steps l.i0,l.x,…"
+            );
+            return Err(text.malformed(last, why));
+        }
+    };
+    for (row, step) in table.rows.iter_mut().zip(steps) {
+        let queries = row.value("qps").unwrap_or(0.0) > 0.0;
+        if queries != step.starts_with('q') && row.cell("qps").is_some() {
+            let qps = row.cell("qps").unwrap_or_default();
+            let why = format!("this row should be step {step}, and has {qps} queries per second");
+            return Err(text.malformed(row.line, why));
+        }
+        row.step = Some(step);
+    }
+    Ok(())
+}
+
+/// The folder of a file, for pairs of tables that belong together.
+pub(super) fn folder_of(text: &Text) -> PathBuf {
+    let parent = text.path().parent().unwrap_or(Path::new("."));
+    fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned())
+}

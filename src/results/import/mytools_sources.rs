@@ -1,0 +1,202 @@
+//! Which files of a folder belong to a published sysbench result, told by their content.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::ImportError;
+use super::met_tables::{self, MetBlock};
+use super::notice::{Notice, NoticeKind};
+use super::sysbench_names::file_name;
+use super::sysbench_tables::{self, Block, RateTable};
+use super::text::Text;
+
+/// All that was found, parsed as far as it is tables.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// Absolute rates and ratios, tables with a legend.
+    pub absolute: Vec<(Text, RateTable)>,
+    pub relative: Vec<(Text, RateTable)>,
+    /// The same in blocks.
+    pub absolute_blocks: Vec<(Text, Vec<Block>)>,
+    pub relative_blocks: Vec<(Text, Vec<Block>)>,
+    /// Hardware metrics.
+    pub met: Vec<(Text, Vec<MetBlock>)>,
+    /// Files of targets' own folders: label, file.
+    pub raw: Vec<(String, PathBuf)>,
+    /// What was not taken.
+    pub notices: Vec<Notice>,
+}
+
+/// Looks at files and folders.
+///
+/// # Errors
+/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
+/// without any.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
+    let mut sources = Sources::default();
+    for path in paths {
+        let before = sources.count();
+        if path.is_dir() {
+            take_folder(path, &mut sources)?;
+            if sources.count() == before {
+                return Err(ImportError::foreign(path, nothing_in(path)?));
+            }
+        } else if !take_file(path, &mut sources)? {
+            return Err(ImportError::foreign(
+                path,
+                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`), nor as \
+                 blocks (`sb.…`), nor is its name that of a file of one target (`sb.o.…`)",
+            ));
+        }
+    }
+    Ok(sources)
+}
+
+impl Sources {
+    fn count(&self) -> usize {
+        let tables = self.absolute.len() + self.relative.len();
+        let blocks = self.absolute_blocks.len() + self.relative_blocks.len();
+        tables + blocks + self.met.len() + self.raw.len()
+    }
+}
+
+/// Names in a folder, sorted.
+pub(super) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
+        let entry = entry.map_err(ImportError::io(folder))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// True for a folder of one target: it holds files such as `sb.o.…`.
+fn is_target(folder: &Path) -> Result<bool, ImportError> {
+    Ok(names(folder)?.iter().any(|name| file_name(name).is_some()))
+}
+
+fn nothing_in(folder: &Path) -> Result<String, ImportError> {
+    let mut with_results = Vec::new();
+    for name in names(folder)? {
+        let below = folder.join(&name);
+        if below.is_dir() && holds_results(&below)? {
+            with_results.push(name);
+        }
+    }
+    Ok(match with_results.is_empty() {
+        true => "it holds no table of rates and no folder of a target (x.…)".to_owned(),
+        false => format!(
+            "it holds no results itself; import one of its folders: {}",
+            with_results.join(", ")
+        ),
+    })
+}
+
+/// True if a folder, itself or one level below, holds something of ours.
+fn holds_results(folder: &Path) -> Result<bool, ImportError> {
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            if is_target(&path)? {
+                return Ok(true);
+            }
+        } else if file_name(&name).is_some() || looks_like_table(&path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn looks_like_table(path: &Path) -> bool {
+    Text::read(path).is_ok_and(|text| {
+        sysbench_tables::is_table(&text)
+            || sysbench_tables::is_blocks(&text)
+            || met_tables::is_met(&text)
+    })
+}
+
+fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
+    if is_target(folder)? {
+        return take_target(folder, sources);
+    }
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            if is_target(&path)? {
+                take_target(&path, sources)?;
+            } else if holds_results(&path)? {
+                let text = "it holds a result set of its own: import it by itself".to_owned();
+                sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
+            } else {
+                left.push(name);
+            }
+        } else if !take_file(&path, sources)? {
+            left.push(name);
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("of none of the forms: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
+    // `.` and `..` have no name of their own.
+    let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
+    let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        if file_name(&name).is_some() && folder.join(&name).is_file() {
+            sources.raw.push((label.clone(), folder.join(&name)));
+        } else {
+            left.push(name);
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("no measurements of a step: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+/// `false` if the file is of none of the forms.
+fn take_file(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if file_name(&name).is_some() {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
+        let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        sources.raw.push((label, path.to_owned()));
+        return Ok(true);
+    }
+    let text = match Text::read(path) {
+        Ok(text) => text,
+        // A picture or an archive beside the results.
+        Err(ImportError::Malformed { .. }) => return Ok(false),
+        Err(fault) => return Err(fault),
+    };
+    if sysbench_tables::is_table(&text) {
+        let table = sysbench_tables::parse_table(&text)?;
+        let all_ones = table.rows.iter().all(|row| row.cells[0] == "1.00");
+        match table.base.is_some() || all_ones {
+            true => sources.relative.push((text, table)),
+            false => sources.absolute.push((text, table)),
+        }
+    } else if met_tables::is_met(&text) {
+        let blocks = met_tables::parse(&text)?;
+        sources.met.push((text, blocks));
+    } else if sysbench_tables::is_blocks(&text) {
+        let blocks = sysbench_tables::parse_blocks(&text)?;
+        match sysbench_tables::are_ratios(&blocks) {
+            true => sources.relative_blocks.push((text, blocks)),
+            false => sources.absolute_blocks.push((text, blocks)),
+        }
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}

@@ -1,0 +1,378 @@
+//! `sysbench-mytools`: tables of rates and of hardware metrics, and folders of targets, put
+//! together and checked against each other.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::met_tables;
+use super::mytools_raw::{self, RawStep};
+use super::mytools_sources::{self, Sources};
+use super::mytools_verify as verify;
+use super::notice::{Notice, NoticeKind};
+use super::published::{self, Published, StepKind, add_file};
+use super::sysbench_names::{LOAD, counts_rows, file_name, group};
+use super::sysbench_record::{self, decimals_agree};
+use super::tag;
+use super::text::{Text, number};
+use super::{Format, ImportError, Options};
+use crate::domain::benchmark::RateUnit;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Status, StepRecord};
+
+/// Reads files and folders.
+///
+/// # Errors
+/// A damaged file with its line; nothing of this format; ratios without absolute rates; as many
+/// `--clients` as there are columns were not given.
+pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, ImportError> {
+    let mut sources = mytools_sources::find(paths)?;
+    let mut published = Published { benchmark: "sysbench", ..Published::default() };
+    published.notices.append(&mut sources.notices);
+    let raw = mytools_raw::read(&sources.raw, &mut published.notices)?;
+    if sources.absolute.is_empty()
+        && sources.absolute_blocks.is_empty()
+        && sources.met.is_empty()
+        && raw.is_empty()
+    {
+        let path = paths.first().cloned().unwrap_or_default();
+        let why = "it holds only ratios: give the file of absolute rates with it";
+        return Err(ImportError::foreign(&path, why));
+    }
+    let columns = Columns::resolve(&sources, &raw, options)?;
+    let mut taker = Taker { published, columns };
+    taker.take_tables(&sources);
+    taker.take_met(&sources);
+    taker.take_raw(&raw, options);
+    let Taker { mut published, columns } = taker;
+    if columns.unknown {
+        published.notices.push(Notice {
+            kind: NoticeKind::Note,
+            file: columns.file.clone(),
+            line: None,
+            text: "clients of the columns are not in these files: steps are named .col1, .col2 … \
+                   (say them with --clients)"
+                .to_owned(),
+        });
+    }
+    verify::tables(&sources, &mut published);
+    published.host = host(&published, &raw);
+    Ok(published)
+}
+
+/// What the columns of a table that has several stand for.
+#[derive(Debug, Default)]
+struct Columns {
+    /// Clients of each column, where they are known.
+    clients: Vec<Option<u32>>,
+    /// True if there is one number of clients in all, so that names of steps need not tell it.
+    single: bool,
+    /// True if some column is not known.
+    unknown: bool,
+    /// A file with such columns.
+    file: String,
+}
+
+impl Columns {
+    fn resolve(
+        sources: &Sources,
+        raw: &[RawStep],
+        options: &Options,
+    ) -> Result<Columns, ImportError> {
+        let mut known: BTreeSet<u32> = raw.iter().filter_map(|step| step.clients).collect();
+        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+        known.extend(blocks.filter_map(|block| block.name.clients));
+        let width_of = |(_, blocks): &(Text, Vec<super::sysbench_tables::Block>)| {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            rows.map(|(_, _, cells)| cells.len()).max().unwrap_or(1)
+        };
+        let raw_width = raw.iter().filter_map(|step| Some(step.qps.as_ref()?.1.len())).max();
+        let width = sources.absolute_blocks.iter().map(width_of).chain(raw_width).max();
+        let width = width.unwrap_or(1);
+        let file = sources.absolute_blocks.first().map(|(text, _)| text.name());
+        let mut columns = Columns {
+            clients: vec![None; width],
+            single: width == 1 && known.len() <= 1,
+            unknown: false,
+            file: file.unwrap_or_default(),
+        };
+        if !options.clients.is_empty() {
+            if options.clients.len() < width {
+                let (given, file) = (options.clients.len(), &columns.file);
+                return Err(ImportError::Words(format!(
+                    "`{file}`: it has {width} columns of clients, and --clients names {given}"
+                )));
+            }
+            columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
+        } else if known.len() >= width {
+            columns.clients = known.into_iter().take(width).map(Some).collect();
+        } else {
+            for clients in known {
+                if let Some(place) = verify::column_of(clients, sources) {
+                    columns.clients[place] = Some(clients);
+                }
+            }
+        }
+        columns.unknown = !columns.single && columns.clients.contains(&None);
+        Ok(columns)
+    }
+
+    /// The name of a step in a column of a table.
+    fn name(&self, step: &str, column: usize) -> String {
+        match self.clients.get(column).copied().flatten() {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None => format!("{step}.col{}", column + 1),
+        }
+    }
+
+    /// The name of a step where the clients are told.
+    fn name_with(&self, step: &str, clients: Option<u32>) -> String {
+        match clients {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None => self.name(step, 0),
+        }
+    }
+}
+
+/// A published number and where it stands.
+struct Cell<'a> {
+    text: &'a Text,
+    line: usize,
+    printed: &'a str,
+}
+
+struct Taker {
+    published: Published,
+    columns: Columns,
+}
+
+impl Taker {
+    fn step(&mut self, target: &str, step: &str) -> &mut StepRecord {
+        let tag = tag::decode(target);
+        let rate = if step == LOAD {
+            RateUnit::RowsInserted
+        } else if counts_rows(step) {
+            RateUnit::RowsScanned
+        } else {
+            RateUnit::Queries
+        };
+        let kind = StepKind { group: group(step), rate };
+        let run = self.published.run(target, 1, &tag);
+        run.step(Format::SysbenchMytools.word(), step, kind)
+    }
+
+    /// Takes a number, unless another file told it before: then both must agree as far as both are
+    /// printed.
+    fn put(&mut self, target: &str, step: &str, metric: Metric, cell: &Cell<'_>) {
+        let name = cell.text.name();
+        let record = self.step(target, step);
+        add_file(record, &name);
+        let Some(value) = number(cell.printed) else {
+            // A mistyped folder gives a column of words.
+            let why = format!("`{}` is published in place of a number", cell.printed);
+            let text = format!("{step} of {target}: {why}");
+            if record.outcome.extra.is_empty() {
+                record.status = Status::Failed(format!("{why} ({name}, line {})", cell.line));
+            }
+            let notice = Notice::at(NoticeKind::Left, cell.text.path(), cell.line, text);
+            self.published.notices.push(notice);
+            return;
+        };
+        if record.outcome.extra.is_empty() {
+            record.status = Status::Complete;
+        }
+        let before = *record.outcome.extra.entry(metric).or_insert(value);
+        if !decimals_agree(before, cell.printed) {
+            let metric = metric.name();
+            let text = format!(
+                "{metric} of {step} of {target}: {} here, {before} in a file read before, which \
+                 was taken",
+                cell.printed
+            );
+            let notice = Notice::at(NoticeKind::Mismatch, cell.text.path(), cell.line, text);
+            self.published.notices.push(notice);
+        }
+    }
+
+    fn take_tables(&mut self, sources: &Sources) {
+        for (text, table) in &sources.absolute {
+            for row in &table.rows {
+                let step = match file_name(&row.step) {
+                    Some(name) => name.step,
+                    None => row.step.clone(),
+                };
+                let name = self.columns.name(&step, 0);
+                for (target, printed) in table.targets.iter().zip(&row.cells) {
+                    self.put(target, &name, Metric::Rate, &Cell { text, line: row.line, printed });
+                }
+            }
+        }
+        for (text, blocks) in &sources.absolute_blocks {
+            for block in blocks {
+                for (line, target, cells) in &block.rows {
+                    for (column, printed) in cells.iter().enumerate() {
+                        let name = self.columns.name(&block.step, column);
+                        let cell = Cell { text, line: *line, printed };
+                        self.put(target, &name, Metric::Rate, &cell);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_met(&mut self, sources: &Sources) {
+        for (text, blocks) in &sources.met {
+            for block in blocks {
+                let name = self.columns.name_with(&block.name.step, block.name.clients);
+                for row in &block.absolute {
+                    for (head, printed) in block.heads.iter().zip(&row.cells) {
+                        if let Some(metric) = met_tables::metric(head) {
+                            let cell = Cell { text, line: row.line, printed };
+                            self.put(&row.target, &name, metric, &cell);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_raw(&mut self, raw: &[RawStep], options: &Options) {
+        for step in raw {
+            let name = self.columns.name_with(&step.step, step.clients);
+            if let Some((text, met)) = &step.met {
+                verify::met_of_step(step, options, &mut self.published);
+                let blocks = [(&met.io, met.lines[0]), (&met.vm, met.lines[1])];
+                for (block, line) in blocks {
+                    for (head, printed) in block {
+                        if let Some(metric) = met_tables::metric(head) {
+                            self.put(&step.label, &name, metric, &Cell { text, line, printed });
+                        }
+                    }
+                }
+            }
+            if let Some((text, rates)) = &step.qps {
+                for (column, printed) in rates.iter().enumerate() {
+                    let name = self.columns.name(&step.step, column);
+                    self.put(&step.label, &name, Metric::Rate, &Cell { text, line: 1, printed });
+                }
+            }
+            if let Some((text, output)) = &step.output {
+                if let Some(printed) = output.qps.as_deref()
+                    && !counts_rows(&step.step)
+                {
+                    let cell = Cell { text, line: output.line, printed };
+                    self.put(&step.label, &name, Metric::Rate, &cell);
+                }
+                let record = self.step(&step.label, &name);
+                add_file(record, &text.name());
+                sysbench_record::fill(record, output);
+                let run = self.published.run(&step.label, 1, &tag::decode(&step.label));
+                if let Some(line) = sysbench_record::command_line(&name, output) {
+                    run.log("commands.txt", &line);
+                }
+                sysbench_record::fill_workload(
+                    &mut run.record.workload,
+                    output,
+                    self.columns.single,
+                );
+            }
+            self.take_samples(step, &name, options);
+        }
+        self.correct(raw, options);
+    }
+
+    /// Per-operation values of vmstat and iostat where nobody published them.
+    fn take_samples(&mut self, step: &RawStep, name: &str, options: &Options) {
+        let Some(rate) = step.rate().and_then(number).filter(|rate| *rate > 0.0) else { return };
+        if let Some((_, mean, _)) = step.device(options.device.as_deref()) {
+            let record = self.step(&step.label, name);
+            let file = step.io.as_ref().map(|(text, _)| text.name()).unwrap_or_default();
+            add_file(record, &file);
+            published::put(record, Metric::ReadsPerOp, mean.reads / rate);
+            published::put(record, Metric::ReadKbPerOp, mean.read_kb / rate);
+            published::put(record, Metric::WriteKbPerOp, mean.write_kb / rate);
+        } else if let Some((text, io)) = &step.io {
+            let devices: Vec<&str> = io.devices.keys().map(String::as_str).collect();
+            let text_of = format!(
+                "which device is under the data? none gives the published means, or several could \
+                 be it: say one of {} with --device",
+                devices.join(", ")
+            );
+            self.published.notices.push(Notice::of(NoticeKind::Left, text.path(), text_of));
+        }
+        if step.met.is_none()
+            && let Some((text, vm)) = &step.vm
+            && let Some((mean, _)) = if options.compat { vm.compat_mean() } else { vm.mean() }
+        {
+            let record = self.step(&step.label, name);
+            add_file(record, &text.name());
+            published::put(record, Metric::CpuPerOp, (mean.us + mean.sy) / rate);
+            published::put(record, Metric::ContextSwitchesPerOp, mean.cs / rate);
+        }
+    }
+
+    /// Mends cpu/o and cs/o of a step where every target that has them has its vmstat file too, so
+    /// that all ratios are of one kind.
+    fn correct(&mut self, raw: &[RawStep], options: &Options) {
+        let mut mended = 0;
+        let mut left = 0;
+        for step in raw.iter().filter(|step| step.vm.is_some()) {
+            let name = self.columns.name_with(&step.step, step.clients);
+            let published_by = self.published.runs.iter().filter(|run| {
+                let mut steps = run.steps.iter().filter(|record| record.name == name);
+                steps.any(|record| record.outcome.extra.contains_key(&Metric::CpuPerOp))
+            });
+            let sampled = |label: &str| {
+                raw.iter().any(|other| {
+                    let same = self.columns.name_with(&other.step, other.clients) == name;
+                    same && other.label == label && other.vm.is_some()
+                })
+            };
+            if options.compat || !published_by.into_iter().all(|run| sampled(&run.record.key.label))
+            {
+                left += 1;
+                continue;
+            }
+            let Some(rate) = step.rate().and_then(number).filter(|rate| *rate > 0.0) else {
+                continue;
+            };
+            let Some((text, vm)) = &step.vm else { continue };
+            let (Some((mean, _)), file) = (vm.mean(), text.name()) else { continue };
+            let record = self.step(&step.label, &name);
+            add_file(record, &file);
+            record.outcome.extra.insert(Metric::CpuPerOp, (mean.us + mean.sy) / rate);
+            record.outcome.extra.insert(Metric::ContextSwitchesPerOp, mean.cs / rate);
+            mended += 1;
+        }
+        let note = |text: String| Notice {
+            kind: NoticeKind::Note,
+            file: "cpu/o and cs/o".to_owned(),
+            line: None,
+            text,
+        };
+        if mended > 0 {
+            self.published.notices.push(note(format!(
+                "made from the samples of vmstat for {mended} steps of targets; published ones \
+                 count repeated heads as samples of zeros and are some 4.5 % lower (--compat takes \
+                 those)"
+            )));
+        }
+        if left > 0 && !options.compat {
+            self.published.notices.push(note(format!(
+                "as published for {left} steps of targets with samples of vmstat, because other \
+                 targets have none; some 4.5 % too low, ratios are not affected"
+            )));
+        }
+    }
+}
+
+/// What outputs and tags tell of the machine; the first that tells.
+fn host(published: &Published, raw: &[RawStep]) -> crate::domain::host::Host {
+    let machine =
+        published.runs.iter().find_map(|run| tag::decode(&run.record.manifest.reported).machine);
+    let printed = raw.iter().find_map(|step| step.output.as_ref()?.1.cpus);
+    let kernel = raw.iter().find_map(|step| step.io.as_ref()?.1.kernel.clone());
+    let cpus = printed.or(machine.map(|(cores, _)| cores));
+    published::host(cpus, machine.map(|(_, gigabytes)| gigabytes), kernel)
+}

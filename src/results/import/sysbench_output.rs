@@ -1,0 +1,408 @@
+//! What sysbench 1.0 and 1.1 print: options, intermediate reports, statistics, histogram.
+
+use super::ImportError;
+use super::text::{Text, count, number};
+
+/// One run of sysbench. What its output does not tell is `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    /// Its first line in the file.
+    pub line: usize,
+    /// The command line, where a script wrote it before the output.
+    pub command: Option<String>,
+    /// CPUs of the host, where a script wrote `N CPUs`.
+    pub cpus: Option<u32>,
+    /// Version of sysbench.
+    pub version: Option<String>,
+    /// Client threads.
+    pub clients: Option<u32>,
+    /// Warm-up in seconds.
+    pub warmup_seconds: Option<f64>,
+    /// Statements: those with a result set, those that changed rows, others, all.
+    pub statements: Option<Statements>,
+    /// Transactions, which are events.
+    pub transactions: Option<u64>,
+    /// Queries per second, as printed.
+    pub qps: Option<String>,
+    /// Events per second, as printed: what tests without SQL have.
+    pub eps: Option<f64>,
+    /// Errors after which the event began again.
+    pub ignored_errors: Option<u64>,
+    /// Connections made again.
+    pub reconnects: Option<u64>,
+    /// Length of the window without warm-up, s.
+    pub seconds: Option<f64>,
+    /// Events.
+    pub events: Option<u64>,
+    /// Mean latency of an event, ms.
+    pub latency_avg: Option<f64>,
+    /// Smallest, ms.
+    pub latency_min: Option<f64>,
+    /// Largest, ms.
+    pub latency_max: Option<f64>,
+    /// Which percentile was asked for, and its value, ms.
+    pub percentile: Option<(u32, f64)>,
+    /// Intermediate reports: seconds since the start, queries (or events) per second.
+    pub intervals: Vec<(f64, f64)>,
+    /// Latency in ms, how many events; of `--histogram`.
+    pub histogram: Vec<(f64, u64)>,
+}
+
+/// How many statements of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statements {
+    /// With a result set.
+    pub reads: u64,
+    /// That changed rows.
+    pub writes: u64,
+    /// BEGIN, COMMIT and the rest.
+    pub others: u64,
+    /// All.
+    pub total: u64,
+}
+
+impl Output {
+    /// An option of the command line: `option("table-size")`.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let words = self.command.as_deref()?.split_whitespace();
+        words
+            .filter_map(|word| word.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
+            .last()
+    }
+
+    /// Name of the script on the command line, without folders and ending: `oltp_read_only`.
+    pub fn script(&self) -> Option<&str> {
+        let words = self.command.as_deref()?.split_whitespace();
+        let words = words.filter(|word| !word.starts_with('-') && !word.contains('='));
+        let path = words.into_iter().find(|word| word.ends_with(".lua")).or_else(|| {
+            let known = ["oltp_", "select_random_", "bulk_insert", "fileio", "cpu", "memory"];
+            let mut words = self.command.as_deref()?.split_whitespace();
+            words.find(|word| known.iter().any(|name| word.starts_with(name)))
+        })?;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        Some(name.strip_suffix(".lua").unwrap_or(name)).filter(|name| !name.is_empty())
+    }
+
+    /// What must be there in a run that came to its end.
+    fn is_complete(&self) -> bool {
+        self.seconds.is_some() && (self.qps.is_some() || self.events.is_some())
+    }
+}
+
+/// True if a line begins the output of a run.
+fn begins(line: &str) -> bool {
+    line.starts_with("sysbench 1.") && line.contains('(')
+}
+
+/// True if the text looks like the output of sysbench.
+pub fn is_output(text: &Text) -> bool {
+    text.lines().any(|(_, line)| begins(line) || line.trim() == "SQL statistics:")
+}
+
+/// Reads all runs of a file, in order.
+///
+/// # Errors
+/// A statistic that is no number, and a run that ends before its statistics; both with the line.
+pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut current = Output { line: 1, ..Output::default() };
+    let mut section = Section::Head;
+    for (line, row) in text.lines() {
+        let again = section != Section::Head && begins(row);
+        if again || (current.is_complete() && is_command(row)) {
+            if !current.is_complete() {
+                return Err(
+                    text.malformed(line, "a run begins before the one above has statistics")
+                );
+            }
+            outputs.push(std::mem::take(&mut current));
+            current.line = line;
+            section = Section::Head;
+        }
+        take_line(text, line, row, &mut section, &mut current)?;
+    }
+    if !current.is_complete() {
+        return Err(text.cut_short("the statistics of sysbench: the run was broken off"));
+    }
+    outputs.push(current);
+    Ok(outputs)
+}
+
+/// The command line that scripts write before the output.
+fn is_command(line: &str) -> bool {
+    line.contains("sysbench") && line.contains(" --") && line.contains(" run")
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Section {
+    Head,
+    Running,
+    Histogram,
+    Statements,
+    Latency,
+    Fairness,
+}
+
+fn take_line(
+    text: &Text,
+    line: usize,
+    row: &str,
+    section: &mut Section,
+    output: &mut Output,
+) -> Result<(), ImportError> {
+    if *section == Section::Head && output.command.is_none() && is_command(row) {
+        output.command = Some(row.trim().to_owned());
+        return Ok(());
+    }
+    if begins(row) {
+        output.version = row.split_whitespace().nth(1).map(str::to_owned);
+        *section = Section::Running;
+        return Ok(());
+    }
+    let trimmed = row.trim();
+    match trimmed {
+        "SQL statistics:" | "General statistics:" | "Throughput:" | "CPU speed:" => {
+            *section = Section::Statements;
+            return Ok(());
+        }
+        "Latency (ms):" => *section = Section::Latency,
+        "Threads fairness:" => *section = Section::Fairness,
+        _ if trimmed.starts_with("Latency histogram") => *section = Section::Histogram,
+        _ if trimmed.starts_with("[ ") => {
+            output.intervals.extend(interval(text, line, trimmed)?);
+            return Ok(());
+        }
+        _ => {}
+    }
+    match *section {
+        Section::Head | Section::Running => head(text, line, trimmed, output),
+        Section::Histogram => histogram(text, line, trimmed, output),
+        Section::Statements | Section::Latency => statistic(text, line, trimmed, output),
+        Section::Fairness => Ok(()),
+    }
+}
+
+/// Options, and whatever scripts print about themselves.
+fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
+    let bad = |what: &str| text.malformed(line, format!("`{what}` is no number"));
+    if let Some(clients) = row.strip_prefix("Number of threads:") {
+        let clients = clients.trim();
+        output.clients = Some(clients.parse().map_err(|_| bad(clients))?);
+    } else if let Some(warmup) = row.strip_prefix("Warmup time:") {
+        let warmup = warmup.trim().trim_end_matches('s');
+        output.warmup_seconds = Some(number(warmup).ok_or_else(|| bad(warmup))?);
+    } else if let Some(cpus) = row.strip_suffix(" CPUs") {
+        output.cpus = cpus.trim().parse().ok();
+    }
+    Ok(())
+}
+
+/// `[ 10s ] thds: 8 tps: 123.40 qps: 2468.00 (r/w/o: …`, or `eps:` of a test without SQL. Reports
+/// of a rate's queue and of checkpoints have neither.
+fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, ImportError> {
+    let rate = ["qps:", "eps:"].iter().find_map(|name| row.split_once(name).map(|(_, rest)| rest));
+    let Some(rate) = rate else { return Ok(None) };
+    let rate = rate.split_whitespace().next().unwrap_or("");
+    let time = row.trim_start_matches('[').split(']').next().unwrap_or("");
+    let time = time.trim().trim_end_matches('s');
+    match (number(time), number(rate)) {
+        (Some(time), Some(rate)) => Ok(Some((time, rate))),
+        _ => Err(text.malformed(line, "an intermediate report without a time or a rate")),
+    }
+}
+
+/// `     0.123 |****          42`.
+fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
+    let Some((value, rest)) = row.split_once('|') else { return Ok(()) };
+    let events = rest.split_whitespace().last().and_then(|word| count(word.trim_matches('*')));
+    match (number(value), events) {
+        (Some(value), Some(events)) => output.histogram.push((value, events)),
+        _ => return Err(text.malformed(line, "a line of the histogram without value and count")),
+    }
+    Ok(())
+}
+
+/// `name:   value (… per sec.)`.
+fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
+    let Some((name, rest)) = row.split_once(':') else { return Ok(()) };
+    let value = rest.split_whitespace().next().unwrap_or("");
+    let whole = || {
+        count(value).ok_or_else(|| text.malformed(line, format!("`{value}` is no count of {name}")))
+    };
+    let real = || {
+        number(value.trim_end_matches('s'))
+            .ok_or_else(|| text.malformed(line, format!("`{value}` is no {name}")))
+    };
+    let per_second = || {
+        let rate = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
+        let rate = rate.filter(|rate| number(rate).is_some());
+        rate.map(str::to_owned)
+            .ok_or_else(|| text.malformed(line, format!("no rate per second of {name}")))
+    };
+    let statements = output.statements.get_or_insert_default();
+    match name.trim() {
+        "read" => statements.reads = whole()?,
+        "write" => statements.writes = whole()?,
+        "other" => statements.others = whole()?,
+        "total" => statements.total = whole()?,
+        "transactions" => output.transactions = Some(whole()?),
+        "queries" => {
+            whole()?;
+            output.qps = Some(per_second()?);
+        }
+        "ignored errors" => output.ignored_errors = Some(whole()?),
+        "reconnects" => output.reconnects = Some(whole()?),
+        "events/s (eps)" | "events per second" => output.eps = Some(real()?),
+        "time elapsed" | "total time" => output.seconds = Some(real()?),
+        "total number of events" => output.events = Some(whole()?),
+        "min" => output.latency_min = Some(real()?),
+        "avg" => output.latency_avg = Some(real()?),
+        "max" => output.latency_max = Some(real()?),
+        "sum" => {
+            real()?;
+        }
+        // `percentile stats: disabled` has no value.
+        name if name.ends_with("th percentile") => {
+            let which = name.trim_end_matches("th percentile").trim();
+            let which = count(which).and_then(|which| u32::try_from(which).ok());
+            let which = which.ok_or_else(|| text.malformed(line, "which percentile?"))?;
+            output.percentile = Some((which, real()?));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A run of version 1.1 with all that it can print.
+    pub(in crate::results::import) const NEW: &str = "\
+/opt/sysbench --table-size=1000 --tables=2 --threads=4 --time=10 /s/oltp_read_only.lua run
+8 CPUs
+sysbench 1.1.0-3ceba0b (using bundled LuaJIT 2.1.0-beta3)
+
+Running the test with following options:
+Number of threads: 4
+Warmup time: 5s
+
+Threads started!
+
+[ 1s ] thds: 4 tps: 100.00 qps: 1600.00 (r/w/o: 1400.00/0.00/200.00) lat (ms,95%): 9.22
+[ 1s ] queue length: 0, concurrency: 1
+[ 2s ] thds: 4 tps: 101.00 qps: 1616.00 (r/w/o: 1414.00/0.00/202.00) lat (ms,95%): 9.22
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       1.250 |****************************************  30
+       2.500 |*****                                      4
+
+SQL statistics:
+    queries performed:
+        read:                            14000
+        write:                           20
+        other:                           2000
+        total:                           16020
+    transactions:                        1000   (100.00 per sec.)
+    queries:                             16020  (1602.00 per sec.)
+    ignored errors:                      3      (0.30 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+Throughput:
+    events/s (eps):                      100.0000
+    time elapsed:                        10.0007s
+    total number of events:              1000
+
+Latency (ms):
+         min:                                    1.29
+         avg:                                    1.60
+         max:                                  111.26
+         95th percentile:                        1.96
+         sum:                                 1600.00
+
+Threads fairness:
+    events (avg/stddev):           250.0000/3109.71
+    execution time (avg/stddev):   9.5896/0.01
+
+";
+
+    /// The end of version 1.0, without percentile.
+    const OLD: &str = "\
+sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)
+
+Running the test with following options:
+Number of threads: 1
+Initializing random number generator from current time
+
+SQL statistics:
+    queries performed:
+        read:                            10
+        write:                           0
+        other:                           0
+        total:                           10
+    transactions:                        10     (1.00 per sec.)
+    queries:                             10     (1.00 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+    reconnects:                          0      (0.00 per sec.)
+
+General statistics:
+    total time:                          10.0001s
+    total number of events:              10
+
+Latency (ms):
+         min:                                    1.29
+         avg:                                    1.60
+         max:                                    3.26
+         percentile stats:               disabled
+         sum:                                   16.00
+";
+
+    fn of(text: &str) -> Result<Vec<Output>, ImportError> {
+        parse(&Text::of(Path::new("sb.o"), text))
+    }
+
+    #[test]
+    fn the_new_version_is_read_whole() {
+        let outputs = of(NEW).unwrap();
+        let [output] = outputs.as_slice() else { panic!("{outputs:?}") };
+        assert_eq!(output.version.as_deref(), Some("1.1.0-3ceba0b"));
+        assert_eq!((output.cpus, output.clients), (Some(8), Some(4)));
+        assert_eq!(output.script(), Some("oltp_read_only"));
+        assert_eq!(output.option("table-size"), Some("1000"));
+        assert_eq!(output.option("table"), None);
+        let statements = Statements { reads: 14000, writes: 20, others: 2000, total: 16020 };
+        assert_eq!(output.statements, Some(statements));
+        assert_eq!((output.transactions, output.events), (Some(1000), Some(1000)));
+        assert_eq!((output.qps.as_deref(), output.seconds), (Some("1602.00"), Some(10.0007)));
+        assert_eq!((output.ignored_errors, output.reconnects), (Some(3), Some(0)));
+        assert_eq!((output.latency_max, output.percentile), (Some(111.26), Some((95, 1.96))));
+        assert_eq!(output.intervals, [(1.0, 1600.0), (2.0, 1616.0)]);
+        assert_eq!(output.histogram, [(1.25, 30), (2.5, 4)]);
+    }
+
+    #[test]
+    fn the_old_version_and_several_runs_in_a_file() {
+        let outputs = of(&format!("{OLD}\n{NEW}")).unwrap();
+        assert_eq!(outputs.len(), 2);
+        assert_eq!((outputs[0].seconds, outputs[0].percentile), (Some(10.0001), None));
+        assert_eq!(outputs[0].qps.as_deref(), Some("1.00"));
+        assert_eq!(outputs[1].script(), Some("oltp_read_only"));
+        assert_eq!(of(&OLD.replace('\n', "\r\n")).unwrap(), of(OLD).unwrap());
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        let check = |text: &str, expected: &str| {
+            let fault = of(text).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check(&OLD[..200], "before the statistics of sysbench");
+        check(&OLD.replace("10.0001s", "soon"), "line 19: `soon` is no total time");
+        check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
+        let twice = format!("{}\n{OLD}", &OLD[..300]);
+        check(&twice, "a run begins before the one above has statistics");
+        check("", "line 1: the file ends here");
+    }
+}

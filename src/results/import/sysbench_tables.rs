@@ -1,0 +1,283 @@
+//! Published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV), and
+//! the blocks of 2021, one for each microbenchmark.
+
+use super::ImportError;
+use super::sysbench_names::{LOAD, file_name};
+use super::text::Text;
+
+/// A table with one column for each target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateTable {
+    /// `Relative to:` of a table of ratios.
+    pub base: Option<String>,
+    /// Targets in the order of the columns.
+    pub targets: Vec<String>,
+    /// One for each microbenchmark.
+    pub rows: Vec<RateRow>,
+}
+
+/// One row of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateRow {
+    /// From 1.
+    pub line: usize,
+    /// Label of the microbenchmark: `point-query_range=100`.
+    pub step: String,
+    /// Cells as they were printed, one for each target.
+    pub cells: Vec<String>,
+    /// What somebody wrote after the label: `-> 10.4.8, col4`.
+    pub remark: String,
+}
+
+/// One block: a microbenchmark, a line for each target, a column for each number of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The step that its head names.
+    pub step: String,
+    /// The line of the head.
+    pub line: usize,
+    /// Line, target, cells as they were printed.
+    pub rows: Vec<(usize, String, Vec<String>)>,
+}
+
+/// True if the text begins as a table with a legend.
+pub fn is_table(text: &Text) -> bool {
+    let first = text.first().trim_start();
+    first.starts_with("Relative to:") || legend(first).is_some()
+}
+
+/// True if the text begins as blocks of rates.
+pub fn is_blocks(text: &Text) -> bool {
+    let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
+    let head = lines.next().is_some_and(|line| file_name(line).is_some());
+    head && lines.next().is_some_and(|line| !line.starts_with("---") && !line.starts_with("cpu/o"))
+}
+
+/// `col-1 : DIR` of the tables since 2023, `db_1 =TAB DIR` of those before.
+fn legend(line: &str) -> Option<(usize, &str)> {
+    let (name, target) = match line.split_once(" : ") {
+        Some((name, target)) => (name.strip_prefix("col-")?, target),
+        None => {
+            let (name, target) = line.split_once('=')?;
+            (name.strip_prefix("db_")?, target)
+        }
+    };
+    let target = target.trim();
+    let number = name.trim().parse().ok()?;
+    (!target.is_empty()).then_some((number, target))
+}
+
+/// Reads a table with a legend.
+///
+/// # Errors
+/// A legend with a gap, a row with another number of cells than the legend has columns, a row
+/// without a name or without any number, a table without rows.
+pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
+    let mut table = RateTable::default();
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() || trimmed.starts_with("col-1\t") || is_heads(trimmed) {
+            continue;
+        }
+        if let Some(base) = trimmed.strip_prefix("Relative to:") {
+            table.base = Some(base.trim().to_owned());
+        } else if let Some((number, target)) = legend(trimmed) {
+            if number != table.targets.len() + 1 {
+                let why = format!("column {number} follows column {}", table.targets.len());
+                return Err(text.malformed(line, why));
+            }
+            if table.targets.iter().any(|other| other == target) {
+                return Err(text.malformed(line, format!("`{target}` has two columns")));
+            }
+            table.targets.push(target.to_owned());
+        } else {
+            table.rows.push(rate_row(text, line, row, table.targets.len())?);
+        }
+    }
+    match table.rows.is_empty() {
+        true => Err(text.cut_short("the first row of rates")),
+        false => Ok(table),
+    }
+}
+
+/// `col-1 col-2 …`, `db_1 db_2 …`.
+fn is_heads(line: &str) -> bool {
+    let mut words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
+    let head = |word: &str| {
+        let number = word.strip_prefix("col-").or_else(|| word.strip_prefix("db_"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    words.next().is_some_and(head) && words.all(head)
+}
+
+/// A row of TSV has its name last, one of CSV first.
+fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateRow, ImportError> {
+    let separator = if row.contains('\t') { '\t' } else { ',' };
+    let mut cells: Vec<String> = row.split(separator).map(|cell| cell.trim().to_owned()).collect();
+    if columns == 0 {
+        return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
+    }
+    // A remark stands after the name, apart by a tab or by blanks.
+    let mut remark = String::new();
+    if separator == '\t' && cells.len() == columns + 2 {
+        remark = cells.pop().unwrap_or_default();
+    }
+    if cells.len() != columns + 1 {
+        let why = format!(
+            "{} values under {columns} columns; is the line cut short?",
+            cells.len().saturating_sub(1)
+        );
+        return Err(text.malformed(line, why));
+    }
+    let name = match separator {
+        '\t' => cells.pop().unwrap_or_default(),
+        _ => cells.remove(0),
+    };
+    let (step, after) = match name.split_once(char::is_whitespace) {
+        Some((step, after)) => (step.to_owned(), after.trim()),
+        None => (name, ""),
+    };
+    if !after.is_empty() {
+        remark = after.to_owned();
+    }
+    if step.is_empty() || super::text::number(&step).is_some() {
+        return Err(text.malformed(line, "the row has no name of a microbenchmark"));
+    }
+    if cells.iter().all(|cell| super::text::number(cell).is_none() && cell != "inf") {
+        return Err(text.malformed(line, "the row has no number"));
+    }
+    Ok(RateRow { line, step, cells, remark })
+}
+
+/// Reads blocks: a file name, then `v1 TAB v2 … TAB dir` lines, then a blank line.
+///
+/// # Errors
+/// A line of values before a head or without a target, a number of values that changes within a
+/// block, a block without a line, a file without a block.
+pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() {
+            open = false;
+            continue;
+        }
+        if let Some(name) = file_name(trimmed) {
+            if let Some(last) = blocks.last().filter(|block| block.rows.is_empty()) {
+                return Err(text.malformed(last.line, "a block without a line of rates"));
+            }
+            blocks.push(Block { step: name.step, line, rows: Vec::new() });
+            open = true;
+            continue;
+        }
+        let Some(block) = blocks.last_mut().filter(|_| open) else {
+            return Err(text.malformed(line, "expected the file name of a microbenchmark (sb.…)"));
+        };
+        let mut cells: Vec<String> =
+            trimmed.split('\t').map(|cell| cell.trim().to_owned()).collect();
+        let target = cells.pop().unwrap_or_default();
+        if cells.is_empty() || target.is_empty() || super::text::number(&target).is_some() {
+            return Err(text.malformed(line, "expected rates, then the target, apart by tabs"));
+        }
+        // Warm steps of some archives carry a word in place of a number.
+        if let Some((_, _, first)) = block.rows.first()
+            && first.len() != cells.len()
+        {
+            let why = format!("{} rates where the line above has {}", cells.len(), first.len());
+            return Err(text.malformed(line, why));
+        }
+        block.rows.push((line, target, cells));
+    }
+    match blocks.last() {
+        Some(last) if !last.rows.is_empty() => Ok(blocks),
+        _ => Err(text.cut_short("the rates of the last block")),
+    }
+}
+
+/// True if blocks hold ratios: all with two decimals, which no rate but that of a scan has.
+pub fn are_ratios(blocks: &[Block]) -> bool {
+    let cells = blocks.iter().filter(|block| block.step != LOAD).flat_map(|block| &block.rows);
+    let mut cells = cells.flat_map(|(_, _, cells)| cells).peekable();
+    let ratio = |cell: &String| {
+        let decimals = cell.split_once('.').map(|(_, decimals)| decimals.len());
+        decimals == Some(2) || cell == "inf" || cell == "1"
+    };
+    cells.peek().is_some() && cells.all(ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn text(text: &str) -> Text {
+        Text::of(Path::new("qps"), text)
+    }
+
+    const TABLE: &str = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\n\
+        100\t90\tpoint-query_range=100\n\n7\tinnodb\tscan_range=100\t-> 10.4.8, col2\n";
+
+    #[test]
+    fn tables_are_read_by_their_legend() {
+        let table = parse_table(&text(TABLE)).unwrap();
+        assert_eq!(table.targets, ["x.a.pk1", "x.b.pk1"]);
+        assert_eq!(table.rows[0].cells, ["100", "90"]);
+        assert_eq!((table.rows[1].step.as_str(), table.rows[1].line), ("scan_range=100", 7));
+        assert_eq!(table.rows[1].remark, "-> 10.4.8, col2");
+        assert_eq!(parse_table(&text(&TABLE.replace('\n', "\r\n"))).unwrap(), table);
+        let csv = "Relative to: x.a\ncol-1 : x.b\n\nscan_range=100,0.90\nhot-points_range=1,1\n";
+        let table = parse_table(&text(csv)).unwrap();
+        assert_eq!(
+            (table.base.as_deref(), table.rows[0].step.as_str()),
+            (Some("x.a"), "scan_range=100")
+        );
+        let old =
+            "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\n1.00\t1.02\tsb.r.qps.scan.range100.pk1\n";
+        assert_eq!(parse_table(&text(old)).unwrap().targets, ["x.a", "x.b"]);
+    }
+
+    #[test]
+    fn faults_of_tables_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_table(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 values under 2 columns");
+        check("1\t2\tx_range=1\n", "line 1: a row before the legend");
+        check("col-1 : a\ncol-3 : b\n", "line 2: column 3 follows column 1");
+        check("col-1 : a\ncol-2 : a\n", "line 2: `a` has two columns");
+        check("col-1 : a\n\nx\ty_range=1\n", "line 3: the row has no number");
+        check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
+        check("col-1 : a\n", "line 1: the file ends here");
+    }
+
+    const BLOCKS: &str = "sb.prepare.o.point-query.warm.range100.pk1\n83333\tx.a\n84033\tx.b\n\n\
+        sb.r.qps.point-query.pre.range100.pk1\n23662\t47107\tx.a\n24021\t48402\tx.b\n";
+
+    #[test]
+    fn blocks_are_read() {
+        assert!(is_blocks(&text(BLOCKS)) && !is_table(&text(BLOCKS)) && is_table(&text(TABLE)));
+        let blocks = parse_blocks(&text(BLOCKS)).unwrap();
+        assert_eq!((blocks.len(), blocks[0].step.as_str()), (2, "load"));
+        let row = (7, "x.b".to_owned(), vec!["24021".to_owned(), "48402".to_owned()]);
+        assert_eq!(blocks[1].rows[1], row);
+        assert!(!are_ratios(&blocks));
+        let ratios = parse_blocks(&text("sb.r.qps.x.range1.pk1\n0.99\t1.00\tx.b\n")).unwrap();
+        assert!(are_ratios(&ratios));
+    }
+
+    #[test]
+    fn faults_of_blocks_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_blocks(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check("1\tx.a\n", "line 1: expected the file name");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates where the line above");
+        check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
+        check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
+        check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
+    }
+}

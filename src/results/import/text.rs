@@ -1,0 +1,114 @@
+//! A text file with its line numbers: plain or gzip, any line end, nothing that is no text.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::ImportError;
+
+/// No published result comes near this; a damaged archive may claim anything.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// The lines of a file, without their ends.
+#[derive(Clone, Debug)]
+pub struct Text {
+    path: PathBuf,
+    lines: Vec<String>,
+}
+
+impl Text {
+    /// Reads a file. One that begins with gzip's magic number is unpacked, whatever its name.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is larger than 1 GiB unpacked, or is not UTF-8; with the line.
+    pub fn read(path: &Path) -> Result<Text, ImportError> {
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(ImportError::io(path))?;
+        file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(ImportError::io(path))?;
+        if bytes.starts_with(&[0x1f, 0x8b]) {
+            let mut plain = Vec::new();
+            let unpacked = flate2::read::MultiGzDecoder::new(bytes.as_slice())
+                .take(BYTES_MAX)
+                .read_to_end(&mut plain);
+            unpacked.map_err(ImportError::io(path))?;
+            bytes = plain;
+        }
+        if bytes.len() as u64 == BYTES_MAX {
+            return Err(ImportError::foreign(path, "it is larger than 1 GiB"));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Text::of(path, &text)),
+            Err(fault) => {
+                let good = &fault.as_bytes()[..fault.utf8_error().valid_up_to()];
+                let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+                let why = "it is not text in UTF-8".to_owned();
+                Err(ImportError::Malformed { path: path.to_owned(), line, why })
+            }
+        }
+    }
+
+    /// The text of a file that was read before.
+    pub fn of(path: &Path, text: &str) -> Text {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = text.lines().map(|line| line.trim_end_matches('\r').to_owned());
+        Text { path: path.to_owned(), lines: lines.collect() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file, as results name it.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// How many lines there are.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// True for an empty file.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Lines with their numbers, from 1.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> + Clone {
+        self.lines.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+    }
+
+    /// The first line with something on it.
+    pub fn first(&self) -> &str {
+        self.lines.iter().find(|line| !line.trim().is_empty()).map_or("", String::as_str)
+    }
+
+    /// True if one of the first `count` lines holds `what`.
+    pub(super) fn head_holds(&self, count: usize, what: &str) -> bool {
+        self.lines.iter().take(count).any(|line| line.contains(what))
+    }
+
+    /// The error of a line.
+    pub(super) fn malformed(&self, line: usize, why: impl Into<String>) -> ImportError {
+        ImportError::Malformed { path: self.path.clone(), line, why: why.into() }
+    }
+
+    /// The error of a file that ends too early.
+    pub(super) fn cut_short(&self, expected: &str) -> ImportError {
+        let why = format!("the file ends here, before {expected}");
+        self.malformed(self.lines.len().max(1), why)
+    }
+}
+
+/// A finite number as programs print it; words such as `nan` and `inf` are none.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
+    text.parse::<f64>().ok().filter(|number| begins && number.is_finite())
+}
+
+/// A count as programs print it.
+pub(super) fn count(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
