@@ -156,3 +156,78 @@ fn is_elf(path: &Path) -> Result<bool, Reason> {
     file.take(4).read_to_end(&mut start).map_err(Reason::io("read", path))?;
     Ok(start == b"\x7fELF")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree with this host's own shell, loader and libc as if they were a package's; `None` where
+    /// the loader has another name.
+    fn tree(root: &Path) -> Option<Loader> {
+        let names = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+        let loader = names.iter().map(Path::new).find(|path| path.exists())?;
+        let folder = loader.canonicalize().unwrap();
+        let folder = folder.parent().unwrap();
+        let libraries = root.join("packages/usr/lib/any-linux-gnu");
+        fs::create_dir_all(&libraries).unwrap();
+        fs::create_dir_all(root.join("packages/usr/bin")).unwrap();
+        fs::copy(loader, libraries.join(loader.file_name().unwrap())).unwrap();
+        fs::copy(folder.join("libc.so.6"), libraries.join("libc.so.6")).unwrap();
+        fs::copy("/bin/sh", root.join("packages/usr/bin/server")).unwrap();
+        Some(Loader::find(root, "packages").unwrap())
+    }
+
+    fn said(program: &Path, args: &[&str]) -> String {
+        // Another test may still hold the script open between its fork and exec.
+        for _ in 0..100 {
+            match Command::new(program).args(args).output() {
+                Ok(output) => return String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+                Err(_) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            }
+        }
+        panic!("{} cannot be started", program.display());
+    }
+
+    #[test]
+    fn programs_start_through_their_own_loader_under_their_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let Some(loader) = tree(&root) else { return };
+        let program = Path::new("packages/usr/bin/server");
+        loader.wrap(program).unwrap();
+        loader.launcher("start").unwrap();
+        fs::write(root.join("packages/usr/bin/script"), "#!/bin/sh\necho as it was\n").unwrap();
+        loader.wrap(Path::new("packages/usr/bin/script")).unwrap();
+
+        // A build may be moved, and reached through links.
+        let moved = folder.path().join("moved to");
+        fs::create_dir(&moved).unwrap();
+        for name in ["packages", LOADERS, "start"] {
+            fs::rename(root.join(name), moved.join(name)).unwrap();
+        }
+        symlink("packages/usr/bin", moved.join("bin")).unwrap();
+        let server = moved.join("bin/server");
+        // As initdb starts postgres: by its path, with arguments.
+        assert_eq!(
+            said(&server, &["-c", "read n < /proc/$$/comm; echo $n \"$1\"", "x", "a b"]),
+            "server a b"
+        );
+        let maps = said(&server, &["-c", "while read l; do echo \"$l\"; done < /proc/$$/maps"]);
+        let own = moved.canonicalize().unwrap().join("packages/usr/lib");
+        let libc = maps.lines().find(|line| line.contains("libc.so")).unwrap();
+        assert!(libc.contains(&*own.to_string_lossy()), "{libc}");
+        assert!(moved.join("bin/server.elf").is_file());
+        let started = said(&moved.join("start"), &["/bin/sh", "-c", "echo $1", "x", "hello"]);
+        assert_eq!(started, "hello");
+        let script = fs::read_to_string(moved.join("bin/script")).unwrap();
+        assert!(script.contains("as it was"), "a script needs no loader");
+    }
+
+    #[test]
+    fn packages_without_a_libc_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("packages/usr/lib/any-linux-gnu")).unwrap();
+        let found = Loader::find(folder.path(), "packages");
+        assert!(matches!(found, Err(Reason::NoLoader { .. })));
+    }
+}
