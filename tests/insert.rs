@@ -509,6 +509,28 @@ fn a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on() {
     assert_eq!(scene.runs()[0].1["status"].as_object().map(|status| status.len()), Some(1));
 }
 
+#[test]
+fn a_plan_that_was_killed_in_l_i1_is_gone_on_with() {
+    let _turn = turn();
+    let scene = Scene::new();
+    let mut command = small(&scene, &["a=sqlite", "b=sqlite"], &[]);
+    command.args(["--set", "i1_rows=100000", "--steps", "l.*", "--canaries", "off"]);
+    let mut running = scene.start(command);
+    let in_i1 = |_: &str| scene.steps().len() >= 2;
+    assert!(running.until(in_i1).is_none(), "{}", running.said());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    running.kill();
+    scene.check_nothing_is_left(running.pid());
+    let kept = scene.steps();
+    assert_eq!(kept.len(), 2, "l.i0 and l.x are whole, l.i1 is not there");
+    let mut resumed = scene.start(scene.resume());
+    let status = resumed.end();
+    assert!(status.success(), "{}", resumed.said());
+    assert!(kept.iter().all(|step| step.exists()), "finished steps are kept");
+    let complete = scene.runs().iter().filter(|(_, run)| run["status"] == "complete").count();
+    assert_eq!(complete, 2, "both targets, from an empty database");
+}
+
 /// A small file system that is unmounted at the end.
 struct SmallDisk(PathBuf);
 

@@ -304,4 +304,21 @@ mod tests {
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
+
+    #[test]
+    fn a_plan_of_the_insert_benchmark_survives_its_file() {
+        let mut workload = bench::workload("insert", "cpu").expect("a preset").0;
+        for setting in ["profile=2021-jan", "memory_limit=2G"] {
+            bench::set(&mut workload, setting).expect("a setting");
+        }
+        bench::finish(&mut workload);
+        let interleave = Interleave::default_of("insert");
+        assert_eq!(interleave, Interleave::Run);
+        let benchmark = "insert".to_owned();
+        let plan = Plan { benchmark, workload, interleave, ..plan() };
+        let mut expected = plan.clone();
+        expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
+        let printed = print(&plan);
+        assert_eq!(parse(&printed).expect("parse"), expected, "{printed}");
+    }
 }
