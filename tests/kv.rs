@@ -348,7 +348,7 @@ fn benchmarks_and_products_must_fit() {
 fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> String {
     let work = KvWork {
         action,
-        threads: 1,
+        clients: 1,
         operations: Some(10),
         keys: 10,
         value_bytes: 400,
