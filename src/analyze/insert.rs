@@ -318,6 +318,7 @@ mod tests {
             roles: Default::default(),
             texts: Default::default(),
             stalled: Vec::new(),
+            course: None,
             own: Own { series: series.collect(), server_log, ..Own::default() },
         }
     }

@@ -28,6 +28,9 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// End with 1 if result folders hold a regression, for CI jobs (exit: 0 nothing is slower,
+    /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
+    Gate(Gate),
     /// Tell what is noisy on this host, what to switch off, and what cannot be measured
     Doctor(Doctor),
     /// Turn results that others published into run folders
@@ -89,6 +92,8 @@ pub(super) struct Compare {
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -134,6 +139,10 @@ pub(super) struct Shape {
     /// cache (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Memory that each server and the page cache of its files may take, such as 4G: makes data
+    /// IO-bound on a big machine. Insert Benchmark only; refused where it is not allowed
+    #[arg(long, value_name = "SIZE")]
+    pub memory_limit: Option<String>,
     /// Events per second of all clients together on an open schedule [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
@@ -186,9 +195,81 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gate {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Label of the target that others are divided by [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: GateForm,
+    /// A file with a [gate] table [default: plan.toml of the first folder]
+    #[arg(long, value_name = "FILE")]
+    pub thresholds: Option<PathBuf>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Chance of a false regression, per target and metric [default: 0.05]
+    #[arg(long, value_name = "ALPHA", value_parser = share)]
+    pub alpha: Option<f64>,
+    /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o … [default:
+    /// o/s]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Share of verdicts that may be unclear [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub unclear_max: Option<f64>,
+    /// End with 3 if a single verdict is unclear
+    #[arg(long)]
+    pub fail_on_inconclusive: bool,
+    /// Write the findings to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// By what verdicts are given (docs/verdicts.md).
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RuleOptions {
+    /// A difference of this share counts, and one shown to be smaller is none [default: 2%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub delta: Option<f64>,
+    /// Differences up to this share are what another link order gives, and no evidence [default:
+    /// 1%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub tau: Option<f64>,
+    /// Share of wrong ones among the differences listed [default: 0.05]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub q: Option<f64>,
+}
+
+/// `2%`, `2 %` or `0.02`.
+fn share(word: &str) -> Result<f64, String> {
+    let (number, scale) = match word.trim().strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (word.trim(), 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number / scale),
+        _ => Err("write it as 2% or 0.02".to_owned()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum GateForm {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+    Github,
 }
 
 #[derive(Debug, Args)]
@@ -199,6 +280,8 @@ pub(super) struct Report {
     /// Label of the target that others are divided by [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
     pub base: Option<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -230,11 +313,12 @@ pub(super) enum DoctorFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools, ibench-mytools (see docs/importing.md)
+    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
+    /// ann-benchmarks (see docs/importing.md)
     pub format: String,
-    /// Files and folders to import
+    /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
+    pub paths: Vec<String>,
     /// Result folder to write; new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -254,6 +338,12 @@ pub(super) struct Import {
     /// CPUs of the host that was measured [default: as the tags tell]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
+    /// Labels of the rows or columns of a table that does not tell its targets, in order
+    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
+    pub labels: Vec<String>,
+    /// Several rows of one target and step are repetitions: each becomes a block
+    #[arg(long)]
+    pub repeats: bool,
 }
 
 #[derive(Debug, Args)]

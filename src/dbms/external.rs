@@ -155,14 +155,6 @@ impl ControlPlane for External {
         files.map_err(DbmsError::sql(self.doing("read the status of")))
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
     fn check(&mut self) -> Result<(), DbmsError> {
         self.session("reach").map(|_| ())
     }

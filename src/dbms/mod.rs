@@ -36,6 +36,7 @@ use crate::wire::WireError;
 pub use self::events::events;
 pub use self::external::external;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
+pub use self::server::Server;
 pub use self::settle::SettleLoad;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
@@ -101,12 +102,22 @@ pub trait ControlPlane: Send {
     ) -> Result<(), DbmsError>;
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The server under a warden, where rqps runs one: what has none needs to say nothing.
+    fn server(&mut self) -> Option<&mut Server> {
+        None
+    }
     /// Stops all processes of the server from running.
-    fn pause(&mut self) -> Result<(), DbmsError>;
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.pause())
+    }
     /// Lets them run again.
-    fn resume(&mut self) -> Result<(), DbmsError>;
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.resume())
+    }
     /// An error, with the last lines of the log, if the server is no longer alive.
-    fn check(&mut self) -> Result<(), DbmsError>;
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.check())
+    }
     /// Shuts down in good order: afterwards the data folder can be copied.
     fn stop(&mut self) -> Result<(), DbmsError>;
 }

@@ -203,19 +203,6 @@ impl ControlPlane for Sqlite {
         ])
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    /// There is no process; the next statement tells whether the file is sound.
-    fn check(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
     /// Moves the rest of the write-ahead log into the database, so that the file alone is all.
     fn stop(&mut self) -> Result<(), DbmsError> {
         if !self.path().exists() {

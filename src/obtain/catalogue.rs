@@ -379,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn on_arm_only_postgres_is_packaged() {
+    fn on_arm_postgres_and_rocksdb_are_packaged() {
         let asked = Version::new("17.2");
         let resolved = resolve(Dbms::Postgres, &asked, None, Machine::Aarch64).unwrap();
         let origin = resolved.origin.to_string();
         assert!(origin.contains("-arm64v8:17.2.0"), "{origin}");
         let mut maven = known_on(None, Machine::Aarch64);
         maven.retain(|entry| matches!(entry.origin, Origin::Maven { .. }));
-        assert!(maven.iter().all(|e| e.dbms == Dbms::Postgres));
+        assert!(maven.iter().all(|e| matches!(e.dbms, Dbms::Postgres | Dbms::Rocksdb)));
         let asked = Version::new("8.0.33");
         let error = resolve(Dbms::Mysql, &asked, None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();

@@ -4,9 +4,11 @@
 mod build;
 pub mod chart;
 pub mod document;
+mod evenness;
 mod facts;
 mod figures;
 mod flat;
+pub mod gate;
 pub mod heat;
 pub mod html;
 mod insert;

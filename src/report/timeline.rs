@@ -119,7 +119,8 @@ fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String])
     });
     p99.notes.push(runs);
     if width > 1 {
-        rate.notes.push(format!("A point is the mean of {width} s; the band is their range."));
+        rate.notes
+            .push(format!("A point is the mean of {width} s; the upright lines are their range."));
         p99.notes.push(format!("A point is the worst second of {width}."));
     }
     if let Some(first) = faults.first() {

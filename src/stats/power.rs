@@ -7,7 +7,7 @@ use super::student;
 
 /// Points of the integral over the estimated standard deviation.
 const POINTS: usize = 72;
-/// With one or two degrees of freedom that has an edge at 0.
+/// With few degrees of freedom the density has an edge at 0.
 const POINTS_FEW: usize = 512;
 /// How far from its mean that is taken, in its standard deviations.
 const REACH: f64 = 9.0;
@@ -29,7 +29,7 @@ pub fn noncentral_above(t: f64, df: f64, shift: f64) -> f64 {
     // S has mean about 1 and standard deviation about 1/√(2 df).
     let sd = 1.0 / (2.0 * df).sqrt();
     let (low, high) = ((1.0 - REACH * sd).max(0.0), 1.0 + REACH * sd);
-    let points = if df < 4.0 { POINTS_FEW } else { POINTS };
+    let points = if df < 10.0 { POINTS_FEW } else { POINTS };
     let step = (high - low) / points as f64;
     let scale = std::f64::consts::LN_2 + df / 2.0 * (df / 2.0).ln() - ln_gamma(df / 2.0);
     let at = |point: usize| {

@@ -236,6 +236,7 @@ fn a_plan_of_this_benchmark_survives_its_file() {
         canaries: true,
         interleave: Interleave::default_of("insert"),
         seed: 1,
+        gate: None,
     };
     let printed = file::print(&plan);
     assert_eq!(file::parse(&printed).unwrap(), plan, "{printed}");

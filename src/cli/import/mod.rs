@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::cli::args::Import;
 use crate::cli::exit;
-use crate::results::import::{self, Format, Options};
+use crate::results::import::{self, Format, Named, Options};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
@@ -17,8 +17,11 @@ pub(super) fn import(words: &Import) -> Result<u8> {
         clients: words.clients.clone(),
         steps: words.steps.clone(),
         cpus: words.cpus,
+        labels: words.labels.clone(),
+        repeats: words.repeats,
     };
-    let mut published = import::read(format, &words.paths, &options)?;
+    let paths: Vec<Named> = words.paths.iter().map(|word| Named::of(word)).collect();
+    let mut published = import::read(format, &paths, &options)?;
     insert::check(&mut published, &options);
     for notice in &published.notices {
         eprintln!("rqps: {notice}");

@@ -15,6 +15,9 @@ use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::ratio::follows;
 
+/// The log of response times.
+const RESPONSE_TIMES: &str = "response-times.tsv";
+
 /// Reads files and folders.
 ///
 /// # Errors
@@ -172,7 +175,12 @@ impl Taker {
                     record.outcome.extra.entry(metric).or_insert(max * 1000.0);
                 }
                 let line = format!("{step}\t{op}\t{}\t{}\n", row.cells.join("\t"), row.max);
-                log_line(&mut self.published.runs[place].logs, &line);
+                let run = &mut self.published.runs[place];
+                if run.logs.is_empty() {
+                    let heads = super::ibench_histograms::BUCKETS.join("\t");
+                    run.log(RESPONSE_TIMES, &format!("step\top\t{heads}\tmax_s\n"));
+                }
+                run.log(RESPONSE_TIMES, &line);
             }
             if left > 0 {
                 let what = format!("{left} rows of response times belong to no target and step");
@@ -185,17 +193,6 @@ impl Taker {
 /// `20m.my` → `20m`.
 fn split_report(report: &str) -> Option<&str> {
     split_size(report).0
-}
-
-fn log_line(logs: &mut Vec<(String, String)>, line: &str) {
-    const NAME: &str = "response-times.tsv";
-    if !logs.iter().any(|(name, _)| name == NAME) {
-        let heads = super::ibench_histograms::BUCKETS.join("\t");
-        logs.push((NAME.to_owned(), format!("step\top\t{heads}\tmax_s\n")));
-    }
-    if let Some((_, text)) = logs.iter_mut().find(|(name, _)| name == NAME) {
-        text.push_str(line);
-    }
 }
 
 /// Metrics of a column, and what its unit is multiplied with: seconds and gigabytes become

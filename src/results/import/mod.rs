@@ -4,6 +4,11 @@
 //! Parsers take a [`text::Text`] and never panic; what they cannot read is an error with file and
 //! line. Nothing is invented: a metric that is not in the files stays missing.
 
+mod ann_benchmarks;
+pub mod ann_text;
+mod dbbench;
+pub mod dbbench_output;
+pub mod dbbench_table;
 mod error;
 mod folder;
 pub mod ibench_histograms;
@@ -22,6 +27,7 @@ pub mod sb_met;
 mod sysbench_mytools;
 pub mod sysbench_names;
 pub mod sysbench_output;
+mod sysbench_plain;
 mod sysbench_record;
 pub mod sysbench_tables;
 pub mod tag;
@@ -39,19 +45,34 @@ pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
 pub enum Format {
     /// Published sysbench results: tables and folders of targets.
     SysbenchMytools,
+    /// What sysbench 1.0 and 1.1 print.
+    Sysbench,
     /// Published results of the Insert Benchmark: tables of perf reports.
     IbenchMytools,
+    /// db_bench of RocksDB: published report tables, and its own output.
+    Dbbench,
+    /// Texts of ann-benchmarks: plots, builds, logs.
+    AnnBenchmarks,
 }
 
 impl Format {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 2] = [Format::SysbenchMytools, Format::IbenchMytools];
+    pub const ALL: [Format; 5] = [
+        Format::SysbenchMytools,
+        Format::Sysbench,
+        Format::IbenchMytools,
+        Format::Dbbench,
+        Format::AnnBenchmarks,
+    ];
 
     /// The word of the command line.
     pub fn word(self) -> &'static str {
         match self {
             Format::SysbenchMytools => "sysbench-mytools",
+            Format::Sysbench => "sysbench",
             Format::IbenchMytools => "ibench-mytools",
+            Format::Dbbench => "dbbench",
+            Format::AnnBenchmarks => "ann-benchmarks",
         }
     }
 
@@ -82,19 +103,68 @@ pub struct Options {
     pub steps: Vec<String>,
     /// CPUs of the host.
     pub cpus: Option<u32>,
+    /// Labels of rows or columns of a table that does not tell its targets.
+    pub labels: Vec<String>,
+    /// True if rows of one target and step are repetitions, not targets of their own.
+    pub repeats: bool,
+}
+
+/// A file or folder, with what was said before it: `LABEL=PATH`, `LABEL/STEP=PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The target it belongs to.
+    pub label: Option<String>,
+    /// The step it belongs to.
+    pub step: Option<String>,
+}
+
+impl Named {
+    /// Takes a word of the command line apart. What exists as it is written is a path, whatever it
+    /// holds.
+    pub fn of(word: &str) -> Named {
+        let plain = Named { path: PathBuf::from(word), label: None, step: None };
+        if plain.path.exists() {
+            return plain;
+        }
+        let Some((label, path)) = word.split_once('=').filter(|(label, _)| !label.is_empty())
+        else {
+            return plain;
+        };
+        let (label, step) = match label.split_once('/') {
+            Some((label, step)) if !label.is_empty() && !step.is_empty() => (label, Some(step)),
+            _ => (label, None),
+        };
+        Named {
+            path: PathBuf::from(path),
+            label: Some(label.to_owned()),
+            step: step.map(str::to_owned),
+        }
+    }
+}
+
+/// Paths of formats whose files say themselves what they are of.
+fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
+    if let Some(named) = paths.iter().find(|named| named.label.is_some()) {
+        let path = named.path.display();
+        return Err(ImportError::Words(format!(
+            "`{path}`: files of this format name their targets; leave out the label before it"
+        )));
+    }
+    Ok(paths.iter().map(|named| named.path.clone()).collect())
 }
 
 /// Reads others' results.
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn read(
-    format: Format,
-    paths: &[PathBuf],
-    options: &Options,
-) -> Result<Published, ImportError> {
+pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Published, ImportError> {
     match format {
-        Format::SysbenchMytools => sysbench_mytools::read(paths, options),
-        Format::IbenchMytools => ibench_mytools::read(paths, options),
+        Format::SysbenchMytools => sysbench_mytools::read(&unnamed(paths)?, options),
+        Format::Sysbench => sysbench_plain::read(paths, options),
+        Format::IbenchMytools => ibench_mytools::read(&unnamed(paths)?, options),
+        Format::Dbbench => dbbench::read(paths, options),
+        Format::AnnBenchmarks => ann_benchmarks::read(paths, options),
     }
 }

@@ -94,6 +94,14 @@ impl Published {
 }
 
 impl PublishedRun {
+    /// Adds a line to a log.
+    pub(super) fn log(&mut self, name: &str, line: &str) {
+        match self.logs.iter_mut().find(|(other, _)| other == name) {
+            Some((_, text)) => text.push_str(line),
+            None => self.logs.push((name.to_owned(), line.to_owned())),
+        }
+    }
+
     /// The step of that name; made where there is none yet.
     pub(super) fn step(&mut self, format: &str, name: &str, kind: StepKind) -> &mut StepRecord {
         let name = safe(name);

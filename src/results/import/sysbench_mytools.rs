@@ -268,6 +268,9 @@ impl Taker {
                 add_file(record, &text.name());
                 sysbench_record::fill(record, output);
                 let run = self.published.run(&step.label, 1, &tag::decode(&step.label));
+                if let Some(line) = sysbench_record::command_line(&name, output) {
+                    run.log("commands.txt", &line);
+                }
                 sysbench_record::fill_workload(
                     &mut run.record.workload,
                     output,

@@ -399,7 +399,7 @@ Latency (ms):
             assert!(fault.contains(expected), "{fault}");
         };
         check(&OLD[..200], "before the statistics of sysbench");
-        check(&OLD.replace("10.0001s", "soon"), "line 18: `soon` is no total time");
+        check(&OLD.replace("10.0001s", "soon"), "line 19: `soon` is no total time");
         check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
         let twice = format!("{}\n{OLD}", &OLD[..300]);
         check(&twice, "a run begins before the one above has statistics");

@@ -53,11 +53,6 @@ pub(super) fn fill(step: &mut StepRecord, output: &Output) {
     if each_second {
         step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
     }
-    if let Some(command) = &output.command {
-        // Passwords stand on command lines.
-        let words = command.split_whitespace().filter(|word| !word.contains("password"));
-        step.detail = words.collect::<Vec<_>>().join(" ");
-    }
 }
 
 fn histogram(lines: &[(f64, u64)]) -> Option<String> {
@@ -71,6 +66,13 @@ fn histogram(lines: &[(f64, u64)]) -> Option<String> {
     let mut bytes = Vec::new();
     V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
     Some(base64::engine::general_purpose::STANDARD.encode(bytes))
+}
+
+/// The command line for the logs, without passwords.
+pub(super) fn command_line(step: &str, output: &Output) -> Option<String> {
+    let words = output.command.as_ref()?.split_whitespace();
+    let words: Vec<&str> = words.filter(|word| !word.contains("password")).collect();
+    Some(format!("{step}\t{}\n", words.join(" ")))
 }
 
 /// Takes over what the command line tells of the scale. Clients only where all steps have the same.

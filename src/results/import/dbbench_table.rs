@@ -1,0 +1,340 @@
+//! Published tables of db_bench: the report's columns with a line of heads (tabs or aligned text),
+//! and tables of rates alone.
+
+use super::ImportError;
+use super::text::{Text, number};
+
+/// A file of report rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportTable {
+    /// Paths above the rows, in their order: each names the report of one version.
+    pub paths: Vec<String>,
+    /// Rows in order.
+    pub rows: Vec<ReportRow>,
+    /// Lines that are neither: ratios and deviations that somebody computed.
+    pub derived: Vec<usize>,
+}
+
+/// One row: a step of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportRow {
+    /// From 1.
+    pub line: usize,
+    /// Column and cell as printed; empty where nothing was.
+    pub cells: Vec<(String, String)>,
+    /// The step: `readwhilewriting.t24`.
+    pub test: String,
+    /// True if the row says `failed`.
+    pub failed: bool,
+}
+
+impl ReportRow {
+    /// A cell that is not empty.
+    pub fn cell(&self, column: &str) -> Option<&str> {
+        let found = self.cells.iter().find(|(name, _)| name == column);
+        found.map(|(_, cell)| cell.as_str()).filter(|cell| !cell.is_empty())
+    }
+}
+
+/// True if the text holds report rows: a line of heads that begins with `ops_sec`.
+pub fn is_report(text: &Text) -> bool {
+    text.lines().any(|(_, line)| is_heads(line))
+}
+
+fn is_heads(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.next() == Some("ops_sec") && words.any(|word| word == "test")
+}
+
+/// A head and where it stands in its line, in characters.
+struct Head {
+    name: String,
+    span: (usize, usize),
+}
+
+/// Reads report rows. The line of heads comes again before each step; columns go by their names.
+///
+/// # Errors
+/// A row before the heads, one with more or fewer cells than heads, a cell that is no number where
+/// one belongs, a row without a step, a file without rows.
+pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
+    let mut table = ReportTable::default();
+    let mut heads: Vec<Head> = Vec::new();
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        if is_heads(row) {
+            heads = words(row);
+            continue;
+        }
+        let count = trimmed.split_whitespace().count();
+        if heads.is_empty() && count == 1 && trimmed.contains('/') {
+            table.paths.push(trimmed.to_owned());
+        } else if count <= 3
+            && number(trimmed.split_whitespace().next().unwrap_or("")).is_some()
+            && !row.contains("\t\t")
+        {
+            // `1.001` below a pair of rows; mean, deviation and their quotient.
+            table.derived.push(line);
+        } else if heads.is_empty() {
+            return Err(text.malformed(line, "a row before the heads (`ops_sec mb_sec … test …`)"));
+        } else {
+            let cells = match row.contains('\t') {
+                true => by_tabs(text, line, row, &heads)?,
+                false => by_place(text, line, row, &heads)?,
+            };
+            table.rows.push(report_row(text, line, cells)?);
+        }
+    }
+    match table.rows.is_empty() {
+        true => Err(text.cut_short("the first row of a report")),
+        false => Ok(table),
+    }
+}
+
+fn words(line: &str) -> Vec<Head> {
+    let mut words: Vec<Head> = Vec::new();
+    let mut begin = None;
+    let chars = line.chars().chain([' ']).enumerate();
+    let mut word = String::new();
+    for (at, c) in chars {
+        if c.is_whitespace() {
+            if let Some(first) = begin.take() {
+                words.push(Head { name: std::mem::take(&mut word), span: (first, at) });
+            }
+        } else {
+            begin.get_or_insert(at);
+            word.push(c);
+        }
+    }
+    words
+}
+
+type Cells = Vec<(String, String)>;
+
+fn by_tabs(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells, ImportError> {
+    let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
+    if cells.len() != heads.len() {
+        let why =
+            format!("{} cells under {} heads; is the line cut short?", cells.len(), heads.len());
+        return Err(text.malformed(line, why));
+    }
+    let pairs = heads.iter().zip(cells);
+    Ok(pairs.map(|(head, cell)| (head.name.clone(), cell.to_owned())).collect())
+}
+
+/// Aligned text has nothing where a cell is empty: each word belongs to the head that it stands
+/// under, or next to.
+fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells, ImportError> {
+    let words = words(row);
+    let mut cells: Cells = heads.iter().map(|head| (head.name.clone(), String::new())).collect();
+    if words.len() == heads.len() {
+        for (cell, word) in cells.iter_mut().zip(words) {
+            cell.1 = word.name;
+        }
+        return Ok(cells);
+    }
+    for word in words {
+        let apart = |head: &Head| {
+            let (a, b) = (head.span, word.span);
+            let gap = a.0.max(b.0).saturating_sub(a.1.min(b.1));
+            (gap, a.0.abs_diff(b.0).min(a.1.abs_diff(b.1)))
+        };
+        let near = heads.iter().enumerate().min_by_key(|(_, head)| apart(head));
+        let Some((place, _)) = near else { continue };
+        if !cells[place].1.is_empty() {
+            let why = format!(
+                "two cells under `{}`: the line is neither apart by tabs nor aligned with its heads",
+                cells[place].0
+            );
+            return Err(text.malformed(line, why));
+        }
+        cells[place].1 = word.name;
+    }
+    Ok(cells)
+}
+
+/// Columns that hold no number.
+const TEXTS: [&str; 7] = ["lsm_sz", "blob_sz", "test", "date", "version", "job_id", "githash"];
+
+fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, ImportError> {
+    let mut row = ReportRow { line, cells, test: String::new(), failed: false };
+    row.failed = row.cells.first().is_some_and(|(_, cell)| cell == "failed");
+    for (name, cell) in &row.cells {
+        let is_text = TEXTS.contains(&name.as_str()) || cell.is_empty() || cell == "NA";
+        if !is_text && !row.failed && number(cell).is_none() {
+            return Err(text.malformed(line, format!("`{cell}` under `{name}` is no number")));
+        }
+    }
+    match row.cell("test") {
+        Some(test) => row.test = test.to_owned(),
+        None => return Err(text.malformed(line, "the row has no name under `test`")),
+    }
+    Ok(row)
+}
+
+/// A size as reports print it, `439GB`, in GiB: RocksDB's units are powers of two.
+pub fn gib(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number_text, unit) = text.split_at(end);
+    let factor = match unit.trim() {
+        "KB" => 1.0 / (1024.0 * 1024.0),
+        "MB" => 1.0 / 1024.0,
+        "GB" => 1.0,
+        "TB" => 1024.0,
+        "B" | "" => 1.0 / (1024.0 * 1024.0 * 1024.0),
+        _ => return None,
+    };
+    number(number_text).map(|number| number * factor)
+}
+
+/// A table of rates or ratios: a row for each step, a column for each version, names last (TSV) or
+/// first (CSV). The versions are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RatesOnly {
+    /// Line, step, cells as printed.
+    pub rows: Vec<(usize, String, Vec<String>)>,
+}
+
+impl RatesOnly {
+    /// True if all cells have two decimals.
+    pub fn are_ratios(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|(_, _, cells)| cells);
+        cells.all(|cell| cell.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2))
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.rows.iter().map(|(_, _, cells)| cells.len()).max().unwrap_or(0)
+    }
+}
+
+/// True if the text begins as a row of rates with a name of a step.
+pub fn is_rates(text: &Text) -> bool {
+    split_rates(text.first()).is_some()
+}
+
+fn split_rates(line: &str) -> Option<(String, Vec<String>)> {
+    let separator = if line.contains('\t') { '\t' } else { ',' };
+    let mut cells: Vec<String> = line.split(separator).map(|cell| cell.trim().to_owned()).collect();
+    if cells.len() < 2 {
+        return None;
+    }
+    let name = match number(&cells[0]) {
+        Some(_) => cells.pop()?,
+        None => cells.remove(0),
+    };
+    let named = number(&name).is_none() && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let numbers = cells.iter().all(|cell| number(cell).is_some() || cell == "failed");
+    (named && numbers && !name.contains(char::is_whitespace)).then_some((name, cells))
+}
+
+/// Reads such a table.
+///
+/// # Errors
+/// A line that is no row, rows of different widths, a step twice, an empty table.
+pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
+    let mut table = RatesOnly::default();
+    for (line, row) in text.lines() {
+        if row.trim().is_empty() {
+            continue;
+        }
+        let Some((name, cells)) = split_rates(row) else {
+            return Err(text.malformed(line, "expected rates and the name of a step"));
+        };
+        if let Some((_, _, first)) = table.rows.first()
+            && first.len() != cells.len()
+        {
+            let why = format!("{} rates where the rows above have {}", cells.len(), first.len());
+            return Err(text.malformed(line, why));
+        }
+        if table.rows.iter().any(|(_, other, _)| *other == name) {
+            return Err(text.malformed(line, format!("`{name}` has a row already")));
+        }
+        table.rows.push((line, name, cells));
+    }
+    match table.rows.is_empty() {
+        true => Err(text.cut_short("the first row of rates")),
+        false => Ok(table),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn text(content: &str) -> Text {
+        Text::of(Path::new("sum.txt"), content)
+    }
+
+    const HEADS: &str = "ops_sec\tmb_sec\tlsm_sz\tw_amp\tNstall\ttest\tdate\tversion\tgithash\n";
+
+    #[test]
+    fn rows_are_read_by_their_heads() {
+        let content = format!(
+            "d0/9.8/report.tsv\nd0/9.9/report.tsv\n\n{HEADS}100\t0.5\t20GB\tNA\t\tfillseq.v400\t\
+             2025-05-9T01:44:24\t9.8.4\tabc\n{HEADS}failed\t\t\t\t\tfillseq.v400\t\t9.9.3\t\n1.001\n"
+        );
+        let table = parse_report(&text(&content)).unwrap();
+        assert_eq!(table.paths.len(), 2);
+        assert_eq!(table.derived, [8]);
+        let [first, second] = table.rows.as_slice() else { panic!("{table:?}") };
+        assert_eq!((first.cell("ops_sec"), first.cell("Nstall")), (Some("100"), None));
+        assert_eq!((first.test.as_str(), first.failed), ("fillseq.v400", false));
+        assert_eq!((second.cell("version"), second.failed), (Some("9.9.3"), true));
+    }
+
+    #[test]
+    fn aligned_text_goes_by_place() {
+        let content = "ops_sec  mb_sec  w_amp  Nstall  rss  test         version\n\
+                       1101902  441.4   2.0            1.5  fillseq.v4   10.2.1\n\
+                          9192    2.5    NA       3    -1  revrange.t1  10.2.1\n";
+        let table = parse_report(&text(content)).unwrap();
+        assert_eq!(table.rows[0].cell("Nstall"), None);
+        assert_eq!(table.rows[0].cell("rss"), Some("1.5"));
+        assert_eq!(table.rows[0].test, "fillseq.v4");
+        assert_eq!(table.rows[1].cell("Nstall"), Some("3"));
+    }
+
+    #[test]
+    fn sizes_are_in_gib() {
+        assert_eq!(
+            (gib("439GB"), gib("2TB"), gib("512MB")),
+            (Some(439.0), Some(2048.0), Some(0.5))
+        );
+        assert_eq!((gib("x"), gib("1XB")), (None, None));
+    }
+
+    #[test]
+    fn rates_alone_have_names_first_or_last() {
+        let tsv = parse_rates(&text("10\t20\treadrandom.t8\n\n1\t2\tfwdrange.t8\n")).unwrap();
+        let csv = parse_rates(&text("readrandom.t8,10,20\r\nfwdrange.t8,1,2\r\n")).unwrap();
+        assert_eq!(
+            tsv.rows.iter().map(|row| &row.2).collect::<Vec<_>>(),
+            csv.rows.iter().map(|row| &row.2).collect::<Vec<_>>()
+        );
+        assert!(
+            parse_rates(&text("1.00\t0.99\ta.t1\n")).unwrap().are_ratios() && !tsv.are_ratios()
+        );
+    }
+
+    #[test]
+    fn faults_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_report(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check("100\t0.5\t1\t2\ta\n", "line 1: a row before the heads");
+        check(&format!("{HEADS}100\t0.5\n"), "the file ends here");
+        check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells under 9 heads");
+        check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2: `x` under `ops_sec`");
+        check(&format!("{HEADS}1\t\t\t\t\t\t\t\t\n"), "line 2: the row has no name under `test`");
+        check(HEADS, "line 1: the file ends here");
+        let fault = parse_rates(&text("1\t2\ta\n1\tb\n")).unwrap_err().to_string();
+        assert!(fault.contains("line 2: 1 rates where"), "{fault}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `sysbench`: the output of sysbench 1.0 and 1.1, one file for each run, or several runs in one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::mytools_sources::names;
+use super::notice::{Notice, NoticeKind};
+use super::published::{self, Published, StepKind, add_file, untagged};
+use super::sysbench_names::{counts_rows, file_name, group};
+use super::sysbench_output::{self, Output};
+use super::sysbench_record;
+use super::tag::{self, Tag};
+use super::text::{Text, number};
+use super::{Format, ImportError, Named, Options};
+use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::build::Dbms;
+use crate::domain::metric::Metric;
+
+/// A run, and what was said of it.
+struct Run {
+    text: Text,
+    label: String,
+    /// As said, or as the file's name or the command line tells.
+    step: Option<String>,
+    output: Output,
+}
+
+/// Reads files and folders.
+///
+/// # Errors
+/// A file that is no output, or ends before its statistics; a folder without an output.
+pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+    let mut published = Published { benchmark: "sysbench", ..Published::default() };
+    let mut runs = Vec::new();
+    for named in paths {
+        match named.path.is_dir() {
+            true => take_folder(named, &mut runs, &mut published)?,
+            false => take_file(&named.path, named, &mut runs)?,
+        }
+    }
+    name_steps(&mut runs);
+    let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
+    for run in &runs {
+        let step = run.step.clone().unwrap_or_default();
+        let block = repeats.entry((run.label.clone(), step.clone())).or_default();
+        *block += 1;
+        put(run, &step, *block, &mut published);
+    }
+    let cpus = options.cpus.or_else(|| runs.iter().find_map(|run| run.output.cpus));
+    published.host = published::host(cpus, None, None);
+    Ok(published)
+}
+
+fn take_folder(
+    named: &Named,
+    runs: &mut Vec<Run>,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let (mut left, before) = (Vec::new(), runs.len());
+    for name in names(&named.path)? {
+        let path = named.path.join(&name);
+        let is_output =
+            path.is_file() && Text::read(&path).is_ok_and(|text| sysbench_output::is_output(&text));
+        match is_output {
+            true => take_file(&path, named, runs)?,
+            false => left.push(name),
+        }
+    }
+    if runs.len() == before {
+        return Err(ImportError::foreign(&named.path, "it holds no output of sysbench"));
+    }
+    if !left.is_empty() {
+        let text = format!("no output of sysbench: {}", left.join(", "));
+        published.notices.push(Notice::of(NoticeKind::Left, &named.path, text));
+    }
+    Ok(())
+}
+
+fn take_file(path: &Path, named: &Named, runs: &mut Vec<Run>) -> Result<(), ImportError> {
+    let text = Text::read(path)?;
+    if !sysbench_output::is_output(&text) {
+        let why = "it is no output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
+        return Err(ImportError::foreign(path, why));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of_name = file_name(&name);
+    let folder = path.parent().and_then(Path::file_name);
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+    for output in sysbench_output::parse(&text)? {
+        let label = named.label.clone().unwrap_or_else(|| match (&of_name, &folder) {
+            // Files of one target stand in a folder of its name.
+            (Some(_), Some(folder)) => folder.clone(),
+            _ => stem(path),
+        });
+        let of_file = of_name.as_ref().map(|name| name.step.clone());
+        let said = named.step.clone().or(of_file);
+        let step = said.or_else(|| output.script().map(str::to_owned));
+        runs.push(Run { text: text.clone(), label, step, output });
+    }
+    Ok(())
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let endings = [".txt", ".log", ".out"];
+    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    stem.to_owned()
+}
+
+/// Runs whose step nobody tells: `sysbench` where each target has one file, else the file's name.
+fn name_steps(runs: &mut [Run]) {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.step.is_none()) {
+        let files = files.entry(run.label.clone()).or_default();
+        let stem = stem(run.text.path());
+        if !files.contains(&stem) {
+            files.push(stem);
+        }
+    }
+    let single = files.values().all(|files| files.len() == 1);
+    for run in runs.iter_mut() {
+        run.step.get_or_insert_with(|| match single {
+            true => "sysbench".to_owned(),
+            false => stem(run.text.path()),
+        });
+    }
+}
+
+fn put(run: &Run, step: &str, block: u32, published: &mut Published) {
+    let output = &run.output;
+    let tag = tag_of(run);
+    let wrote = output.statements.is_some_and(|statements| statements.writes > 0);
+    let group = match group(step) {
+        Group::Range if wrote => Group::Write,
+        group => group,
+    };
+    let record = published.run(&run.label, block, &tag).step(
+        Format::Sysbench.word(),
+        step,
+        StepKind { group, rate: RateUnit::Queries },
+    );
+    add_file(record, &run.text.name());
+    sysbench_record::fill(record, output);
+    let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);
+    // Tests without SQL have events only.
+    let rate = rate.or(output.eps).or_else(|| {
+        let events = output.events? as f64;
+        output.seconds.filter(|seconds| *seconds > 0.0).map(|seconds| events / seconds)
+    });
+    if let Some(rate) = rate {
+        published::put(record, Metric::Rate, rate);
+    }
+    let target = published.run(&run.label, block, &tag);
+    sysbench_record::fill_workload(&mut target.record.workload, output, true);
+    if let Some(line) = sysbench_record::command_line(step, output) {
+        target.log("commands.txt", &line);
+    }
+    if counts_rows(step) {
+        let text = "a scan counts as one query here; published tables count its rows";
+        published.notices.push(Notice::of(NoticeKind::Note, run.text.path(), text));
+    }
+}
+
+/// The product, from the label's tag or the driver on the command line.
+fn tag_of(run: &Run) -> Tag {
+    let tag = tag::decode(&run.label);
+    if tag.dbms != Dbms::Other {
+        return tag;
+    }
+    let driver = run.output.option("db-driver");
+    let dbms = match driver {
+        Some("pgsql") => Some(Dbms::Postgres),
+        Some("mysql") => Some(Dbms::Mysql),
+        _ => None,
+    };
+    // `mariadb` speaks through MySQL's driver.
+    let label = run.label.to_lowercase();
+    let named = Dbms::ALL.into_iter().find(|dbms| label.starts_with(dbms.name()));
+    untagged(&run.label, named.or(dbms).unwrap_or(Dbms::Other))
+}
