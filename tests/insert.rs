@@ -85,6 +85,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
             placement: Placement::Os,
             server_pid: None,
             storage_engine: None,
+            cache: None,
         })),
     }
 }

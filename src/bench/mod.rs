@@ -144,7 +144,7 @@ pub fn memory_limit(workload: &Workload) -> Option<u64> {
 
 /// Whether tables are filled before the first step.
 pub fn is_loaded_first(workload: &Workload) -> bool {
-    !matches!(workload.shape, Shape::Insert(_))
+    matches!(workload.shape, Shape::Sysbench)
 }
 
 /// Rows that tables hold at most, all together: for estimates of disk.

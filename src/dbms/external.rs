@@ -94,6 +94,10 @@ fn note_refusal(
             progress(&format!("not done: {doing}: {source}"));
             Ok(())
         }
+        Err(DbmsError::Unsupported(what)) => {
+            progress(&format!("not done: {what}"));
+            Ok(())
+        }
         other => other,
     }
 }

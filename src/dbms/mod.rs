@@ -89,6 +89,11 @@ pub trait ControlPlane: Send {
     fn endpoint(&self) -> (Endpoint, Login);
     /// What every measuring session says first: `SET …`, `PRAGMA …`.
     fn session_setup(&self) -> Vec<String>;
+    /// A program that must start the process of the clients, given the program and its arguments,
+    /// because that process loads a library which this host cannot load by itself.
+    fn launcher(&self) -> Option<PathBuf> {
+        None
+    }
     /// Root process of the server, if it is on this host and known.
     fn server_pid(&self) -> Option<u32>;
     /// The version that the running server reports.

@@ -1,9 +1,8 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
+use crate::bench;
 use crate::domain::benchmark::{Shape, Stage};
 use crate::domain::kv::{KEY_BYTES, KvShape};
-use crate::bench;
-use crate::domain::benchmark::Stage;
 use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
@@ -63,23 +62,8 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
     let (load_seconds, disk_bytes) = match &plan.workload.shape {
         Shape::Kv(shape) => of_kv(plan, shape),
-        _ => {
-            let load = PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle;
-            let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
-            // A fresh server's own files: redo logs and system tables.
-            let fixed = servers as f64 * 700e6;
-            (targets * load, 2.0 * (fixed + targets * rows as f64 * ROW_BYTES))
-        }
+        _ => of_tables(plan, settle),
     };
-    let loading = match bench::is_loaded_first(&plan.workload) {
-        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
-        false => 0.0,
-    };
-    let load_seconds = targets * (PREPARE_SECONDS + loading);
-    let rows = bench::rows_written(&plan.workload);
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
-    // A fresh server's own files: redo logs and system tables.
-    let fixed = servers * 700e6;
     let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
@@ -95,6 +79,22 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
         disk_bytes: disk_bytes as u64,
     }
+}
+
+/// Tables of a server or of SQLite: seconds before the first step, and bytes of disk, of all
+/// targets.
+fn of_tables(plan: &Plan, settle: f64) -> (f64, f64) {
+    let targets = plan.targets.len() as f64;
+    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
+    let loading = match bench::is_loaded_first(&plan.workload) {
+        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
+        false => 0.0,
+    };
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
+    // A fresh server's own files: redo logs and system tables.
+    let fixed = servers as f64 * 700e6;
+    let written = bench::rows_written(&plan.workload) as f64;
+    (targets * (PREPARE_SECONDS + loading), 2.0 * (fixed + targets * written * ROW_BYTES))
 }
 
 /// The RocksDB sequence: loading is one of its steps, and an empty folder is all that is copied.

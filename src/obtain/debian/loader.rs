@@ -60,24 +60,48 @@ impl Loader {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let aside = whole.with_file_name(format!("{name}{ASIDE}"));
         fs::rename(&whole, &aside).map_err(Reason::io("rename", &whole))?;
+        self.name_loader(&name)?;
+        write_script(&whole, &self.script(path, &name))
+    }
+
+    /// Makes a script `name` in the root that starts any program with these libraries: a program of
+    /// this host that is to load a library of the build.
+    pub(super) fn launcher(&self, name: &str) -> Result<(), Reason> {
+        self.name_loader(name)?;
+        let script = format!(
+            "#!/bin/sh\n\
+             # Starts a program of this host with the loader and the libraries of this build.\n\
+             root=$(CDPATH= cd -P -- \"${{0%/*}}\" && pwd -P) || exit 127\n\
+             exec \"$root/{LOADERS}/{name}\" --inhibit-cache \\\n  \
+             --library-path \"{}\" \\\n  \
+             \"$@\"\n",
+            self.folders()
+        );
+        write_script(&self.root.join(name), &script)
+    }
+
+    /// The loader under the name of a program.
+    fn name_loader(&self, name: &str) -> Result<(), Reason> {
         let loaders = self.root.join(LOADERS);
         fs::create_dir_all(&loaders).map_err(Reason::io("create", &loaders))?;
-        let named = loaders.join(&name);
+        let named = loaders.join(name);
         if fs::symlink_metadata(&named).is_err() {
             let target = Path::new("..").join(&self.program);
             symlink(&target, &named).map_err(Reason::io("link", &named))?;
         }
-        fs::write(&whole, self.script(path, &name)).map_err(Reason::io("write", &whole))?;
-        let mode = Permissions::from_mode(0o755);
-        fs::set_permissions(&whole, mode).map_err(Reason::io("chmod", &whole))
+        Ok(())
+    }
+
+    /// The folders of libraries as a script spells them.
+    fn folders(&self) -> String {
+        let folders = self.libraries.iter().map(|folder| format!("$root/{}", folder.display()));
+        folders.collect::<Vec<String>>().join(":")
     }
 
     /// The script finds the root from where it lies itself: a build may be moved.
     fn script(&self, path: &Path, name: &str) -> String {
         let depth = path.components().count().saturating_sub(1);
         let up = vec![".."; depth].join("/");
-        let folders = self.libraries.iter().map(|folder| format!("$root/{}", folder.display()));
-        let folders: Vec<String> = folders.collect();
         let named = if self.tells_name {
             format!(" \\\n  --argv0 \"$here/{name}\"")
         } else {
@@ -91,9 +115,15 @@ impl Loader {
              exec \"$root/{LOADERS}/{name}\" --inhibit-cache{named} \\\n  \
              --library-path \"{}\" \\\n  \
              \"$here/{name}{ASIDE}\" \"$@\"\n",
-            folders.join(":")
+            self.folders()
         )
     }
+}
+
+fn write_script(path: &Path, text: &str) -> Result<(), Reason> {
+    fs::write(path, text).map_err(Reason::io("write", path))?;
+    let mode = Permissions::from_mode(0o755);
+    fs::set_permissions(path, mode).map_err(Reason::io("chmod", path))
 }
 
 /// Names of the folders of libraries in `folder`, those of the processor: `x86_64-linux-gnu`.
