@@ -88,7 +88,7 @@ impl Sequence<'_> {
         work.options.push(KvOption::new("allow_concurrent_memtable_write", false));
         if self.shape.style == Style::Leveled {
             // Trivially moved files keep the compression that they were written with.
-            let same = vec![self.shape.compression.option(); LEVELS];
+            let same = [self.shape.compression.option(); LEVELS];
             let all = KvOption::new("compression_per_level", same.join(":"));
             work.options.retain(|option| option.key != all.key);
             work.options.push(all);

@@ -125,8 +125,9 @@ fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
             comparison.steps.iter().filter_map(|step| step.targets.get(index)?.samples.first());
         let mut said = samples.filter_map(|sample| sample.texts.get("library"));
         let said = said.next().cloned().unwrap_or_else(|| "says nothing of itself".to_owned());
-        let compilers = target.manifests.iter().filter_map(|manifest| manifest.compiler.clone());
-        let compiler = compilers.last().map(|by| format!("; by {by}")).unwrap_or_default();
+        let mut compilers =
+            target.manifests.iter().filter_map(|manifest| manifest.compiler.clone());
+        let compiler = compilers.next_back().map(|by| format!("; by {by}")).unwrap_or_default();
         (target.label.clone(), format!("{said}{compiler}"))
     });
     facts.collect()
@@ -215,7 +216,7 @@ fn levels(comparison: &Comparison) -> Vec<Table> {
             Some((step.name.clone(), stats::parse(sample.texts.get(STATS)?)))
         };
         let steps: Vec<&StepComparison> = comparison.steps.iter().filter(writes).collect();
-        steps.into_iter().filter_map(of_target).last()
+        steps.into_iter().rev().find_map(of_target)
     };
     let tables = comparison.targets.iter().enumerate().filter_map(|(index, target)| {
         let (step, stats) = last(index)?;
