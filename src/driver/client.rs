@@ -20,6 +20,7 @@ use crate::wire::WireError;
 pub(crate) const SECOND: f64 = 1e9;
 
 /// What a client does per event. An enum, as [`Session`] is.
+#[expect(clippy::large_enum_variant, reason = "one for each client, and never moved about")]
 pub(crate) enum Acts {
     /// The statements of a script.
     Script(Program),

@@ -286,13 +286,11 @@ mod tests {
             bytes(by, &panel, &queries, &mut out);
             for (q, sums) in out.iter().enumerate() {
                 for (row, sum) in sums.iter().enumerate() {
-                    let mut want = 0;
-                    for g in 0..GROUPS {
-                        for i in 0..4 {
-                            want +=
-                                i32::from(panel[g].0[4 * row + i]) * i32::from(queries[g][q][i]);
-                        }
-                    }
+                    let products = panel.iter().zip(&queries).flat_map(|(rows, queries)| {
+                        let row = &rows.0[4 * row..4 * row + 4];
+                        row.iter().zip(queries[q]).map(|(a, b)| i32::from(*a) * i32::from(b))
+                    });
+                    let want: i32 = products.sum();
                     assert_eq!(*sum, want, "{by:?} query {q} row {row}");
                 }
             }

@@ -78,10 +78,10 @@ fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
         return None;
     }
     blocks.push(Block::Paragraph(
-        "isecs: seconds to build the index alone; where only the whole was measured (as in published \
-         results), table, rows and index. tied: configurations whose rate cannot be told from the \
-         best one's. A recall counts as it is, not rounded. Recall is by distance; a row as near as \
-         the true k-th counts."
+        "isecs: seconds to build the index alone; where only the whole was measured (as in \
+         published results), table, rows and index. tied: configurations whose rate cannot be told \
+         from the best one's. A recall counts as it is, not rounded. It is by distance: a row as \
+         near as the true k-th counts."
             .to_owned(),
     ));
     Some(Section {

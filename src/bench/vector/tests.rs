@@ -1,3 +1,5 @@
+//! Steps, settings and refusals of vector search.
+
 use super::*;
 use crate::domain::benchmark::{Group, Step};
 

@@ -115,8 +115,8 @@ pub(super) fn give_room(sql: &Sql<'_>, session: &mut Session) -> Result<Option<S
     let now = numbers(session, cache())?.first().copied().flatten().unwrap_or(0.0);
     if now < ROOM * size {
         return Err(format!(
-            "failed to measure: mhnsw_max_cache_size is {:.0} MiB and the index {:.0} MiB, so every \
-             query would read the graph anew; set it to at least {ROOM} times the index",
+            "failed to measure: mhnsw_max_cache_size is {:.0} MiB and the index {:.0} MiB, so \
+             every query would read the graph anew; set it to at least {ROOM} times the index",
             now / MIB,
             size / MIB
         ));

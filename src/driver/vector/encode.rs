@@ -46,34 +46,39 @@ impl Form {
             out.extend_from_slice(&[0, 0]);
         }
         match self {
-            Form::Vector => out.extend(values.iter().flat_map(|value| value.to_be_bytes())),
-            Form::Halfvec => out.extend(values.iter().flat_map(|value| half(*value).to_be_bytes())),
-            Form::Plain => out.extend(values.iter().flat_map(|value| value.to_le_bytes())),
+            Form::Vector => append(out, values, f32::to_be_bytes),
+            Form::Halfvec => append(out, values, |value| half(value).to_be_bytes()),
+            Form::Plain => append(out, values, f32::to_le_bytes),
         }
     }
 }
 
-/// The nearest number of half precision (IEEE 754 binary16), ties to even, as bits.
+/// Appends all values, room made once: the loop then runs without a check for each.
+fn append<const N: usize>(out: &mut Vec<u8>, values: &[f32], bytes: impl Fn(f32) -> [u8; N]) {
+    let start = out.len();
+    out.resize(start + N * values.len(), 0);
+    for (place, value) in out[start..].as_chunks_mut::<N>().0.iter_mut().zip(values) {
+        *place = bytes(*value);
+    }
+}
+
+/// The nearest number of half precision (IEEE 754 binary16), ties to even, as bits. All cases are
+/// computed and one is taken, so that many values are converted at once.
+#[inline]
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
-    let sign = (bits >> 16) as u16 & 0x8000;
+    let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    if magnitude >= 0x7f80_0000 {
-        // Infinite, or no number.
-        return sign | if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
-    }
-    if magnitude >= 0x477f_f000 {
-        // 65520 and above round to infinity.
-        return sign | 0x7c00;
-    }
-    if magnitude < 0x3880_0000 {
-        // Below 2^-14: multiples of 2^-24, rounded by the addition to 0.5 × 2^24 / 2^24.
-        let sum = f32::from_bits(magnitude) + 0.5;
-        return sign | (sum.to_bits() - 0.5f32.to_bits()) as u16;
-    }
     // 13 bits are lost: half of them rounds up, just half to even.
-    let rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
-    sign | ((rounded - 0x3800_0000) >> 13) as u16
+    let rounded = magnitude.wrapping_add(0xfff + ((magnitude >> 13) & 1));
+    let normal = rounded.wrapping_sub(0x3800_0000) >> 13;
+    // Below 2^-14 they are multiples of 2^-24, to which adding 0.5 rounds.
+    let small = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let special = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+    let finite = if magnitude < 0x3880_0000 { small } else { normal };
+    // 65520 and above round to infinity.
+    let result = if magnitude >= 0x477f_f000 { special } else { finite };
+    (sign | result) as u16
 }
 
 #[cfg(test)]

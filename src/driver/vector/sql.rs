@@ -43,7 +43,8 @@ impl Sql<'_> {
                     "CREATE EXTENSION IF NOT EXISTS vector".to_owned(),
                     drop,
                     format!(
-                        "CREATE TABLE {TABLE} (id int, class int, u int, fate int, v vector({dims}))"
+                        "CREATE TABLE {TABLE} (id int, class int, u int, fate int, \
+                         v vector({dims}))"
                     ),
                     format!("ALTER TABLE {TABLE} ALTER COLUMN v SET STORAGE {storage}"),
                 ]

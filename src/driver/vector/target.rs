@@ -31,7 +31,7 @@ pub(super) fn target<W: Write>(
         tried.push(format!("{ef}: {:.4}", score.recall));
         Ok(score)
     };
-    // Doubling finds an upper end soon: recall rises slowly where ef is large, and so does the cost.
+    // Doubling finds an upper end soon: where ef is large, recall rises slowly.
     let mut low = least - 1;
     let mut high = least;
     loop {

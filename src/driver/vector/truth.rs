@@ -41,8 +41,8 @@ impl Truth {
 }
 
 /// The `k` nearest of the rows `ids` (ascending; `None` for all) for every query, on `threads`
-/// threads (0: one for each CPU). There must be at least `k` rows, and no vector without a direction
-/// where the distance is that of cosines.
+/// threads (0: one for each CPU). There must be at least `k` rows, and no vector without a
+/// direction where the distance is that of cosines.
 pub fn exact(
     train: &Matrix,
     test: &Matrix,

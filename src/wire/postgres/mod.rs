@@ -314,7 +314,7 @@ impl Client {
             b'W' => return Err(self.channel.confused("streaming replication is not spoken")),
             b'N' => {
                 let notice = message::ServerError::parse(self.whole(kind, length)?).into_words();
-                // Enough for a reader; a server that complains about every row must not fill memory.
+                // A server that complains about every row must not fill memory.
                 if self.notices.len() < NOTICES_KEPT {
                     self.notices.push(notice);
                 }

@@ -32,7 +32,7 @@ fn read(bytes: &[u8], name: String) -> Result<Dataset, String> {
         Some("angular") => Distance::Cosine,
         Some(other) => {
             return Err(format!(
-                "its distance is {other}; euclidean and angular are measured (bits and sets are not)"
+                "its distance is {other}; euclidean and angular are measured, bits and sets not"
             ));
         }
         None => return Err("it has no attribute `distance`; is it of ann-benchmarks?".to_owned()),

@@ -153,7 +153,7 @@ impl Dataset {
         }
         if self.train.rows() < k || k == 0 {
             return unfit(format!(
-                "there are {} rows, and {k} neighbours are asked for; take more rows or a smaller k",
+                "there are {} rows, and {k} neighbours are asked for; take more rows or less k",
                 self.train.rows()
             ));
         }
@@ -205,8 +205,8 @@ impl Dataset {
         let few = |left: usize| DataError::Unfit {
             name: self.name.clone(),
             what: format!(
-                "{left} rows pass the filter, and {k} neighbours are asked for; take more rows or a \
-                 wider filter"
+                "{left} rows pass the filter, and {k} neighbours are asked for; take more rows or \
+                 a wider filter"
             ),
         };
         let among = |ids: &[u32], test: &Matrix| match ids.len() {

@@ -127,7 +127,8 @@ impl<'a> File<'a> {
         let head = slice(self.bytes, address, 16)?;
         if head[0] != 1 {
             return Err(format!(
-                "an object header has version {}; only version 1 is read (h5repack --low=0 --high=0)",
+                "an object header has version {}; only version 1 is read (h5repack --low=0 \
+                 --high=0)",
                 if head.starts_with(b"OHDR") { 2 } else { head[0] }
             ));
         }
