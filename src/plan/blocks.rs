@@ -66,8 +66,8 @@ impl Blocks {
             }
             Blocks::Auto(auto) if auto.min < 2 || auto.max < auto.min || !limits(auto.max) => {
                 Some(format!(
-                    "blocks = \"auto\" must look first at 2 blocks or more and last at no fewer and \
-                     999 at most, not from {} to {}",
+                    "blocks = \"auto\" must look first at 2 blocks or more, and last at no fewer \
+                     and 999 at most, not from {} to {}",
                     auto.min, auto.max
                 ))
             }

@@ -46,7 +46,7 @@ impl Counter {
 
 /// Bytes of the first version of `struct perf_event_attr`, which every kernel takes.
 const ATTRIBUTES_BYTES: u64 = 64;
-/// Bits of its flags: begin disabled; leave out the kernel and the hypervisor, which needs no right.
+/// Bits of its flags: begin disabled; leave out kernel and hypervisor, which needs no right.
 const FLAGS: u64 = 1 | 1 << 5 | 1 << 6;
 
 /// Opens the counter for this thread, and closes it again.
