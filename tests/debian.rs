@@ -1,5 +1,5 @@
-//! Builds from Debian's suites, end to end, with a scripted apt-get; and with the real one where the
-//! network may be used.
+//! Builds from Debian's suites, end to end, with a scripted apt-get; and with the real one where
+//! the network may be used.
 #![allow(clippy::unwrap_used)]
 
 mod skipped;

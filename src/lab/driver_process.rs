@@ -22,8 +22,8 @@ pub(super) struct DriverProcess {
 }
 
 impl DriverProcess {
-    /// Starts a driver on its job, through `launcher` if there is one. What it writes to stderr goes
-    /// to `log`.
+    /// Starts a driver on its job, through `launcher` if there is one. What it writes to stderr
+    /// goes to `log`.
     ///
     /// # Errors
     /// The process cannot be started or does not take its job.
