@@ -322,58 +322,62 @@ fn names_and_tags() {
     }
 }
 
+/// A format and the files of a folder: name, sample.
+type Set = (Format, &'static [(&'static str, &'static str)]);
+
+const SETS: [Set; 5] = [
+    (
+        Format::SysbenchMytools,
+        &[
+            ("qps.abs.tsv", samples::QPS_ABS),
+            ("qps.rel.tsv", samples::QPS_REL),
+            ("o.met", samples::MET),
+            ("o.qps.abs.pg", samples::BLOCKS),
+            ("o.qps.rel.pg", samples::BLOCK_RATIOS),
+            ("x.a/sb.o.p.range1.pk1.dop4", samples::SB_O),
+            ("x.a/sb.met.p.range1.pk1.dop4", samples::SB_MET),
+            ("x.a/sb.vm.p.range1.pk1.dop4", samples::SB_VM),
+            ("x.a/sb.io.p.range1.pk1.dop4", samples::SB_IO),
+        ],
+    ),
+    (Format::Sysbench, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
+    (
+        Format::IbenchMytools,
+        &[
+            ("o.sum.t.20m.pg1.c5", samples::O_SUM),
+            ("res.pg/mrg.l.i0", samples::MRG),
+            ("res.pg/rel.l.i0", samples::REL),
+            ("rt.tsv", samples::HISTOGRAMS),
+            ("summary.txt", samples::SUMMARY),
+        ],
+    ),
+    (
+        Format::Dbbench,
+        &[
+            ("sum.txt", samples::DBB_SUM),
+            ("abs.tsv", samples::DBB_RATES),
+            ("rel.csv", samples::DBB_RATIOS),
+            ("x.log", samples::DBB_LOG),
+        ],
+    ),
+    (
+        Format::AnnBenchmarks,
+        &[
+            ("o.plot", samples::PLOT),
+            ("build.txt", samples::BUILDS),
+            ("qr.topN.1", samples::SELECTED),
+            ("o.batch0.mariadb", samples::ANN_LOG),
+        ],
+    ),
+];
+
 /// Whole folders: what is found is put together, or refused.
 #[test]
 fn whole_imports() {
     let mut rng = Rng::new(20);
-    let sets: [(Format, &[(&str, &str)]); 5] = [
-        (
-            Format::SysbenchMytools,
-            &[
-                ("qps.abs.tsv", samples::QPS_ABS),
-                ("qps.rel.tsv", samples::QPS_REL),
-                ("o.met", samples::MET),
-                ("o.qps.abs.pg", samples::BLOCKS),
-                ("o.qps.rel.pg", samples::BLOCK_RATIOS),
-                ("x.a/sb.o.p.range1.pk1.dop4", samples::SB_O),
-                ("x.a/sb.met.p.range1.pk1.dop4", samples::SB_MET),
-                ("x.a/sb.vm.p.range1.pk1.dop4", samples::SB_VM),
-                ("x.a/sb.io.p.range1.pk1.dop4", samples::SB_IO),
-            ],
-        ),
-        (Format::Sysbench, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
-        (
-            Format::IbenchMytools,
-            &[
-                ("o.sum.t.20m.pg1.c5", samples::O_SUM),
-                ("res.pg/mrg.l.i0", samples::MRG),
-                ("res.pg/rel.l.i0", samples::REL),
-                ("rt.tsv", samples::HISTOGRAMS),
-                ("summary.txt", samples::SUMMARY),
-            ],
-        ),
-        (
-            Format::Dbbench,
-            &[
-                ("sum.txt", samples::DBB_SUM),
-                ("abs.tsv", samples::DBB_RATES),
-                ("rel.csv", samples::DBB_RATIOS),
-                ("x.log", samples::DBB_LOG),
-            ],
-        ),
-        (
-            Format::AnnBenchmarks,
-            &[
-                ("o.plot", samples::PLOT),
-                ("build.txt", samples::BUILDS),
-                ("qr.topN.1", samples::SELECTED),
-                ("o.batch0.mariadb", samples::ANN_LOG),
-            ],
-        ),
-    ];
     let folder = tempfile::tempdir().unwrap();
     for case in 0..(cases() / 20).min(20_000) {
-        let (format, files) = sets[below(&mut rng, sets.len())];
+        let (format, files) = SETS[below(&mut rng, SETS.len())];
         let root = folder.path().join(format!("{}", case % 8));
         let _ = std::fs::remove_dir_all(&root);
         for (name, sample) in files {

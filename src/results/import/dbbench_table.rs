@@ -146,7 +146,7 @@ fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells
         let Some((place, _)) = near else { continue };
         if !cells[place].1.is_empty() {
             let why = format!(
-                "two cells under `{}`: the line is neither apart by tabs nor aligned with its heads",
+                "two cells under `{}`: the line has no tabs and is not aligned with its heads",
                 cells[place].0
             );
             return Err(text.malformed(line, why));
@@ -277,7 +277,7 @@ mod tests {
     fn rows_are_read_by_their_heads() {
         let content = format!(
             "d0/9.8/report.tsv\nd0/9.9/report.tsv\n\n{HEADS}100\t0.5\t20GB\tNA\t\tfillseq.v400\t\
-             2025-05-9T01:44:24\t9.8.4\tabc\n{HEADS}failed\t\t\t\t\tfillseq.v400\t\t9.9.3\t\n1.001\n"
+             2025-05-9T01:44:24\t9.8.4\tabc\n{HEADS}failed\t\t\t\t\tfillseq.v400\t\t9.9\t\n1.001\n"
         );
         let table = parse_report(&text(&content)).unwrap();
         assert_eq!(table.paths.len(), 2);
@@ -285,7 +285,7 @@ mod tests {
         let [first, second] = table.rows.as_slice() else { panic!("{table:?}") };
         assert_eq!((first.cell("ops_sec"), first.cell("Nstall")), (Some("100"), None));
         assert_eq!((first.test.as_str(), first.failed), ("fillseq.v400", false));
-        assert_eq!((second.cell("version"), second.failed), (Some("9.9.3"), true));
+        assert_eq!((second.cell("version"), second.failed), (Some("9.9"), true));
     }
 
     #[test]

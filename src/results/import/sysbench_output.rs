@@ -65,9 +65,7 @@ impl Output {
     /// An option of the command line: `option("table-size")`.
     pub fn option(&self, name: &str) -> Option<&str> {
         let words = self.command.as_deref()?.split_whitespace();
-        words
-            .filter_map(|word| word.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
-            .last()
+        words.rev().find_map(|word| word.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// Name of the script on the command line, without folders and ending: `oltp_read_only`.

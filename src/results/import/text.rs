@@ -91,11 +91,6 @@ impl Text {
         self.lines.iter().find(|line| !line.trim().is_empty()).map_or("", String::as_str)
     }
 
-    /// True if one of the first `count` lines holds `what`.
-    pub(super) fn head_holds(&self, count: usize, what: &str) -> bool {
-        self.lines.iter().take(count).any(|line| line.contains(what))
-    }
-
     /// The error of a line.
     pub(super) fn malformed(&self, line: usize, why: impl Into<String>) -> ImportError {
         ImportError::Malformed { path: self.path.clone(), line, why: why.into() }
