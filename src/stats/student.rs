@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_quick_way_is_the_general_one() {
-        for df in [10.0, 11.5, 30.0, 287.0, 1e6] {
+        for df in [10.0, 11.5, 30.0, 287.0] {
             let distribution = StudentsT::new(0.0, 1.0, df).unwrap();
             for probability in [0.002, 0.025, 0.2, 0.5, 0.8, 0.975, 0.998] {
                 let (quick, general) =
@@ -100,6 +100,14 @@ mod tests {
                 assert!((distribution.cdf(quick) - probability).abs() < 1e-12, "{df} {quick}");
             }
         }
+    }
+
+    #[test]
+    fn many_degrees_of_freedom_are_nearly_normal() {
+        // SciPy 1.17, stats.t.ppf; the general inverse is off by 1e-4 here.
+        assert!((quantile(0.975, 1e6) - 1.959_966_356).abs() < 1e-8);
+        assert!((quantile(0.975, 1e4) - 1.960_201_239).abs() < 1e-8);
+        assert!((quantile(0.975, f64::INFINITY) - 1.959_963_985).abs() < 1e-8);
     }
 
     #[test]
