@@ -219,7 +219,7 @@ mod tests {
 
         fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
             let number = self.note(key);
-            Ok(Found { entries: u64::from(number % 10 != 0), bytes: 420 })
+            Ok(Found { entries: u64::from(!number.is_multiple_of(10)), bytes: 420 })
         }
 
         fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
