@@ -574,9 +574,9 @@ fn what_is_not_fetched_has_a_manifest_too() {
     let error = get(Dbms::Sqlite, version("3.40.1")).unwrap_err().to_string();
     assert!(error.contains("libsqlite3.so"), "{error}");
     let source =
-        Source::Version { version: Version::new("17"), variant: Some("pgvector".to_string()) };
+        Source::Version { version: Version::new("12"), variant: Some("pgvector".to_string()) };
     let error = get(Dbms::Postgres, source).unwrap_err().to_string();
-    assert!(error.contains("obtain postgres@17+pgvector") && error.contains("PATH"), "{error}");
+    assert!(error.contains("obtain postgres@12+pgvector") && error.contains("PATH"), "{error}");
     assert_eq!(fixture.calls(), 0);
 }
 

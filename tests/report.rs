@@ -845,7 +845,8 @@ fn what_cannot_be_computed_has_a_reason() {
     check_missing(&step, Metric::Rate, "no length");
     step.rate = RateUnit::RowsInserted;
     step.outcome.seconds = 1.0;
-    check_missing(&step, Metric::Rate, "not counted");
+    step.outcome.statements = 7;
+    assert_eq!(values(&step).get(Metric::Rate), Some(7.0), "inserted rows are counted as such");
 }
 
 // ---- Comparing ----------------------------------------------------------------------------------
@@ -1252,6 +1253,28 @@ const CASES: &[Case] = &[
     }), "75 % of mysql-8.0.33"),
     (Kind::NoOperations, |runs| runs[1].1[0].outcome.statements = 0, "in up to 1 runs"),
     (Kind::Steal, |runs| each_new_step(runs, |step| step.usage.host.steal = 1.0), "up to 5.0 %"),
+    (Kind::ForeignLoad, |runs| each_new_step(runs, |step| step.usage.disturbance =
+        Some(Disturbance { foreign_cpu: Some(0.03), ..Disturbance::default() })), "up to 3.0 %"),
+    (Kind::CpuPressure, |runs| {
+        runs.iter_mut().for_each(|run| run.0.workload.placement = Placement::Os);
+        each_new_step(runs, |step| step.usage.disturbance =
+            Some(Disturbance { pressure_cpu: Some(0.1), ..Disturbance::default() }));
+    }, "for up to 10 % of a step some task waited"),
+    (Kind::Swapped, |runs| each_new_step(runs, |step| step.usage.disturbance =
+        Some(Disturbance { swapped_in: Some(9), ..Disturbance::default() })), "up to 9 pages"),
+    (Kind::Throttled, |runs| each_new_step(runs, |step| step.usage.disturbance =
+        Some(Disturbance { throttled_cgroup_us: Some(1), ..Disturbance::default() })),
+        "the counters of heat or quota moved"),
+    (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
+        run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
+    (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
+        "up to 2 s on end (point-query)"),
+    (Kind::NotSteady, |runs| each_new_step(runs, |step| step.per_second =
+        (0..60).map(|i| 1000.0 - 300.0 * (-f64::from(i) / 60.0).exp()).collect()),
+        "runs of a step (all 3 steps)"),
+    (Kind::Drifting, |runs| each_new_step(runs, |step| step.per_second =
+        (0..120).map(|i| 1000.0 - f64::from(i)).collect()),
+        "falls by up to 13 % over the window"),
     (Kind::PlanDiffers, |runs| {
         each_new_step(runs, |step| set_plan(step, "Seq Scan on sbtest1"));
         steps_of(runs, BASE, "point-query")

@@ -38,6 +38,9 @@ type Builds = (&'static str, &'static [&'static str]);
 const POSTGRES: Builds = ("RQPS_TEST_POSTGRES", &["postgres@17.2.0"]);
 const MYSQL: Builds = ("RQPS_TEST_MYSQL", &["mysql@5.6.14", "mysql@8.0.33"]);
 const MARIADB: Builds = ("RQPS_TEST_MARIADB", &["mariadb@11.4.5"]);
+/// Through the loader of another release of Debian.
+const MYROCKS: Builds = ("RQPS_TEST_MYROCKS", &["mariadb@11.8+myrocks"]);
+const PGVECTOR: Builds = ("RQPS_TEST_PGVECTOR", &["postgres@17+pgvector"]);
 
 /// One build of those, if there is any; else the test says that it is left out.
 fn root_of(test: &str, (variable, words): Builds) -> Option<PathBuf> {
@@ -385,7 +388,9 @@ fn site(folder: &Path, build: &Build) -> Site {
 
 /// What the server program says of its version: the first word that begins with a digit.
 fn version_of(root: &Path, names: &[&str]) -> String {
-    let program = names.iter().map(|name| root.join("bin").join(name)).find(|path| path.exists());
+    let folders = ["bin", "sbin"].map(|folder| root.join(folder));
+    let places = folders.iter().flat_map(|f| names.iter().map(move |name| f.join(name)));
+    let program = places.into_iter().find(|path| path.exists());
     let output = Command::new(program.unwrap()).arg("--version").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let starts_with_digit = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
@@ -448,11 +453,15 @@ fn check_life(dbms: Dbms, root: &Path, version: &str) {
     eprintln!("life of {dbms} {version}");
     let folder = open_folder();
     let build = build(dbms, Some(root), version);
-    let site = site(folder.path(), &build);
+    check_life_of(folder.path(), &build, site(folder.path(), &build));
+}
+
+fn check_life_of(folder: &Path, build: &Build, site: Site) {
+    let dbms = build.manifest.dbms;
     let mut plane = control_plane(site.clone()).unwrap();
     let mut load =
         SettleLoad { tables: 2, rows_total: 4, table: "sbtest{table}".to_owned(), scale: 0.02 };
-    check_first_life(&mut *plane, &build, &load);
+    check_first_life(&mut *plane, build, &load);
     let status = plane.status().unwrap();
     assert!(status.len() >= 4 && status.iter().all(|(_, text)| text.len() > 50), "{status:?}");
     if dbms != Dbms::Postgres {
@@ -469,7 +478,7 @@ fn check_life(dbms: Dbms, root: &Path, version: &str) {
     plane.stop().unwrap_or_else(|error| panic!("{error}"));
     assert!(!site.sockets.exists());
     assert!(plane.check().unwrap_err().to_string().contains("it is not running"));
-    let copy = folder.path().join("copy");
+    let copy = folder.join("copy");
     // By root, so that all files belong to root, as after any plain copy.
     let status = Command::new("cp").arg("-r").arg(&site.data).arg(&copy).status().unwrap();
     assert!(status.success());
@@ -506,6 +515,52 @@ fn mysql_lives() {
 fn mariadb_lives() {
     let programs = ["mariadbd", "mysqld"];
     check_lives("mariadb_lives", Dbms::Mariadb, MARIADB, &programs);
+}
+
+#[test]
+fn myrocks_lives_in_a_build_of_another_release() {
+    let test = "myrocks_lives_in_a_build_of_another_release";
+    let Some(root) = root_of(test, MYROCKS) else { return };
+    let version = version_of(&root, &["mariadbd"]);
+    check_life(Dbms::Mariadb, &root, &version);
+
+    let folder = open_folder();
+    let build = build(Dbms::Mariadb, Some(&root), &version);
+    let site = site(folder.path(), &build);
+    let numbers = &build.manifest.version;
+    let config = config::load(Dbms::Mariadb, "myrocks", None, numbers, 128 << 20).unwrap();
+    let site = Site { config, storage_engine: Some("rocksdb".to_owned()), ..site };
+    check_life_of(folder.path(), &build, site.clone());
+    let mut plane = control_plane(site).unwrap();
+    plane.start().unwrap_or_else(|error| panic!("{error}"));
+    let storage = "SELECT DISTINCT ENGINE FROM information_schema.TABLES \
+                   WHERE TABLE_SCHEMA = 'test'";
+    assert_eq!(rows(&*plane, storage), ["ROCKSDB"]);
+    let settings = "SELECT @@rocksdb_flush_log_at_trx_commit, @@rocksdb_block_cache_size >> 20";
+    assert_eq!(rows(&*plane, settings), ["2|128"]);
+    // The process is known by the name of the server, whoever started it.
+    let name = fs::read_to_string(format!("/proc/{}/comm", plane.server_pid().unwrap())).unwrap();
+    assert_eq!(name.trim(), "mariadbd");
+    plane.stop().unwrap();
+}
+
+#[test]
+fn postgres_of_another_release_has_pgvector() {
+    let test = "postgres_of_another_release_has_pgvector";
+    let Some(root) = root_of(test, PGVECTOR) else { return };
+    let build = postgres_build(&root);
+    check_life(Dbms::Postgres, &root, build.manifest.version.as_str());
+    let folder = open_folder();
+    let mut plane = control_plane(site(folder.path(), &build)).unwrap();
+    plane.init().unwrap_or_else(|error| panic!("{error}"));
+    plane.start().unwrap_or_else(|error| panic!("{error}"));
+    rows(&*plane, "CREATE EXTENSION vector");
+    rows(&*plane, "CREATE TABLE v (id INT, v vector(2))");
+    rows(&*plane, "INSERT INTO v VALUES (1, '[0,0]'), (2, '[3,4]'), (3, '[1,1]')");
+    rows(&*plane, "CREATE INDEX ON v USING hnsw (v vector_l2_ops)");
+    let nearest = rows(&*plane, "SELECT id FROM v ORDER BY v <-> '[3,3]' LIMIT 2");
+    assert_eq!(nearest, ["2", "3"]);
+    plane.stop().unwrap();
 }
 
 #[test]

@@ -367,3 +367,184 @@ fn a_host_that_stays_noisy_does_not_keep_a_plan_from_ending() {
     assert!(self::gate(&out)["blocks"][0]["before"].is_null());
     assert_eq!(statuses(&out).len(), 8);
 }
+
+/// A plan with `blocks = "auto"` of one step that reads for long and one that writes for a moment:
+/// the first is settled at the first look, the other is noisy and stays open.
+const MIXED: [&str; 8] = [
+    "--steps",
+    "point-query,delete",
+    "--set",
+    "read_seconds=8",
+    "--set",
+    "write_seconds=0.1",
+    "--set",
+    "settle_scale=0",
+];
+
+/// Words of such a plan; its configuration is the default one, with targets that draw their own
+/// latencies.
+fn auto<'a>(folder: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let fake = Path::new(folder).join("fake");
+    std::fs::create_dir_all(&fake).expect("folder");
+    std::fs::write(fake.join("default.conf"), "own_luck = true\n").expect("write");
+    let mut words = vec!["compare", "a=fake@1", "b=fake@1", "--out", out, "--blocks", "auto"];
+    words.extend(["--configs", folder]);
+    words.extend(MIXED);
+    words.extend(more);
+    words
+}
+
+/// Names of the steps of a run that are on disk.
+fn steps_of(out: &Path, run: &str) -> Vec<String> {
+    let folder = out.join(run).join("steps");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("steps")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn settled_steps_are_left_out_and_open_ones_go_on() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let word = out.to_string_lossy().into_owned();
+    let configs = folder.path().join("configs").to_string_lossy().into_owned();
+    let output = run(&auto(&configs, &word, &["--max-blocks", "6"]));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("after block 4: 1 of 2 steps open: delete (about"), "{said}");
+    assert!(said.contains("2 steps are settled"), "{said}");
+    let gate = gate(&out);
+    let blocks = gate["blocks"].as_array().expect("blocks");
+    assert!((5..=6).contains(&blocks.len()), "{}", blocks.len());
+    assert_eq!(blocks[3]["skipped"], serde_json::json!({}));
+    assert!(blocks[3]["open"]["delete"].is_number());
+    let why = blocks[4]["skipped"]["point-query"].as_str().expect("a reason");
+    assert!(why.contains("settled; it changes no data"), "{why}");
+    let runs: Vec<String> = statuses(&out).into_iter().map(|run| run.0).collect();
+    assert_eq!(runs.len(), 2 * blocks.len());
+    for run in &runs {
+        let steps = steps_of(&out, run);
+        let measured = steps.iter().any(|step| step.ends_with("-point-query"));
+        assert_eq!(measured, run.as_str() < "b05", "{run}: {steps:?}");
+        assert!(steps.iter().any(|step| step.ends_with("-delete")), "{run}: {steps:?}");
+        let record = std::fs::read(out.join(run).join("run.json")).expect("run.json");
+        let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+        assert_eq!(record["schedule"], serde_json::json!({"blocks_min": 4, "blocks_max": 6}));
+    }
+    // The pairs are those that exist; nothing is called missing or failed.
+    let json = self::run(&["report", &word, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let pairs = |step: usize| {
+        json["comparison"]["steps"][step]["targets"][1]["metrics"]["rate"]["relative"]["pairs"]
+            .as_u64()
+    };
+    assert_eq!((pairs(0), pairs(1)), (Some(4), Some(blocks.len() as u64)));
+    let caveats = json["comparison"]["caveats"].to_string();
+    assert!(!caveats.contains("missing_step") && !caveats.contains("failed"), "{caveats}");
+}
+
+#[test]
+fn a_plan_until_settled_survives_being_killed() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let word = out.to_string_lossy().into_owned();
+    let configs = folder.path().join("configs").to_string_lossy().into_owned();
+    let first = auto(&configs, &word, &["--max-blocks", "6"]);
+    let resume = ["run", "--resume", &word, "--configs", &configs];
+    let mut after = Duration::from_millis(150);
+    let mut done = start_and_kill(&first, after);
+    while !done {
+        wait_until_nothing_runs();
+        after += Duration::from_millis(450);
+        done = match out.join("plan.toml").exists() {
+            true => start_and_kill(&resume, after),
+            false => start_and_kill(&first, after),
+        };
+    }
+    wait_until_nothing_runs();
+    // Whatever was begun in vain besides: the first four blocks are whole, and the plan came to
+    // its end by looking at what is there.
+    let complete: Vec<String> = statuses(&out)
+        .into_iter()
+        .filter(|run| run.1 == "complete")
+        .map(|run| run.0.get(..3).unwrap_or_default().to_owned())
+        .collect();
+    for block in ["b01", "b02", "b03", "b04"] {
+        assert_eq!(complete.iter().filter(|run| *run == block).count(), 2, "{complete:?}");
+    }
+    let gate = gate(&out);
+    let last = gate["blocks"].as_array().and_then(|blocks| blocks.last()).expect("blocks");
+    assert_eq!(last["open"], serde_json::json!({}));
+    assert!(run(&["report", &word]).status.success());
+    // A plan that is done has nothing left to do.
+    let before = statuses(&out);
+    let again = run(&resume);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(statuses(&out), before);
+}
+
+#[test]
+fn a_budget_ends_a_plan_and_a_plan_says_what_it_may_cost() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let word = out.to_string_lossy().into_owned();
+    // One block is measured in any case.
+    let configs = folder.path().join("configs").to_string_lossy().into_owned();
+    let output = run(&auto(&configs, &word, &["--budget", "1ms"]));
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("the budget ends here"), "{said}");
+    assert_eq!(statuses(&out).len(), 2);
+    let plan = run(&["plan", "sqlite", "sqlite:small-cache", "--blocks", "auto", "--budget", "2h"]);
+    let plan = text(&plan.stdout);
+    assert!(plan.contains("budget = \"7200s\"") && plan.contains("(4 blocks) to"), "{plan}");
+    let fails = |words: &[&str], part: &str| {
+        let output = run(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(part), "{words:?}: {said}");
+    };
+    fails(&["plan", "sqlite", "--budget", "5m"], "need --blocks auto");
+    fails(&["plan", "sqlite", "--blocks", "auto", "--min-blocks", "1"], "from 1 to 12");
+    fails(&["plan", "sqlite", "--blocks", "some"], "or auto");
+}
+
+#[test]
+fn a_target_against_itself_calibrates_its_host() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let state = folder.path().join("state");
+    let out = folder.path().join("out").to_string_lossy().into_owned();
+    let mut words = vec!["doctor", "--aa", "fake@1", "--blocks", "4", "--out", &out];
+    words.extend(["--set", "settle_scale=0", "--steps", "point-query,update-index"]);
+    let output = rqps().env("RQPS_STATE", &state).args(&words).output().expect("start rqps");
+    let (told, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{said}");
+    for part in ["fake@1 against itself, 4 blocks", "This host can promise", "Slot effect:"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let files: Vec<_> =
+        std::fs::read_dir(state.join("calibrations")).expect("kept").flatten().collect();
+    assert_eq!(files.len(), 1);
+    let known = std::fs::read(files[0].path()).expect("read");
+    let known: serde_json::Value = serde_json::from_slice(&known).expect("JSON");
+    assert_eq!(known["steps"].as_array().map(Vec::len), Some(2));
+    assert_eq!(known["blocks"], 4);
+    // A comparison on this host finds it and keeps a copy beside its results.
+    let next = folder.path().join("next");
+    let mut words =
+        vec!["compare", "fake@1", "b=fake@1", "--blocks", "1", "--steps", "point-query"];
+    let next_word = next.to_string_lossy().into_owned();
+    words.extend(["--out", &next_word, "--set", "settle_scale=0"]);
+    let output = rqps().env("RQPS_STATE", &state).args(&words).output().expect("start rqps");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(gate(&next)["calibration"], known);
+}

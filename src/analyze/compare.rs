@@ -13,12 +13,14 @@ use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
+use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::verdict::{Rules, Schedule};
 use crate::stats::Interval;
+use crate::stats::course::Course;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
 
@@ -63,6 +65,9 @@ pub struct Comparison {
     pub schedule: Option<Schedule>,
     /// All verdicts in short.
     pub summary: Summary,
+    /// Result set → what happened on the host beside its blocks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gates: BTreeMap<String, HostGate>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
 }
@@ -172,6 +177,10 @@ pub struct Sample {
     pub no_ops: u64,
     /// Its metrics.
     pub values: Values,
+    /// How evenly its rate was delivered, and whether it was steady; `None` where the record has
+    /// no intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Operations per second in each interval, as the record has them.
     #[serde(skip)]
     pub per_second: Vec<f64>,
@@ -294,10 +303,10 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
-    let values = all_values(&dataset.runs);
+    let computed = all_computed(&dataset.runs);
     let steps: Vec<StepComparison> = step_heads(dataset)
         .into_iter()
-        .map(|(head, places)| compare_step(dataset, &labels, &values, head, &places))
+        .map(|(head, places)| compare_step(dataset, &labels, &computed, head, &places))
         .collect();
     let groups = summarize_groups(&steps);
     let mut comparison = Comparison {
@@ -310,9 +319,10 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         rules: options.rules,
         schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
         summary: Summary::default(),
+        gates: dataset.gates.clone(),
         caveats: Vec::new(),
     };
-    verdict::judge(&mut comparison);
+    verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
 }
@@ -388,13 +398,21 @@ fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
     }
 }
 
-/// Metrics of every step of every run, on all CPUs: decoding histograms is most of the work.
-fn all_values(runs: &[Run]) -> Vec<Vec<Values>> {
-    let of_run = |run: &Run| -> Vec<Values> {
-        let wanted = |step: &StepRecord| step.reported && step.status == Status::Complete;
-        let values = |step| if wanted(step) { metrics::values(step) } else { Values::default() };
-        run.steps.iter().map(values).collect()
+/// What is computed from one step of one run alone.
+#[derive(Default)]
+struct Computed {
+    values: Values,
+    course: Option<Course>,
+}
+
+/// What is computed of every step of every run, on all CPUs: decoding histograms is most of the
+/// work.
+fn all_computed(runs: &[Run]) -> Vec<Vec<Computed>> {
+    let of_step = |step: &StepRecord| match step.reported && step.status == Status::Complete {
+        true => Computed { values: metrics::values(step), course: Course::of(&step.per_second) },
+        false => Computed::default(),
     };
+    let of_run = |run: &Run| -> Vec<Computed> { run.steps.iter().map(of_step).collect() };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
     let share = runs.len().div_ceil(threads).max(1);
     thread::scope(|scope| {
@@ -448,12 +466,12 @@ fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
 fn compare_step(
     dataset: &Dataset,
     labels: &[String],
-    values: &[Vec<Values>],
+    computed: &[Vec<Computed>],
     head: &StepRecord,
     places: &[Place],
 ) -> StepComparison {
     let targets: Vec<TargetStep> =
-        labels.iter().map(|label| target_step(dataset, label, values, places)).collect();
+        labels.iter().map(|label| target_step(dataset, label, computed, places)).collect();
     let mut step = StepComparison {
         name: head.name.clone(),
         group: head.group,
@@ -496,7 +514,7 @@ fn pair_key(run: &Run) -> PairKey<'_> {
 fn target_step(
     dataset: &Dataset,
     label: &str,
-    values: &[Vec<Values>],
+    computed: &[Vec<Computed>],
     places: &[Place],
 ) -> TargetStep {
     let mut samples = Vec::new();
@@ -515,7 +533,8 @@ fn target_step(
             statements: record.outcome.statements,
             errors: record.outcome.errors.values().sum(),
             no_ops: record.outcome.no_ops,
-            values: values[run][step].clone(),
+            values: computed[run][step].values.clone(),
+            course: computed[run][step].course,
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
             texts: record.outcome.texts.clone(),

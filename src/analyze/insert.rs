@@ -314,6 +314,7 @@ mod tests {
             errors: 0,
             no_ops: 0,
             values: Values::default(),
+            course: None,
             per_second: Vec::new(),
             roles: Default::default(),
             texts: Default::default(),

@@ -53,7 +53,7 @@ impl Sequence<'_> {
     fn work(&self, action: Action) -> KvWork {
         KvWork {
             action,
-            threads: self.workload.clients,
+            clients: self.workload.clients,
             operations: None,
             keys: self.workload.rows,
             value_bytes: self.shape.value_bytes,
@@ -81,7 +81,7 @@ impl Sequence<'_> {
     /// The load: one client, keys in order, no log, a memtable that only collects.
     fn fill(&self) -> Step {
         let mut work = self.work(Action::FillSequential);
-        work.threads = 1;
+        work.clients = 1;
         work.operations = Some(self.workload.rows);
         work.write_ahead_log = false;
         work.options.push(KvOption::new("memtable", "vector"));
@@ -100,7 +100,7 @@ impl Sequence<'_> {
     /// Compaction pays the debt of the load while one client does next to nothing.
     fn drain(&self) -> Step {
         let mut work = self.work(self.range(true));
-        work.threads = 1;
+        work.clients = 1;
         work.keys = DRAIN_KEYS.min(self.workload.rows);
         let mut step = self.step("revrange.drain", Group::Range, self.shape.drain_seconds, work);
         step.reported = false;
@@ -124,7 +124,7 @@ impl Sequence<'_> {
 
     fn maintain(&self) -> Step {
         let mut work = self.work(Action::Maintain);
-        work.threads = 1;
+        work.clients = 1;
         work.after = match self.shape.style {
             Style::Leveled => vec![
                 Maintenance::Flush,
@@ -207,7 +207,7 @@ fn options(shape: &KvShape) -> Vec<KvOption> {
         set("table.block_size", BLOCK_BYTES),
         // As a string: the C function for it makes another filter up to 6.6.
         set("table.filter_policy", "bloomfilter:10:false"),
-        // Without hardware CRC32C, which these builds lack, the old default would be a tax on reads.
+        // Without hardware CRC32C, which these builds lack, the old default would tax reads.
         set("table.checksum", "kxxHash64"),
         KvOption::optional("table.index_shortening", "kShortenSeparatorsAndSuccessor"),
     ];

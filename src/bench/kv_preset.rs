@@ -335,7 +335,7 @@ mod tests {
         }
         let wrong = |error: SetError| error.to_string();
         assert!(wrong(check("style=flat").unwrap_err()).contains("leveled, universal"));
-        assert!(wrong(check("tables=2").unwrap_err()).contains("there is no such setting of kv"));
+        assert!(wrong(check("tables=2").unwrap_err()).contains("`kv` has no such setting"));
         assert!(wrong(check("option.=1").unwrap_err()).contains("option.KEY=VALUE"));
         assert!(wrong(check("keys").unwrap_err()).contains("no `=`"));
         let Shape::Kv(shape) = &workload.shape else { panic!("{workload:?}") };

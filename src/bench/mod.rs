@@ -137,6 +137,24 @@ pub fn load_task(
     }
 }
 
+/// Memory that a server with the page cache of its files may take, bytes.
+pub fn memory_limit(workload: &Workload) -> Option<u64> {
+    insert::shape(workload)?.memory_limit
+}
+
+/// Whether tables are filled before the first step.
+pub fn is_loaded_first(workload: &Workload) -> bool {
+    matches!(workload.shape, Shape::Sysbench)
+}
+
+/// Rows that tables hold at most, all together: for estimates of disk.
+pub fn rows_written(workload: &Workload) -> u64 {
+    match &workload.shape {
+        Shape::Insert(shape) => insert::rows_written(workload, shape),
+        _ => u64::from(workload.tables) * workload.rows,
+    }
+}
+
 /// One line of a listing of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {

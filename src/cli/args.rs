@@ -28,10 +28,18 @@ pub(super) enum Command {
     Run(Run),
     /// Report what result folders hold
     Report(Report),
+    /// Write what result folders hold as flat tables: runs, steps, metrics, seconds, relative
+    Export(Export),
+    /// End with 1 if result folders hold a regression, for CI jobs (exit: 0 nothing is slower,
+    /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
+    Gate(Gate),
     /// Tell what is noisy on this host, what to switch off, and what cannot be measured
     Doctor(Doctor),
     /// Turn results that others published into run folders
     Import(Import),
+    /// Look at sets of vectors
+    #[command(subcommand)]
+    Vector(Vector),
     /// List obtainable builds
     Builds(Builds),
     /// Fetch and verify builds into the cache
@@ -48,6 +56,23 @@ pub(super) enum Command {
     Spinner,
 }
 
+#[derive(Debug, Subcommand)]
+pub(super) enum Vector {
+    /// Hold a set of vectors against its specification, and the neighbours of a file against exact
+    /// ones
+    VerifyData(VerifyData),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyData {
+    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance
+    /// [default: 60000 generated rows of 784]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    #[command(flatten)]
+    pub cache: CacheFolder,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
@@ -60,15 +85,16 @@ pub(super) struct Quickstart {
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// What to measure: DBMS@VERSION, DBMS=PATH, sqlite, or a DSN; each may begin with LABEL= and
-    /// end in
-    /// :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big  postgres://user@host/db)
+    /// What to measure: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; each may
+    /// begin with LABEL= and end in :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big  postgres://user@host/db)
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -114,6 +140,10 @@ pub(super) struct Shape {
     /// cache (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Memory that each server and the page cache of its files may take, such as 4G: makes data
+    /// IO-bound on a big machine. Insert Benchmark only; refused where it is not allowed
+    #[arg(long, value_name = "SIZE")]
+    pub memory_limit: Option<String>,
     /// Events per second of all clients together on an open schedule [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND")]
     pub rate: Option<f64>,
@@ -166,9 +196,81 @@ pub(super) struct Run {
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report on stdout; report.html is written into the result folder too
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gate {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Label of the target that others are divided by [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+    /// Form of the findings
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: GateForm,
+    /// A file with a [gate] table [default: plan.toml of the first folder]
+    #[arg(long, value_name = "FILE")]
+    pub thresholds: Option<PathBuf>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Chance of a false regression, per target and metric [default: 0.05]
+    #[arg(long, value_name = "ALPHA", value_parser = share)]
+    pub alpha: Option<f64>,
+    /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o … [default:
+    /// o/s]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Share of verdicts that may be unclear [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub unclear_max: Option<f64>,
+    /// End with 3 if a single verdict is unclear
+    #[arg(long)]
+    pub fail_on_inconclusive: bool,
+    /// Write the findings to a file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// By what verdicts are given (docs/verdicts.md).
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RuleOptions {
+    /// A difference of this share counts, and one shown to be smaller is none [default: 2%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub delta: Option<f64>,
+    /// Differences up to this share are what another link order gives, and no evidence [default:
+    /// 1%]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub tau: Option<f64>,
+    /// Share of wrong ones among the differences listed [default: 0.05]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub q: Option<f64>,
+}
+
+/// `2%`, `2 %` or `0.02`.
+fn share(word: &str) -> Result<f64, String> {
+    let (number, scale) = match word.trim().strip_suffix('%') {
+        Some(number) => (number.trim_end(), 100.0),
+        None => (word.trim(), 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number / scale),
+        _ => Err("write it as 2% or 0.02".to_owned()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum GateForm {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+    Github,
 }
 
 #[derive(Debug, Args)]
@@ -179,6 +281,8 @@ pub(super) struct Report {
     /// Label of the target that others are divided by [default: the first of the plan]
     #[arg(long, value_name = "LABEL")]
     pub base: Option<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
     /// Form of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -241,6 +345,30 @@ pub(super) struct Import {
     /// Several rows of one target and step are repetitions: each becomes a block
     #[arg(long)]
     pub repeats: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Label of the target that others are divided by [default: the first of the plan]
+    #[arg(long, value_name = "LABEL")]
+    pub base: Option<String>,
+    /// A folder of CSV files, or one SQLite database
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// The folder or the database to write
+    #[arg(short, long, value_name = "PATH")]
+    pub output: PathBuf,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ExportFormat {
+    Csv,
+    Sqlite,
 }
 
 #[derive(Debug, Args)]

@@ -100,12 +100,12 @@ fn text(report: &Report) -> String {
         report.canary.seconds
     );
     for finding in &report.findings {
-        let _ =
-            writeln!(text, "{:<8} {:<18} {}", finding.level.name(), finding.about, finding.found);
+        let head = format!("{:<8} {:<18} ", finding.level.name(), finding.about);
+        push_wrapped(&mut text, &head, &finding.found);
         if finding.level != Level::Fine {
-            push_wrapped(&mut text, finding.means);
+            push_wrapped(&mut text, INDENT, finding.means);
             if !finding.advice.is_empty() {
-                push_wrapped(&mut text, &format!("→ {}", finding.advice));
+                push_wrapped(&mut text, INDENT, &format!("→ {}", finding.advice));
             }
         }
     }
@@ -119,15 +119,17 @@ fn text(report: &Report) -> String {
     text
 }
 
-/// Words below a finding, broken into lines.
-fn push_wrapped(text: &mut String, words: &str) {
-    const INDENT: &str = "                            ";
-    let mut line = INDENT.to_owned();
+/// What stands below a finding begins here.
+const INDENT: &str = "                            ";
+
+/// Words after a head, broken into lines.
+fn push_wrapped(text: &mut String, head: &str, words: &str) {
+    let mut line = head.to_owned();
     for word in words.split_whitespace() {
-        if line.len() > INDENT.len() && line.chars().count() + word.len() + 1 > WIDTH {
+        if line.len() > INDENT.len() && line.chars().count() + word.chars().count() > WIDTH {
             text.push_str(line.trim_end());
             text.push('\n');
-            line = INDENT.to_owned();
+            INDENT.clone_into(&mut line);
         }
         line.push_str(word);
         line.push(' ');

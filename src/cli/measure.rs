@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::bench::{self, Order};
 use crate::cli::args::{
     BlocksWord, CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord,
-    PlacementWord, Quickstart, Run, Shape, Switch,
+    PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
 };
 use crate::cli::progress::Display;
-use crate::cli::{exit, folders, report};
+use crate::cli::{exit, folders, gate, report};
 use crate::domain::benchmark::{Idle, Pace, Placement};
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
@@ -48,7 +48,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, words.format)
+    carry_out(plan, &folders, words.format, &RuleOptions::default())
 }
 
 fn quickstart_shape() -> Shape {
@@ -64,6 +64,7 @@ fn quickstart_shape() -> Shape {
         canaries: Switch::On,
         clients: None,
         settings: QUICKSTART_SETTINGS.map(str::to_owned).to_vec(),
+        memory_limit: None,
         rate: None,
         interleave: None,
         placement: None,
@@ -74,13 +75,15 @@ fn quickstart_shape() -> Shape {
 
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
-    let plan = plan_of(&words.targets, &words.shape)?;
-    carry_out(plan, &words.folders, words.format)
+    let mut plan = plan_of(&words.targets, &words.shape)?;
+    plan.gate = gate::said(&words.rules);
+    carry_out(plan, &words.folders, words.format, &words.rules)
 }
 
 /// `rqps plan`.
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
-    let plan = plan_of(&words.targets, &words.shape)?;
+    let mut plan = plan_of(&words.targets, &words.shape)?;
+    plan.gate = gate::said(&words.rules);
     let Some(first) = plan.targets.first() else { bail!("plan: there is no target") };
     let stages = plan.stages(first)?;
     let cost = cost::estimate(&plan, &stages);
@@ -141,7 +144,7 @@ pub(super) fn run(words: &Run) -> Result<u8> {
     if words.resume && folders.out.is_none() {
         bail!("resume: say which result folder, as PLAN or with --out");
     }
-    carry_out(plan, &folders, words.format)
+    carry_out(plan, &folders, words.format, &words.rules)
 }
 
 /// The plan that words ask for.
@@ -150,6 +153,9 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
         bench::set(&mut workload, setting)?;
+    }
+    if let Some(size) = &shape.memory_limit {
+        bench::set(&mut workload, &format!("memory_limit={size}"))?;
     }
     if let Some(clients) = shape.clients {
         workload.clients = clients;
@@ -194,6 +200,7 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         },
         seed: shape.seed,
         canaries: shape.canaries == Switch::On,
+        gate: None,
     };
     file::check(&plan)?;
     for target in &plan.targets {
@@ -223,9 +230,11 @@ fn blocks(shape: &Shape) -> Result<Blocks> {
     }
 }
 
-fn carry_out(plan: Plan, folders: &Folders, format: Format) -> Result<u8> {
+fn carry_out(plan: Plan, folders: &Folders, format: Format, rules: &RuleOptions) -> Result<u8> {
+    // Hours later would be late to hear that the report cannot be made.
+    gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (summary, out) = measure(plan, folders, folders::calibrations()?)?;
-    finish(&summary, &out, format)
+    finish(&summary, &out, format, rules)
 }
 
 /// Carries out a plan with progress on stderr; returns how it went, and the result folder.
@@ -255,7 +264,7 @@ pub(super) fn measure(
 }
 
 /// Says what failed and where the results are, and prints the report.
-fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
+fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOptions) -> Result<u8> {
     for fault in &summary.faults {
         eprintln!("rqps: failed: {fault}");
     }
@@ -269,11 +278,11 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format) -> Result<u8> {
     }
     eprintln!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
-        report::of_new_results(out, format)?;
+        report::of_new_results(out, format, rules)?;
         return Ok(exit::FINE);
     }
     // Where everything failed there is nothing to report, and the faults have been said.
-    if let Err(error) = report::of_new_results(out, format) {
+    if let Err(error) = report::of_new_results(out, format, rules) {
         eprintln!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)

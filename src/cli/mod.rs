@@ -5,11 +5,14 @@
 mod args;
 mod builds;
 mod doctor;
+mod export;
 mod folders;
+mod gate;
 mod import;
 mod measure;
 mod progress;
 mod report;
+mod vector;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,10 +27,14 @@ use crate::lab::fault;
 pub mod exit {
     /// All went well.
     pub const FINE: u8 = 0;
+    /// `rqps gate`: something is slower beyond doubt.
+    pub const REGRESSION: u8 = 1;
     /// The words of the command line or the plan file were wrong, or something that everything
     /// needs
     /// was missing.
     pub const USAGE: u8 = 2;
+    /// `rqps gate`: too much is unclear, or the numbers are not comparable.
+    pub const NO_VERDICT: u8 = 3;
     /// A run failed; the others are there.
     pub const RUN_FAILED: u8 = 4;
     /// Stopped by the user.
@@ -70,8 +77,11 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Export(export) => export::export(&export),
+        Command::Gate(gate) => gate::judge(&gate),
         Command::Doctor(doctor) => doctor::examine(&doctor),
         Command::Import(import) => import::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
         Command::Driver => return Ok(hidden::driver()),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::analyze::Comparison;
-use crate::cli::args::{self, Report};
-use crate::cli::exit;
+use crate::cli::args::{self, Report, RuleOptions};
+use crate::cli::{exit, gate};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
@@ -19,7 +19,7 @@ const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let found = Found::read(&words.folders, words.base.as_deref())?;
+    let found = Found::read(&words.folders, words.base.as_deref(), &words.rules)?;
     match &words.output {
         Some(path) => write(path, &found.render(words.format, folder_of(path))?)?,
         None => to_stdout(&found.render(words.format, Path::new("."))?)?,
@@ -28,8 +28,12 @@ pub(super) fn print(words: &Report) -> Result<u8> {
 }
 
 /// The report of a result folder that was just written, and the same as a page inside it.
-pub(super) fn of_new_results(folder: &Path, format: args::Format) -> Result<()> {
-    let found = Found::read(&[folder], None)?;
+pub(super) fn of_new_results(
+    folder: &Path,
+    format: args::Format,
+    rules: &RuleOptions,
+) -> Result<()> {
+    let found = Found::read(&[folder], None, rules)?;
     let page = folder.join(FILE);
     write(&page, &found.render(args::Format::Html, folder)?)?;
     to_stdout(&found.render(format, Path::new("."))?)?;
@@ -44,10 +48,15 @@ struct Found {
 }
 
 impl Found {
-    fn read(folders: &[impl AsRef<Path>], base: Option<&str>) -> Result<Found> {
+    fn read(
+        folders: &[impl AsRef<Path>],
+        base: Option<&str>,
+        rules: &RuleOptions,
+    ) -> Result<Found> {
         let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
         let dataset = results::read(&folders).context("read the results")?;
-        let options = analyze::Options::with_base(base);
+        let rules = gate::rules(&folders, rules)?;
+        let options = analyze::Options { base: base.map(str::to_owned), rules };
         let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
         Ok(Found { dataset, comparison })
     }

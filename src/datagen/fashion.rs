@@ -324,6 +324,22 @@ mod tests {
         assert!(classes.iter().all(|count| (100..900).contains(count)), "{classes:?}");
     }
 
+    // The golden values are those of an independent program in another language, with the
+    // logarithm and the tangent of another library.
+    #[test]
+    fn rows_keep_their_bytes() {
+        let fashion = Fashion::new(1, 16);
+        let check = |part: Part, index: u64, class: u8, want: [u8; 16]| {
+            let mut row = [0; 16];
+            assert_eq!(fashion.bytes(part, index, &mut row, &mut Scratch::default()), class);
+            assert_eq!(row, want, "{part:?} {index}");
+        };
+        check(Part::Train, 0, 2, [0, 0, 12, 0, 0, 11, 0, 17, 0, 0, 0, 80, 45, 0, 56, 42]);
+        check(Part::Train, 1, 3, [0, 91, 0, 45, 40, 0, 0, 72, 91, 48, 0, 167, 0, 0, 129, 53]);
+        check(Part::Train, 59_999, 4, [0, 0, 0, 0, 120, 0, 0, 0, 10, 0, 7, 122, 0, 0, 6, 109]);
+        check(Part::Test, 0, 7, [0, 0, 0, 0, 127, 0, 0, 32, 7, 57, 0, 227, 5, 0, 14, 151]);
+    }
+
     #[test]
     fn a_row_is_the_same_alone_and_in_any_order() {
         let fashion = Fashion::new(7, 32);

@@ -30,6 +30,33 @@ const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (
+        Dbms::Postgres,
+        "direct-io",
+        concat!(
+            include_str!("../../configs/postgres/default.conf"),
+            "\n# Past the page cache, which versions before 16 cannot.\n",
+            "debug_io_direct = 'data,wal'  # since 16\n",
+        ),
+    ),
+    (
+        Dbms::Mysql,
+        "buffered",
+        concat!(
+            include_str!("../../configs/mysql/default.conf"),
+            "\n# Through the page cache: the last setting of a name counts.\n",
+            "innodb_flush_method = fsync\n",
+        ),
+    ),
+    (
+        Dbms::Mariadb,
+        "buffered",
+        concat!(
+            include_str!("../../configs/mariadb/default.conf"),
+            "\n# Through the page cache: the last setting of a name counts.\n",
+            "innodb_flush_method = fsync\n",
+        ),
+    ),
     (Dbms::Mariadb, "myrocks", include_str!("../../configs/mariadb/myrocks.conf")),
     (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
     (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),

@@ -94,6 +94,10 @@ fn note_refusal(
             progress(&format!("not done: {doing}: {source}"));
             Ok(())
         }
+        Err(DbmsError::Unsupported(what)) => {
+            progress(&format!("not done: {what}"));
+            Ok(())
+        }
         other => other,
     }
 }
@@ -153,14 +157,6 @@ impl ControlPlane for External {
             _ => mysql::status(&mut *session),
         };
         files.map_err(DbmsError::sql(self.doing("read the status of")))
-    }
-
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        Ok(())
     }
 
     fn check(&mut self) -> Result<(), DbmsError> {

@@ -1,9 +1,11 @@
 //! The fake DBMS: nothing but a file, and, if its config asks for it, a process that sleeps; fails
 //! where its config says. For tests of rqps itself.
 //!
-//! Its config: `mean_us = 100` (service time), `real_time = true` (sleep through steps as a real
-//! run would), `process = true` (a server process under a warden), `fail = init|start|settle|check|
-//! stop` (that call fails).
+//! Its config: `mean_us = 100` (service time), `own_luck = true` (latencies are drawn for each
+//! target anew, where else all targets of a block draw the same), `canaries = 1, 1, 1.5` (by which
+//! factor readings of the host's canaries are slow), `real_time = true` (sleep through steps as a
+//! real run would), `process = true` (a server process under a warden), `fail =
+//! init|start|settle|check|stop` (that call fails).
 
 use std::fs;
 use std::path::Path;
@@ -82,7 +84,11 @@ impl ControlPlane for Fake {
     }
 
     fn session_setup(&self) -> Vec<String> {
-        Vec::new()
+        // Data folders of blocks are named b01-1-LABEL.
+        let folder = self.server.site.data.file_name().unwrap_or_default().to_string_lossy();
+        let label = folder.splitn(3, '-').nth(2);
+        let luck = label.filter(|_| self.is_set("own_luck"));
+        luck.map(|label| format!("SET luck TO {label}")).into_iter().collect()
     }
 
     fn server_pid(&self) -> Option<u32> {
@@ -107,12 +113,8 @@ impl ControlPlane for Fake {
         Ok(vec![("fake.txt".to_owned(), self.server.site.config.text.clone())])
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        self.server.pause()
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        self.server.resume()
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
     }
 
     fn check(&mut self) -> Result<(), DbmsError> {

@@ -36,6 +36,7 @@ use crate::wire::WireError;
 pub use self::events::events;
 pub use self::external::external;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
+pub use self::server::Server;
 pub use self::settle::SettleLoad;
 pub use self::sqlite::{SQLITE_COMMAND, sqlite_process};
 
@@ -88,6 +89,11 @@ pub trait ControlPlane: Send {
     fn endpoint(&self) -> (Endpoint, Login);
     /// What every measuring session says first: `SET …`, `PRAGMA …`.
     fn session_setup(&self) -> Vec<String>;
+    /// A program that must start the process of the clients, given the program and its arguments,
+    /// because that process loads a library which this host cannot load by itself.
+    fn launcher(&self) -> Option<PathBuf> {
+        None
+    }
     /// Root process of the server, if it is on this host and known.
     fn server_pid(&self) -> Option<u32>;
     /// The version that the running server reports.
@@ -101,12 +107,22 @@ pub trait ControlPlane: Send {
     ) -> Result<(), DbmsError>;
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The server under a warden, where rqps runs one: what has none needs to say nothing.
+    fn server(&mut self) -> Option<&mut Server> {
+        None
+    }
     /// Stops all processes of the server from running.
-    fn pause(&mut self) -> Result<(), DbmsError>;
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.pause())
+    }
     /// Lets them run again.
-    fn resume(&mut self) -> Result<(), DbmsError>;
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.resume())
+    }
     /// An error, with the last lines of the log, if the server is no longer alive.
-    fn check(&mut self) -> Result<(), DbmsError>;
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.check())
+    }
     /// Shuts down in good order: afterwards the data folder can be copied.
     fn stop(&mut self) -> Result<(), DbmsError>;
 }

@@ -139,16 +139,8 @@ impl ControlPlane for Postgres {
         status(&mut *session).map_err(DbmsError::sql(doing))
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        self.server.pause()
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        self.server.resume()
-    }
-
-    fn check(&mut self) -> Result<(), DbmsError> {
-        self.server.check()
+    fn server(&mut self) -> Option<&mut Server> {
+        Some(&mut self.server)
     }
 
     fn stop(&mut self) -> Result<(), DbmsError> {

@@ -109,7 +109,7 @@ pub(super) fn first_query(
 }
 
 /// A server under a warden, or the place for one.
-pub(super) struct Server {
+pub struct Server {
     /// Where and how.
     pub(super) site: Site,
     warden: Option<Warden>,

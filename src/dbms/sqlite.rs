@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::dbms::server::{Row, make_folder, refuse_used, table};
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, Connection};
+use crate::os::host;
 
 /// The hidden subcommand that runs [`sqlite_process`].
 pub const SQLITE_COMMAND: &str = "sqlite-statements";
@@ -76,7 +78,16 @@ impl Sqlite {
     }
 
     fn run(&self, work: &Work) -> io::Result<Answer> {
-        let mut child = Command::new(&self.site.warden_program)
+        let program = &self.site.warden_program;
+        let mut command = match self.launcher() {
+            Some(launcher) => {
+                let mut command = Command::new(launcher);
+                command.arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let mut child = command
             .arg(SQLITE_COMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -90,6 +101,19 @@ impl Sqlite {
             io::Error::other(format!("the process that asks it ended with {}", output.status))
         })
     }
+}
+
+/// What starts a process that is to load the library, if the library is of a Debian whose libc is
+/// newer than this host's: a script in the build's folder does it with that libc. On a host that is
+/// as new the library is loaded like any other.
+fn launcher(build: &Build, host_libc: Option<&str>) -> Option<PathBuf> {
+    let theirs = Version::new(build.manifest.packages.get("libc6")?);
+    let ours = Version::new(host_libc?);
+    if ours.numbers().is_empty() || ours.at_least(&theirs.numbers()) {
+        return None;
+    }
+    let script = build.root.as_ref()?.parent()?.join("start");
+    script.is_file().then_some(script)
 }
 
 /// The whole of the hidden subcommand: opens the database, runs the statements, answers.
@@ -161,6 +185,10 @@ impl ControlPlane for Sqlite {
         (Endpoint::File { path: self.path(), library }, Login::default())
     }
 
+    fn launcher(&self) -> Option<PathBuf> {
+        launcher(&self.site.build, host::libc_version().as_deref())
+    }
+
     fn session_setup(&self) -> Vec<String> {
         self.site.config.text.lines().map(|line| format!("PRAGMA {line}")).collect()
     }
@@ -203,24 +231,49 @@ impl ControlPlane for Sqlite {
         ])
     }
 
-    fn pause(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
-    /// There is no process; the next statement tells whether the file is sound.
-    fn check(&mut self) -> Result<(), DbmsError> {
-        Ok(())
-    }
-
     /// Moves the rest of the write-ahead log into the database, so that the file alone is all.
     fn stop(&mut self) -> Result<(), DbmsError> {
         if !self.path().exists() {
             return Ok(());
         }
         self.ask("stop", &["PRAGMA wal_checkpoint(TRUNCATE)"]).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::domain::build::{Dbms, Manifest};
+
+    #[test]
+    fn a_library_of_a_newer_libc_needs_a_launcher() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("start");
+        let build = |libc: Option<&str>| Build {
+            root: Some(folder.path().join("libsqlite3.so")),
+            manifest: Manifest {
+                dbms: Dbms::Sqlite,
+                version: Version::new("3.46.1"),
+                reported: String::new(),
+                origin: String::new(),
+                sha256: None,
+                compiler: None,
+                packages: libc
+                    .iter()
+                    .map(|v| ("libc6".to_owned(), v.to_string()))
+                    .collect::<BTreeMap<String, String>>(),
+            },
+        };
+        let newer = build(Some("2.41-12+deb13u4"));
+        assert_eq!(launcher(&newer, Some("2.36")), None, "there is no script");
+        std::fs::write(&script, "").unwrap();
+        assert_eq!(launcher(&newer, Some("2.36")), Some(script));
+        assert_eq!(launcher(&newer, Some("2.41")), None);
+        assert_eq!(launcher(&newer, Some("2.42")), None);
+        assert_eq!(launcher(&newer, None), None);
+        assert_eq!(launcher(&build(Some("2.31-13+deb11u11")), Some("2.36")), None);
+        assert_eq!(launcher(&build(None), Some("2.36")), None);
     }
 }

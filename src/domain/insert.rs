@@ -248,7 +248,7 @@ pub struct Deletes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queries {
     /// Connections of each client.
-    pub threads: u32,
+    pub workers: u32,
     /// One of them is drawn for each query.
     pub kinds: Vec<Query>,
     /// Rows that a query should return.

@@ -180,7 +180,7 @@ pub struct KvWork {
     /// What an operation is.
     pub action: Action,
     /// Clients; the background writer comes on top.
-    pub threads: u32,
+    pub clients: u32,
     /// Operations of each client; `None` for a step that ends with its time.
     pub operations: Option<u64>,
     /// Keys of the database.

@@ -382,6 +382,12 @@ impl Point {
         (point.m > 0 && point.ef > 0).then_some(point)
     }
 
+    /// True for steps that are named after parameters of an index: another DBMS, whose parameters
+    /// mean something else, has other steps in their place.
+    pub fn is_named_in(step: &str) -> bool {
+        step.split('.').any(|part| part.starts_with("m="))
+    }
+
     /// The index in names of steps: `m=16.ec=64`.
     pub fn index(&self) -> String {
         match self.ef_construction {

@@ -171,6 +171,118 @@ impl Rules {
     }
 }
 
+/// `[gate]` of a plan file: what `rqps gate` calls a regression. What is not said is as in
+/// [`Rules`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateRules {
+    /// δ, a share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// τ as a share: 0.01 for ln 1.01.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
+    /// Share of wrong ones among the differences listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q: Option<f64>,
+    /// Chance of a false "regression", per target and metric.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Column heads of the metrics that may fail the gate; empty for the rate alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+    /// Share of steps that may be without a clear verdict; half of them if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unclear_max: Option<f64>,
+    /// True if not a single one may be.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fail_on_inconclusive: bool,
+    /// Steps that may lose more than others. The first that matches counts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<Allowance>,
+}
+
+/// A loss that is known and accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allowance {
+    /// Steps, by a pattern with `*` and `?`.
+    pub step: String,
+    /// Targets, by a pattern; all if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Column head of a metric; all if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// The loss, a share: below it nothing is a regression.
+    pub delta: f64,
+    /// Why it is accepted; shown with the finding.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl GateRules {
+    /// The share of steps that may be unclear if nothing is said.
+    pub const UNCLEAR_MAX: f64 = 0.5;
+
+    /// The rules of verdicts with what is said here in place.
+    pub fn over(&self, rules: Rules) -> Rules {
+        Rules {
+            delta: self.delta.unwrap_or(rules.delta),
+            tau: self.tau.map_or(rules.tau, f64::ln_1p),
+            q: self.q.unwrap_or(rules.q),
+            alpha: self.alpha.unwrap_or(rules.alpha),
+            ..rules
+        }
+    }
+
+    /// The metrics that may fail the gate.
+    ///
+    /// # Errors
+    /// A word that is no metric's head nor its name in JSON, with those there are.
+    pub fn metrics(&self) -> Result<Vec<Metric>, String> {
+        if self.metrics.is_empty() {
+            return Ok(vec![Metric::Rate]);
+        }
+        self.metrics.iter().map(|word| metric(word)).collect()
+    }
+
+    /// Why these rules cannot be used, [`Rules::fault`] included; `None` if they can.
+    pub fn fault(&self) -> Option<String> {
+        if let Err(fault) = self.metrics() {
+            return Some(fault);
+        }
+        let unclear = self.unclear_max.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&unclear) {
+            return Some(format!("unclear_max must lie between 0 and 1, not {unclear}"));
+        }
+        for allowance in &self.allow {
+            if allowance.delta.is_nan() || allowance.delta <= 0.0 {
+                return Some(format!("delta of `{}` must be above 0", allowance.step));
+            }
+            if let Some(Err(fault)) = allowance.metric.as_deref().map(metric) {
+                return Some(fault);
+            }
+        }
+        self.over(Rules::default()).fault()
+    }
+}
+
+/// A metric by its column head, or by its name in JSON; the rate also as `rate`.
+///
+/// # Errors
+/// A word that is neither, with the heads there are.
+pub fn metric(word: &str) -> Result<Metric, String> {
+    let named = |metric: &Metric| {
+        let json = serde_json::to_value(metric).ok();
+        metric.name() == word || json.as_ref().and_then(|value| value.as_str()) == Some(word)
+    };
+    Metric::ALL.iter().copied().find(named).ok_or_else(|| {
+        let heads: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        format!("no metric is called `{word}` (known: {})", heads.join(", "))
+    })
+}
+
 /// How a plan with `blocks = "auto"` was carried out: after how many pairs its steps were looked
 /// at. A step is measured until it is settled or has the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -193,6 +305,20 @@ mod tests {
         assert_eq!(Verdict::of_difference(Metric::P99, -0.1, true), Verdict::FasterSmall);
         assert_eq!(Verdict::Slower.word(Metric::CpuPerOp), "WORSE");
         assert_eq!(Verdict::Slower.word(Metric::Rate), "SLOWER");
+    }
+
+    #[test]
+    fn gate_rules_stand_over_the_defaults() {
+        let gate = GateRules { tau: Some(0.005), delta: Some(0.03), ..GateRules::default() };
+        let rules = gate.over(Rules::default());
+        assert_eq!((rules.delta, rules.q), (0.03, 0.05));
+        assert!((rules.tau_share() - 0.005).abs() < 1e-12);
+        assert_eq!(gate.metrics(), Ok(vec![Metric::Rate]));
+        let metrics = ["rate", "p99_ms", "cpu_per_op"].map(str::to_owned).to_vec();
+        let gate = GateRules { metrics, ..gate };
+        assert_eq!(gate.metrics(), Ok(vec![Metric::Rate, Metric::P99, Metric::CpuPerOp]));
+        let gate = GateRules { metrics: vec!["speed".to_owned()], ..gate };
+        assert!(gate.fault().is_some_and(|text| text.contains("speed")));
     }
 
     #[test]

@@ -24,6 +24,8 @@ const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
 pub(crate) struct Fake {
     clock: FakeClock,
     rng: Rng,
+    seed: u64,
+    client: u32,
     mean_ns: f64,
     statements: Vec<String>,
     executed: u64,
@@ -51,6 +53,8 @@ impl Fake {
         Fake {
             clock: FakeClock::new(),
             rng: Rng::stream(seed, "fake", u64::from(client)),
+            seed,
+            client,
             mean_ns: mean_us as f64 * 1e3,
             statements: Vec::new(),
             executed: 0,
@@ -84,8 +88,12 @@ impl Fake {
         self.pass(is_query(&self.statements[statement.0]))
     }
 
-    /// As `execute`.
+    /// As `execute`; `SET luck TO …` has latencies drawn from another stream, and takes no time.
     pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+        if let Some(luck) = sql.strip_prefix("SET luck TO ") {
+            self.rng = Rng::stream(self.seed, &format!("fake {luck}"), u64::from(self.client));
+            return Ok(Reply { rows: 0, affected: 0, bytes: 0, result_set: false });
+        }
         #[cfg(test)]
         self.note(sql.to_owned());
         self.pass(is_query(sql))

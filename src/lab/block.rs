@@ -15,7 +15,8 @@ use crate::lab::measure::{self, Seat};
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::lab::subject::Subject;
-use crate::lab::{Bench, prepare};
+use crate::lab::{Bench, memory, prepare};
+use crate::os::cgroup::MemoryGroup;
 use crate::os::disk;
 use crate::plan::file::without_password;
 use crate::plan::{Interleave, cost};
@@ -28,6 +29,8 @@ struct Run<'a> {
     folder: RunFolder,
     data: PathBuf,
     control: Box<dyn ControlPlane>,
+    /// Holds the limit on the server's memory; goes when the server has gone.
+    _group: Option<MemoryGroup>,
 }
 
 /// Which block, in which order, with which stages.
@@ -134,10 +137,11 @@ fn start<'a>(
     let started = restored.and_then(|()| {
         let mut control = subject.control(bench, data.clone(), logs.clone())?;
         control.start()?;
-        Ok(control)
+        let group = memory::limit(bench, &subject.target.label, control.as_ref())?;
+        Ok((control, group))
     });
-    let control = match started {
-        Ok(control) => control,
+    let (control, group) = match started {
+        Ok(started) => started,
         Err(error) => {
             let mut record = record;
             let text = format!("start: {}", fault::text(&error));
@@ -149,7 +153,7 @@ fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = Run { subject, record, folder, data, control };
+    let mut run = Run { subject, record, folder, data, control, _group: group };
     if let Err(error) = run.settle_in(bench, &logs, progress) {
         run.fail(bench, &error, progress);
     }

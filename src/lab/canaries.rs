@@ -14,8 +14,6 @@ pub(super) const FIRST_READINGS: usize = 3;
 const CHANCE: f64 = 0.01;
 /// Values that a block is judged by: three canaries, before and after.
 const VALUES_OF_BLOCK: f64 = 6.0;
-/// Without a calibration: this many robust standard deviations around the median.
-const OWN_DEVIATIONS: f64 = 4.0;
 /// Turns a median absolute deviation into a standard deviation, for normal noise.
 const MAD_TO_SD: f64 = 1.4826;
 
@@ -78,10 +76,11 @@ impl Source {
 /// there is too little to tell.
 ///
 /// With a calibration the range is the prediction interval of normal noise on logarithms, at 99 %
-/// for a block as a whole. Without, it ends at the median + 4 robust standard deviations of the
-/// plan's own readings, and has no lower end: a host that is faster than before shows that the
-/// readings before were disturbed. Both are at least as wide as the floors: a change of 3 % (15 % without a
-/// calibration) of spin, 5 % (25 %) of memory, 1.3 times (3 times) of fsync.
+/// for a block as a whole. Without, it is the same around the median, with a robust standard
+/// deviation (1.4826 × median absolute deviation) of the plan's own readings, and it has no lower
+/// end: a host that is faster than before shows that the readings before were disturbed. Both are
+/// at least as wide as the floors: a change of 3 % (15 % without a calibration) of spin, 5 %
+/// (25 %) of memory, 1.3 times (3 times) of fsync.
 pub(super) fn out_of_range(
     rule: CanaryRule,
     reference: &[&Canary],
@@ -116,23 +115,31 @@ pub(super) fn out_of_range(
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
-/// Mean and half width of the interval that the next value lies in: t × s × √(1 + 1/n).
+/// Mean and half width of the interval that the next value lies in.
 fn prediction(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len() as f64;
-    if values.len() < 3 {
-        return None;
-    }
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
-    let quantile = t.inverse_cdf(1.0 - CHANCE / VALUES_OF_BLOCK / 2.0);
-    Some((mean, quantile * (squares / (n - 1.0)).sqrt() * (1.0 + 1.0 / n).sqrt()))
+    Some((mean, deviations(values.len())? * (squares / (n - 1.0)).sqrt()))
 }
 
+/// The same with the median and the median absolute deviation, which a few disturbed readings do
+/// not move.
 fn around_median(values: &[f64]) -> Option<(f64, f64)> {
     let centre = median(values)?;
-    let deviations: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
-    Some((centre, OWN_DEVIATIONS * MAD_TO_SD * median(&deviations)?))
+    let distances: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    Some((centre, deviations(values.len())? * MAD_TO_SD * median(&distances)?))
+}
+
+/// How many standard deviations, estimated from `n` values, the next value may be off:
+/// t × √(1 + 1/n). `None` below three values.
+fn deviations(n: usize) -> Option<f64> {
+    if n < 3 {
+        return None;
+    }
+    let n = n as f64;
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+    Some(t.inverse_cdf(1.0 - CHANCE / VALUES_OF_BLOCK / 2.0) * (1.0 + 1.0 / n).sqrt())
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -1,18 +1,22 @@
 //! The course of a plan: which block comes next, with which stages, and when there is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::analyze::compare::{Comparison, StepComparison};
 use crate::analyze::verdict::{OpenStep, open_steps};
 use crate::analyze::{self, Options};
 use crate::domain::benchmark::Stage;
+use crate::domain::metric::Metric;
+use crate::domain::verdict::Rules;
 use crate::lab::Bench;
 use crate::lab::gatekeeper::Gatekeeper;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::plan::{Auto, Blocks, cost};
-use crate::results;
+use crate::{results, units};
 
 /// Steps that a note names; the rest is counted.
 const NAMED: usize = 6;
@@ -110,8 +114,11 @@ impl Course {
         }
         let folder = bench.results.folder().to_owned();
         let dataset = results::read(&[folder]).context("look at the results so far")?;
-        let comparison = analyze::compare(&dataset, &Options::default())
-            .context("look at the results so far")?;
+        let gate = bench.assignment.plan.gate.as_ref();
+        let rules = gate.map_or_else(Rules::default, |gate| gate.over(Rules::default()));
+        let options = Options { rules, ..Options::default() };
+        let comparison =
+            analyze::compare(&dataset, &options).context("look at the results so far")?;
         let open = open_steps(&comparison, &schedule);
         let needs = |step: &OpenStep| Some(step.pairs_needed.saturating_sub(block).max(1));
         let record: BTreeMap<String, Option<u32>> = open
@@ -119,7 +126,11 @@ impl Course {
             .map(|step| (step.step.clone(), needs(step).filter(|_| block < auto.max)))
             .collect();
         keeper.note_open(bench, record)?;
-        self.say(bench, block, auto, &open, comparison.steps.len(), keeper, progress);
+        let text = match open.is_empty() {
+            true => end_text(block, auto, &comparison),
+            false => self.open_text(bench, (block, auto), &open, &comparison, keeper),
+        };
+        progress.note(&text);
         progress.left(self.left(bench, block, auto, &open));
         self.open = Some(open);
         Ok(())
@@ -143,21 +154,14 @@ impl Course {
         seconds
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a line of text about all of them")]
-    fn say(
+    fn open_text(
         &self,
         bench: &Bench<'_>,
-        block: u32,
-        auto: Auto,
+        (block, auto): (u32, Auto),
         open: &[OpenStep],
-        steps: usize,
+        comparison: &Comparison,
         keeper: &Gatekeeper,
-        progress: &mut Progress<'_>,
-    ) {
-        if open.is_empty() {
-            progress.note(&format!("after block {block}: all {steps} steps are settled"));
-            return;
-        }
+    ) -> String {
         let mut named: Vec<String> = open
             .iter()
             .take(NAMED)
@@ -169,21 +173,37 @@ impl Course {
         if open.len() > NAMED {
             named.push(format!("{} others", open.len() - NAMED));
         }
-        let end = if block >= auto.max {
-            "and no more blocks are allowed (--max-blocks)".to_owned()
-        } else {
-            let left = self.left(bench, block, auto, open);
-            let budget = auto.budget_seconds.map(|budget| budget - keeper.spent_seconds());
-            match budget {
-                Some(budget) if budget < left => format!(
-                    "about {left:.0} s more, of which the budget has {:.0}",
-                    budget.max(0.0)
-                ),
-                _ => format!("about {left:.0} s more"),
+        let time =
+            |seconds: f64| units::duration(Duration::from_secs_f64(seconds.max(0.0).round()));
+        let left = self.left(bench, block, auto, open);
+        let budget = auto.budget_seconds.map(|budget| budget - keeper.spent_seconds());
+        let end = match budget {
+            Some(budget) if budget < left => {
+                format!("about {} more, of which the budget has {}", time(left), time(budget))
             }
+            _ => format!("about {} more", time(left)),
         };
-        let (count, named) = (open.len(), named.join(", "));
-        progress
-            .note(&format!("after block {block}: {count} of {steps} steps open: {named}; {end}"));
+        let (count, steps) = (open.len(), comparison.steps.len());
+        format!("after block {block}: {count} of {steps} steps open: {}; {end}", named.join(", "))
     }
+}
+
+/// What is said when nothing is open any more: settled, or out of looks.
+fn end_text(block: u32, auto: Auto, comparison: &Comparison) -> String {
+    let settled = |step: &&StepComparison| {
+        step.targets.iter().skip(1).all(|target| {
+            let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
+            told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
+        })
+    };
+    let steps = comparison.steps.len();
+    let count = comparison.steps.iter().filter(settled).count();
+    if count == steps {
+        return format!("after block {block}: all {steps} steps are settled");
+    }
+    format!(
+        "after block {block}: {count} of {steps} steps are settled, and the plan allows no more \
+         than {} blocks (--max-blocks)",
+        auto.max
+    )
 }

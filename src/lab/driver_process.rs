@@ -22,17 +22,25 @@ pub(super) struct DriverProcess {
 }
 
 impl DriverProcess {
-    /// Starts a driver on its job. What it writes to stderr goes to `log`.
+    /// Starts a driver on its job, through `launcher` if there is one. What it writes to stderr goes
+    /// to `log`.
     ///
     /// # Errors
     /// The process cannot be started or does not take its job.
-    pub(super) fn spawn(program: &Path, job: &Job, log: &Path) -> Result<DriverProcess> {
+    pub(super) fn spawn(
+        program: &Path,
+        launcher: Option<&Path>,
+        job: &Job,
+        log: &Path,
+    ) -> Result<DriverProcess> {
         let log = File::options()
             .create(true)
             .append(true)
             .open(log)
             .with_context(|| format!("open {}", log.display()))?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(launcher.unwrap_or(program));
+        command.args(launcher.map(|_| program));
+        let mut child = command
             .arg("driver")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

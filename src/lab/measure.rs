@@ -69,7 +69,8 @@ impl Seat<'_> {
 
     fn driver(&self, job: &Job) -> Result<DriverProcess> {
         let log = self.logs.join("driver.log");
-        DriverProcess::spawn(&self.bench.assignment.program, job, &log)
+        let launcher = self.control.launcher();
+        DriverProcess::spawn(&self.bench.assignment.program, launcher.as_deref(), job, &log)
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.

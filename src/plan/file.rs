@@ -8,6 +8,7 @@ use crate::bench::{self, Order};
 use crate::domain::benchmark::{Pace, Placement, Workload};
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
@@ -44,6 +45,8 @@ struct PlanFile {
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     canaries: bool,
     workload: Workload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gate: Option<GateRules>,
 }
 
 fn yes() -> bool {
@@ -73,9 +76,29 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         interleave: file.interleave,
         seed,
         canaries: file.canaries,
+        gate: file.gate,
     };
     check(&plan)?;
     Ok(plan)
+}
+
+/// The `[gate]` table of a plan file, or of a file that has nothing else in it; the defaults if
+/// there is none. Everything outside the table is passed over: a gate must not fail because the
+/// plan is of another version.
+///
+/// # Errors
+/// Text that is no TOML, and rules that cannot be used.
+pub fn gate_rules(text: &str) -> Result<GateRules, PlanError> {
+    #[derive(Deserialize)]
+    struct Only {
+        #[serde(default)]
+        gate: GateRules,
+    }
+    let only: Only = toml::from_str(text)?;
+    match only.gate.fault() {
+        Some(fault) => Err(PlanError::Value(format!("[gate]: {fault}"))),
+        None => Ok(only.gate),
+    }
 }
 
 /// Refuses what cannot be measured.
@@ -94,6 +117,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             plan.benchmark,
             workload.shape.benchmark()
         ));
+    }
+    if let Some(fault) = plan.gate.as_ref().and_then(GateRules::fault) {
+        return wrong(&format!("[gate]: {fault}"));
     }
     check_products(plan)?;
     if let Some(fault) = plan.blocks.fault() {
@@ -162,14 +188,16 @@ pub fn print(plan: &Plan) -> String {
         seed: plan.seed.to_string(),
         canaries: plan.canaries,
         workload: plan.workload.clone(),
+        gate: plan.gate.clone(),
     };
     toml::to_string(&file)
         .unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
 }
 
-/// The first 12 hex digits of the SHA-256 of the printed plan.
+/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`.
 pub fn hash(plan: &Plan) -> String {
-    let digest = Sha256::digest(print(plan).as_bytes());
+    let measured = Plan { gate: None, ..plan.clone() };
+    let digest = Sha256::digest(print(&measured).as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -200,6 +228,29 @@ mod tests {
             interleave: Interleave::Step,
             seed: u64::MAX,
             canaries: true,
+            gate: None,
+        }
+    }
+
+    #[test]
+    fn rules_of_a_gate_are_part_of_the_file_and_not_of_the_hash() {
+        let table = "[gate]\ndelta = 0.05\nmetrics = [\"p99_ms\"]\n\n[[gate.allow]]\nstep = \
+                     \"scan\"\ndelta = 0.1\nreason = \"issue 7\"\n";
+        let text = format!("{}\n{table}", print(&plan()));
+        let with = parse(&text).expect("parse");
+        let gate = with.gate.clone().expect("gate");
+        assert_eq!((gate.delta, gate.allow[0].delta), (Some(0.05), 0.1));
+        assert_eq!(parse(&print(&with)).expect("again"), with);
+        assert_eq!(hash(&with), hash(&plan()));
+        assert_eq!(gate_rules(table).expect("alone"), gate);
+        assert_eq!(gate_rules("blocks = 3").expect("none"), GateRules::default());
+        for (wrong, part) in [
+            ("[gate]\ntau = 0.05", "tau must be"),
+            ("[gate]\nmetrics = [\"speed\"]", "no metric is called `speed`"),
+            ("[gate]\ndetla = 0.1", "detla"),
+        ] {
+            let error = gate_rules(wrong).expect_err(part).to_string();
+            assert!(error.contains(part), "{error}");
         }
     }
 
@@ -252,5 +303,22 @@ mod tests {
         fails("clients = 1", "clients = 0", "clients must be");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
+    }
+
+    #[test]
+    fn a_plan_of_the_insert_benchmark_survives_its_file() {
+        let mut workload = bench::workload("insert", "cpu").expect("a preset").0;
+        for setting in ["profile=2021-jan", "memory_limit=2G"] {
+            bench::set(&mut workload, setting).expect("a setting");
+        }
+        bench::finish(&mut workload);
+        let interleave = Interleave::default_of("insert");
+        assert_eq!(interleave, Interleave::Run);
+        let benchmark = "insert".to_owned();
+        let plan = Plan { benchmark, workload, interleave, ..plan() };
+        let mut expected = plan.clone();
+        expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
+        let printed = print(&plan);
+        assert_eq!(parse(&printed).expect("parse"), expected, "{printed}");
     }
 }

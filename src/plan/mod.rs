@@ -17,6 +17,7 @@ pub use self::blocks::{Auto, Blocks};
 use crate::bench::{self, Order};
 use crate::domain::benchmark::{Stage, Workload};
 use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
 
 /// A plan, expanded from words or a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,9 @@ pub struct Plan {
     /// Whether canaries are read before and after each block, so that a block during which the
     /// host was another one is thrown away.
     pub canaries: bool,
+    /// What `rqps gate` calls a regression, and by which rules reports are made; `None` for the
+    /// defaults. It changes nothing that is measured, so the plan's hash does not hold it.
+    pub gate: Option<GateRules>,
 }
 
 /// How targets take turns in a block.

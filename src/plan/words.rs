@@ -145,7 +145,8 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
 }
 
 fn local(word: &str, rest: &str) -> Result<Target, WordError> {
-    let hint = "write DBMS@VERSION, DBMS=PATH, sqlite, or a DSN; `rqps builds` lists versions";
+    let hint = "write DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; `rqps \
+                builds` lists versions";
     let end = rest.find(['@', '=', ':', '+']).unwrap_or(rest.len());
     let (name, what) = rest.split_at(end);
     let Some(dbms) = Dbms::from_name(name) else {

@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{facts, insert, kv, settings, tables, vector, verdicts};
+use super::{blocks, evenness, facts, insert, kv, settings, tables, vector, verdicts};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -30,8 +30,10 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
         sections.extend(tables::efficiency(comparison));
     }
     sections.extend(tables::latency(comparison));
+    sections.extend(evenness::section(comparison));
     sections.extend(tables::load(comparison));
     sections.extend(caveats(comparison));
+    sections.extend(blocks::section(comparison));
     sections.push(how_to_read());
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));

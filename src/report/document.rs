@@ -27,6 +27,7 @@ pub struct Section {
 }
 
 /// What a section is made of.
+#[allow(clippy::large_enum_variant, reason = "a document has few blocks, and each is made once")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// Prose, to be wrapped.

@@ -3,9 +3,10 @@
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{RunFacts, TargetFacts};
-use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
 use crate::domain::build::Source;
 use crate::domain::host::Host;
+use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
 
 /// The head of the report.
@@ -155,6 +156,9 @@ fn workload_line(workload: &Workload) -> String {
         Some(bytes) => format!("{} MiB cache", bytes >> 20),
         None => "cache sized from the data".to_owned(),
     };
+    if let Shape::Insert(shape) = &workload.shape {
+        return insert_workload_line(workload, shape, &cache);
+    }
     format!(
         "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}",
         count(u64::from(workload.tables), "table"),
@@ -165,6 +169,32 @@ fn workload_line(workload: &Workload) -> String {
         workload.warmup_seconds,
         workload.settle_scale,
     )
+}
+
+fn insert_workload_line(workload: &Workload, shape: &InsertShape, cache: &str) -> String {
+    let commit = &shape.rows_per_commit;
+    let mut parts = vec![
+        format!("profile {}", shape.profile.name()),
+        format!("{} tables for {} clients", workload.tables, workload.clients),
+        format!("rows per client: {} in l.i0, {} in l.i1", workload.rows, shape.i1_rows),
+    ];
+    if !shape.profile.is_2021() {
+        parts.push(format!("{} in l.i2", shape.i2_rows));
+    }
+    parts.push(if shape.deletes { "as many deletes" } else { "no deletes" }.to_owned());
+    parts.push(format!("{} s a query step", shape.query_seconds));
+    parts.push(format!("{}/{}/{}/{} rows a commit", commit.i0, commit.i1, commit.i2, commit.query));
+    if shape.partitions > 1 {
+        parts.push(format!("{} partitions", shape.partitions));
+    }
+    parts.push(match shape.pacing {
+        Pacing::Open => "open pace".to_owned(),
+        Pacing::Compat => "compat pace".to_owned(),
+    });
+    parts.push(format!("settle x {}", workload.settle_scale));
+    parts.push(cache.to_owned());
+    parts.extend(shape.memory_limit.map(|limit| format!("memory limit {} MiB", limit >> 20)));
+    parts.join(", ")
 }
 
 fn placement_line(workload: &Workload) -> String {
@@ -268,7 +298,7 @@ pub(super) fn run_folders(comparison: &Comparison) -> Section {
 }
 
 /// One word; what failed and why is a caveat.
-fn status(status: &Status) -> String {
+pub(super) fn status(status: &Status) -> String {
     match status {
         Status::Running => "unfinished",
         Status::Complete => "complete",

@@ -240,7 +240,7 @@ fn push_sample(
 }
 
 /// RFC 4180: quotes where a comma, a quote or a line end would be misread.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

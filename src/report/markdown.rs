@@ -119,7 +119,8 @@ fn in_html(raw: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{Cell, Column, Digits};
+    use super::super::chart::{Chart, Form};
+    use super::super::document::{Cell, Column, Digits, Fold};
     use super::*;
     use crate::stats::Interval;
 
@@ -135,6 +136,65 @@ mod tests {
         let mut text = String::new();
         push_blocks(&mut text, &[block], false);
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_whole_document() {
+        let fold = Fold {
+            summary: "more <here>".to_owned(),
+            blocks: vec![Block::Lines(vec!["a  b".to_owned(), "# c".to_owned()])],
+        };
+        let chart = Chart::new("c", "left out", Form::Bars);
+        let section =
+            |id, heading: &str, blocks| Section { id, heading: heading.to_owned(), blocks };
+        let document = Document {
+            title: "a_b relative to c*d".to_owned(),
+            sections: vec![
+                section("facts", "", vec![Block::Facts(vec![("host".into(), "c2r8".into())])]),
+                section("rates", "Rates", vec![Block::Table(table(1)), Block::Chart(chart)]),
+                section("runs", "Run folders", vec![Block::List(vec!["one".into(), "two".into()])]),
+                section(
+                    "steps",
+                    "Steps",
+                    vec![Block::Paragraph("x < y".into()), Block::Fold(fold)],
+                ),
+            ],
+        };
+        insta::assert_snapshot!(render(&document), @r###"
+        ## a_b relative to c\*d
+
+        - **host**: c2r8
+
+        ### Rates
+
+        point
+
+        | rQPS | step |
+        | ---: | --- |
+        | 0.688 \[0.671, 0.705\] | a\|b \<c\><br>d_e_f |
+
+        <details>
+        <summary>Run folders</summary>
+
+        - one
+        - two
+
+        </details>
+
+        ### Steps
+
+        x \< y
+
+        <details>
+        <summary>more &lt;here&gt;</summary>
+
+        ```text
+        a  b
+        # c
+        ```
+
+        </details>
+        "###);
     }
 
     #[test]

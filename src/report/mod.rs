@@ -1,12 +1,16 @@
 //! From a comparison to a document, and from there to text; to tables and JSON for programs.
 //! No clock, no network, no environment: the same comparison gives the same bytes.
 
+mod blocks;
 mod build;
 pub mod chart;
 pub mod document;
+mod evenness;
+pub mod export;
 mod facts;
 mod figures;
 mod flat;
+pub mod gate;
 pub mod heat;
 pub mod html;
 mod insert;
@@ -25,6 +29,7 @@ use crate::analyze::Comparison;
 
 pub use build::{Options, document};
 pub use document::Document;
+pub use flat::quoted;
 pub use json::SCHEMA;
 
 /// Forms of a report that need nothing but a comparison; [`html::render`] needs more.

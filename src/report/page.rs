@@ -6,7 +6,7 @@ use std::thread;
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use super::{build, facts, figures, heat, settings, tables, timeline, verdicts};
+use super::{blocks, build, facts, figures, heat, settings, tables, timeline, verdicts};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
@@ -41,6 +41,7 @@ pub(super) fn document(
     sections.extend(settings::plans(comparison, dataset));
     sections.extend(tables::load(comparison));
     sections.extend(build::caveats(comparison));
+    sections.extend(blocks::section(comparison));
     sections
         .push(Section { heading: "What was measured".to_owned(), ..facts::section(comparison) });
     sections.extend(facts::hosts(comparison));
@@ -61,8 +62,8 @@ fn title(comparison: &Comparison) -> String {
 fn verdict(comparison: &Comparison) -> Section {
     let summary = &comparison.summary;
     let mut blocks = Vec::new();
-    if !summary.sentence.is_empty() {
-        blocks.push(Block::Paragraph(summary.sentence.clone()));
+    if !summary.targets.is_empty() {
+        blocks.push(Block::Paragraph(headline(comparison)));
     }
     if summary.targets.len() > 1 {
         let mut columns = vec![Column::words("target"), Column::numbers("geomean rQPS")];
@@ -72,6 +73,35 @@ fn verdict(comparison: &Comparison) -> Section {
         blocks.push(Block::Table(Table { caption, columns, rows }));
     }
     Section { id: "verdict", heading: String::new(), blocks }
+}
+
+/// The summary's sentence; of many targets, which all stand below, how many and the worst.
+fn headline(comparison: &Comparison) -> String {
+    let summary = &comparison.summary;
+    if summary.targets.len() < LISTED_MAX || summary.boring {
+        return summary.sentence.clone();
+    }
+    let slower = |target: &TargetVerdicts| {
+        target.metrics.get(&Metric::Rate).map_or(0, |family| family.counts.of(Verdict::Slower))
+    };
+    let worse = summary.targets.iter().filter(|target| slower(target) > 0).count();
+    let worst = summary.targets.iter().max_by_key(|target| slower(target));
+    match worst {
+        Some(worst) if worse > 0 => format!(
+            "{worse} of {} targets are SLOWER than {} on some steps, most on {} ({} of {}).",
+            summary.targets.len(),
+            comparison.base,
+            worst.label,
+            slower(worst),
+            comparison.steps.len(),
+        ),
+        _ => format!(
+            "None of {} targets is SLOWER than {} on any of {} steps.",
+            summary.targets.len(),
+            comparison.base,
+            comparison.steps.len(),
+        ),
+    }
 }
 
 fn counts(target: &TargetVerdicts) -> Vec<Cell> {
@@ -109,7 +139,7 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
     if !targets.is_empty() {
         blocks.push(Block::Table(verdicts::counts(targets)));
     }
-    let heading = "Verdicts and what moved with them".to_owned();
+    let heading = "Verdicts in detail".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "verdicts", heading, blocks })
 }
 

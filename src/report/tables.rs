@@ -219,6 +219,17 @@ fn without_interval(cell: Cell) -> Cell {
     Cell { interval: None, ..cell }
 }
 
+/// Target / base with the interval that its verdict rests on.
+fn judged(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+    let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
+    let test = judgement.and_then(|judgement| judgement.test.as_ref());
+    let cell = relative(comparison, target, metric, digits);
+    match test {
+        Some(test) => cell.within(Some(test.interval)),
+        None => cell,
+    }
+}
+
 /// One step for the reader who has come to look at it: rates with their verdicts, and latencies.
 pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Table {
     let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
@@ -235,7 +246,7 @@ pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Tabl
         cells.extend(match index {
             0 => [Cell::text("base"), Cell::text(""), Cell::text("")],
             _ => [
-                relative(comparison, target, Metric::Rate, Digits::Fixed(3)),
+                judged(comparison, target, Metric::Rate, Digits::Fixed(3)),
                 pairs.map_or(Cell::missing("not compared"), |pairs| {
                     Cell::number(pairs, Digits::Fixed(0), "")
                 }),
@@ -247,7 +258,7 @@ pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Tabl
         }
         cells.push(match index {
             0 => Cell::text("base"),
-            _ => relative(comparison, target, Metric::P99, Digits::Fixed(2)),
+            _ => judged(comparison, target, Metric::P99, Digits::Fixed(2)),
         });
         cells
     };

@@ -119,7 +119,8 @@ fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String])
     });
     p99.notes.push(runs);
     if width > 1 {
-        rate.notes.push(format!("A point is the mean of {width} s; the band is their range."));
+        rate.notes
+            .push(format!("A point is the mean of {width} s; the upright lines are their range."));
         p99.notes.push(format!("A point is the worst second of {width}."));
     }
     if let Some(first) = faults.first() {
@@ -164,13 +165,12 @@ fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
     if !record.per_second.is_empty() && (rows.is_empty() || rows.len() == record.per_second.len()) {
         return record.per_second.clone();
     }
-    // Rows count statements only; rates in other units are in proportion to events.
+    // Seconds count statements or operations; rates in other units are in proportion to events.
     let whole: u64 = rows.iter().map(|row| row.events).sum();
     let per_event = match record.rate {
-        RateUnit::Queries | RateUnit::Operations => None,
+        RateUnit::Queries | RateUnit::Operations | RateUnit::RowsInserted => None,
         _ if whole == 0 => return Vec::new(),
         RateUnit::RowsScanned => Some(record.outcome.rows_scanned as f64 / whole as f64 / 1000.0),
-        RateUnit::RowsInserted => Some(record.outcome.rows as f64 / whole as f64),
     };
     let rate = |row: &Second| match per_event {
         None => row.statements as f64 / row.seconds,

@@ -14,8 +14,45 @@ const BATCHES_MIN: usize = 4;
 const TREND_BATCH: usize = 10;
 /// Means below which no trend can be shown: with five, even a steady rise has p = .027.
 const TREND_MEANS_MIN: usize = 6;
+/// A trend with a larger p is none.
+const DRIFT_P_MAX: f64 = 0.01;
+/// A change over the window of this share or less is no drift.
+const DRIFT_MIN: f64 = 0.01;
 /// A second with less than this share of the median rate is part of a stall.
 const STALL_SHARE: f64 = 0.1;
+
+/// All that is said of one series.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Course {
+    /// How evenly the rate was delivered; `None` below 5 s.
+    pub evenness: Option<Evenness>,
+    /// Where the steady part begins; `None` below 20 s.
+    pub warm_up: Option<Cut>,
+    /// Rise or fall; `None` below 60 s.
+    pub trend: Option<Trend>,
+}
+
+impl Course {
+    /// Of the rates of seconds; `None` if there are none.
+    pub fn of(per_second: &[f64]) -> Option<Course> {
+        (!per_second.is_empty()).then(|| Course {
+            evenness: evenness(per_second),
+            warm_up: warm_up(per_second),
+            trend: trend(per_second),
+        })
+    }
+
+    /// True if the series was probably never steady: the best cut of a warm-up lies half way.
+    pub fn is_unsteady(&self) -> bool {
+        self.warm_up.is_some_and(|cut| cut.at_half)
+    }
+
+    /// The change over the window, a share, if it is a drift: p below .01 and more than 1 %.
+    pub fn drift(&self) -> Option<f64> {
+        let trend = self.trend.filter(|trend| trend.p < DRIFT_P_MAX)?;
+        (trend.change.abs() > DRIFT_MIN).then_some(trend.change)
+    }
+}
 
 /// Where the steady part begins by MSER-5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -60,19 +60,74 @@ pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehm
     if n == 0 {
         return None;
     }
-    let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
-    for i in 0..n {
-        for j in i..n {
-            walsh.push(f64::midpoint(differences[i], differences[j]));
-        }
-    }
-    let last = walsh.len() - 1;
+    let mut sorted = differences.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = n * (n + 1) / 2 - 1;
+    let mut walsh = if n > LISTED_PAIRS_MAX { Vec::new() } else { walsh_averages(&sorted) };
     // Only a few places are wanted: selecting them takes a time that grows with N alone.
-    let mut at = |place: usize| *walsh.select_nth_unstable_by(place, f64::total_cmp).1;
+    let mut at = |place: usize| match walsh.as_mut_slice() {
+        [] => walsh_at(&sorted, place),
+        listed => *listed.select_nth_unstable_by(place, f64::total_cmp).1,
+    };
     let estimate = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
     let interval = signed_rank_cut(n, (1.0 - confidence) / 2.0)
         .map(|cut| Interval { low: at(cut), high: at(last - cut) });
     Some(HodgesLehmann { estimate, interval })
+}
+
+/// Beyond this many pairs the Walsh averages are not listed: they would be too many.
+const LISTED_PAIRS_MAX: usize = 100;
+
+fn walsh_averages(sorted: &[f64]) -> Vec<f64> {
+    let mut walsh = Vec::with_capacity(sorted.len() * (sorted.len() + 1) / 2);
+    for i in 0..sorted.len() {
+        for j in i..sorted.len() {
+            walsh.push(f64::midpoint(sorted[i], sorted[j]));
+        }
+    }
+    walsh
+}
+
+/// The Walsh average at a place of their sorted list, without listing them: bisection of the value,
+/// counting those up to it in a time that grows with n.
+fn walsh_at(sorted: &[f64], place: usize) -> f64 {
+    let (Some(&smallest), Some(&largest)) = (sorted.first(), sorted.last()) else {
+        return f64::NAN;
+    };
+    // Invariant: at most `place` of them are up to `low`, more than that up to `high`.
+    let (mut low, mut high) = (smallest - (largest - smallest) - 1.0, largest);
+    loop {
+        let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        let (count, nearest) = walsh_up_to(sorted, middle);
+        if count > place {
+            // The largest that was counted is as good a bound, and makes an end of ties.
+            high = nearest;
+        } else {
+            low = middle;
+        }
+    }
+    walsh_up_to(sorted, high).1
+}
+
+/// How many Walsh averages are up to a value, and the largest of them.
+fn walsh_up_to(sorted: &[f64], value: f64) -> (usize, f64) {
+    let (mut count, mut largest) = (0, f64::NEG_INFINITY);
+    // As i rises, the j up to which the average with i fits falls.
+    let mut end = sorted.len();
+    for (i, first) in sorted.iter().enumerate() {
+        while end > i && f64::midpoint(*first, sorted[end - 1]) > value {
+            end -= 1;
+        }
+        if end <= i {
+            break;
+        }
+        count += end - i;
+        largest = largest.max(f64::midpoint(*first, sorted[end - 1]));
+    }
+    (count, largest)
 }
 
 /// Up to this many pairs the distribution of the signed-rank statistic is counted; beyond, its
@@ -168,6 +223,21 @@ mod tests {
         let interval = result.interval.unwrap();
         assert!((interval.low + 0.786).abs() < 1e-9, "{interval:?}");
         assert!((interval.high + 0.010).abs() < 1e-9, "{interval:?}");
+    }
+
+    #[test]
+    fn places_are_the_same_listed_and_not() {
+        for n in [1, 2, 7, 60] {
+            // Tenths, and more than there are different ones of.
+            let mut sorted: Vec<f64> =
+                (0..n).map(|i| f64::from((i * 37 + 11) % 50) / 10.0 - 2.0).collect();
+            sorted.sort_by(f64::total_cmp);
+            let mut walsh = walsh_averages(&sorted);
+            walsh.sort_by(f64::total_cmp);
+            for (place, expected) in walsh.iter().enumerate() {
+                assert_eq!(walsh_at(&sorted, place), *expected, "{n} {place}");
+            }
+        }
     }
 
     #[test]

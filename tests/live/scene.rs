@@ -50,7 +50,7 @@ impl Scene {
         fs::write(folder.join(format!("{name}.conf")), format!("{shipped}\n{more}\n")).unwrap();
     }
 
-    fn rqps(&self) -> Command {
+    pub(crate) fn rqps(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
         let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("live.lock");
         command.env("RQPS_HOST_LOCK", lock).env(MARK, self.folder.path());

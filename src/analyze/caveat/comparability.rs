@@ -53,7 +53,26 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         }
     }
     caveats.extend(settings(evidence));
+    caveats.extend(compilers(evidence));
     caveats
+}
+
+/// Compilers of the builds, where both sides of a comparison tell theirs and are of one product:
+/// between two products a compiler is the least difference.
+fn compilers(evidence: &Evidence) -> Vec<Caveat> {
+    let mut by_dbms: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+    for facts in &evidence.comparison.targets {
+        for manifest in &facts.manifests {
+            if let Some(compiler) = &manifest.compiler {
+                let pair = (facts.label.clone(), compiler.clone());
+                by_dbms.entry(manifest.dbms.name()).or_default().push(pair);
+            }
+        }
+    }
+    let caveats = by_dbms
+        .into_values()
+        .filter_map(|pairs| of_all(Kind::DifferentCompiler, "compiler", &disagreement(pairs)));
+    caveats.collect()
 }
 
 /// Values of all runs by label, if they disagree.

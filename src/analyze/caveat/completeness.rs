@@ -3,6 +3,7 @@
 use super::{Caveat, Evidence, Kind, PAIRS_MIN};
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
+use crate::domain::vector::Point;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
@@ -77,9 +78,17 @@ fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> 
 
 fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let steps = evidence.comparison.steps.iter();
+    let dbms =
+        |place: usize| evidence.comparison.targets[place].target.as_ref().map(|target| target.dbms);
     let missing = steps.filter(|step| {
-        let target = &step.targets[target];
-        target.samples.is_empty() && target.failures.is_empty()
+        let own = &step.targets[target];
+        // Indexes of vectors have parameters of their own on each DBMS, and steps are named after
+        // them: nobody could have measured both.
+        let anothers = Point::is_named_in(&step.name)
+            && (0..step.targets.len())
+                .filter(|place| !step.targets[*place].samples.is_empty())
+                .all(|place| dbms(place) != dbms(target));
+        own.samples.is_empty() && own.failures.is_empty() && !anothers
     });
     let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
     let text = "not measured, while another target was".to_owned();

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, Kind, NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN,
-    STEAL_SHARE_MAX, disagreement, percent, spell, worst,
+    CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind, NO_OP_SHARE_MIN,
+    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement, percent, spell, worst,
 };
+use crate::analyze::insert_rules::SLA_SHARE;
 use crate::analyze::plans;
+use crate::domain::benchmark::Placement;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::summary::median;
@@ -27,6 +29,10 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         caveats.extend(errors(evidence, target, label));
         caveats.extend(no_operations(evidence, target, label));
         caveats.extend(steal(evidence, target, label));
+        caveats.extend(foreign(evidence, target, label));
+        caveats.extend(pressure(evidence, target, label));
+        caveats.extend(swapped(evidence, target, label));
+        caveats.extend(throttled(evidence, target, label));
         caveats.extend(unmeasured(evidence, target, label));
         caveats.extend(unreadable(evidence, target, label));
         caveats.extend(notes(evidence, target, label));
@@ -73,6 +79,9 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
 fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
+            if record.outcome.roles.contains_key("inserts") {
+                return missed_target(record);
+            }
             let open = record.outcome.open?;
             let due = open.due as f64;
             (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
@@ -81,6 +90,15 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
     worst(Kind::MissedPace, label, found, |missed| {
         format!("as little as {} of the events due were completed", percent(1.0 - missed))
     })
+}
+
+/// The share of its batches that the inserters of a query step did not make in time, if that is
+/// more than the published rule allows.
+fn missed_target(record: &StepRecord) -> Option<f64> {
+    let inserts = record.outcome.roles.get("inserts")?;
+    let due = inserts.target_per_second? * record.outcome.seconds;
+    let missed = 1.0 - inserts.operations as f64 / due;
+    (missed > 1.0 - SLA_SHARE).then_some(missed)
 }
 
 fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -123,6 +141,51 @@ fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     worst(Kind::Steal, label, found, |share| {
         format!("up to {} of the host's CPU time in a step", percent(share))
     })
+}
+
+fn foreign(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, FOREIGN_SHARE_MAX, |record| record.usage.disturbance.as_ref()?.foreign_cpu)
+    });
+    worst(Kind::ForeignLoad, label, found, |share| {
+        format!("up to {} of the host's CPU time in a step", percent(share))
+    })
+}
+
+/// Client and server of a connection take turns, so a load of n clients needs 2 n CPUs at most; if
+/// both have one CPU together (placement), they wait for each other there.
+fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let workload = evidence.comparison.targets[target].workloads.first()?;
+    if workload.placement == Placement::Together {
+        return None;
+    }
+    let found = evidence.each_step(target, |records| {
+        most(records, PRESSURE_SHARE_MAX, |record| {
+            let room = 2 * workload.clients <= record.usage.host.cpus;
+            record.usage.disturbance.as_ref()?.pressure_cpu.filter(|_| room)
+        })
+    });
+    worst(Kind::CpuPressure, label, found, |share| {
+        format!("for up to {} of a step some task waited for a CPU", percent(share))
+    })
+}
+
+fn swapped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, 0.0, |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64))
+    });
+    worst(Kind::Swapped, label, found, |pages| format!("up to {pages} pages in a step"))
+}
+
+fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, 0.0, |record| {
+            let seen = record.usage.disturbance.as_ref()?;
+            let counts = [seen.throttled_thermal, seen.throttled_cgroup_us];
+            Some(counts.into_iter().flatten().sum::<u64>() as f64)
+        })
+    });
+    worst(Kind::Throttled, label, found, |_| "the counters of heat or quota moved".to_owned())
 }
 
 /// One caveat for each counter, with the first reason: reasons name processes and differ by run.

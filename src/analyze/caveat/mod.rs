@@ -2,6 +2,7 @@
 
 mod comparability;
 mod completeness;
+mod course;
 mod measuring;
 mod planning;
 
@@ -23,6 +24,11 @@ pub const ERROR_SHARE_MIN: f64 = 0.001;
 pub const NO_OP_SHARE_MIN: f64 = 0.1;
 /// More CPU time than this share taken by the hypervisor.
 pub const STEAL_SHARE_MAX: f64 = 0.01;
+/// More CPU time than this share used by processes that are neither rqps nor the server.
+pub const FOREIGN_SHARE_MAX: f64 = 0.02;
+/// Tasks that waited for a CPU for more than this share of a window, where the load itself leaves
+/// CPUs free.
+pub const PRESSURE_SHARE_MAX: f64 = 0.05;
 /// An interval of fewer pairs is too wide to be of use.
 pub const PAIRS_MIN: usize = 3;
 
@@ -147,6 +153,32 @@ kinds! {
     Steal, false, "CPU time was stolen",
         "Another virtual machine took it: the pairs spread more, and latencies are not the \
          DBMS's own.";
+    /// Somebody else was at work.
+    ForeignLoad, false, "Other processes used the CPUs",
+        "They take CPU and cache from one target and not from the other: stop them, see \
+         `rqps doctor`.";
+    /// Tasks waited for a CPU though the load needs fewer than there are.
+    CpuPressure, false, "Tasks waited for a CPU",
+        "The load needs fewer CPUs than there are, so somebody else took them: see `rqps doctor`.";
+    /// Memory was short.
+    Swapped, false, "Memory was swapped in",
+        "Pages came back from disk in the middle of a step: use fewer rows, or swapoff -a.";
+    /// The host was slowed down.
+    Throttled, false, "CPUs were held back",
+        "For heat, or by a limit of the cgroup: rates of such steps are those of a slower host.";
+    /// Seconds in which next to nothing was done.
+    Stalls, false, "Stalls",
+        "Seconds with less than a tenth of the median rate: look at the charts over time, and at \
+         checkpoints, compaction and other tenants of the disk.";
+    /// A warm-up that does not end.
+    NotSteady, false, "Not steady",
+        "The rate was still settling half way through the window (MSER-5): measure longer, or \
+         warm up longer with --set warmup_seconds=.";
+    /// A rate that rises or falls.
+    Drifting, false, "Drifting",
+        "The rate rose or fell over the window (Mann-Kendall p < .01, more than 1 %): a debt \
+         that grows or is worked off, a table that grows, a cache that fills. The mean depends \
+         on the length of the window.";
     /// Mean and robust estimate are apart.
     RobustDisagrees, false, "Mean and robust estimate disagree",
         "A few blocks decide the mean: look at the runs one by one, or measure more blocks.";
@@ -161,6 +193,9 @@ kinds! {
     DifferentSettings, false, "One configuration name, different settings",
         "Expected where a setting is not known to every version or is sized from the data; \
          otherwise a difference may be one of settings.";
+    /// Builds by different compilers.
+    DifferentCompiler, false, "Built by different compilers",
+        "Part of a difference may be the compilers'; build both sides with one to tell.";
     /// Counters by different means.
     DifferentSource, false, "Counters read by different means",
         "Do not compare this counter between these targets.";
@@ -199,6 +234,7 @@ pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
     let mut caveats = comparability::find(&evidence);
     caveats.extend(completeness::find(&evidence));
     caveats.extend(measuring::find(&evidence));
+    caveats.extend(course::find(&evidence));
     caveats.extend(planning::find(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     caveats

@@ -3,6 +3,7 @@
 
 mod explain;
 mod family;
+mod host;
 mod open;
 mod summary;
 
@@ -13,7 +14,9 @@ use serde::Serialize;
 pub use open::{OpenStep, open_steps};
 
 use self::family::Family;
+use self::host::HostFindings;
 use super::compare::{Comparison, Relative, StepComparison};
+use crate::domain::gate::HostGate;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
@@ -27,8 +30,8 @@ pub struct Judgement {
     /// The figures behind it; `None` where there was nothing to test: fewer than two pairs, or a
     /// value of 0.
     pub test: Option<Test>,
-    /// Pairs at which a difference of δ is found with the power of the rules. Only for INCONCLUSIVE,
-    /// and only where that is more than there are.
+    /// Pairs at which a difference of δ is found with the power of the rules. Only for
+    /// INCONCLUSIVE, and only where that is more than there are.
     pub pairs_needed: Option<u32>,
     /// What the reader should know of it, in words: why there is no verdict, what makes it weak.
     pub reasons: Vec<String>,
@@ -205,7 +208,8 @@ impl Options {
 }
 
 /// Judges every ratio of a comparison: the steps of a target and metric are one family.
-pub(super) fn judge(comparison: &mut Comparison) {
+pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGate>) {
+    let findings = host::findings(gates);
     let looks =
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
     let rules = comparison.rules;
@@ -214,7 +218,7 @@ pub(super) fn judge(comparison: &mut Comparison) {
         let mut facts = BTreeMap::new();
         for &metric in Metric::ALL {
             let family = Family { rules: &rules, metric, looks: looks.as_ref() };
-            if let Some(family) = judge_family(&family, target, &mut comparison.steps) {
+            if let Some(family) = judge_family(&family, &findings, target, &mut comparison.steps) {
                 facts.insert(metric, family);
             }
         }
@@ -231,6 +235,7 @@ pub(super) fn judge(comparison: &mut Comparison) {
 /// One target and metric; `None` where no step has a ratio.
 fn judge_family(
     family: &Family<'_>,
+    findings: &HostFindings,
     target: usize,
     steps: &mut [StepComparison],
 ) -> Option<FamilyFacts> {
@@ -250,8 +255,24 @@ fn judge_family(
         if relative.pairs > 0 && relative.differences.is_empty() {
             judgement = family::without_test(vec!["a value is 0, and has no logarithm".to_owned()]);
         }
+        if !findings.are_none() {
+            let is_rate = family.metric == Metric::Rate;
+            let mean = relative.ratio.ln();
+            findings.apply(&mut judgement, mean, relative.pairs, family.rules, is_rate);
+        }
         counts.add(judgement.verdict);
         relative.judgement = Some(judgement);
     }
     Some(FamilyFacts { counts, prior })
+}
+
+/// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
+/// for simulations, and for whoever has pairs from elsewhere.
+pub fn judge_differences(
+    differences: &[&[f64]],
+    metric: Metric,
+    rules: &Rules,
+    looks: Option<&Looks>,
+) -> Vec<Judgement> {
+    family::judge(&Family { rules, metric, looks }, differences).0
 }

@@ -123,6 +123,11 @@ fn pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
 
 fn of_dialect(workload: &Workload, shape: &InsertShape, dialect: Dialect) -> Option<String> {
     match dialect {
+        Dialect::Sqlite | Dialect::Fake if shape.memory_limit.is_some() => Some(
+            "SQLite runs inside the client, whose memory cannot be limited alone; leave \
+             memory_limit out, or use --set cache=SIZE"
+                .to_owned(),
+        ),
         Dialect::Sqlite | Dialect::Fake if shape.partitions > 1 => {
             Some("SQLite has no partitions; use partitions=1".to_owned())
         }

@@ -36,3 +36,14 @@ pub fn finish(workload: &mut Workload) {
     let Shape::Insert(shape) = &workload.shape else { return };
     workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
 }
+
+/// Rows that are inserted and not deleted again.
+pub fn rows_written(workload: &Workload, shape: &InsertShape) -> u64 {
+    let clients = u64::from(workload.clients);
+    if shape.deletes {
+        return workload.rows * clients;
+    }
+    let rates: u64 = shape.query_steps.iter().map(|step| u64::from(step.rows_per_second)).sum();
+    let queried = (rates as f64 * shape.query_seconds) as u64;
+    (workload.rows + shape.i1_rows + shape.i2_rows + queried) * clients
+}

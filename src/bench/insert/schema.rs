@@ -164,7 +164,7 @@ pub(super) fn queries(
     dialect: Dialect,
     profile: Profile,
     kind: QueryKind,
-    threads: u32,
+    workers: u32,
 ) -> Queries {
     let (kinds, max_sql) = match kind {
         QueryKind::Range => (range_queries(dialect, profile), None),
@@ -173,7 +173,7 @@ pub(super) fn queries(
             (vec![point_query(dialect, profile)], Some(max_sql))
         }
     };
-    Queries { threads, kinds, rows_per_query: ROWS_PER_QUERY, max_sql }
+    Queries { workers, kinds, rows_per_query: ROWS_PER_QUERY, max_sql }
 }
 
 /// A range query before it is spelled for a dialect.

@@ -222,22 +222,3 @@ fn a_profile_takes_its_share_of_the_rows() {
     assert_eq!(of(&["profile=2021"]), (20_000_000, 0, false, 3));
     assert_eq!(of(&["profile=2021", "profile=2026"]), (16_000_000, 4_000_000, true, 6));
 }
-
-#[test]
-fn a_plan_of_this_benchmark_survives_its_file() {
-    use crate::plan::{Blocks, Interleave, Plan, file, words};
-    let plan = Plan {
-        targets: words::targets(&["mysql@8.0.33".to_owned()]).unwrap(),
-        benchmark: "insert".to_owned(),
-        order: crate::bench::Order::default(),
-        steps: vec![],
-        workload: with(&["profile=2021-jan", "memory_limit=2G"]),
-        blocks: Blocks::Fixed(3),
-        canaries: true,
-        interleave: Interleave::default_of("insert"),
-        seed: 1,
-    };
-    let printed = file::print(&plan);
-    assert_eq!(file::parse(&printed).unwrap(), plan, "{printed}");
-    assert_eq!(plan.interleave, Interleave::Run);
-}

@@ -122,10 +122,12 @@ impl Steps<'_> {
     }
 
     fn clients(&self) -> Vec<u32> {
-        match self.shape.ramp.is_empty() {
-            true => vec![self.workload.clients],
-            false => self.shape.ramp.clone(),
+        let (mut clients, asked) = (self.shape.ramp.clone(), self.workload.clients);
+        // `--clients` adds to a preset's ramp; one client is what nobody has to ask for.
+        if clients.is_empty() || (asked > 1 && !clients.contains(&asked)) {
+            clients.push(asked);
         }
+        clients
     }
 
     fn has(&self, case: Case) -> bool {

@@ -32,6 +32,8 @@ fn every_index_is_asked_with_every_width() {
             "search.m=16.ec=64.ef=40.clients=2",
         ]
     );
+    let asked = steps(Dialect::Postgres, &["ramp=1,2", "clients=8", "ef=10", "pgvector=8/32"]);
+    assert_eq!(names(&asked)[4], "search.m=8.ec=32.ef=10.clients=8");
     let maria = steps(Dialect::Mysql, &settings);
     assert_eq!(maria.len(), 1 + 2 * 5);
     assert_eq!(maria[1].name, "index.m=6");

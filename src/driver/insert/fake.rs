@@ -28,6 +28,8 @@ struct Member {
     clock: Clock,
     over: bool,
     blocked: bool,
+    /// A batch that was taken and whose time had not come: intended, ready.
+    pending: Option<(u64, u64)>,
 }
 
 /// Measures with fake workers.
@@ -88,7 +90,7 @@ fn members(
         let clock = fake.clock();
         let pair = &pairs[post.client as usize];
         let worker = maker.worker(post, session, clock.clone(), Arc::clone(recorder), pair)?;
-        members.push(Member { post, worker, clock, over: false, blocked: false });
+        members.push(Member { post, worker, clock, over: false, blocked: false, pending: None });
     }
     Ok(members)
 }
@@ -120,8 +122,17 @@ fn step(
                 querier.query()?;
             }
         }
+        Worker::Writer(writer, _) if member.pending.is_some() => {
+            if let Some((intended, ready)) = member.pending.take() {
+                writer.write(intended, ready)?;
+            }
+        }
         Worker::Writer(writer, side) => match pair.look(*side, now) {
-            Turn::Go { intended, ready, .. } => writer.write(intended, ready)?,
+            Turn::Go { intended, ready, .. } => {
+                // Others come first while this one waits.
+                member.clock.wait_until(ready);
+                member.pending = Some((intended, ready));
+            }
             Turn::Resync => {
                 writer.resync()?;
                 pair.resynced(member.clock.now());

@@ -36,7 +36,7 @@ pub(crate) fn posts(task: &WorkTask<InsertWork>) -> Vec<Post> {
         if task.work.writes.deletes.is_some() {
             posts.push(post(RoleKind::Delete, 0));
         }
-        let threads = task.work.queries.as_ref().map_or(0, |queries| queries.threads);
+        let threads = task.work.queries.as_ref().map_or(0, |queries| queries.workers);
         posts.extend((0..threads).map(|thread| post(RoleKind::Query, thread)));
     }
     posts

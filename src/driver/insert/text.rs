@@ -23,7 +23,7 @@ impl Template {
             found.min()
         };
         while let Some((at, number, length)) = next(rest) {
-            parts.push((rest[..at].as_bytes().to_vec(), number));
+            parts.push((rest.as_bytes()[..at].to_vec(), number));
             rest = &rest[at + length..];
         }
         Template { parts, last: rest.as_bytes().to_vec() }

@@ -215,7 +215,8 @@ impl Turns {
 
     /// Published: at the first batch, and again after each `resync_every` batches.
     fn resync_is_due(&self, batch: u64) -> bool {
-        let due = batch == 0 || (self.resync_every > 0 && batch % (self.resync_every + 1) == 0);
+        let due =
+            batch == 0 || (self.resync_every > 0 && batch.is_multiple_of(self.resync_every + 1));
         self.deletes.is_some() && due && self.resynced != Some(batch)
     }
 

@@ -239,7 +239,7 @@ mod tests {
     fn work(action: Action) -> KvWork {
         KvWork {
             action,
-            threads: 1,
+            clients: 1,
             operations: None,
             keys: 1_000_000,
             value_bytes: 400,

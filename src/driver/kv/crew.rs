@@ -92,7 +92,7 @@ impl Crew {
     fn start(shared: Arc<Shared>, start: Instant, writer_mb: Option<f64>) -> Result<Crew, String> {
         let (sender, news) = channel();
         let clients: Vec<_> =
-            (0..shared.work.threads).map(|_| Arc::new(Recorder::new(false))).collect();
+            (0..shared.work.clients).map(|_| Arc::new(Recorder::new(false))).collect();
         let writer = writer_mb.map(|mb| (Arc::new(Recorder::new(false)), mb));
         let (threads, orders) = (Vec::new(), Vec::new());
         let mut crew = Crew { shared, start, threads, orders, news, clients, writer };

@@ -4,7 +4,8 @@
 //! TREE/debian/…              all packages, unpacked into one folder
 //! TREE/loader/NAME           the loader of that release, once for each program
 //! TREE/bin, sbin, lib, share links into debian/, so that it looks like any installed tree
-//! TREE/libsqlite3.so         the same for SQLite
+//! TREE/libsqlite3.so         the same for SQLite,
+//! TREE/start                 and what starts a program that is to load it where libc is older
 //! TREE/packages.tsv          file, SHA-256 and bytes of each package
 //! ```
 
@@ -21,6 +22,9 @@ pub(super) const PACKAGES: &str = "debian";
 
 /// The shared library of SQLite in a tree.
 pub(in crate::obtain) const SQLITE: &str = "libsqlite3.so";
+
+/// Starts a program of this host with the libraries of the tree.
+const LAUNCHER: &str = "start";
 
 /// Parts of packages that no server reads: more than half of the files. Interpreters come along as
 /// dependencies of scripts that are not used here.
@@ -76,7 +80,13 @@ pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
             Some(programs) => programs,
             None => return Ok(None),
         },
-        Dbms::Sqlite => return sqlite(tree),
+        Dbms::Sqlite => {
+            let found = sqlite(tree)?;
+            if found.is_some() {
+                Loader::find(tree, PACKAGES)?.launcher(LAUNCHER)?;
+            }
+            return Ok(found);
+        }
         Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => return Ok(None),
     };
     let loader = Loader::find(tree, PACKAGES)?;

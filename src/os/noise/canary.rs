@@ -17,20 +17,20 @@ use crate::os::{affinity, clock};
 
 /// Turns of the spin canary: about 6 ms of a CPU of 2026.
 const SPIN_TURNS: u64 = 3_000_000;
-/// Spins of each CPU; the median counts.
+/// Spins of each CPU at most; the median counts.
 const SPINS: usize = 7;
 /// Bytes that the memory canary reads: more than the caches that a core has to itself.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Passes over the buffer; the median counts.
+/// Passes over the buffer at most; the median counts.
 const PASSES: usize = 5;
 /// Bytes written before each fsync: a page.
 const FSYNC_BYTES: usize = 4096;
 /// As many fsyncs at most; the median counts.
 const FSYNCS: usize = 15;
-/// As many at least, however slow.
-const FSYNCS_MIN: usize = 3;
-/// So long fsyncs may take in all, once there are enough.
-const FSYNC_PATIENCE: Duration = Duration::from_millis(150);
+/// As many of each at least, however slow.
+const LEAST: usize = 3;
+/// So long each kind may take in all, once there are enough.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// The file that is fsynced.
 const FILE: &str = ".rqps-canary";
 
@@ -64,7 +64,7 @@ fn spin() -> f64 {
             scope.spawn(move || {
                 // Not pinned, it still shows how fast the host is, if less exactly.
                 let _ = affinity::pin_thread(&[cpu]);
-                median((0..SPINS).map(|_| timed(|| turns(SPIN_TURNS))).collect())
+                median(repeated(SPINS, || turns(SPIN_TURNS)))
             })
         };
         let workers: Vec<_> = cpus.iter().map(|cpu| one(*cpu)).collect();
@@ -89,7 +89,7 @@ fn memory() -> f64 {
     let words: Vec<u64> = (0..MEMORY_BYTES as u64 / 8).collect();
     let pass = || black_box(words.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)));
     pass();
-    let nanoseconds = median((0..PASSES).map(|_| timed(pass)).collect());
+    let nanoseconds = median(repeated(PASSES, pass));
     MEMORY_BYTES as f64 / nanoseconds * 1000.0
 }
 
@@ -108,14 +108,23 @@ fn fsyncs(path: &Path) -> io::Result<Vec<f64>> {
     // The first makes the file, which is more than a write.
     file.write_all_at(&page, 0)?;
     file.sync_all()?;
-    let (began, mut times) = (Instant::now(), Vec::with_capacity(FSYNCS));
-    while times.len() < FSYNCS_MIN || (times.len() < FSYNCS && began.elapsed() < FSYNC_PATIENCE) {
-        let start = Instant::now();
-        file.write_all_at(&page, 0)?;
-        file.sync_all()?;
-        times.push(start.elapsed().as_nanos() as f64);
+    let mut failed = Ok(());
+    let times = repeated(FSYNCS, || {
+        let stored = file.write_all_at(&page, 0).and_then(|()| file.sync_all());
+        if let Err(error) = stored {
+            failed = Err(error);
+        }
+    });
+    failed.map(|()| times)
+}
+
+/// Nanoseconds of each repetition: up to `most`, fewer where they take too long.
+fn repeated<T>(most: usize, mut work: impl FnMut() -> T) -> Vec<f64> {
+    let (began, mut times) = (Instant::now(), Vec::with_capacity(most));
+    while times.len() < LEAST || (times.len() < most && began.elapsed() < PATIENCE) {
+        times.push(timed(&mut work));
     }
-    Ok(times)
+    times
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> f64 {

@@ -441,7 +441,7 @@ fn events(root: &Path) -> Vec<Finding> {
     ] {
         let probed: Vec<(&str, Result<(), String>)> = wanted
             .iter()
-            .map(|counter| (counter.name(), counters::probe(*counter).map_err(|e| e.to_string())))
+            .map(|counter| (counter.name(), counters::probe(*counter).map_err(|e| reason(&e))))
             .collect();
         let absent = probed.iter().filter(|(_, result)| result.is_err()).count();
         let told: Vec<String> = probed
@@ -465,6 +465,14 @@ fn events(root: &Path) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// What an error of perf_event_open means; its own words are those of files.
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "the CPU, or the hypervisor, has none".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// Whether the memory of a process that is not ours can be told: servers of rqps run as another

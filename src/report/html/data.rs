@@ -10,6 +10,9 @@ use super::Run;
 use super::escape::{address, id, in_script};
 use crate::domain::verdict::Verdict;
 
+/// Series with more points than this are written with fewer digits.
+const LOOKED_AT: usize = 20;
+
 /// Folder → place in the list of runs.
 type Places = BTreeMap<String, usize>;
 
@@ -88,10 +91,16 @@ fn series(series: &Series, places: &Places) -> String {
         Line::Steps => "steps",
     };
     let points = &series.points;
-    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| number(get(point)));
+    // A line of many points is looked at, not read.
+    let digits = if points.len() > LOOKED_AT { 4 } else { 6 };
+    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| in_digits(get(point), digits));
     let mut json =
         format!("{{\"n\":{},\"s\":{},\"l\":\"{line}\"", quoted(&series.name), series.slot);
-    if !points.iter().enumerate().all(|(place, point)| point.x == place as f64) {
+    if let Some((start, step)) = even(points) {
+        if (start, step) != (0.0, 1.0) {
+            let _ = write!(json, ",\"xs\":[{},{}]", number(start), number(step));
+        }
+    } else {
         let _ = write!(json, ",\"x\":{}", column(&|point| point.x));
     }
     let _ = write!(json, ",\"y\":{}", column(&|point| point.y));
@@ -111,6 +120,19 @@ fn series(series: &Series, places: &Places) -> String {
     }
     json.push('}');
     json
+}
+
+/// Start and step of evenly spaced points. Seconds are so but for what the clock took: less than
+/// can be seen. The last may be shorter, and then ends a little early.
+fn even(points: &[Point]) -> Option<(f64, f64)> {
+    let [first, .., before, last] = points else {
+        return points.iter().enumerate().all(|(i, p)| p.x == i as f64).then_some((0.0, 1.0));
+    };
+    let spaces = (points.len() - 2).max(1) as f64;
+    let step = (before.x - first.x) / spaces;
+    let off = |(place, point): (usize, &Point)| (first.x + step * place as f64 - point.x).abs();
+    let even = points[..points.len() - 1].iter().enumerate().all(|at| off(at) <= 0.05 * step);
+    (even && step > 0.0 && off((points.len() - 1, last)) <= 0.5 * step).then_some((first.x, step))
 }
 
 fn of_runs(folders: &[String], places: &Places) -> String {
@@ -209,12 +231,16 @@ fn optional(value: Option<f64>) -> String {
     value.map_or("null".to_owned(), number)
 }
 
-/// Six digits; what is no number is `null`, what is infinite `"inf"`.
 fn number(value: f64) -> String {
+    in_digits(value, 6)
+}
+
+/// As many digits; what is no number is `null`, what is infinite `"inf"`.
+fn in_digits(value: f64, digits: usize) -> String {
     match value {
         _ if value.is_nan() => "null".to_owned(),
         _ if value.is_infinite() => "\"inf\"".to_owned(),
-        _ => Digits::Significant(6).write(value),
+        _ => Digits::Significant(digits).write(value),
     }
 }
 

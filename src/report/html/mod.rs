@@ -81,7 +81,8 @@ fn render_document(document: &Document, lead: &str, runs: &[Run]) -> String {
     let title = text(&document.title);
     let _ = write!(
         html,
-        "<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header><div><h1>{title}</h1>\
+        "<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n\
+         <header><div><h1>{title}</h1>\
          <p>{}</p></div><button type=\"button\" id=\"theme\" class=\"noprint\" hidden></button>\
          </header>\n",
         text(lead)

@@ -5,6 +5,7 @@ pub mod fvecs;
 pub mod hdf5;
 pub mod matrix;
 pub mod npy;
+pub mod statistics;
 mod synthetic;
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
 // Charts: data from the page, options for ECharts, drawn when they come into view.
 const CHARTS = new Map(); // plot element → its state
-const FONT = '"Liberation Sans", "Noto Sans", "Segoe UI", Roboto, Arial, sans-serif';
+// Single quotes: saved charts have it inside double ones.
+const FONT = "'Liberation Sans', 'Noto Sans', 'Segoe UI', Roboto, Arial, sans-serif";
 const BARS_MAX = 4; // more series become panels
 const SHOWN_MAX = 6; // more names: two are shown until the reader asks for others
+const PAPER = 690; // Pixels across a sheet of A4 or letter between its margins.
 const PEN = document.createElement("canvas").getContext("2d");
 
 function textWidth(words, size = 12, weight = 400) {
@@ -20,9 +22,9 @@ function library() {
 }
 
 const LIGHT = { ink: "#1a1d21", quiet: "#59616b", line: "#e3e6ea", ground: "#ffffff", base: "#8a929c",
-  worse: "#d9480f", better: "#1971c2" };
+  worse: "#d9480f", better: "#1971c2", off: "#9aa2ab" };
 const DARK = { ink: "#e6e9ed", quiet: "#a3abb5", line: "#2c323a", ground: "#15181c", base: "#8a929c",
-  worse: "#ff8a4c", better: "#5aa9f5" };
+  worse: "#ff8a4c", better: "#5aa9f5", off: "#67707b" };
 // Okabe and Ito's colours, which most colour-blind readers can tell apart, without the yellow.
 const FEW = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f6bd6"];
 // Steps of viridis: many targets are versions, and versions have an order.
@@ -196,9 +198,16 @@ function panelOption(chart, width, theme, state) {
   const across = width >= 1000 ? 3 : width >= 640 ? 2 : 1;
   const rows = Math.ceil(names.length / across);
   const foot = Math.ceil(Math.max(...labels.map(label => textWidth(label, 11)))) + 14;
+  // The axis of most panels; the few that go far beyond have one of their own, and say so.
   const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const { whole, cut } = reach(chart, finite);
-  const panel = 92, head = 30, gap = 26, left = 40;
+  const { whole } = reach(chart, finite);
+  const tops = names.map((_, place) => Math.max(0, ...chart.series.flatMap(series => {
+    const nth = series.x.indexOf(place);
+    return nth < 0 || !Number.isFinite(series.y[nth]) ? [] : [series.y[nth]];
+  }))).sort((a, b) => a - b);
+  const least = Math.max(0, ...chart.rules.map(rule => rule[0]));
+  const cut = roundUp(Math.max(tops[Math.floor((tops.length - 1) * 0.75)], least) * 1.05);
+  const panel = 92, head = 28, gap = 26, left = 40;
   const columnWidth = (width - 8) / across;
   const option = { ...common(chart, theme), title: [], grid: [], xAxis: [], yAxis: [], series: [],
     legend: { show: false } };
@@ -217,12 +226,9 @@ function panelOption(chart, width, theme, state) {
     const own = most > cut;
     const end = own ? roundUp(most * 1.02) : state.whole ? whole : cut;
     state.cut += own ? 1 : 0;
-    const x = column * columnWidth + left, y = row * (panel + head + gap);
-    option.title.push({ text: name, left: column * columnWidth + 4, top: y, padding: 0,
+    const x = column * columnWidth + left, y = 4 + row * (panel + head + gap);
+    option.title.push({ text: own ? `${name} (axis to ${text(end)})` : name, left: column * columnWidth + 4, top: y, padding: 0,
       textStyle: { fontSize: 12, fontWeight: 600, color: theme.ink } });
-    if (own) option.title[place].subtext = `axis to ${text(end)}`;
-    option.title[place].subtextStyle = { fontSize: 10, color: theme.quiet };
-    option.title[place].itemGap = 1;
     option.grid.push({ left: x, top: y + head, width: columnWidth - left - 14, height: panel,
       containLabel: false, outerBoundsMode: "none" });
     option.xAxis.push({ gridIndex: place, type: "value", min: -0.6, max: labels.length - 0.4,
@@ -244,7 +250,7 @@ function panelOption(chart, width, theme, state) {
         lineStyle: { color: theme.ink, width: 1, type: "solid", opacity: 0.7 },
         data: chart.rules.map(rule => ({ yAxis: rule[0] })) } });
   });
-  return { height: rows * (panel + head + gap) - gap + foot + 4, option };
+  return { height: rows * (panel + head + gap) - gap + foot + 10, option };
 }
 
 // ---- Lines and points over a number axis ----
@@ -253,7 +259,7 @@ function legendOf(chart, width, theme, slots) {
   const names = [...new Set(chart.series.map(series => series.n))];
   let rows = 1, x = 0;
   for (const name of names) {
-    const wide = textWidth(name) + 18 + 5 + 14;
+    const wide = textWidth(name) + 18 + 5 + 12;
     if (x > 0 && x + wide > width) { rows++; x = 0; }
     x += wide;
   }
@@ -262,9 +268,9 @@ function legendOf(chart, width, theme, slots) {
   if (names.length > SHOWN_MAX) {
     names.forEach((name, place) => { selected[name] = place === 0 || place === names.length - 1; });
   }
-  return { height: rows * 22, option: { type: "plain", top: 0, left: 4, itemGap: 14, itemWidth: 18,
+  return { height: rows * 25 + 4, option: { type: "plain", top: 0, left: 4, itemGap: 10, itemWidth: 18,
     itemHeight: 10, textStyle: { color: theme.ink, fontSize: 12 }, selected, width,
-    inactiveColor: theme.line, inactiveBorderColor: theme.line,
+    inactiveColor: theme.off, inactiveBorderColor: theme.off,
     data: names.map(name => ({ name, icon: "roundRect",
       itemStyle: { color: colour(slot.get(name), slots, theme) } })) } };
 }
@@ -331,6 +337,7 @@ const optionOf = (chart, width, theme, state) => chart.form !== "bars"
 
 function unpack(chart) {
   for (const series of chart.series) {
+    if (series.xs) series.x = series.y.map((_, place) => series.xs[0] + place * series.xs[1]);
     if (!series.x) series.x = series.y.map((_, place) => place);
     for (const key of ["y", "lo", "hi"]) {
       if (series[key]) series[key] = series[key].map(value => value === "inf" ? Infinity : value);
@@ -362,6 +369,10 @@ function draw(plot, printing = false) {
       const runs = series.R || (series.r && series.r[item.data.at]) || [];
       if (runs.length) showRuns(`${series.n}: ${state.chart.title}`, runs);
     });
+  }
+  if (Object.values(option.legend?.selected ?? {}).some(shown => !shown) && !state.hint) {
+    state.hint = make("p", { class: "notes noprint" }, "Press a name to show or hide its lines.");
+    plot.after(state.hint);
   }
   state.cutButton.hidden = !state.cut && !state.whole;
   if (state.cut || state.whole) {
@@ -450,8 +461,15 @@ function initCharts() {
   });
   addEventListener("beforeprint", () => {
     for (const plot of CHARTS.keys()) draw(plot, true);
+    // Paper does not scroll.
+    for (const table of $$(".scroll > table")) {
+      if (table.scrollWidth > PAPER) table.style.zoom = PAPER / table.scrollWidth;
+    }
   });
-  addEventListener("afterprint", () => redrawCharts());
+  addEventListener("afterprint", () => {
+    redrawCharts();
+    for (const table of $$(".scroll > table")) table.style.zoom = "";
+  });
 }
 
 initPage();

@@ -5,8 +5,9 @@ const SIGNS = { SLOWER: "▼", FASTER: "▲", "SLOWER-SMALL": "▽", "FASTER-SMA
 // Above this many compared targets names stand upright and verdicts are signs only.
 const HEAT_WIDE = 5;
 // Up to this many there is room for intervals in figures.
-const HEAT_FEW = 3;
-const BAR_WIDTH = 64;
+const HEAT_FEW = 2;
+// Width of the interval bar under or beside a number, by how many there are in a row.
+const barWidth = targets => targets <= HEAT_FEW ? 110 : targets <= HEAT_WIDE ? 64 : 44;
 
 // Cells are [ratio, low, high, pairs, verdict, reason] for each metric, or null.
 const verdictOf = (heat, metric, cell) =>
@@ -21,16 +22,16 @@ function barReach(heat, metric) {
   return Math.min(Math.max(most * 1.5, Math.log(1.1)), Math.log(8));
 }
 
-function intervalBar(cell, reach) {
+function intervalBar(cell, reach, wide) {
   const x = ratio => {
     const share = ratio > 0 ? Math.log(ratio) / reach : -1;
-    return 2 + (BAR_WIDTH - 4) * (Math.min(Math.max(share, -1), 1) + 1) / 2;
+    return 2 + (wide - 4) * (Math.min(Math.max(share, -1), 1) + 1) / 2;
   };
   const [ratio, low, high] = cell;
   const range = low == null ? ""
     : `<line class="range" x1="${x(low).toFixed(1)}" x2="${x(high).toFixed(1)}" y1="5" y2="5"/>`;
-  return `<svg width="${BAR_WIDTH}" height="10" aria-hidden="true"><line class="zero" ` +
-    `x1="${BAR_WIDTH / 2}" x2="${BAR_WIDTH / 2}" y1="0" y2="10"/>${range}` +
+  return `<svg width="${wide}" height="10" aria-hidden="true"><line class="zero" ` +
+    `x1="${wide / 2}" x2="${wide / 2}" y1="0" y2="10"/>${range}` +
     `<circle class="dot" cx="${x(ratio).toFixed(1)}" cy="5" r="2.5"/></svg>`;
 }
 
@@ -42,7 +43,7 @@ function tone(heat, metric, cell) {
   if (!clear) return ["", 0];
   const ln = Number.isFinite(cell[0]) && cell[0] > 0 ? Math.log(cell[0]) : Math.log(4);
   const better = (ln > 0) === heat.metrics[metric].up;
-  const strength = 12 + 58 * Math.min(Math.abs(ln) / Math.log(2), 1);
+  const strength = 12 + 46 * Math.min(Math.abs(ln) / Math.log(2), 1);
   return [better ? "better" : "worse", Math.round(strength)];
 }
 
@@ -81,10 +82,10 @@ function fillCell(heat, td, step, target, metric, reach) {
   const sign = SIGNS[verdict] ?? "";
   const button = make("button", { type: "button", tabindex: -1, class: "cell",
     "aria-label": describe(heat, step, target, metric), title: describe(heat, step, target, metric) });
-  const said = verdict ? `<span class="v">${wide ? `${sign} ${verdict}` : sign}</span>` : "";
+  const said = verdict ? `<span class="v">${sign}${wide ? ` <span class="word">${verdict}</span>` : ""}</span>` : "";
   const few = heat.targets.length - 1 <= HEAT_FEW && cell[1] != null;
   const range = few ? ` <span class="ci">[${cell[1].toFixed(2)}, ${cell[2].toFixed(2)}]</span>` : "";
-  button.innerHTML = `${said}${ratioText(cell[0])}${range}${intervalBar(cell, reach)}`;
+  button.innerHTML = `${said}${ratioText(cell[0])}${range}${intervalBar(cell, reach, barWidth(heat.targets.length - 1))}`;
   td.replaceChildren(button);
 }
 
@@ -109,7 +110,7 @@ function heatTable(heat) {
   const upright = heat.targets.length - 1 > HEAT_WIDE;
   const heads = ["step", "group", `${heat.targets[0]} (base)`, "unit", ...heat.targets.slice(1)];
   const head = make("tr", {}, ...heads.map((name, place) =>
-    make("th", { scope: "col", class: place > 3 && upright ? "up" : place === 2 ? "n" : "" }, name)));
+    make("th", { scope: "col", class: upright && (place > 3 || place === 2) ? "up" : place === 2 ? "n" : "" }, name)));
   const rows = heat.steps.map((step, place) => make("tr", { "data-step": place, "data-g": step.g },
     make("th", { scope: "row" }, make("a", { href: `#${step.h}` }, step.n)),
     make("td", { class: "plain" }, step.g), make("td", { class: "plain n" }),
@@ -218,16 +219,19 @@ function initHeat(place) {
     const reach = fill(heat, table, metric);
     const [low, high] = [Math.exp(-reach), Math.exp(reach)].map(x => x.toFixed(2));
     const better = heat.metrics[metric].up ? "above" : "below";
-    key.textContent = `Target / base, ${better} 1 is better. The bar under a number runs from ${low} ` +
+    key.textContent = `Target / base, ${better} 1 is better. The bar ${heat.targets.length - 1 <= HEAT_FEW ? "beside" : "under"} a number runs from ${low} ` +
       `to ${high}: the upright line is 1, the dot the ratio, the line its interval. ` +
       "Orange is worse, blue better; no colour where no difference was shown. " +
       (heat.judged ? "▼ slower, ▲ faster, ▽ △ the same but small, = same, ? inconclusive, · no verdict. " : "") +
       "Press a number for the runs that it comes from.";
   } };
   if (heat.targets.length - 1 > HEAT_WIDE) {
-    const longest = Math.max(...heat.targets.slice(1).map(name => textWidth(name, 14, 600)));
+    const names = [`${heat.targets[0]} (base)`, ...heat.targets.slice(1)];
+    const longest = Math.max(...names.map(name => textWidth(name, 14, 600)));
+    place.classList.add("many");
     place.style.setProperty("--up", `${Math.ceil(longest) + 34}px`);
   }
+  if (heat.targets.length - 1 <= HEAT_FEW) place.classList.add("few");
   table.addEventListener("click", event => {
     const td = event.target.closest("td");
     if (!td || !event.target.closest("button.cell")) return;

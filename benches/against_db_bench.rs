@@ -1,0 +1,357 @@
+//! rqps against db_bench, RocksDB's own benchmark program, on the same library file with the same
+//! options, keys and threads, taking turns: whether both measure the same rate, and what an
+//! operation costs the client outside of the library.
+//!
+//!     cargo bench --bench against_db_bench -- --help
+//!
+//! docs/performance.md tells what is compared and how, and keeps what came out.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use rqps::bench;
+use rqps::dbms::config;
+use rqps::domain::benchmark::{Stage, Step, Work, Workload};
+use rqps::domain::build::{Dbms, Dialect, Version};
+use rqps::domain::endpoint::{Endpoint, Login};
+use rqps::domain::metric::Metric;
+use rqps::domain::run::Outcome;
+use rqps::driver::protocol::{Job, Message, Task, VERSION, WorkTask};
+use rqps::embed::rocksdb::marker::{Marker, State};
+use rqps::lab::place::HOST_LOCK;
+use rqps::os::lock::Lock;
+use rqps::stats::paired::mean_interval;
+
+/// The steps that are compared: name in rqps, benchmark of db_bench.
+const STEPS: [(&str, &str); 4] = [
+    ("fillseq", "fillseq"),
+    ("readrandom", "readrandom"),
+    ("fwdrange", "seekrandom"),
+    ("overwriteandwait", "overwrite"),
+];
+
+/// rqps and db_bench in turns on one librocksdb.
+#[derive(Parser)]
+struct Options {
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// The program; Debian's package rocksdb-tools has it.
+    #[arg(long, default_value = "db_bench")]
+    db_bench: PathBuf,
+    /// The library that it is linked with.
+    #[arg(long, default_value = "/usr/lib/x86_64-linux-gnu/librocksdb.so.7.8")]
+    library: PathBuf,
+    /// Keys.
+    #[arg(long, default_value_t = 1_000_000)]
+    keys: u64,
+    /// Clients of all steps but fillseq.
+    #[arg(long, default_value_t = 1)]
+    clients: u32,
+    /// Seconds of a step.
+    #[arg(long, default_value_t = 5)]
+    seconds: u32,
+    /// Rounds; in each both programs run every step.
+    #[arg(long, default_value_t = 8)]
+    rounds: u32,
+    /// Where databases go; removed at the end. Memory keeps the disk out of it.
+    #[arg(long, default_value = "/dev/shm")]
+    work: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match compare(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("against_db_bench: failed to {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn compare(options: &Options) -> Result<()> {
+    let path = std::env::var_os("RQPS_HOST_LOCK").unwrap_or_else(|| HOST_LOCK.into());
+    let _alone = Lock::acquire(path.as_ref(), "the bench against db_bench")
+        .context("measure on this host: each would be noise to the other")?;
+    let folder = tempfile::Builder::new()
+        .prefix("against-db-bench-")
+        .tempdir_in(&options.work)
+        .with_context(|| format!("make a folder in {}", options.work.display()))?;
+    let (mut workload, _) = bench::workload("kv", "quick").map_err(anyhow::Error::msg)?;
+    for setting in [
+        format!("keys={}", options.keys),
+        format!("clients={}", options.clients),
+        format!("seconds={}", options.seconds),
+        "limits_scale=1".to_owned(),
+    ] {
+        bench::set(&mut workload, &setting)?;
+    }
+    let mut results: Vec<Vec<Pair>> = vec![Vec::new(); STEPS.len()];
+    for round in 0..options.rounds {
+        let (ours, theirs) = (folder.path().join("rqps"), folder.path().join("db_bench"));
+        fs::create_dir(&ours).and_then(|()| fs::create_dir(&theirs)).context("make folders")?;
+        Marker::new(State::Empty).write(&ours).context("mark the folder")?;
+        for (place, (name, benchmark)) in STEPS.into_iter().enumerate() {
+            let step = step(&workload, name)?;
+            let seed = u64::from(round) + 1;
+            let rqps_first = (round as usize + place).is_multiple_of(2);
+            let mut pair = Pair::default();
+            for rqps in [rqps_first, !rqps_first] {
+                if rqps {
+                    pair.outcome = run_rqps(options, &workload, &step, &ours, seed)?;
+                } else {
+                    pair.db_bench = run_db_bench(options, &workload, benchmark, &theirs, seed)?;
+                }
+            }
+            eprintln!(
+                "round {}/{} {name}: rqps {:.0}, db_bench {:.0} ops/s",
+                round + 1,
+                options.rounds,
+                pair.rqps(),
+                pair.db_bench
+            );
+            results[place].push(pair);
+        }
+        fs::remove_dir_all(&ours).and_then(|()| fs::remove_dir_all(&theirs)).context("clean up")?;
+    }
+    print_table(options, &results);
+    Ok(())
+}
+
+/// One step in one round.
+#[derive(Clone, Debug, Default)]
+struct Pair {
+    outcome: Outcome,
+    db_bench: f64,
+}
+
+impl Pair {
+    fn rqps(&self) -> f64 {
+        self.outcome.statements as f64 / self.outcome.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+fn print_table(options: &Options, results: &[Vec<Pair>]) {
+    println!(
+        "{} keys of 20 + 400 bytes, {} clients, {} s, {} rounds; {}",
+        options.keys,
+        options.clients,
+        options.seconds,
+        options.rounds,
+        options.library.display()
+    );
+    println!();
+    println!(
+        "| step | rqps ops/s | db_bench ops/s | ratio | 95 % interval | >= 1 | client ns/op |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for ((name, _), pairs) in STEPS.iter().zip(results) {
+        let mean = |get: &dyn Fn(&Pair) -> f64| {
+            let sum: f64 = pairs.iter().map(|pair| get(pair).max(1e-9).ln()).sum();
+            (sum / pairs.len().max(1) as f64).exp()
+        };
+        let differences: Vec<f64> =
+            pairs.iter().map(|pair| (pair.rqps() / pair.db_bench).ln()).collect();
+        let Some(ratio) = mean_interval(&differences, 0.95) else { continue };
+        let (interval, reaches) = match ratio.interval {
+            Some(ends) => (
+                format!("{:.3} … {:.3}", ends.low.exp(), ends.high.exp()),
+                if ends.high >= 0.0 { "yes" } else { "no" },
+            ),
+            None => ("-".to_owned(), "-"),
+        };
+        let overhead =
+            mean(&|pair| pair.outcome.extra.get(&Metric::ClientOverhead).copied().unwrap_or(0.0));
+        println!(
+            "| {name} | {:.0} | {:.0} | {:.3} | {interval} | {reaches} | {overhead:.0} |",
+            mean(&|pair| pair.rqps()),
+            mean(&|pair| pair.db_bench),
+            ratio.mean.exp(),
+        );
+    }
+}
+
+/// The step of that name, as the benchmark of rqps has it, without the maintenance after it.
+fn step(workload: &Workload, name: &str) -> Result<Step> {
+    let stages = bench::stages(Dialect::KeyValue, bench::Order::Full, workload);
+    let step = stages.into_iter().find_map(|stage| match stage {
+        Stage::Measure(step) if step.name == name => Some(*step),
+        _ => None,
+    });
+    let mut step = step.with_context(|| format!("find the step {name} in the benchmark"))?;
+    if let Work::Kv(work) = &mut step.work {
+        work.after.clear();
+    }
+    Ok(step)
+}
+
+fn cache_bytes(workload: &Workload) -> u64 {
+    // All data fit, in both programs alike.
+    (workload.rows * 420 * 2).max(256 << 20)
+}
+
+fn run_rqps(
+    options: &Options,
+    workload: &Workload,
+    step: &Step,
+    data: &Path,
+    seed: u64,
+) -> Result<Outcome> {
+    let Work::Kv(work) = &step.work else { bail!("measure {}: it is no step of kv", step.name) };
+    let version = Version::new("7.8.3");
+    let config = config::load(Dbms::Rocksdb, "default", None, &version, cache_bytes(workload))?;
+    let job = Job {
+        version: VERSION,
+        dialect: Dialect::KeyValue,
+        endpoint: Endpoint::File {
+            path: data.to_owned(),
+            library: Some(options.library.canonicalize().context("find the library")?),
+        },
+        login: Login::default(),
+        session_setup: config.text.lines().map(str::to_owned).collect(),
+        seed,
+        tables: 1,
+        rows: workload.rows,
+        task: Task::Kv(Box::new(WorkTask {
+            work: (**work).clone(),
+            clients: workload.clients,
+            warmup_seconds: 0.0,
+            seconds: step.seconds,
+            pace: workload.pace,
+            placement: workload.placement,
+            server_pid: None,
+            storage_engine: None,
+            cache: None,
+        })),
+    };
+    drive(&job)
+}
+
+/// Hands a driver process its job and hears it out.
+fn drive(job: &Job) -> Result<Outcome> {
+    let program = env!("CARGO_BIN_EXE_rqps");
+    let mut child = Command::new(program)
+        .arg("driver")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("start {program} driver"))?;
+    let mut input = child.stdin.take().context("the driver has no standard input")?;
+    let output = child.stdout.take().context("the driver has no standard output")?;
+    let mut line = serde_json::to_vec(job)?;
+    line.push(b'\n');
+    input.write_all(&line).context("hand the driver its job")?;
+    let mut measured = None;
+    for line in BufReader::new(output).lines() {
+        match serde_json::from_str(&line.context("listen to the driver")?)? {
+            Message::Failed { fault } => bail!("{fault}"),
+            Message::Measured(outcome) => measured = Some(*outcome),
+            _ => {}
+        }
+    }
+    child.wait().context("wait for the driver")?;
+    measured.context("hear the driver out: it measured nothing")
+}
+
+fn run_db_bench(
+    options: &Options,
+    workload: &Workload,
+    benchmark: &str,
+    folder: &Path,
+    seed: u64,
+) -> Result<f64> {
+    let output = Command::new(&options.db_bench)
+        .args(flags(options, workload, benchmark, folder, seed))
+        .output()
+        .with_context(|| {
+            format!("run {}: install Debian's rocksdb-tools", options.db_bench.display())
+        })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rate = text.lines().rev().find_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let place = words.iter().position(|word| *word == "ops/sec")?;
+        (name.trim() == benchmark).then(|| words.get(place.checked_sub(1)?)?.parse().ok())?
+    });
+    rate.with_context(|| {
+        format!("find the rate in what db_bench said: {text}{}", {
+            String::from_utf8_lossy(&output.stderr)
+        })
+    })
+}
+
+/// The options of `bench::kv`, as flags of db_bench.
+fn flags(
+    options: &Options,
+    workload: &Workload,
+    benchmark: &str,
+    folder: &Path,
+    seed: u64,
+) -> Vec<String> {
+    let fills = benchmark == "fillseq";
+    let mut flags = COMMON_FLAGS.iter().map(|flag| format!("--{flag}")).collect::<Vec<_>>();
+    flags.extend([
+        format!("--benchmarks={benchmark}"),
+        format!("--db={}", folder.display()),
+        format!("--num={}", workload.rows),
+        format!("--seed={seed}"),
+        format!("--cache_size={}", cache_bytes(workload) >> 20 << 20),
+        format!("--threads={}", if fills { 1 } else { options.clients }),
+        format!("--use_existing_db={}", u8::from(!fills)),
+        format!("--disable_wal={}", u8::from(fills)),
+    ]);
+    if fills {
+        flags.push("--memtablerep=vector".to_owned());
+        flags.push("--allow_concurrent_memtable_write=false".to_owned());
+    } else {
+        flags.push(format!("--duration={}", options.seconds));
+    }
+    flags
+}
+
+const COMMON_FLAGS: [&str; 38] = [
+    "key_size=20",
+    "value_size=400",
+    "compression_type=none",
+    "compression_ratio=0.5",
+    "histogram=1",
+    "statistics=0",
+    "sync=0",
+    "seek_nexts=10",
+    "verify_checksum=1",
+    "checksum_type=3",
+    "cache_numshardbits=6",
+    "cache_high_pri_pool_ratio=0.5",
+    "block_size=8192",
+    "bloom_bits=10",
+    "cache_index_and_filter_blocks=1",
+    "pin_l0_filter_and_index_blocks_in_cache=1",
+    "index_shortening_mode=2",
+    "write_buffer_size=16777216",
+    "max_write_buffer_number=8",
+    "target_file_size_base=16777216",
+    "max_bytes_for_level_base=67108864",
+    "max_bytes_for_level_multiplier=8",
+    "num_levels=8",
+    "level_compaction_dynamic_level_bytes=true",
+    "level0_file_num_compaction_trigger=4",
+    "level0_slowdown_writes_trigger=20",
+    "level0_stop_writes_trigger=30",
+    "max_background_jobs=3",
+    "open_files=-1",
+    "table_cache_numshardbits=4",
+    "soft_pending_compaction_bytes_limit=68719476736",
+    "hard_pending_compaction_bytes_limit=137438953472",
+    "delayed_write_rate=8388608",
+    "enable_pipelined_write=true",
+    "bytes_per_sync=1048576",
+    "compaction_readahead_size=2097152",
+    "cache_type=lru_cache",
+    "memtable_use_huge_page=false",
+];

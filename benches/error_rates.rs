@@ -1,0 +1,84 @@
+//! How often verdicts are wrong, and how often they find what is there: the tables of
+//! docs/verdicts.md.
+//!
+//!     cargo bench --bench error_rates [-- PART-OF-A-NAME]
+
+#![allow(clippy::print_stdout, reason = "a program of its own")]
+
+mod simulated;
+
+use rqps::domain::verdict::Rules;
+use simulated::{QUIET, Scene, simulate};
+
+const CAMPAIGNS: u32 = 2000;
+
+fn main() {
+    // `cargo bench` says so; under `cargo test` once around is enough.
+    let campaigns = if std::env::args().any(|word| word == "--bench") { CAMPAIGNS } else { 2 };
+    let head = "| scene | n | power | SAME though changed | false, per campaign | any false | \
+                small, per campaign | any small | gate | SAME | blocks |";
+    println!("{head}\n{}", "|---".repeat(11) + "|");
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with("--"));
+    for (name, scene) in scenes() {
+        if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
+            continue;
+        }
+        let rates = simulate(&scene, &Rules::default(), campaigns, 7);
+        let looks = scene.first_look.map_or_else(String::new, |first| format!("{first}-"));
+        println!(
+            "| {name} | {looks}{} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} \
+             | {:.1} |",
+            scene.pairs,
+            rates.power,
+            rates.missed,
+            rates.false_large,
+            rates.any_large,
+            rates.false_small,
+            rates.any_small,
+            rates.gate,
+            rates.same,
+            rates.blocks,
+        );
+    }
+}
+
+fn scenes() -> Vec<(String, Scene)> {
+    let drifting = Scene { drift: 0.02, ..QUIET };
+    let laid_out = Scene { layout: 0.005, ..QUIET };
+    let both = Scene { layout: 0.005, ..drifting };
+    let mut scenes = Vec::new();
+    for pairs in [3, 4, 6, 8, 10, 20] {
+        for (name, scene) in [
+            ("A/A", QUIET),
+            ("A/A, drift 2 %", drifting),
+            ("A/A, layout 0.5 %", laid_out),
+            ("A/A, both", both),
+        ] {
+            scenes.push((name.to_owned(), Scene { pairs, ..scene }));
+        }
+    }
+    for steps in [1, 2, 3, 4, 5, 9, 20] {
+        for pairs in [4, 8] {
+            scenes.push((format!("A/A, both, {steps} steps"), Scene { steps, pairs, ..both }));
+        }
+    }
+    for effect in [0.02_f64, 0.03, 0.05, 0.10] {
+        for pairs in [4, 6, 8, 10, 20] {
+            let scene = Scene { changed: 4, effect: (1.0 - effect).ln(), pairs, ..laid_out };
+            scenes.push((format!("4 of 42 at -{:.0} %, layout 0.5 %", 100.0 * effect), scene));
+        }
+    }
+    for pairs in [8, 12, 20, 30] {
+        for (name, scene) in [("A/A", QUIET), ("A/A, both", both)] {
+            let scene = Scene { pairs, first_look: Some(4), ..scene };
+            scenes.push((format!("auto, {name}"), scene));
+        }
+        for effect in [0.02_f64, 0.03, 0.05, 0.10] {
+            let effect_ln = (1.0 - effect).ln();
+            let scene =
+                Scene { changed: 4, effect: effect_ln, pairs, first_look: Some(4), ..laid_out };
+            scenes.push((format!("auto, 4 of 42 at -{:.0} %", 100.0 * effect), scene));
+        }
+    }
+    scenes
+}

@@ -1,0 +1,51 @@
+//! User CPU per row for making and encoding the batches of the Insert Benchmark, without a server:
+//! `cargo bench --bench insert_generation`. The bar is 0.5 µs a row at 100 rows a batch.
+
+#![allow(clippy::print_stdout, reason = "the figures are the point")]
+
+use std::hint::black_box;
+
+use rqps::datagen::iibench::{Price, Rows};
+use rqps::os::tree::own_cpu;
+
+/// Batches of one measurement: about a second at the bar.
+const ROWS: u32 = 2_000_000;
+/// The best of these counts: the machine may be busy with something else.
+const ROUNDS: u32 = 5;
+
+fn main() {
+    for price in [Price::Whole, Price::Correlated] {
+        for rows_per_batch in [5, 50, 100] {
+            let best = (0..ROUNDS).map(|round| measure(price, rows_per_batch, round));
+            let best = best.fold(f64::INFINITY, f64::min);
+            println!("{price:?}\t{rows_per_batch} rows/batch\t{best:.4} us of user CPU per row");
+        }
+    }
+}
+
+/// Microseconds of user CPU per row.
+fn measure(price: Price, rows_per_batch: u32, round: u32) -> f64 {
+    let mut rows = Rows::new(u64::from(round), 0, price);
+    let mut text = Vec::with_capacity(16 << 10);
+    let mut packet = Vec::with_capacity(16 << 10);
+    let time = b"2026-01-31 08:05:09";
+    let before = own_cpu();
+    for _ in 0..ROWS / rows_per_batch {
+        text.clear();
+        text.extend_from_slice(b"INSERT INTO pi1 (dateandtime,cashregisterid,customerid,");
+        text.extend_from_slice(b"productid,price,data) VALUES ");
+        for row in 0..rows_per_batch {
+            if row > 0 {
+                text.push(b',');
+            }
+            rows.append_tuple(&mut text, time);
+        }
+        // What the session does with it: a look at its bytes, and a copy behind a header.
+        let sql = std::str::from_utf8(&text).unwrap_or_default();
+        packet.clear();
+        packet.extend_from_slice(&[0; 5]);
+        packet.extend_from_slice(sql.as_bytes());
+        black_box(&packet);
+    }
+    own_cpu().since(before).user_us / f64::from(ROWS)
+}

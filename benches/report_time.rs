@@ -1,0 +1,169 @@
+//! How long a report takes over many runs: 1,000 runs of 42 steps in a second, and ten times as
+//! many in at most eleven times the time.
+//!
+//!     cargo bench --bench report_time [-- --runs 1000,10000 --targets 20 --folder /dev/shm]
+//!
+//! Run folders are generated: twenty targets, every step with a latency histogram of a hundred
+//! thousand events and a minute of intervals, as a real one has. Each size is read, compared and
+//! rendered three times; the best time counts, since the rest is the noise of the machine.
+
+#![allow(clippy::print_stdout, reason = "a program of its own")]
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use clap::Parser;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+use rqps::analyze::{Options, compare};
+use rqps::datagen::rng::Rng;
+use rqps::report::{Format, render};
+use rqps::results::read;
+use serde_json::{Value, json};
+
+const STEPS: usize = 42;
+const ROUNDS: usize = 3;
+
+#[derive(Parser)]
+struct Words {
+    /// Numbers of runs, smallest first [default: 1000]
+    #[arg(long, value_delimiter = ',')]
+    runs: Vec<usize>,
+    /// Targets among them
+    #[arg(long, default_value_t = 20)]
+    targets: usize,
+    /// Where run folders are made, for as long as the bench runs
+    #[arg(long)]
+    folder: Option<std::path::PathBuf>,
+    /// What `cargo bench` says: without it, under `cargo test`, a small size is enough
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let words = Words::parse();
+    let sizes = match (words.runs.is_empty(), words.bench) {
+        (false, _) => words.runs,
+        (true, true) => vec![1000],
+        (true, false) => vec![2 * words.targets],
+    };
+    let parent = words.folder.unwrap_or_else(std::env::temp_dir);
+    println!("| runs | read | compare | text | read to text | JSON | per run |");
+    println!("|---|---|---|---|---|---|---|");
+    let mut first = None;
+    for runs in sizes {
+        let scratch = tempfile::tempdir_in(&parent).context("make a folder")?;
+        let dir = scratch.path().join("set");
+        generate(&dir, runs, words.targets)?;
+        let times = (0..ROUNDS).map(|_| measure(&dir, runs)).collect::<Result<Vec<_>>>()?;
+        let best = times.into_iter().min_by_key(|times| times.to_text());
+        let Some(best) = best else { continue };
+        let whole = best.to_text();
+        println!(
+            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} |",
+            best.read,
+            best.compare,
+            best.text,
+            best.json,
+            whole / runs as u32,
+        );
+        let (runs_first, whole_first) = *first.get_or_insert((runs, whole));
+        if runs > runs_first {
+            println!(
+                "\n{:.1} times the runs in {:.1} times the time\n",
+                runs as f64 / runs_first as f64,
+                whole.as_secs_f64() / whole_first.as_secs_f64()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Times of one report.
+struct Times {
+    read: Duration,
+    compare: Duration,
+    text: Duration,
+    json: Duration,
+}
+
+impl Times {
+    fn to_text(&self) -> Duration {
+        self.read + self.compare + self.text
+    }
+}
+
+fn measure(dir: &Path, runs: usize) -> Result<Times> {
+    let start = Instant::now();
+    let dataset = read(&[dir.to_owned()])?;
+    let read = start.elapsed();
+    let comparison = compare(&dataset, &Options::default())?;
+    let compared = start.elapsed();
+    let text = render(&comparison, Format::Text);
+    let rendered = start.elapsed();
+    let json = render(&comparison, Format::Json);
+    let done = start.elapsed();
+    ensure!(comparison.runs.len() == runs && comparison.steps.len() == STEPS, "runs are missing");
+    ensure!(text.contains("step-41") && json.contains("step-41"), "the report is not whole");
+    Ok(Times { read, compare: compared - read, text: rendered - compared, json: done - rendered })
+}
+
+/// Writes run folders after the committed ones. Without fsync: nobody keeps them.
+fn generate(dir: &Path, runs: usize, targets: usize) -> Result<()> {
+    let source = Path::new("tests/data/two-targets");
+    fs::create_dir_all(dir)?;
+    for name in ["plan.toml", "host.json"] {
+        fs::copy(source.join(name), dir.join(name)).with_context(|| format!("copy {name}"))?;
+    }
+    let load = |path: &str| -> Result<Value> {
+        let text = fs::read_to_string(source.join(path)).with_context(|| format!("read {path}"))?;
+        Ok(serde_json::from_str(&text)?)
+    };
+    let mut run = load("b01-1-mysql-5.6.14/run.json")?;
+    let mut step = load("b01-1-mysql-5.6.14/steps/02-point-query.json")?;
+    let labels: Vec<String> = (0..targets).map(|target| format!("target-{target}")).collect();
+    run["targets"] = json!(labels);
+    let latencies: Vec<String> = (0..STEPS).map(|index| latency(index as u64)).collect();
+    let mut rng = Rng::stream(1, "report time", 0);
+    for index in 0..runs {
+        let (block, target) = (index / targets + 1, index % targets);
+        let label = &labels[target];
+        run["key"] = json!({ "block": block, "attempt": 1, "order": target + 1, "label": label });
+        run["target"]["label"] = json!(label);
+        let folder = dir.join(format!("b{block:02}-{}-{label}", target + 1));
+        fs::create_dir_all(folder.join("steps"))?;
+        fs::write(folder.join("run.json"), serde_json::to_string_pretty(&run)?)?;
+        for (place, latency) in latencies.iter().enumerate() {
+            let rate = 20_000.0 * (1.0 + 0.02 * rng.unit()) * (1.0 - 0.001 * target as f64);
+            step["index"] = json!(place + 1);
+            step["name"] = json!(format!("step-{place}"));
+            step["group"] = json!(["point", "range", "write"][place % 3]);
+            step["outcome"]["statements"] = json!((rate * 10.0) as u64);
+            step["outcome"]["latency"] = json!(latency);
+            step["per_second"] = json!(
+                (0..60).map(|_| (rate * (0.95 + 0.1 * rng.unit())).round()).collect::<Vec<_>>()
+            );
+            let path = folder.join(format!("steps/{:02}-step-{place}.json", place + 1));
+            fs::write(path, serde_json::to_string_pretty(&step)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// A hundred thousand latencies around 30 µs with a long tail, as a step has them.
+fn latency(seed: u64) -> String {
+    let mut rng = Rng::stream(seed, "latencies", 0);
+    let histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3);
+    let Ok(mut histogram) = histogram else { return String::new() };
+    for _ in 0..100_000 {
+        let bell: f64 = (0..4).map(|_| rng.unit()).sum();
+        histogram.saturating_record((30_000.0 * (2.0 * bell).exp2()) as u64);
+    }
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let _ = V2Serializer::new().serialize(&histogram, &mut bytes);
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

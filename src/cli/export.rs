@@ -1,0 +1,105 @@
+//! `rqps export`: run folders as flat tables, in CSV files or in one SQLite database.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use crate::analyze::{self, Comparison};
+use crate::cli::args::{Export, ExportFormat};
+use crate::cli::{exit, gate};
+use crate::domain::run::{Dataset, Run, StepRecord};
+use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
+use crate::report::export::{Flat, Kind, TABLES, rows};
+use crate::report::quoted;
+use crate::results;
+
+/// `rqps export`.
+pub(super) fn export(words: &Export) -> Result<u8> {
+    let dataset = results::read(&words.folders).context("read the results")?;
+    let rules = gate::rules(&words.folders, &words.rules)?;
+    let options = analyze::Options { base: words.base.clone(), rules };
+    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+    let count = match words.format {
+        ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
+        ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),
+    }
+    .with_context(|| format!("export to {}", words.output.display()))?;
+    eprintln!("rqps: {count} rows in {}", words.output.display());
+    Ok(exit::FINE)
+}
+
+fn each_row(
+    table: &Flat,
+    comparison: &Comparison,
+    dataset: &Dataset,
+    take: &mut dyn FnMut(&[String]) -> Result<()>,
+) -> Result<()> {
+    let seconds = |run: &Run, step: &StepRecord| Ok(results::seconds_of(run, step)?);
+    rows(table, comparison, dataset, &seconds, take)
+}
+
+/// A file for each table in a folder.
+fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+    fs::create_dir_all(folder)?;
+    let mut count = 0;
+    for table in &TABLES {
+        let path = folder.join(format!("{}.csv", table.name));
+        let file = File::create(&path).with_context(|| format!("write {}", path.display()))?;
+        let mut file = BufWriter::new(file);
+        let heads: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+        writeln!(file, "{}", heads.join(","))?;
+        each_row(table, comparison, dataset, &mut |row| {
+            count += 1;
+            let cells: Vec<String> = row.iter().map(|cell| quoted(cell)).collect();
+            Ok(writeln!(file, "{}", cells.join(","))?)
+        })?;
+        file.flush()?;
+    }
+    Ok(count)
+}
+
+/// A table for each table, written by the SQLite that is compiled in, in one transaction.
+fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+    if path.exists() {
+        bail!("it is there already\nhint: name a new file, or take it away");
+    }
+    let mut database = Connection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;
+    database.simple("BEGIN")?;
+    let mut count = 0;
+    for table in &TABLES {
+        let columns: Vec<String> = table.columns.iter().map(column).collect();
+        database.simple(&format!("CREATE TABLE {} ({})", table.name, columns.join(", ")))?;
+        let insert = prepare(&mut database, table)?;
+        each_row(table, comparison, dataset, &mut |row| {
+            count += 1;
+            let values = row.iter().map(|cell| Value::Text(cell.as_bytes()));
+            database.execute(insert, values)?;
+            Ok(())
+        })?;
+    }
+    database.simple("CREATE INDEX metrics_by_step ON metrics (step, metric)")?;
+    database.simple("CREATE INDEX seconds_by_run ON seconds (run, step)")?;
+    database.simple("COMMIT")?;
+    Ok(count)
+}
+
+/// The types make numbers of the texts that are inserted.
+fn column((name, kind): &(&str, Kind)) -> String {
+    let kind = match kind {
+        Kind::Text => "TEXT",
+        Kind::Integer => "INTEGER",
+        Kind::Real => "REAL",
+    };
+    format!("{name} {kind}")
+}
+
+/// Empty texts become NULL.
+fn prepare(database: &mut Connection, table: &Flat) -> Result<Statement> {
+    let values: Vec<String> =
+        (1..=table.columns.len()).map(|place| format!("nullif(?{place}, '')")).collect();
+    let insert = format!("INSERT INTO {} VALUES ({})", table.name, values.join(", "));
+    Ok(database.prepare(&insert)?)
+}

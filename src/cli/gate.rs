@@ -1,0 +1,104 @@
+//! `rqps gate`: whether result folders hold a regression, for a CI job; and the rules that its
+//! options and the plan's `[gate]` come to.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::analyze::gate::{Ending, assess};
+use crate::cli::args::{Gate, GateForm, RuleOptions};
+use crate::cli::exit;
+use crate::domain::verdict::{GateRules, Rules};
+use crate::plan::file;
+use crate::report::gate::{GateFormat, render_gate};
+use crate::{analyze, results};
+
+/// `rqps gate`.
+pub(super) fn judge(words: &Gate) -> Result<u8> {
+    let mut gate = gate_rules(&words.folders, words.thresholds.as_deref())?;
+    if !words.metrics.is_empty() {
+        gate.metrics.clone_from(&words.metrics);
+    }
+    gate.alpha = words.alpha.or(gate.alpha);
+    gate.unclear_max = words.unclear_max.or(gate.unclear_max);
+    gate.fail_on_inconclusive |= words.fail_on_inconclusive;
+    let rules = with_options(&gate, &words.rules)?;
+    let dataset = results::read(&words.folders).context("read the results")?;
+    let options = analyze::Options { base: words.base.clone(), rules };
+    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+    let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
+    let code = match assessment.ending {
+        Ending::Boring => exit::FINE,
+        Ending::Regression => exit::REGRESSION,
+        Ending::NoVerdict => exit::NO_VERDICT,
+        Ending::RunFailed => exit::RUN_FAILED,
+    };
+    let format = match words.format {
+        GateForm::Text => GateFormat::Text,
+        GateForm::Json => GateFormat::Json,
+        GateForm::Markdown => GateFormat::Markdown,
+        GateForm::Junit => GateFormat::Junit,
+        GateForm::Github => GateFormat::Github,
+    };
+    let text = render_gate(&assessment, code, format);
+    match &words.output {
+        Some(path) => {
+            std::fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+    }
+    Ok(code)
+}
+
+/// The rules of reports over these folders: the defaults, the plan's `[gate]` over them, options
+/// over both.
+pub(super) fn rules(folders: &[PathBuf], options: &RuleOptions) -> Result<Rules> {
+    with_options(&gate_rules(folders, None)?, options)
+}
+
+/// The rules of verdicts: options over a plan's `[gate]` over the defaults.
+pub(super) fn with_options(gate: &GateRules, options: &RuleOptions) -> Result<Rules> {
+    let gate = GateRules {
+        delta: options.delta.or(gate.delta),
+        tau: options.tau.or(gate.tau),
+        q: options.q.or(gate.q),
+        ..gate.clone()
+    };
+    if let Some(fault) = gate.fault() {
+        bail!("judge by these rules: {fault}");
+    }
+    Ok(gate.over(Rules::default()))
+}
+
+/// What options of the rules leave in a plan; `None` where nothing was said.
+pub(super) fn said(options: &RuleOptions) -> Option<GateRules> {
+    let RuleOptions { delta, tau, q } = *options;
+    let gate = GateRules { delta, tau, q, ..GateRules::default() };
+    (gate != GateRules::default()).then_some(gate)
+}
+
+/// `[gate]` of the file that was named, else of the first folder that has a plan: itself a result
+/// set, or a run folder in one.
+fn gate_rules(folders: &[PathBuf], named: Option<&Path>) -> Result<GateRules> {
+    let path = match named {
+        Some(path) => Some(path.to_owned()),
+        None => folders.iter().find_map(|folder| {
+            let own = folder.join("plan.toml");
+            let above = folder.join("../plan.toml");
+            let run = folder.join("run.json").is_file();
+            if own.is_file() { Some(own) } else { Some(above).filter(|p| run && p.is_file()) }
+        }),
+    };
+    let Some(path) = path else { return Ok(GateRules::default()) };
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    match file::gate_rules(&text) {
+        Ok(gate) => Ok(gate),
+        // A folder may hold results of another tool, or of a plan written by hand long ago.
+        Err(file::PlanError::Syntax(_)) if named.is_none() && !text.contains("[gate") => {
+            Ok(GateRules::default())
+        }
+        Err(fault) => Err(fault).with_context(|| format!("use the rules of {}", path.display())),
+    }
+}

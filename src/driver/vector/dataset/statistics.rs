@@ -1,0 +1,188 @@
+//! How hard a set is to search: the figures by which the generated set is held against its
+//! specification.
+
+use super::Dataset;
+use crate::datagen::rng::Rng;
+use crate::driver::vector::truth::Truth;
+
+/// Rows that stand for all where only an average distance is asked for.
+const SAMPLE: usize = 500;
+
+/// Figures of a set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    /// Share of values that are 0.
+    pub zeros: f64,
+    /// Mean of all values.
+    pub mean: f64,
+    /// Local intrinsic dimensionality around the queries: mean, median, 10th and 90th percentile.
+    pub dimensionality: [f64; 4],
+    /// Mean distance to any row / mean distance to the 10th neighbour.
+    pub contrast: f64,
+    /// Skewness of how often a row is among the 10 nearest of a query.
+    pub skewness: f64,
+}
+
+/// Figures of `data`, whose nearest neighbours are `truth`, at least ten of each query (100 for the
+/// published figures).
+///
+/// The local dimensionality is the maximum-likelihood estimate of Levina and Bickel (2004) over the
+/// k neighbours, −1 / mean of ln(r_i / r_k) for i < k; relative contrast is that of He, Kumar and
+/// Chang (2012); the skewness of k-occurrences is that of Radovanović, Nanopoulos and Ivanović
+/// (2010).
+pub fn statistics(data: &Dataset, truth: &Truth) -> Statistics {
+    let (rows, dims) = (data.train.rows(), data.train.dims);
+    let (mut zeros, mut sum) = (0usize, 0.0);
+    let mut row = vec![0.0; dims];
+    for index in 0..rows {
+        data.train.copy_row(index, &mut row);
+        zeros += row.iter().filter(|value| **value == 0.0).count();
+        sum += row.iter().map(|value| f64::from(*value)).sum::<f64>();
+    }
+    let cells = (rows * dims) as f64;
+    let distances = |query: usize| &truth.distances[query * truth.k..][..truth.k];
+    let queries = truth.distances.len() / truth.k;
+    let mut local: Vec<f64> =
+        (0..queries).filter_map(|query| dimensionality(distances(query))).collect();
+    local.sort_by(f64::total_cmp);
+    let at = |share: f64| local.get((share * local.len() as f64) as usize).copied().unwrap_or(0.0);
+    let average = local.iter().sum::<f64>() / local.len().max(1) as f64;
+    let tenth: f64 = (0..queries).map(|query| distances(query)[9.min(truth.k - 1)]).sum();
+    Statistics {
+        zeros: zeros as f64 / cells,
+        mean: sum / cells,
+        dimensionality: [average, at(0.5), at(0.1), at(0.9)],
+        contrast: any_distance(data) / (tenth / queries as f64),
+        skewness: occurrences(truth, rows),
+    }
+}
+
+/// `None` where neighbours lie at distance 0: then there is no dimension.
+fn dimensionality(distances: &[f64]) -> Option<f64> {
+    let (last, others) = distances.split_last()?;
+    if others.first().is_none_or(|first| *first <= 0.0) {
+        return None;
+    }
+    let sum: f64 = others.iter().map(|distance| (distance / last).ln()).sum();
+    (sum < 0.0).then(|| -(others.len() as f64) / sum)
+}
+
+/// Mean distance of queries and rows, by a seeded sample.
+fn any_distance(data: &Dataset) -> f64 {
+    let mut rng = Rng::stream(1, "vector.statistics", 0);
+    let (mut query, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
+    let mut sum = 0.0;
+    for _ in 0..SAMPLE {
+        data.test.copy_row(rng.below(data.test.rows() as u64) as usize, &mut query);
+        for _ in 0..SAMPLE / 10 {
+            data.train.copy_row(rng.below(data.train.rows() as u64) as usize, &mut row);
+            sum += data.distance.between(&query, &row);
+        }
+    }
+    sum / (SAMPLE * (SAMPLE / 10)) as f64
+}
+
+fn occurrences(truth: &Truth, rows: usize) -> f64 {
+    let mut counts = vec![0.0; rows];
+    for ids in truth.ids.chunks(truth.k) {
+        for id in &ids[..10.min(ids.len())] {
+            counts[*id as usize] += 1.0;
+        }
+    }
+    let mean = counts.iter().sum::<f64>() / rows as f64;
+    let moment = |power: i32| {
+        counts.iter().map(|count: &f64| (count - mean).powi(power)).sum::<f64>() / rows as f64
+    };
+    moment(3) / moment(2).powf(1.5)
+}
+
+/// A query whose given neighbours are wrong, in words; `None` if all of `sample` queries agree.
+/// Ids may differ where distances are equal to within 1e-3 of an absolute or 1e-5 of their size.
+pub fn wrong_given(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
+    let given = data.given.as_ref()?;
+    let queries = data.test.rows();
+    let k = given.k.min(exact.k);
+    let mut rng = Rng::stream(1, "vector.given", 0);
+    for _ in 0..sample {
+        let query = rng.below(queries as u64) as usize;
+        for place in 0..k {
+            let have = given.distances[query * given.k + place];
+            let want = exact.distances[query * exact.k + place];
+            if (have - want).abs() > 1e-3 + 1e-5 * want {
+                return Some(format!(
+                    "neighbour {place} of query {query} is said to be {have} away, and it is {want}"
+                ));
+            }
+        }
+        let limit = exact.distances[query * exact.k + k - 1] + 1e-3;
+        let (mut asked, mut row) = (vec![0.0; data.test.dims], vec![0.0; data.test.dims]);
+        data.test.copy_row(query, &mut asked);
+        for id in &given.ids[query * given.k..][..k] {
+            let known = (*id as usize) < data.train.rows();
+            if known {
+                data.train.copy_row(*id as usize, &mut row);
+            }
+            if !known || data.distance.between(&asked, &row) > limit * (1.0 + 1e-5) {
+                return Some(format!("row {id} is said to be near query {query}, and it is not"));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::vector::Distance;
+    use crate::driver::vector::dataset::matrix::{Matrix, Values};
+    use crate::driver::vector::truth::exact;
+
+    /// Uniform points of `dims` dimensions.
+    fn cube(dims: usize) -> (Dataset, Truth) {
+        let mut rng = Rng::new(4);
+        let mut matrix = |rows: usize| Matrix {
+            dims,
+            values: Values::Floats((0..rows * dims).map(|_| rng.unit() as f32).collect()),
+        };
+        let (train, test) = (matrix(4_000), matrix(200));
+        let data = Dataset::new("cube".to_owned(), train, test, Distance::Euclidean);
+        let truth = exact(&data.train, &data.test, data.distance, None, 100, 0);
+        (data, truth)
+    }
+
+    #[test]
+    fn a_cube_has_nearly_its_dimensions() {
+        for dims in [2, 5] {
+            let (data, truth) = cube(dims);
+            let found = statistics(&data, &truth);
+            let ratio = found.dimensionality[0] / dims as f64;
+            // The boundary of the cube takes some away.
+            assert!((0.8..1.1).contains(&ratio), "{dims}: {found:?}");
+            assert!(found.dimensionality[2] < found.dimensionality[1]);
+            assert!(found.dimensionality[1] < found.dimensionality[3]);
+            assert!((found.mean - 0.5).abs() < 0.02 && found.zeros == 0.0, "{found:?}");
+            assert!(found.contrast > 2.0, "{found:?}");
+        }
+        let contrast = |dims| {
+            let (data, truth) = cube(dims);
+            statistics(&data, &truth).contrast
+        };
+        assert!(contrast(2) > contrast(5), "distances grow alike with the dimensions");
+    }
+
+    #[test]
+    fn wrong_neighbours_are_found() {
+        let (mut data, truth) = cube(2);
+        assert_eq!(wrong_given(&data, &truth, 50), None, "nothing was given");
+        data.given = Some(truth.clone());
+        assert_eq!(wrong_given(&data, &truth, 50), None);
+        let mut far = truth.clone();
+        far.distances.iter_mut().for_each(|distance| *distance *= 1.5);
+        data.given = Some(far);
+        assert!(wrong_given(&data, &truth, 50).unwrap().contains("away"));
+        let mut other = truth.clone();
+        other.ids.iter_mut().for_each(|id| *id = (*id + 2_000) % 4_000);
+        data.given = Some(other);
+        assert!(wrong_given(&data, &truth, 50).unwrap().contains("it is not"));
+    }
+}

@@ -1,0 +1,164 @@
+//! What happened beside the blocks: which were thrown away, how the host's canaries went, and when
+//! which step was measured no longer.
+
+use std::collections::BTreeMap;
+
+use super::document::{Block, Cell, Column, Section, Table};
+use crate::analyze::Comparison;
+use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostGate};
+
+/// Steps that a line names; the rest is counted.
+const NAMED: usize = 12;
+
+/// Nothing where nobody looked: canaries off, and a fixed number of blocks.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for (set, gate) in &comparison.gates {
+        let several = comparison.gates.len() > 1;
+        if several && !gate.blocks.is_empty() {
+            blocks.push(Block::Paragraph(format!("{set}:")));
+        }
+        blocks.extend(canaries(gate));
+        blocks.extend(stops(gate));
+    }
+    let heading = "Blocks and the host beside them".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "blocks", heading, blocks })
+}
+
+fn canaries(gate: &HostGate) -> Vec<Block> {
+    let read = gate.blocks.iter().any(|block| block.before.is_some());
+    if gate.canaries == CanaryRule::Off || !read {
+        return Vec::new();
+    }
+    let heads = ["block", "spin_ms", "memory_GB/s", "fsync_ms"];
+    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
+    columns.push(Column::words("what became of it"));
+    let rows = gate.blocks.iter().map(row).collect();
+    let rule = match gate.canaries {
+        CanaryRule::Calibration => "the A/A calibration of this host",
+        _ => "the canaries of this plan itself",
+    };
+    let calibrated = gate.calibration.as_ref().map_or_else(String::new, |known| {
+        let sd = known.sd_ln().map_or("unknown".to_owned(), |sd| format!("{:.2} %", 100.0 * sd));
+        format!(" A/A run of {}: {} ({} blocks, s_d {sd}).", known.made, known.target, known.blocks)
+    });
+    let text = format!(
+        "Canaries before > after each block; what is out of range is measured again, by {rule}; \
+         {} of {} blocks were.{calibrated}",
+        gate.out_of_range(),
+        gate.measured()
+    );
+    let table = Table { caption: String::new(), columns, rows };
+    vec![Block::Paragraph(text), Block::Table(table)]
+}
+
+fn row(block: &BlockRecord) -> Vec<Cell> {
+    let again = match block.attempt {
+        1 => String::new(),
+        attempt => format!(" attempt {attempt}"),
+    };
+    let pair = |get: fn(&Canary) -> Option<f64>| {
+        let value = |canary: &Option<Canary>| {
+            let value = canary.as_ref().and_then(get);
+            value.map_or("-".to_owned(), |value| format!("{value:.2}"))
+        };
+        Cell::text(format!("{} > {}", value(&block.before), value(&block.after)))
+    };
+    let fate = match (&block.out_of_range, block.discarded) {
+        (Some(why), true) => format!("thrown away: {why}"),
+        (Some(why), false) => format!("out of range and kept: {why}"),
+        (None, _) if block.after.is_none() => "broken off".to_owned(),
+        (None, _) => "counts".to_owned(),
+    };
+    vec![
+        Cell::text(format!("{}{again}", block.block)),
+        pair(|canary| canary.spin_ns.map(|ns| ns / 1e6)),
+        pair(|canary| canary.memory_mb_s.map(|rate| rate / 1e3)),
+        pair(|canary| canary.fsync_ns.map(|ns| ns / 1e6)),
+        Cell::text(fate),
+    ]
+}
+
+/// After which block each step was looked at for the last time, where a plan measured until steps
+/// were settled.
+fn stops(gate: &HostGate) -> Vec<Block> {
+    let looks: Vec<(u32, &BTreeMap<String, Option<u32>>)> =
+        gate.blocks.iter().filter_map(|block| Some((block.block, block.open.as_ref()?))).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for (index, (block, open)) in looks.iter().enumerate() {
+        let before = index.checked_sub(1).and_then(|before| looks.get(before));
+        let stopped: Vec<&String> = match before {
+            Some((_, earlier)) => earlier.keys().filter(|step| !open.contains_key(*step)).collect(),
+            None => Vec::new(),
+        };
+        let what = match (index, open.len()) {
+            (0, left) => format!("first look; {left} steps stay open"),
+            (_, left) if stopped.is_empty() => format!("{left} steps stay open"),
+            (_, left) => format!("stopped: {}; {left} stay open", named(&stopped)),
+        };
+        lines.push(format!("after block {block}: {what}"));
+    }
+    if let Some((_, open)) = looks.last().filter(|(_, open)| !open.is_empty()) {
+        lines.push(format!("open at the end: {}", named(&open.keys().collect::<Vec<_>>())));
+    }
+    if lines.is_empty() { Vec::new() } else { vec![Block::List(lines)] }
+}
+
+fn named(steps: &[&String]) -> String {
+    let mut names: Vec<&str> = steps.iter().take(NAMED).map(|name| name.as_str()).collect();
+    let more = format!("{} others", steps.len().saturating_sub(NAMED));
+    if steps.len() > NAMED {
+        names.push(&more);
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(block: u32, open: &[&str]) -> BlockRecord {
+        let open = open.iter().map(|step| ((*step).to_owned(), Some(1))).collect();
+        BlockRecord { block, attempt: 1, open: Some(open), ..BlockRecord::default() }
+    }
+
+    #[test]
+    fn it_is_told_when_which_step_stopped() {
+        let blocks = vec![
+            BlockRecord { block: 3, attempt: 1, ..BlockRecord::default() },
+            look(4, &["a", "b", "c"]),
+            look(5, &["b"]),
+            look(6, &["b"]),
+        ];
+        let told = stops(&HostGate { blocks, ..HostGate::default() });
+        let expected = [
+            "after block 4: first look; 3 steps stay open",
+            "after block 5: stopped: a, c; 1 stay open",
+            "after block 6: 1 steps stay open",
+            "open at the end: b",
+        ];
+        assert_eq!(told, vec![Block::List(expected.map(str::to_owned).to_vec())]);
+        assert!(stops(&HostGate::default()).is_empty());
+    }
+
+    #[test]
+    fn canaries_and_what_became_of_the_block_are_rows() {
+        let canary = Canary { spin_ns: Some(6e6), memory_mb_s: Some(9000.0), ..Canary::default() };
+        let block = BlockRecord {
+            block: 2,
+            attempt: 2,
+            before: Some(canary.clone()),
+            after: Some(canary),
+            out_of_range: Some("spin".to_owned()),
+            discarded: true,
+            ..BlockRecord::default()
+        };
+        let texts: Vec<Cell> = row(&block);
+        assert_eq!(texts[0], Cell::text("2 attempt 2".to_owned()));
+        assert_eq!(texts[1], Cell::text("6.00 > 6.00".to_owned()));
+        assert_eq!(texts[3], Cell::text("- > -".to_owned()));
+        assert_eq!(texts[4], Cell::text("thrown away: spin".to_owned()));
+        let off = HostGate { blocks: vec![block], ..HostGate::default() };
+        assert!(canaries(&off).is_empty(), "nobody looked");
+    }
+}

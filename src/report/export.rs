@@ -1,0 +1,300 @@
+//! Run folders as flat tables, for programs that take tables: one row for each run, step, metric,
+//! second and relative value. What tells rows of several tables to be about one thing has one name:
+//! `run`, `step`, `target`.
+
+use super::facts::status;
+use crate::analyze::Comparison;
+use crate::analyze::metrics::rate_unit;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Dataset, Run, Second, Status, StepRecord};
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Words.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Real,
+}
+
+/// A flat table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flat {
+    /// Its name.
+    pub name: &'static str,
+    /// Names and what they hold, left to right.
+    pub columns: &'static [(&'static str, Kind)],
+}
+
+/// All tables. `run` counts run folders from 0; what is empty was not measured.
+pub const TABLES: [Flat; 5] = [RUNS, STEPS, METRICS, SECONDS, RELATIVE];
+
+use Kind::{Integer, Real, Text};
+
+const RUNS: Flat = Flat {
+    name: "runs",
+    columns: &[
+        ("run", Integer),
+        ("folder", Text),
+        ("result_set", Text),
+        ("target", Text),
+        ("block", Integer),
+        ("attempt", Integer),
+        ("place", Integer),
+        ("status", Text),
+        ("benchmark", Text),
+        ("dbms", Text),
+        ("version", Text),
+        ("config", Text),
+        ("config_hash", Text),
+        ("host", Text),
+        ("seed", Integer),
+        ("plan_hash", Text),
+        ("rqps_version", Text),
+        ("started", Text),
+        ("finished", Text),
+    ],
+};
+
+const STEPS: Flat = Flat {
+    name: "steps",
+    columns: &[
+        ("run", Integer),
+        ("step", Text),
+        ("place", Integer),
+        ("step_group", Text),
+        ("reported", Integer),
+        ("status", Text),
+        ("rate_unit", Text),
+        ("seconds_s", Real),
+        ("events", Integer),
+        ("statements", Integer),
+        ("rows_read", Integer),
+        ("errors", Integer),
+        ("no_ops", Integer),
+        ("started", Text),
+    ],
+};
+
+const METRICS: Flat = Flat {
+    name: "metrics",
+    columns: &[("run", Integer), ("step", Text), ("metric", Text), ("unit", Text), ("value", Real)],
+};
+
+const SECONDS: Flat = Flat {
+    name: "seconds",
+    columns: &[
+        ("run", Integer),
+        ("step", Text),
+        ("second", Integer),
+        ("seconds_s", Real),
+        ("events", Integer),
+        ("statements", Integer),
+        ("errors", Integer),
+        ("p50_us", Real),
+        ("p95_us", Real),
+        ("p99_us", Real),
+        ("max_us", Real),
+        ("host_user_s", Real),
+        ("host_system_s", Real),
+        ("host_iowait_s", Real),
+        ("context_switches", Integer),
+        ("read_kb", Real),
+        ("write_kb", Real),
+        ("server_cpu_us", Real),
+    ],
+};
+
+const RELATIVE: Flat = Flat {
+    name: "relative",
+    columns: &[
+        ("step", Text),
+        ("step_group", Text),
+        ("target", Text),
+        ("base", Text),
+        ("metric", Text),
+        ("unit", Text),
+        ("absolute", Real),
+        ("ratio", Real),
+        ("low", Real),
+        ("high", Real),
+        ("pairs", Integer),
+        ("verdict", Text),
+        ("p_treat", Real),
+        ("q_treat", Real),
+    ],
+};
+
+/// Reads the seconds of a step.
+pub type Read<'a, E> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, E> + 'a;
+
+/// Takes a row: as many texts as the table has columns, empty where there is nothing.
+pub type Take<'a, E> = dyn FnMut(&[String]) -> Result<(), E> + 'a;
+
+/// Hands every row of a table to `take`. Only the seconds are read while it goes on, one step at a
+/// time, so that any number of runs fits into memory.
+pub fn rows<E>(
+    table: &Flat,
+    comparison: &Comparison,
+    dataset: &Dataset,
+    seconds: &Read<'_, E>,
+    take: &mut Take<'_, E>,
+) -> Result<(), E> {
+    match table.name {
+        "runs" => dataset.runs.iter().enumerate().try_for_each(|(at, run)| take(&of_run(at, run))),
+        "steps" => each_step(dataset, |at, _, step| take(&of_step(at, step))),
+        "metrics" => metrics(comparison, take),
+        "seconds" => each_step(dataset, |at, run, step| {
+            if step.status != Status::Complete {
+                return Ok(());
+            }
+            seconds(run, step)?.iter().try_for_each(|row| take(&of_second(at, step, row)))
+        }),
+        _ => relative(comparison, take),
+    }
+}
+
+fn each_step<E>(
+    dataset: &Dataset,
+    mut visit: impl FnMut(usize, &Run, &StepRecord) -> Result<(), E>,
+) -> Result<(), E> {
+    for (at, run) in dataset.runs.iter().enumerate() {
+        run.steps.iter().try_for_each(|step| visit(at, run, step))?;
+    }
+    Ok(())
+}
+
+fn of_run(at: usize, run: &Run) -> [String; RUNS.columns.len()] {
+    let record = &run.record;
+    [
+        at.to_string(),
+        run.folder.clone(),
+        run.result_set.clone(),
+        record.key.label.clone(),
+        record.key.block.to_string(),
+        record.key.attempt.to_string(),
+        record.key.order.to_string(),
+        status(&record.status),
+        record.benchmark.clone(),
+        record.manifest.dbms.to_string(),
+        record.manifest.version.to_string(),
+        record.config.name.clone(),
+        record.config.hash.clone(),
+        record.host_fingerprint.clone(),
+        record.seed.to_string(),
+        record.plan_hash.clone(),
+        record.rqps_version.clone(),
+        record.started.clone(),
+        record.finished.clone().unwrap_or_default(),
+    ]
+}
+
+fn of_step(at: usize, step: &StepRecord) -> [String; STEPS.columns.len()] {
+    let outcome = &step.outcome;
+    [
+        at.to_string(),
+        step.name.clone(),
+        step.index.to_string(),
+        step.group.name().to_owned(),
+        u8::from(step.reported).to_string(),
+        status(&step.status),
+        rate_unit(step.rate).to_owned(),
+        real(Some(outcome.seconds)),
+        outcome.events.to_string(),
+        outcome.statements.to_string(),
+        outcome.rows.to_string(),
+        outcome.errors.values().sum::<u64>().to_string(),
+        outcome.no_ops.to_string(),
+        step.started.clone(),
+    ]
+}
+
+fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.columns.len()] {
+    let usage = row.usage.as_ref();
+    let host = usage.map(|usage| usage.host).filter(|host| host.cpus > 0);
+    let disk = usage.and_then(|usage| usage.disk);
+    let server = usage.and_then(|usage| usage.server_cpu);
+    [
+        at.to_string(),
+        step.name.clone(),
+        row.second.to_string(),
+        real(Some(row.seconds)),
+        row.events.to_string(),
+        row.statements.to_string(),
+        row.errors.to_string(),
+        real(Some(row.p50_us)),
+        real(Some(row.p95_us)),
+        real(Some(row.p99_us)),
+        real(Some(row.max_us)),
+        real(host.map(|host| host.user)),
+        real(host.map(|host| host.system)),
+        real(host.map(|host| host.iowait)),
+        host.map(|host| host.context_switches.to_string()).unwrap_or_default(),
+        real(disk.map(|disk| disk.read_kb)),
+        real(disk.map(|disk| disk.write_kb)),
+        real(server.map(|server| server.total_us())),
+    ]
+}
+
+fn metrics<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
+    for step in &comparison.steps {
+        for sample in step.targets.iter().flat_map(|target| &target.samples) {
+            for metric in Metric::ALL {
+                let Some(value) = sample.values.get(*metric) else { continue };
+                take(&[
+                    sample.run.to_string(),
+                    step.name.clone(),
+                    metric.name().to_owned(),
+                    unit(*metric, rate_unit(step.rate)).to_owned(),
+                    real(Some(value)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn relative<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
+    for step in &comparison.steps {
+        for target in step.targets.iter().skip(1) {
+            for (metric, result) in &target.metrics {
+                let Some(relative) = &result.relative else { continue };
+                let judgement = relative.judgement.as_ref();
+                let test = judgement.and_then(|judgement| judgement.test.as_ref());
+                let interval = test.map(|test| test.interval).or(relative.interval);
+                take(&[
+                    step.name.clone(),
+                    step.group.name().to_owned(),
+                    target.label.clone(),
+                    comparison.base.clone(),
+                    metric.name().to_owned(),
+                    unit(*metric, rate_unit(step.rate)).to_owned(),
+                    real(result.absolute),
+                    real(Some(relative.ratio)),
+                    real(interval.map(|interval| interval.low)),
+                    real(interval.map(|interval| interval.high)),
+                    relative.pairs.to_string(),
+                    judgement.map(|j| j.verdict.word(*metric).to_owned()).unwrap_or_default(),
+                    real(test.map(|test| test.p_treat)),
+                    real(test.map(|test| test.q_treat)),
+                ])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unit(metric: Metric, of_rate: &'static str) -> &'static str {
+    if metric == Metric::Rate { of_rate } else { metric.unit() }
+}
+
+/// The shortest text that reads back as the same number; nothing for what tables have no number
+/// for.
+fn real(number: Option<f64>) -> String {
+    number
+        .filter(|number| number.is_finite())
+        .map(|number| format!("{number:?}"))
+        .unwrap_or_default()
+}

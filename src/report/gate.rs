@@ -1,0 +1,227 @@
+//! What a gate found, in the forms that CI systems read.
+
+use std::fmt::Write;
+
+use crate::analyze::gate::{Assessment, Ending, Finding, Level};
+
+/// Forms of what a gate found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateFormat {
+    /// A line for each finding, a line for the whole.
+    Text,
+    /// Everything, for programs.
+    Json,
+    /// For a comment on a change.
+    Markdown,
+    /// JUnit XML: a test case for each finding.
+    Junit,
+    /// Workflow commands of GitHub Actions.
+    Github,
+}
+
+/// What a gate found, in one form. `exit` is the code that the process ends with.
+pub fn render_gate(assessment: &Assessment, exit: u8, format: GateFormat) -> String {
+    match format {
+        GateFormat::Text => text(assessment, exit),
+        GateFormat::Json => json(assessment, exit),
+        GateFormat::Markdown => markdown(assessment, exit),
+        GateFormat::Junit => junit(assessment),
+        GateFormat::Github => github(assessment, exit),
+    }
+}
+
+/// `mysql-8.0.33 point-query o/s SLOWER 0.710 [0.690, 0.731] n=6 holm=0.0004`.
+fn what(finding: &Finding) -> String {
+    let mut parts: Vec<String> = [&finding.target, &finding.step]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .cloned()
+        .collect();
+    parts.extend(finding.metric.map(|metric| metric.name().to_owned()));
+    if !finding.verdict.is_empty() {
+        parts.push(finding.verdict.clone());
+    }
+    parts.extend(finding.ratio.map(|ratio| format!("{ratio:.3}")));
+    parts.extend(finding.interval.map(|i| format!("[{:.3}, {:.3}]", i.low, i.high)));
+    if finding.metric.is_some() {
+        parts.push(format!("n={}", finding.pairs));
+    }
+    parts.extend(finding.holm.map(|p| match p < 0.0001 {
+        true => "holm<0.0001".to_owned(),
+        false => format!("holm={p:.4}"),
+    }));
+    parts.join(" ")
+}
+
+fn line(finding: &Finding) -> String {
+    let text = finding.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = what(finding);
+    let parts = [what.as_str(), text.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+/// The whole in one line.
+fn whole(assessment: &Assessment, exit: u8) -> String {
+    let ending = match assessment.ending {
+        Ending::Boring => "boring",
+        Ending::Regression => "REGRESSION",
+        Ending::NoVerdict => "NO VERDICT",
+        Ending::RunFailed => "A RUN FAILED",
+    };
+    let count = |level| assessment.findings.iter().filter(|f| f.level == level).count();
+    format!(
+        "{ending} (exit {exit}): regressions {}, gains {}, allowed {}, failures {}; {} of {} \
+         verdicts unclear, {:.0} % may be; {} by {}, alpha {}",
+        count(Level::Regression),
+        count(Level::Gain),
+        count(Level::Allowed),
+        count(Level::Failure),
+        assessment.unclear,
+        assessment.judged,
+        100.0 * assessment.unclear_max,
+        assessment.metrics.join(", "),
+        assessment.rules.text(),
+        assessment.rules.alpha,
+    )
+}
+
+fn text(assessment: &Assessment, exit: u8) -> String {
+    let mut text = String::new();
+    for finding in &assessment.findings {
+        let _ = writeln!(text, "{} {}", finding.level.name(), line(finding));
+    }
+    let _ = writeln!(text, "gate: {}", whole(assessment, exit));
+    text
+}
+
+fn json(assessment: &Assessment, exit: u8) -> String {
+    #[derive(serde::Serialize)]
+    struct Whole<'a> {
+        schema: u32,
+        exit: u8,
+        gate: &'a Assessment,
+    }
+    let whole = Whole { schema: super::SCHEMA, exit, gate: assessment };
+    let mut text = serde_json::to_string_pretty(&whole)
+        .unwrap_or_else(|fault| format!("{{\"fault\": \"{fault}\"}}"));
+    text.push('\n');
+    text
+}
+
+fn markdown(assessment: &Assessment, exit: u8) -> String {
+    let mut text = format!("**rqps gate: {}**\n\n", whole(assessment, exit));
+    if !assessment.sentence.is_empty() {
+        let _ = writeln!(text, "{}\n", assessment.sentence);
+    }
+    if assessment.findings.is_empty() {
+        return text;
+    }
+    text.push_str(
+        "| | target | step | metric | verdict | ratio | n | |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for finding in &assessment.findings {
+        let ratio = finding.ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
+        let interval = finding.interval.map(|i| format!(" [{:.3}, {:.3}]", i.low, i.high));
+        let cells = [
+            finding.level.name().to_owned(),
+            finding.target.clone(),
+            finding.step.clone(),
+            finding.metric.map(|metric| metric.name().to_owned()).unwrap_or_default(),
+            finding.verdict.clone(),
+            format!("{ratio}{}", interval.unwrap_or_default()),
+            if finding.pairs > 0 { finding.pairs.to_string() } else { String::new() },
+            finding.text.split_whitespace().collect::<Vec<_>>().join(" "),
+        ];
+        let cells = cells.map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// A case for each finding, and one for the whole, so that a gate without findings is a case too.
+fn junit(assessment: &Assessment) -> String {
+    let failures =
+        assessment.findings.iter().filter(|finding| finding.level == Level::Regression).count();
+    let errors = assessment.findings.iter().filter(|f| f.level == Level::Failure).count();
+    let skipped = assessment.findings.iter().filter(|f| f.level == Level::Unclear).count();
+    let whole_fails = assessment.ending != Ending::Boring && failures + errors == 0;
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rqps gate\">\n\
+         <testsuite name=\"rqps gate\" tests=\"{}\" failures=\"{}\" errors=\"{errors}\" \
+         skipped=\"{skipped}\">\n",
+        assessment.findings.len() + 1,
+        failures + usize::from(whole_fails),
+    );
+    for finding in &assessment.findings {
+        let name = [finding.step.as_str(), finding.metric.map_or("", |metric| metric.name())];
+        let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        let name = if name.is_empty() { "run" } else { &name };
+        let tag = match finding.level {
+            Level::Regression => "failure",
+            Level::Failure => "error",
+            Level::Unclear => "skipped",
+            Level::Allowed | Level::Gain => "system-out",
+        };
+        let inside = match tag {
+            "system-out" => format!("<system-out>{}</system-out>", xml(&line(finding))),
+            _ => format!("<{tag} message=\"{}\"/>", xml(&line(finding))),
+        };
+        let _ = writeln!(
+            text,
+            "<testcase classname=\"{}\" name=\"{}\">{inside}</testcase>",
+            xml(&finding.target),
+            xml(name)
+        );
+    }
+    let sentence = xml(&assessment.sentence);
+    let inside = match whole_fails {
+        true => format!("<failure message=\"{sentence}\"/>"),
+        false => format!("<system-out>{sentence}</system-out>"),
+    };
+    let _ = writeln!(text, "<testcase classname=\"rqps\" name=\"gate\">{inside}</testcase>");
+    text.push_str("</testsuite>\n</testsuites>\n");
+    text
+}
+
+fn github(assessment: &Assessment, exit: u8) -> String {
+    let mut text = String::new();
+    for finding in &assessment.findings {
+        let command = match finding.level {
+            Level::Regression | Level::Failure => "error",
+            Level::Unclear => "warning",
+            Level::Allowed | Level::Gain => "notice",
+        };
+        let title = format!("rqps {} {}", finding.level.name(), finding.step);
+        let (title, line) = (property(title.trim()), data(&line(finding)));
+        let _ = writeln!(text, "::{command} title={title}::{line}");
+    }
+    let command = if assessment.ending == Ending::Boring { "notice" } else { "error" };
+    let _ = writeln!(text, "::{command} title=rqps gate::{}", data(&whole(assessment, exit)));
+    text
+}
+
+/// Text as XML, without the characters that XML cannot have.
+fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            character if character.is_control() => escaped.push(' '),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// The message of a workflow command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a workflow command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

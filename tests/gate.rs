@@ -1,0 +1,224 @@
+//! `rqps gate` over small result sets: exit codes, one line for each finding, the forms of CI
+//! systems, and rules from the plan file and from options.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+const NEW: &str = "mysql-8.0.33";
+const STEPS: [&str; 3] = ["02-point-query", "03-scan", "05-delete"];
+
+/// A result set made of the committed one: three steps, every one of them complete, with the new
+/// target's rates as given, per cent of the base's, in each block.
+fn set(percent: [[f64; 3]; 3]) -> tempfile::TempDir {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = Path::new("tests/data/two-targets");
+    for name in ["plan.toml", "host.json"] {
+        fs::copy(source.join(name), scratch.path().join(name)).unwrap();
+    }
+    for run in fs::read_dir(source).unwrap().map(|entry| entry.unwrap()) {
+        let name = run.file_name().into_string().unwrap();
+        let Some(block) = name.strip_prefix('b').filter(|_| run.path().is_dir()) else { continue };
+        let block: usize = block[..2].parse().unwrap();
+        let to = scratch.path().join(&name);
+        fs::create_dir_all(to.join("steps")).unwrap();
+        fs::copy(run.path().join("run.json"), to.join("run.json")).unwrap();
+        for (step, ratios) in STEPS.iter().zip(percent) {
+            let file = format!("steps/{step}.json");
+            let text = fs::read_to_string(run.path().join(&file)).unwrap();
+            let mut record: Value = serde_json::from_str(&text).unwrap();
+            let factor = if name.ends_with(NEW) { ratios[block - 1] / 100.0 } else { 1.0 };
+            let outcome = &mut record["outcome"];
+            for count in ["statements", "events"] {
+                outcome[count] = json!((100_000.0 * factor).round() as u64);
+            }
+            outcome["rows_scanned"] = json!((100_000_000.0 * factor).round() as u64);
+            fs::write(to.join(&file), record.to_string()).unwrap();
+        }
+    }
+    scratch
+}
+
+const SAME: [f64; 3] = [100.1, 99.9, 100.0];
+const HALF: [f64; 3] = [50.1, 49.9, 50.0];
+
+fn gate(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rqps")).arg("gate").arg(folder).args(words).output().unwrap()
+}
+
+fn check(folder: &Path, words: &[&str], code: i32, parts: &[&str]) -> String {
+    let output = gate(folder, words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let faults = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{words:?}\n{text}\n{faults}");
+    for part in parts {
+        assert!(text.contains(part) || faults.contains(part), "{part:?} in\n{text}\n{faults}");
+    }
+    text
+}
+
+#[test]
+fn two_equal_targets_are_boring() {
+    let set = set([SAME, SAME, SAME]);
+    let text = check(set.path(), &[], 0, &["gate: boring (exit 0)", "delta 2 %, tau 1 %, q 0.05"]);
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn a_gain_is_no_regression() {
+    let set = set([SAME, [150.0, 151.0, 149.0], SAME]);
+    check(set.path(), &[], 0, &["GAIN mysql-8.0.33 scan o/s FASTER 1.500"]);
+}
+
+#[test]
+fn a_slower_step_fails_the_job_in_one_line() {
+    let set = set([SAME, HALF, SAME]);
+    let text = check(set.path(), &[], 1, &["REGRESSION mysql-8.0.33 scan o/s SLOWER 0.500 [0.4"]);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    // The other way round it is a gain.
+    check(set.path(), &["--base", NEW], 0, &["GAIN mysql-5.6.14 scan o/s FASTER 2.000"]);
+}
+
+#[test]
+fn what_is_unclear_fails_it_when_it_is_too_much() {
+    let noisy = [80.0, 125.0, 100.0];
+    let one = set([SAME, SAME, noisy]);
+    let line = "UNCLEAR mysql-8.0.33 delete o/s INCONCLUSIVE";
+    check(one.path(), &[], 0, &[line, "needs "]);
+    check(one.path(), &["--fail-on-inconclusive"], 3, &[line]);
+    check(one.path(), &["--unclear-max", "20%"], 3, &["1 of 3 verdicts unclear, 20 % may be"]);
+    check(set([noisy, noisy, SAME]).path(), &[], 3, &["NO VERDICT (exit 3)"]);
+}
+
+#[test]
+fn one_block_has_no_verdict() {
+    let set = set([HALF, HALF, HALF]);
+    for block in ["b02", "b03"] {
+        for run in fs::read_dir(set.path()).unwrap().map(|entry| entry.unwrap().path()) {
+            if run.file_name().unwrap().to_str().unwrap().starts_with(block) {
+                fs::remove_dir_all(run).unwrap();
+            }
+        }
+    }
+    check(set.path(), &[], 3, &["NO VERDICT 0.501 n=1: one pair cannot show"]);
+}
+
+fn change_run(set: &Path, change: impl Fn(&mut Value)) -> PathBuf {
+    let runs = fs::read_dir(set).unwrap().map(|entry| entry.unwrap().path());
+    let run = runs.filter(|path| path.ends_with(format!("b02-1-{NEW}"))).last().unwrap();
+    let file = run.join("run.json");
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    change(&mut record);
+    fs::write(&file, record.to_string()).unwrap();
+    run
+}
+
+#[test]
+fn a_failed_run_is_told_from_a_regression() {
+    let same = set([SAME, SAME, SAME]);
+    let fail = |record: &mut Value| record["status"] = json!({"failed": "start: no room"});
+    change_run(same.path(), fail);
+    check(same.path(), &[], 4, &["FAILED mysql-8.0.33: the run ", "failed: start: no room"]);
+    let slower = set([SAME, HALF, SAME]);
+    change_run(slower.path(), fail);
+    check(slower.path(), &[], 1, &["FAILED", "REGRESSION"]);
+}
+
+#[test]
+fn numbers_of_two_hosts_are_no_regression() {
+    let set = set([HALF, HALF, HALF]);
+    change_run(set.path(), |record| record["host_fingerprint"] = json!("cafe00000000"));
+    check(set.path(), &[], 3, &["UNCLEAR Different hosts"]);
+}
+
+#[test]
+fn rules_come_from_the_plan_and_options_stand_over_them() {
+    let slower = [94.0, 94.1, 93.9];
+    let set = set([slower, SAME, SAME]);
+    check(set.path(), &[], 1, &["REGRESSION mysql-8.0.33 point-query"]);
+    check(set.path(), &["--delta", "10%"], 0, &["boring", "delta 10 %"]);
+    let plan = set.path().join("plan.toml");
+    let own = fs::read_to_string(&plan).unwrap();
+    let write = |table: &str| fs::write(&plan, table).unwrap();
+    write("[gate]\ndelta = 0.10\n");
+    check(set.path(), &[], 0, &["delta 10 %"]);
+    check(set.path(), &["--delta=0.02"], 1, &["delta 2 %"]);
+    let allowance = "[[gate.allow]]\nstep = \"point-*\"\ndelta = 0.08\nreason = \"issue 7\"\n";
+    write(allowance);
+    check(set.path(), &[], 0, &["ALLOWED mysql-8.0.33 point-query", "up to 8 %: issue 7"]);
+    let apart = set.path().join("gate.toml");
+    fs::write(&apart, allowance).unwrap();
+    fs::write(&plan, own).unwrap();
+    let words = ["--thresholds", apart.to_str().unwrap()];
+    check(set.path(), &words, 0, &["ALLOWED mysql-8.0.33 point-query"]);
+    // Reports are made by the same rules.
+    write("[gate]\ndelta = 0.10\n");
+    let report = Command::new(env!("CARGO_BIN_EXE_rqps"))
+        .arg("report")
+        .arg(set.path())
+        .args(["--tau", "0.5 %"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(report.stdout).unwrap();
+    assert!(text.contains("Rule: delta 10 %, tau 0.5 %, q 0.05."), "{text}");
+}
+
+#[test]
+fn costs_can_fail_it_too() {
+    // With the CPU of the host as it was, half the rate is twice the CPU per operation.
+    let set = set([SAME, HALF, SAME]);
+    let words = ["--metrics", "o/s,server_cpu_us/o"];
+    check(set.path(), &words, 1, &["REGRESSION mysql-8.0.33 scan server_cpu_us/o WORSE 2.000"]);
+}
+
+#[test]
+fn wrong_words_end_with_two() {
+    let set = set([SAME, SAME, SAME]);
+    for (words, part) in [
+        (&["--tau", "5%"][..], "tau must be"),
+        (&["--delta", "much"], "write it as 2% or 0.02"),
+        (&["--metrics", "speed"], "no metric is called `speed`"),
+        (&["--format", "yaml"], "yaml"),
+        (&["--base", "x"], "there is no such target"),
+        (&["--thresholds", "absent.toml"], "absent.toml"),
+    ] {
+        check(set.path(), words, 2, &[part]);
+    }
+    check(Path::new("src"), &[], 2, &["src"]);
+    fs::write(set.path().join("plan.toml"), "[gate]\ndetla = 1\n").unwrap();
+    check(set.path(), &[], 2, &["detla"]);
+}
+
+#[test]
+fn every_form_says_the_same() {
+    let set = set([SAME, HALF, [80.0, 125.0, 100.0]]);
+    let json = check(set.path(), &["--format", "json"], 1, &[]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["exit"], &json["gate"]["ending"]), (&json!(1), &json!("regression")));
+    assert_eq!(json["gate"]["findings"][0]["step"], "scan");
+    assert_eq!(json["gate"]["findings"][1]["level"], "unclear");
+    let row = "| REGRESSION | mysql-8.0.33 | scan | o/s | SLOWER | 0.500 [";
+    check(set.path(), &["--format", "markdown"], 1, &[row]);
+    let xml = check(
+        set.path(),
+        &["--format", "junit"],
+        1,
+        &[
+            "tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\"",
+            "<testcase classname=\"mysql-8.0.33\" name=\"scan o/s\"><failure message=\"mysql-8.0.33",
+        ],
+    );
+    assert_eq!(xml.matches("<testcase ").count(), xml.matches("</testcase>").count());
+    assert!(!xml.contains("holm<0"), "{xml}");
+    let words = ["--format", "github"];
+    let text = check(set.path(), &words, 1, &["::error title=rqps REGRESSION scan::mysql-8.0.33"]);
+    assert!(text.contains("delta 2 %25, tau"), "{text}");
+    let file = set.path().join("findings.xml");
+    let words = ["--format", "junit", "-o", file.to_str().unwrap()];
+    assert_eq!(check(set.path(), &words, 1, &[]), "");
+    assert_eq!(fs::read_to_string(&file).unwrap(), xml);
+}
