@@ -86,7 +86,8 @@ pub(super) struct Quickstart {
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// What to measure: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; each may
-    /// begin with LABEL= and end in :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big  postgres://user@host/db)
+    /// begin with LABEL= and end in :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big
+    /// postgres://user@host/db)
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
     #[command(flatten)]

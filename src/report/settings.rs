@@ -108,9 +108,12 @@ pub(super) fn plans(comparison: &Comparison, dataset: &Dataset) -> Option<Sectio
     some.then(|| Section { id: "plans", heading: "Query plans that differ".to_owned(), blocks })
 }
 
+/// A plan without its figures, as it was, and the targets that have it.
+type Variant<'a> = (String, &'a str, Vec<&'a str>);
+
 /// One fold for each kind of statement whose plans are not all alike.
 fn of_step(dataset: &Dataset, step: &StepComparison) -> Vec<Fold> {
-    let mut kinds: BTreeMap<&str, Vec<(String, &str, Vec<&str>)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, Vec<Variant<'_>>> = BTreeMap::new();
     for target in &step.targets {
         let record = target.samples.first().and_then(|sample| {
             dataset.runs[sample.run].steps.iter().find(|record| record.name == step.name)

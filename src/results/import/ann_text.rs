@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn logs_tell_each_build() {
         let log = "Trying to instantiate a.b.pgvector.PGVector(['euclidean', {'M': 16, \
-            'efConstruction': 64}])\nDDL: table 200 MB in 10.7 seconds, index 9 MB in 17.5 seconds\n\
+            'efConstruction': 64}])\nDDL: table 2 MB in 10.7 seconds, index 9 MB in 17.5 seconds\n\
             Built index in 28.5\nIndex size:  239616.0\n\
             Trying to instantiate a.b.mariadb.MariaDB(['euclidean', {'M': 12}])\n\
             Insert time for 47_040_000 records:    5.41\nBuilt index in 27.4387\n\

@@ -134,6 +134,9 @@ fn take_line(
         row.split('\t').map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect();
     let last = cells.pop().unwrap_or_default();
     if cells.iter().any(|cell| cell == "o/s") && last == "dbms" {
+        if !block.absolute.is_empty() && block.heads != cells {
+            return Err(text.malformed(line, "other heads than those of the values above"));
+        }
         block.heads = cells;
         return Ok(());
     }
@@ -238,6 +241,8 @@ mod tests {
         check(&MET.replace("7.622", "many"), "line 5: `many` is no number");
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");
+        let heads = "cpu/o\t\tcs/o\to/s\tdbms\n1.28\t";
+        check(&MET.replace("1.28\t", heads), "line 7: other heads than those of the values above");
         check("", "line 1: the file ends here");
     }
 }
