@@ -147,7 +147,7 @@ pub(crate) fn write_set(folder: &Path, size: Size) {
 }
 
 fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> RunRecord {
-    let version = Version::new(&format!("8.0.{target}"));
+    let version = Version::new(format!("8.0.{target}"));
     RunRecord {
         format: FORMAT,
         key: RunKey { block, attempt: 1, order: target as u32 + 1, label: label(target) },
