@@ -129,8 +129,8 @@ pub(super) struct Shape {
     /// With --blocks auto: time for everything, loading included, such as 30m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub budget: Option<Duration>,
-    /// Small fixed work before and after each round, half a second in all: a round during which
-    /// the host was another one than usual is thrown away and measured again
+    /// Small fixed work before and after each round, a few tenths of a second in all: a round
+    /// during which the host was another one than usual is thrown away and measured again
     #[arg(long, value_enum, default_value = "on")]
     pub canaries: Switch,
     /// Concurrent connections
