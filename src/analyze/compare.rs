@@ -187,12 +187,6 @@ pub struct Sample {
     /// Kinds of workers, as the record has them.
     #[serde(skip)]
     pub roles: BTreeMap<String, Role>,
-    /// What an embedded DBMS said of itself, as the record has it.
-    #[serde(skip)]
-    pub texts: BTreeMap<String, String>,
-    /// Seconds in which writes were held back, as the record has them.
-    #[serde(skip)]
-    pub stalled: Vec<u32>,
     /// What the benchmark alone tells, as the record has it.
     #[serde(skip)]
     pub own: Own,
@@ -203,6 +197,8 @@ pub struct Sample {
 pub struct Own {
     /// When the window began.
     pub started: String,
+    /// See [`Outcome::facts`](crate::domain::run::Outcome::facts).
+    pub facts: BTreeMap<String, String>,
     /// See [`Outcome::series`](crate::domain::run::Outcome::series).
     pub series: BTreeMap<String, Vec<f64>>,
     /// See [`Outcome::buckets`](crate::domain::run::Outcome::buckets).
@@ -537,10 +533,9 @@ fn target_step(
             course: computed[run][step].course,
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
-            texts: record.outcome.texts.clone(),
-            stalled: record.stalled.clone(),
             own: Own {
                 started: record.started.clone(),
+                facts: record.outcome.facts.clone(),
                 series: record.outcome.series.clone(),
                 buckets: record.outcome.buckets.clone(),
                 server_log: record.outcome.server_log.clone(),

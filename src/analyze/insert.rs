@@ -317,8 +317,6 @@ mod tests {
             course: None,
             per_second: Vec::new(),
             roles: Default::default(),
-            texts: Default::default(),
-            stalled: Vec::new(),
             own: Own { series: series.collect(), server_log, ..Own::default() },
         }
     }

@@ -205,11 +205,9 @@ pub struct Outcome {
     /// published; each in the unit of its metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<Metric, f64>,
-    /// What an embedded DBMS said of itself at the end of the step, whole: name → text.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub texts: BTreeMap<String, String>,
     /// What the step worked on and with, in words: the data set with its hash, settings that it
-    /// made, what the server said by the way.
+    /// made, what the server said by the way; what an embedded DBMS said of itself at the end,
+    /// whole. Name → text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, String>,
     /// Where a step has several kinds of workers, what each kind did: `inserts`, `deletes`.

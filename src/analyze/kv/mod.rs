@@ -23,7 +23,7 @@ pub const STATS: &str = "stats";
 
 /// Adds the metrics of the RocksDB sequence, if the step is one of it.
 pub(super) fn put(values: &mut Values, step: &StepRecord) {
-    let Some(text) = step.outcome.texts.get(STATS) else { return };
+    let Some(text) = step.outcome.facts.get(STATS) else { return };
     let stats = stats::parse(text);
     let outcome = &step.outcome;
     if outcome.seconds > 0.0 {

@@ -3,6 +3,7 @@
 use super::Explanation;
 use crate::analyze::compare::TargetStep;
 use crate::domain::metric::Metric;
+use crate::domain::verdict::Verdict;
 
 /// Costs of an operation that a rate may depend on. Latencies are not among them: with as many
 /// clients as before they are the rate, seen from the other side.
@@ -17,7 +18,8 @@ const COSTS: [Metric; 7] = [
 ];
 
 /// The costs that were shown to be worse where the rate was shown to be slower, or better where it
-/// was faster; the largest change first.
+/// was faster; the largest change first. A small change of a cost explains only a small one of the
+/// rate.
 pub(super) fn explanations(target: &TargetStep) -> Vec<Explanation> {
     let verdict = |metric: Metric| {
         let relative = target.relative(metric)?;
@@ -29,8 +31,12 @@ pub(super) fn explanations(target: &TargetStep) -> Vec<Explanation> {
         .filter_map(|metric| {
             let (relative, judgement) = verdict(metric)?;
             let cost = judgement.verdict;
-            let with = (rate.verdict.is_worse() && cost.is_worse())
-                || (rate.verdict.is_better() && cost.is_better());
+            let with = match rate.verdict {
+                Verdict::Slower | Verdict::Faster => cost == rate.verdict,
+                small => {
+                    (small.is_worse() && cost.is_worse()) || (small.is_better() && cost.is_better())
+                }
+            };
             let interval = judgement.test.as_ref()?.interval;
             with.then_some(Explanation { metric, ratio: relative.ratio, interval, verdict: cost })
         })

@@ -87,12 +87,12 @@ fn run<W: Write>(
     if let Some(overhead) = overhead {
         outcome.extra.insert(Metric::ClientOverhead, overhead);
     }
-    outcome.texts = texts(&database);
+    outcome.facts = texts(&database);
     outcome.extra.insert(Metric::Uptime, opened.elapsed().as_secs_f64());
     // Closing writes what is only in memory, and is part of what the process costs.
     drop(database);
     if let Ok(Some(facts)) = facts(&setup.database) {
-        outcome.texts.insert("library".to_owned(), facts.line());
+        outcome.facts.insert("library".to_owned(), facts.line());
     }
     outcome.notes.splice(..0, setup.notes.drain(..));
     put_process(&mut outcome);
