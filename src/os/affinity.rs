@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_tree_is_pinned_whole() {
         let mut command = Command::new("sh");
-        command.args(["-c", "cat & echo $!; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-c", "sleep 600 & echo $!; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -266,7 +266,7 @@ mod tests {
         let first = allowed_cpus()[0];
         pin_tree(child.id(), &[first]).unwrap();
         assert_eq!((cpus_of(child.id()), cpus_of(below)), (vec![first], vec![first]));
-        // A script's background process reads from /dev/null, so it has to be ended by number.
+        // The shell's end does not end what it has in the background.
         let below = Pid::from_raw(i32::try_from(below).unwrap()).unwrap();
         let _ = rustix::process::kill_process(below, rustix::process::Signal::KILL);
         child.kill().unwrap();

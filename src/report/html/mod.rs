@@ -126,9 +126,16 @@ fn push_head(html: &mut String, title: &str) {
 
 fn push_navigation(html: &mut String, sections: &[Section]) {
     html.push_str("<nav aria-label=\"Sections\"><ul>");
+    // A warning's head is a sentence.
+    let first = |section: &Section| {
+        section.heading.split([':', '(']).next().unwrap_or("").trim().to_owned()
+    };
     for section in sections.iter().filter(|section| !section.heading.is_empty()) {
-        // A warning's head is a sentence.
-        let name = section.heading.split([':', '(']).next().unwrap_or("").trim();
+        let name = first(section);
+        // Sections of one benchmark begin with its name: what follows tells them apart.
+        let shared = sections.iter().filter(|other| first(other) == name).count() > 1;
+        let rest = section.heading.split_once(':').map(|(_, rest)| rest.trim());
+        let name = rest.filter(|_| shared).unwrap_or(&name);
         let _ = write!(html, "<li><a href=\"#{}\">{}</a></li>", section.id, text(name));
     }
     html.push_str("</ul></nav>\n");
