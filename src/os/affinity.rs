@@ -257,7 +257,10 @@ mod tests {
     #[test]
     fn a_tree_is_pinned_whole() {
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & echo $!; wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
