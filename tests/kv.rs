@@ -110,7 +110,7 @@ fn the_sequence_runs_on_a_real_library() {
         let outcome = &json["outcome"];
         assert_eq!(json["status"], "complete", "{name}");
         assert_eq!(outcome["errors"], serde_json::json!({}), "{name}: every key is found");
-        assert!(outcome["texts"]["stats"].as_str().is_some_and(|s| s.contains("Uptime")), "{name}");
+        assert!(outcome["facts"]["stats"].as_str().is_some_and(|s| s.contains("Uptime")), "{name}");
         let writes = name.ends_with("whilewriting");
         assert_eq!(outcome["roles"]["writer"]["operations"].as_u64().is_some(), writes, "{name}");
         let operations = outcome["statements"].as_u64().expect("operations");

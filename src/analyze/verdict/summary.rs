@@ -78,6 +78,9 @@ fn sentence(counts: Counts, worst: Option<(&str, f64)>, rules: &Rules) -> String
         }
     }
     let steps = if total == 1 { "step" } else { "steps" };
+    if counts.no_verdict == total {
+        return format!("no verdict on any of {total} {steps}.");
+    }
     let head = match (counts.slower, counts.faster) {
         (0, 0) if counts.inconclusive + counts.no_verdict == 0 => {
             format!("no difference of {within} or more; ")
@@ -102,6 +105,9 @@ fn together(targets: &[TargetVerdicts]) -> String {
         .collect();
     let boring = targets.iter().filter(|target| target.boring).count();
     let open: usize = targets.iter().map(|t| rate(t).inconclusive + rate(t).no_verdict).sum();
+    if targets.iter().all(|target| rate(target).no_verdict == rate(target).total()) {
+        return format!("No verdict on any of {} targets.", targets.len());
+    }
     let mut sentence = match slower.len() {
         0 => format!("None of {} targets was shown to be slower", targets.len()),
         n => format!("{n} of {} targets slower: {}", targets.len(), slower.join(", ")),
