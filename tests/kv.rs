@@ -24,7 +24,7 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 
 fn rqps(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    let lock = std::env::temp_dir().join(format!("rqps-kv-{}.lock", std::process::id()));
+    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kv.lock");
     command.args(words).stdin(Stdio::null()).env("RQPS_HOST_LOCK", lock);
     command
 }
