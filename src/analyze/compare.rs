@@ -1,7 +1,6 @@
 //! Targets divided by their base, step by step, over pairs that were measured in the same block.
 
 use std::collections::BTreeMap;
-use std::thread;
 
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -19,6 +18,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::verdict::{Rules, Schedule};
+use crate::os::threads;
 use crate::stats::Interval;
 use crate::stats::course::Course;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
@@ -299,11 +299,9 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
-    let computed = all_computed(&dataset.runs);
-    let steps: Vec<StepComparison> = step_heads(dataset)
-        .into_iter()
-        .map(|(head, places)| compare_step(dataset, &labels, &computed, head, &places))
-        .collect();
+    let steps = threads::map(step_heads(dataset), |(head, places)| {
+        compare_step(dataset, &labels, head, &places)
+    });
     let groups = summarize_groups(&steps);
     let mut comparison = Comparison {
         base: labels[0].clone(),
@@ -394,37 +392,6 @@ fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
     }
 }
 
-/// What is computed from one step of one run alone.
-#[derive(Default)]
-struct Computed {
-    values: Values,
-    course: Option<Course>,
-}
-
-/// What is computed of every step of every run, on all CPUs: decoding histograms is most of the
-/// work.
-fn all_computed(runs: &[Run]) -> Vec<Vec<Computed>> {
-    let of_step = |step: &StepRecord| match step.reported && step.status == Status::Complete {
-        true => Computed { values: metrics::values(step), course: Course::of(&step.per_second) },
-        false => Computed::default(),
-    };
-    let of_run = |run: &Run| -> Vec<Computed> { run.steps.iter().map(of_step).collect() };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
-    let share = runs.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let part = |part: &'_ [Run]| part.iter().map(of_run).collect::<Vec<_>>();
-        let workers: Vec<_> =
-            runs.chunks(share).map(|runs| scope.spawn(move || part(runs))).collect();
-        workers
-            .into_iter()
-            // A worker that panicked is a bug in here: let it be seen.
-            .flat_map(|worker| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect()
-    })
-}
-
 /// Place of a step: run, step in the run.
 type Place = (usize, usize);
 
@@ -462,12 +429,11 @@ fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
 fn compare_step(
     dataset: &Dataset,
     labels: &[String],
-    computed: &[Vec<Computed>],
     head: &StepRecord,
     places: &[Place],
 ) -> StepComparison {
     let targets: Vec<TargetStep> =
-        labels.iter().map(|label| target_step(dataset, label, computed, places)).collect();
+        labels.iter().map(|label| target_step(dataset, label, places)).collect();
     let mut step = StepComparison {
         name: head.name.clone(),
         group: head.group,
@@ -507,12 +473,7 @@ fn pair_key(run: &Run) -> PairKey<'_> {
     (&run.result_set, run.record.key.block, run.record.key.attempt)
 }
 
-fn target_step(
-    dataset: &Dataset,
-    label: &str,
-    computed: &[Vec<Computed>],
-    places: &[Place],
-) -> TargetStep {
+fn target_step(dataset: &Dataset, label: &str, places: &[Place]) -> TargetStep {
     let mut samples = Vec::new();
     let mut failures = Vec::new();
     for &(run, step) in
@@ -529,8 +490,8 @@ fn target_step(
             statements: record.outcome.statements,
             errors: record.outcome.errors.values().sum(),
             no_ops: record.outcome.no_ops,
-            values: computed[run][step].values.clone(),
-            course: computed[run][step].course,
+            values: metrics::values(record),
+            course: Course::of(&record.per_second),
             per_second: record.per_second.clone(),
             roles: record.outcome.roles.clone(),
             own: Own {

@@ -15,9 +15,8 @@ const HEADER: usize = 40;
 /// The steps of a histogram that hold something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// Place of the step, how many values fell on it; by place.
-    counts: Vec<(u64, u64)>,
-    total: u64,
+    /// Place of the step, how many values fell on it and on all before it; by place.
+    sums: Vec<(u32, u64)>,
     layout: Layout,
 }
 
@@ -67,13 +66,13 @@ impl Histogram {
             return Err("it is shifted or scaled".to_owned());
         }
         let payload = bytes.get(HEADER..HEADER + length).ok_or("it is cut short")?;
-        let (mut counts, mut total, mut place, mut at) =
-            (Vec::with_capacity(length / 2), 0u64, 0u64, 0);
+        let places = layout.places();
+        let mut sums = Vec::with_capacity(length / 2);
+        let (mut total, mut place, mut at) = (0u64, 0u64, 0);
         while at < payload.len() {
-            // Most numbers are small enough for one byte.
-            let (encoded, read) = match payload[at] {
-                byte if byte < 0x80 => (u64::from(byte), 1),
-                _ => varint(&payload[at..])?,
+            let (encoded, read) = match short(payload, at) {
+                Some(number) => number,
+                None => varint(&payload[at..])?,
             };
             at += read;
             let number = ((encoded >> 1) as i64) ^ -((encoded & 1) as i64);
@@ -82,40 +81,40 @@ impl Histogram {
                 place = place.saturating_add(number.unsigned_abs().max(1));
                 continue;
             }
-            if !layout.holds(place) {
+            if place >= places {
                 return Err("it has more steps than there are values".to_owned());
             }
-            let count = number.unsigned_abs();
-            counts.push((place, count));
-            total = total.checked_add(count).ok_or("it counts more than there can be")?;
+            let sum = total.checked_add(number.unsigned_abs());
+            total = sum.ok_or("it counts more than there can be")?;
+            sums.push((place as u32, total));
             place += 1;
         }
-        Ok(Histogram { counts, total, layout })
+        Ok(Histogram { sums, layout })
     }
 
     /// How many values were recorded.
     pub fn total(&self) -> u64 {
-        self.total
+        self.sums.last().map_or(0, |(_, total)| *total)
     }
 
     /// The largest value of each step that holds something, and how many values fell on it.
     pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.counts.iter().map(|(place, count)| (self.layout.largest_on(*place), *count))
+        let before = std::iter::once(0).chain(self.sums.iter().map(|(_, sum)| *sum));
+        self.sums
+            .iter()
+            .zip(before)
+            .map(|((place, sum), before)| (self.layout.largest_on(*place), sum - before))
     }
 
-    /// The largest values that count as equal to the quantiles, which are given in ascending
-    /// order, 0 to 1. All zero for an empty histogram.
+    /// The largest values that count as equal to the quantiles, 0 to 1. All zero for an empty
+    /// histogram.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
-        let mut counts = self.counts.iter();
-        let (mut below, mut place) = (0, None);
+        let total = self.total();
         quantiles.map(|quantile| {
-            let wanted = (quantile.clamp(0.0, 1.0) * self.total as f64).ceil().max(1.0) as u64;
-            while below < wanted {
-                let Some((at, count)) = counts.next() else { break };
-                place = Some(*at);
-                below += count;
-            }
-            place.map_or(0, |place| self.layout.largest_on(place))
+            let wanted = (quantile.clamp(0.0, 1.0) * total as f64).ceil().max(1.0) as u64;
+            let place = self.sums.partition_point(|(_, sum)| *sum < wanted);
+            let step = self.sums.get(place).or(self.sums.last());
+            step.map_or(0, |(place, _)| self.layout.largest_on(*place))
         })
     }
 }
@@ -136,19 +135,21 @@ impl Layout {
     }
 
     /// Bits by which the steps around a place are wider than one.
-    fn shift(self, place: u64) -> u64 {
-        (place >> self.half_bits).saturating_sub(1) + u64::from(self.unit_bits)
+    fn shift(self, place: u32) -> u32 {
+        (place >> self.half_bits).saturating_sub(1) + self.unit_bits
     }
 
-    /// True if the values of a step fit 64 bits.
-    fn holds(self, place: u64) -> bool {
-        self.shift(place) + u64::from(self.half_bits) < 63
+    /// How many steps have values that fit 63 bits: those whose [`Layout::shift`] and half bits
+    /// together are below 63.
+    fn places(self) -> u64 {
+        u64::from(64 - self.unit_bits - self.half_bits) << self.half_bits
     }
 
     /// The largest value that falls on a step.
-    fn largest_on(self, place: u64) -> u64 {
+    fn largest_on(self, place: u32) -> u64 {
         let half = 1u64 << self.half_bits;
-        let within = if place < half { place } else { (place & (half - 1)) + half };
+        let place_wide = u64::from(place);
+        let within = if place_wide < half { place_wide } else { (place_wide & (half - 1)) + half };
         // Within the linear part the upper half is at its place already: both spellings agree.
         let shift = self.shift(place);
         (within << shift) + ((1u64 << shift) - 1)
@@ -163,6 +164,16 @@ fn be_u32(bytes: &[u8], at: usize) -> Result<u32, String> {
 fn be_u64(bytes: &[u8], at: usize) -> Result<u64, String> {
     let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
     eight.map(u64::from_be_bytes).ok_or_else(|| "it is cut short".to_owned())
+}
+
+/// LEB128 of one or two bytes, and how many; `None` for a longer one and at the end. Most numbers
+/// are so short, and nobody can guess of which length the next one is: so nothing depends on it.
+fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let two = bytes.get(at..at + 2)?;
+    let (low, high) = (two[0], two[1]);
+    let more = low >> 7;
+    let upper = high & more.wrapping_neg();
+    (upper < 0x80).then(|| (u64::from(low & 0x7f) | u64::from(upper) << 7, 1 + usize::from(more)))
 }
 
 /// LEB128 of at most nine bytes, the ninth of which is taken whole. The number, and its bytes.

@@ -8,6 +8,7 @@ use super::metrics::Values;
 use crate::domain::benchmark::{RateUnit, Shape};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
+use crate::stats::course;
 use crate::stats::summary::median;
 
 /// The columns of a metrics row, in their order; the last is the target.
@@ -18,10 +19,6 @@ pub const COLUMNS: [&str; 20] = [
 
 /// Digits after the point with which a column is printed.
 pub const DIGITS: [usize; 20] = [0, 0, 0, 1, 1, 1, 3, 3, 3, 3, 0, 1, 3, 0, 1, 1, 1, 3, 0, 0];
-
-/// A second with less than this share of the median second's rate is a stall (section 2.7 of the
-/// statistics specification).
-const STALL_SHARE: f64 = 0.1;
 
 /// Kinds of workers: the column of their rate, and what one operation is called.
 pub const ROLES: [(&str, &str); 3] =
@@ -45,7 +42,7 @@ pub fn is_insert(comparison: &Comparison) -> bool {
 /// - `p50_o/s`, `p99_o/s`: the rate that 50 and 99 of 100 seconds reached: seconds sorted
 ///   descending, element round(p / 100 × seconds) (published; withheld below 10 seconds).
 /// - `cv_o/s`: standard deviation / mean of the seconds' rates.
-/// - `stall_s`: seconds with less than a tenth of the median second's inserts, deletes or queries.
+/// - `stall_s`: seconds in which inserts, deletes or queries stalled ([`course::stalls`]).
 pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     let roles = &step.outcome.roles;
     let Some(inserts) = roles.get("inserts") else { return Vec::new() };
@@ -83,7 +80,8 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
         let stalled: std::collections::BTreeSet<usize> = ROLES
             .iter()
             .filter_map(|(role, _)| step.outcome.series.get(*role))
-            .flat_map(|series| stalled_seconds(series))
+            .flat_map(|series| course::stalls(series))
+            .flatten()
             .collect();
         metrics.push((Metric::StalledSeconds, Ok(stalled.len() as f64)));
     }
@@ -115,12 +113,6 @@ fn reached(seconds: &[f64], percent: f64) -> f64 {
     sorted.sort_by(|a, b| b.total_cmp(a));
     let place = (percent / 100.0 * sorted.len() as f64).round() as usize;
     sorted[place.clamp(1, sorted.len()) - 1]
-}
-
-/// Places of the seconds that are stalls: below a tenth of the median second.
-fn stalled_seconds(series: &[f64]) -> Vec<usize> {
-    let limit = median(series).unwrap_or(0.0) * STALL_SHARE;
-    (0..series.len()).filter(|place| series[*place] < limit).collect()
 }
 
 /// The numbers of a metrics row but for its target: section 5.1 of the published formulas. "Per
@@ -222,22 +214,14 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
     let mut stalls = Vec::new();
     for (role, _) in ROLES {
         let Some(series) = sample.own.series.get(role) else { continue };
-        let seconds = stalled_seconds(series);
-        let mut at = 0;
-        while at < seconds.len() {
-            let from = seconds[at];
-            let mut length = 1;
-            while seconds.get(at + length) == Some(&(from + length)) {
-                length += 1;
-            }
+        for stall in course::stalls(series) {
             stalls.push(Stall {
                 role,
-                from,
-                seconds: length,
-                longest_ms: longest_in(sample, role, from, from + length + 1),
-                server: doings(sample, from as f64, (from + length) as f64),
+                from: stall.start,
+                seconds: stall.len(),
+                longest_ms: longest_in(sample, role, stall.start, stall.end + 1),
+                server: doings(sample, stall.start as f64, stall.end as f64),
             });
-            at += length;
         }
     }
     stalls.sort_by_key(|stall| stall.from);

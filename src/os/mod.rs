@@ -12,6 +12,7 @@ pub mod proc;
 pub mod process;
 pub mod sample;
 pub mod spinner;
+pub mod threads;
 pub mod tiles;
 pub mod tree;
 pub mod user;

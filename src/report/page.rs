@@ -1,9 +1,6 @@
 //! The order of a report that is opened in a browser: what it comes to first, then what to look at,
 //! then every step by itself, then all that is needed to trust it.
 
-use std::sync::Mutex;
-use std::thread;
-
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
 use super::{blocks, build, facts, figures, heat, settings, tables, timeline, verdicts};
@@ -13,6 +10,7 @@ use crate::analyze::verdict::TargetVerdicts;
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
+use crate::os::threads;
 
 /// Up to that many targets are named one by one.
 const LISTED_MAX: usize = 5;
@@ -161,26 +159,8 @@ fn groups(comparison: &Comparison) -> Option<Section> {
 
 /// Every step by itself, closed until it is wanted.
 fn steps(comparison: &Comparison, dataset: &Dataset, seconds: &SecondsOf) -> Option<Section> {
-    let all = &comparison.steps;
-    let made: Mutex<Vec<Option<Fold>>> = Mutex::new(vec![None; all.len()]);
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let place = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some(step) = all.get(place) else { return };
-            let fold = step_fold(comparison, dataset, step, seconds);
-            let mut made = made.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            made[place] = Some(fold);
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    let made = made.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let blocks: Vec<Block> = made.into_iter().flatten().map(Block::Fold).collect();
+    let fold = |step| Block::Fold(step_fold(comparison, dataset, step, seconds));
+    let blocks = threads::map(comparison.steps.iter().collect(), fold);
     let heading = "Steps one by one".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "steps", heading, blocks })
 }

@@ -8,15 +8,11 @@ use crate::analyze::histogram::Histogram;
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::run::{Dataset, Run, Second, StepRecord};
-use crate::stats::Interval;
 use crate::stats::summary::median;
+use crate::stats::{Interval, course};
 
 /// Reads the seconds of a step, or says why it cannot.
 pub type SecondsOf<'a> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, String> + Sync + 'a;
-
-/// A second with less than this share of the median second's rate is a stall (section 2.7 of the
-/// statistics specification).
-pub const STALL_SHARE: f64 = 0.1;
 
 /// Points of rate in one document: beyond that neighbouring seconds are drawn as one.
 const POINTS_MAX: usize = 200_000;
@@ -112,10 +108,11 @@ pub(super) fn charts(
 
 fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String]) {
     let runs = "A line for each run.".to_owned();
+    let below = format!("below {} % of the run's median second", 100.0 * course::STALL_SHARE);
     rate.notes.push(match rate.spans.len() {
-        0 => format!("{runs} No stall: no second below 10 % of the run's median second."),
-        1 => format!("{runs} 1 stall (below 10 % of the run's median second), marked."),
-        n => format!("{runs} {n} stalls (below 10 % of the run's median second), marked."),
+        0 => format!("{runs} No stall: no second {below}."),
+        1 => format!("{runs} 1 stall ({below}), marked."),
+        n => format!("{runs} {n} stalls ({below}), marked."),
     });
     p99.notes.push(runs);
     if width > 1 {
@@ -141,8 +138,10 @@ fn trace(record: &StepRecord, rows: &[Second], most: usize) -> Trace {
     let rates = rates(record, rows);
     let ends = ends(rows, rates.len());
     let width = rates.len().div_ceil(most.max(1)).max(1);
-    let mut trace = Trace { stalls: stalls(&rates, &ends), width, ..Trace::default() };
     let start = |at: usize| if at == 0 { 0.0 } else { ends[at - 1] };
+    let stalls = course::stalls(&rates);
+    let stalls = stalls.iter().map(|stall| (start(stall.start), ends[stall.end - 1])).collect();
+    let mut trace = Trace { stalls, width, ..Trace::default() };
     for (index, bucket) in rates.chunks(width).enumerate() {
         let first = index * width;
         let last = first + bucket.len() - 1;
@@ -188,23 +187,6 @@ fn ends(rows: &[Second], count: usize) -> Vec<f64> {
             now
         })
         .collect()
-}
-
-/// Seconds below a tenth of the median second; neighbours are one stall.
-fn stalls(rates: &[f64], ends: &[f64]) -> Vec<(f64, f64)> {
-    let limit = median(rates).unwrap_or(0.0) * STALL_SHARE;
-    let mut stalls: Vec<(f64, f64)> = Vec::new();
-    for (index, rate) in rates.iter().enumerate() {
-        if *rate >= limit {
-            continue;
-        }
-        let from = if index == 0 { 0.0 } else { ends[index - 1] };
-        match stalls.last_mut() {
-            Some((_, to)) if *to == from => *to = ends[index],
-            _ => stalls.push((from, ends[index])),
-        }
-    }
-    stalls
 }
 
 /// Latency by percentile: for each target the median over its runs.
@@ -256,22 +238,6 @@ fn quantile_points(dataset: &Dataset, step: &StepComparison, target: &TargetStep
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check_stalls(rates: &[f64], expected: &[(f64, f64)]) {
-        let ends: Vec<f64> = (1..=rates.len()).map(|end| end as f64).collect();
-        assert_eq!(stalls(rates, &ends), expected);
-    }
-
-    #[test]
-    fn neighbouring_slow_seconds_are_one_stall() {
-        check_stalls(
-            &[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 100.0, 100.0, 5.0],
-            &[(1.0, 3.0), (8.0, 9.0)],
-        );
-        check_stalls(&[5.0, 100.0, 100.0], &[(0.0, 1.0)]);
-        check_stalls(&[0.0, 0.0, 0.0], &[]);
-        check_stalls(&[], &[]);
-    }
 
     fn rows(statements: &[u64]) -> Vec<Second> {
         let row = |(index, statements): (usize, &u64)| Second {

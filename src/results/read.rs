@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +13,7 @@ use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
+use crate::os::threads;
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///
@@ -28,7 +29,8 @@ pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
             }
         }
     }
-    let mut runs = read_places(&places)?;
+    let runs = threads::map(places, |place| read_run(&place.shown, &place.result_set));
+    let mut runs = runs.into_iter().collect::<Result<Vec<Run>, ResultsError>>()?;
     let mut order: Vec<String> = Vec::new();
     for run in &runs {
         if !order.contains(&run.result_set) {
@@ -90,32 +92,10 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
     Ok(places)
 }
 
-/// Reads run folders on all CPUs; the order is that of `places`.
-fn read_places(places: &[Place]) -> Result<Vec<Run>, ResultsError> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(16);
-    let share = places.len().div_ceil(threads).max(1);
-    let read_share = |share: &[Place]| -> Result<Vec<Run>, ResultsError> {
-        share.iter().map(|place| read_run(&place.shown, &place.result_set)).collect()
-    };
-    let parts: Vec<Result<Vec<Run>, ResultsError>> = thread::scope(|scope| {
-        let workers: Vec<_> =
-            places.chunks(share).map(|part| scope.spawn(move || read_share(part))).collect();
-        // A worker that panicked is a bug in here: let it be seen.
-        workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    let mut runs = Vec::with_capacity(places.len());
-    for part in parts {
-        runs.extend(part?);
-    }
-    Ok(runs)
-}
-
 /// Reads one run folder. `result_set` is how the set that holds it is shown.
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
-    let record = run_record(folder)?;
+    let mut text = String::new();
+    let record = versioned_run(folder, &mut text)?;
     let steps_folder = folder.join("steps");
     let mut names: Vec<String> =
         if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
@@ -123,7 +103,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
         let path = steps_folder.join(name);
-        steps.push(versioned(&path, |step: &StepRecord| step.format)?);
+        steps.push(versioned(&path, &mut text, |step: &StepRecord| step.format)?);
     }
     steps.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
     Ok(Run {
@@ -146,7 +126,11 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 
 /// Reads `run.json` of a run folder.
 pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    versioned(&folder.join("run.json"), |record: &RunRecord| record.format)
+    versioned_run(folder, &mut String::new())
+}
+
+fn versioned_run(folder: &Path, text: &mut String) -> Result<RunRecord, ResultsError> {
+    versioned(&folder.join("run.json"), text, |record: &RunRecord| record.format)
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
@@ -175,9 +159,10 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> 
 }
 
 /// A record that carries its format version: a later version is said to be one, whatever else is
-/// the matter with the file.
+/// the matter with the file. `text` is room for it: thousands of files are read one after the other.
 fn versioned<T: DeserializeOwned>(
     path: &Path,
+    text: &mut String,
     format: impl Fn(&T) -> u32,
 ) -> Result<T, ResultsError> {
     #[derive(Deserialize)]
@@ -185,13 +170,16 @@ fn versioned<T: DeserializeOwned>(
         format: u32,
     }
     let newer = |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-    let text = text(path)?;
-    match serde_json::from_str::<T>(&text) {
+    text.clear();
+    fs::File::open(path)
+        .and_then(|mut file| file.read_to_string(text))
+        .map_err(ResultsError::io("read", path))?;
+    match serde_json::from_str::<T>(text) {
         Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
         Ok(value) => Ok(value),
-        Err(fault) => match serde_json::from_str::<Head>(&text) {
+        Err(fault) => match serde_json::from_str::<Head>(text) {
             Ok(head) if head.format > FORMAT => Err(newer(head.format)),
-            _ => Err(ResultsError::json(path, &text, &fault)),
+            _ => Err(ResultsError::json(path, text, &fault)),
         },
     }
 }

@@ -1,6 +1,8 @@
 //! How a measurement went from second to second: warm-up that reaches into the window, drift,
 //! stalls. Never evidence between builds: seconds of one run resemble each other.
 
+use std::ops::Range;
+
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -18,8 +20,9 @@ const TREND_MEANS_MIN: usize = 6;
 const DRIFT_P_MAX: f64 = 0.01;
 /// A change over the window of this share or less is no drift.
 const DRIFT_MIN: f64 = 0.01;
-/// A second with less than this share of the median rate is part of a stall.
-const STALL_SHARE: f64 = 0.1;
+/// A second with less than this share of the median second's rate is part of a stall (section 2.7
+/// of the statistics specification).
+pub const STALL_SHARE: f64 = 0.1;
 
 /// All that is said of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -147,6 +150,23 @@ pub fn theil_sen(values: &[f64]) -> Option<f64> {
     summary::median(&slopes)
 }
 
+/// The stalls of a series: places of neighbouring seconds that each have less than [`STALL_SHARE`]
+/// of the median second, in their order. None where half of the seconds or more have nothing:
+/// hardly anything is no event there.
+///
+/// Every stall that is counted, dated or drawn is one of these.
+pub fn stalls(per_second: &[f64]) -> Vec<Range<usize>> {
+    let limit = STALL_SHARE * summary::median(per_second).unwrap_or(0.0);
+    let mut stalls: Vec<Range<usize>> = Vec::new();
+    for place in (0..per_second.len()).filter(|place| per_second[*place] < limit) {
+        match stalls.last_mut() {
+            Some(stall) if stall.end == place => stall.end += 1,
+            _ => stalls.push(place..place + 1),
+        }
+    }
+    stalls
+}
+
 /// How evenly a rate was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evenness {
@@ -156,9 +176,9 @@ pub struct Evenness {
     pub p1: f64,
     /// Fifth percentile, as a share of the median.
     pub p5: f64,
-    /// The longest stall, seconds on end with less than a tenth of the median rate.
+    /// The longest of its [`stalls`], s.
     pub longest_stall: usize,
-    /// Seconds of all stalls.
+    /// Seconds of all [`stalls`].
     pub stall_seconds: usize,
 }
 
@@ -171,15 +191,13 @@ pub fn evenness(per_second: &[f64]) -> Option<Evenness> {
     if sorted.len() < 5 || median <= 0.0 {
         return None;
     }
-    let stalled = |rate: &f64| *rate < STALL_SHARE * median;
-    let runs = per_second.chunk_by(|a, b| stalled(a) == stalled(b));
-    let stalls = runs.filter(|run| run.iter().all(stalled)).map(<[f64]>::len);
+    let stalls: Vec<usize> = stalls(per_second).iter().map(Range::len).collect();
     Some(Evenness {
         cv: summary::stddev(&sorted)? / summary::mean(&sorted),
         p1: quantile(&sorted, 0.01) / median,
         p5: quantile(&sorted, 0.05) / median,
-        longest_stall: stalls.clone().max().unwrap_or(0),
-        stall_seconds: stalls.sum(),
+        longest_stall: stalls.iter().copied().max().unwrap_or(0),
+        stall_seconds: stalls.iter().sum(),
     })
 }
 
@@ -240,6 +258,15 @@ mod tests {
         assert!(trend.p < 1e-4, "{trend:?}");
         assert_eq!(super::trend(&series[..59]), None);
         assert_eq!(super::trend(&[0.0; 100]), None);
+    }
+
+    #[test]
+    fn neighbouring_slow_seconds_are_one_stall() {
+        let check = |rates: &[f64], expected: &[Range<usize>]| assert_eq!(stalls(rates), expected);
+        check(&[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 100.0, 100.0, 5.0], &[1..3, 8..9]);
+        check(&[5.0, 100.0, 100.0], &[0..1]);
+        check(&[0.0, 0.0, 0.0], &[]);
+        check(&[], &[]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::compare::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostGate;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
+use crate::os::threads;
 use crate::stats::Interval;
 use crate::stats::sequential::Looks;
 
@@ -213,40 +214,45 @@ pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGa
     let looks =
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
     let rules = comparison.rules;
-    let mut families = Vec::new();
-    for target in 1..comparison.targets.len() {
-        let mut facts = BTreeMap::new();
-        for &metric in Metric::ALL {
-            let family = Family { rules: &rules, metric, looks: looks.as_ref() };
-            if let Some(family) = judge_family(&family, &findings, target, &mut comparison.steps) {
-                facts.insert(metric, family);
-            }
-        }
-        for step in &mut comparison.steps {
-            let found = explain::explanations(&step.targets[target]);
-            step.targets[target].explanations = found;
-        }
-        families.push(facts);
+    // Families have nothing to do with each other until all are judged.
+    let judged = threads::map(families(&mut comparison.steps), |(place, mut ratios)| {
+        let family = Family { rules: &rules, metric: place.1, looks: looks.as_ref() };
+        (place, judge_family(&family, &findings, &mut ratios))
+    });
+    let mut families = vec![BTreeMap::new(); comparison.targets.len().saturating_sub(1)];
+    for ((target, metric), facts) in judged {
+        families[target - 1].insert(metric, facts);
+    }
+    for target in comparison.steps.iter_mut().flat_map(|step| step.targets.iter_mut().skip(1)) {
+        target.explanations = explain::explanations(target);
     }
     let labels: Vec<String> = comparison.targets.iter().map(|facts| facts.label.clone()).collect();
     comparison.summary = summary::summarize(&comparison.steps, families, &labels, &rules);
 }
 
-/// One target and metric; `None` where no step has a ratio.
+/// Ratios that are judged together: place of their target, metric → one for each step that has it.
+type Families<'a> = BTreeMap<(usize, Metric), Vec<&'a mut Relative>>;
+
+fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<&mut Relative>)> {
+    let mut families = Families::new();
+    for step in steps {
+        for (place, target) in step.targets.iter_mut().enumerate().skip(1) {
+            for (&metric, result) in &mut target.metrics {
+                if let Some(relative) = &mut result.relative {
+                    families.entry((place, metric)).or_default().push(relative);
+                }
+            }
+        }
+    }
+    families.into_iter().collect()
+}
+
+/// One target and metric.
 fn judge_family(
     family: &Family<'_>,
     findings: &HostFindings,
-    target: usize,
-    steps: &mut [StepComparison],
-) -> Option<FamilyFacts> {
-    let mut ratios: Vec<&mut Relative> = steps
-        .iter_mut()
-        .filter_map(|step| step.targets[target].metrics.get_mut(&family.metric))
-        .filter_map(|result| result.relative.as_mut())
-        .collect();
-    if ratios.is_empty() {
-        return None;
-    }
+    ratios: &mut [&mut Relative],
+) -> FamilyFacts {
     let differences: Vec<&[f64]> =
         ratios.iter().map(|relative| relative.differences.as_slice()).collect();
     let (judgements, prior) = family::judge(family, &differences);
@@ -263,7 +269,7 @@ fn judge_family(
         counts.add(judgement.verdict);
         relative.judgement = Some(judgement);
     }
-    Some(FamilyFacts { counts, prior })
+    FamilyFacts { counts, prior }
 }
 
 /// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
