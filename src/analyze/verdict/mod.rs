@@ -17,7 +17,7 @@ use self::family::Family;
 use self::host::HostFindings;
 use super::compare::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostGate;
-use crate::domain::metric::Metric;
+use crate::domain::metric::{Better, Metric};
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
 use crate::stats::sequential::Looks;
@@ -216,7 +216,8 @@ pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGa
     let mut families = Vec::new();
     for target in 1..comparison.targets.len() {
         let mut facts = BTreeMap::new();
-        for &metric in Metric::ALL {
+        let judged = |metric: &&Metric| metric.better() != Better::Neither;
+        for &metric in Metric::ALL.iter().filter(judged) {
             let family = Family { rules: &rules, metric, looks: looks.as_ref() };
             if let Some(family) = judge_family(&family, &findings, target, &mut comparison.steps) {
                 facts.insert(metric, family);
