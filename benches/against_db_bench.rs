@@ -23,18 +23,23 @@ use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::metric::Metric;
 use rqps::domain::run::Outcome;
 use rqps::driver::protocol::{Job, Message, Task, VERSION, WorkTask};
-use rqps::embed::rocksdb::marker::{Marker, State};
+use rqps::embed::rocksdb::marker::{Marker, State, database_folder};
 use rqps::lab::place::HOST_LOCK;
 use rqps::os::lock::Lock;
 use rqps::stats::paired::mean_interval;
 
 /// The steps that are compared: name in rqps, benchmark of db_bench.
 const STEPS: [(&str, &str); 4] = [
-    ("fillseq", "fillseq"),
+    (FILL, "fillseq"),
     ("readrandom", "readrandom"),
     ("fwdrange", "seekrandom"),
     ("overwriteandwait", "overwrite"),
 ];
+
+/// The step that fills.
+const FILL: &str = "fillseq";
+/// The step that puts the tree in order.
+const ORDER: &str = "flush_mt_l0";
 
 /// rqps and db_bench in turns on one librocksdb.
 #[derive(Parser)]
@@ -94,19 +99,21 @@ fn compare(options: &Options) -> Result<()> {
     }
     let mut results: Vec<Vec<Pair>> = vec![Vec::new(); STEPS.len()];
     for round in 0..options.rounds {
-        let (ours, theirs) = (folder.path().join("rqps"), folder.path().join("db_bench"));
-        fs::create_dir(&ours).and_then(|()| fs::create_dir(&theirs)).context("make folders")?;
-        Marker::new(State::Empty).write(&ours).context("mark the folder")?;
+        let folders = Folders::of(folder.path())?;
         for (place, (name, benchmark)) in STEPS.into_iter().enumerate() {
             let step = step(&workload, name)?;
             let seed = u64::from(round) + 1;
+            if name != FILL {
+                folders.copy()?;
+            }
             let rqps_first = (round as usize + place).is_multiple_of(2);
             let mut pair = Pair::default();
             for rqps in [rqps_first, !rqps_first] {
                 if rqps {
-                    pair.outcome = run_rqps(options, &workload, &step, &ours, seed)?;
+                    pair.outcome = run_rqps(options, &workload, &step, &folders.rqps, seed)?;
                 } else {
-                    pair.db_bench = run_db_bench(options, &workload, benchmark, &theirs, seed)?;
+                    let theirs = &folders.db_bench;
+                    pair.db_bench = run_db_bench(options, &workload, benchmark, theirs, seed)?;
                 }
             }
             eprintln!(
@@ -117,11 +124,74 @@ fn compare(options: &Options) -> Result<()> {
                 pair.db_bench
             );
             results[place].push(pair);
+            if name == FILL {
+                let order = self::step(&workload, ORDER)?;
+                run_rqps(options, &workload, &order, &folders.rqps, seed)?;
+                folders.keep()?;
+            }
         }
-        fs::remove_dir_all(&ours).and_then(|()| fs::remove_dir_all(&theirs)).context("clean up")?;
+        folders.remove()?;
     }
     print_table(options, &results);
     Ok(())
+}
+
+/// The databases of a round. What fillseq leaves is a matter of chance: how many files level 0 has
+/// depends on when flushes and compactions ran. So the steps after it begin with copies of one
+/// database, each program with its own.
+struct Folders {
+    rqps: PathBuf,
+    db_bench: PathBuf,
+    kept: PathBuf,
+}
+
+impl Folders {
+    /// Empty ones.
+    fn of(parent: &Path) -> Result<Folders> {
+        let [rqps, db_bench, kept] = ["rqps", "db_bench", "kept"].map(|name| parent.join(name));
+        let folders = Folders { rqps, db_bench, kept };
+        folders.make(State::Empty)?;
+        Ok(folders)
+    }
+
+    fn make(&self, state: State) -> Result<()> {
+        fs::create_dir(&self.rqps)
+            .and_then(|()| fs::create_dir(&self.db_bench))
+            .and_then(|()| Marker::new(state).write(&self.rqps))
+            .context("make folders")
+    }
+
+    /// Puts the database of rqps aside.
+    fn keep(&self) -> Result<()> {
+        fs::rename(database_folder(&self.rqps), &self.kept).context("put the database aside")
+    }
+
+    /// Gives both programs what was put aside.
+    fn copy(&self) -> Result<()> {
+        self.remove_used()?;
+        self.make(State::Filled)?;
+        let ours = database_folder(&self.rqps);
+        fs::create_dir(&ours).context("make folders")?;
+        for entry in fs::read_dir(&self.kept).context("read the database")? {
+            let entry = entry.context("read the database")?;
+            for folder in [&ours, &self.db_bench] {
+                fs::copy(entry.path(), folder.join(entry.file_name()))
+                    .context("copy the database")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_used(&self) -> Result<()> {
+        fs::remove_dir_all(&self.rqps)
+            .and_then(|()| fs::remove_dir_all(&self.db_bench))
+            .context("clean up")
+    }
+
+    fn remove(&self) -> Result<()> {
+        self.remove_used()?;
+        fs::remove_dir_all(&self.kept).context("clean up")
+    }
 }
 
 /// One step in one round.
@@ -185,7 +255,9 @@ fn step(workload: &Workload, name: &str) -> Result<Step> {
         _ => None,
     });
     let mut step = step.with_context(|| format!("find the step {name} in the benchmark"))?;
-    if let Work::Kv(work) = &mut step.work {
+    if let Work::Kv(work) = &mut step.work
+        && name != ORDER
+    {
         work.after.clear();
     }
     Ok(step)

@@ -171,23 +171,24 @@ fn a_cache_larger_than_memory_is_refused() {
 fn a_filesystem_that_refuses_direct_io_is_told() {
     let test = "a_filesystem_that_refuses_direct_io_is_told";
     let Some(target) = library(test) else { return };
-    let Ok(mount) = Mount::tmpfs("64m") else {
-        return skipped::note(test, "a tmpfs cannot be mounted here");
+    // A tmpfs takes O_DIRECT since Linux 6.6; a ramfs never did.
+    let mount = match Mount::of("ramfs", "mode=700") {
+        Ok(mount) => mount,
+        Err(why) => return skipped::note(test, &format!("a ramfs cannot be mounted here: {why}")),
     };
-    let _turn = turn();
-    let work = mount.folder.join("work");
-    let out = tempfile::tempdir().expect("folder");
-    let work_text = work.to_string_lossy().into_owned();
-    let output = compare(
-        &[&target],
-        &out.path().join("out"),
-        &["--set", "data=iodir", "--work", &work_text],
-    );
-    let said = text(&output.stderr);
-    if output.status.success() {
-        return skipped::note(test, "this kernel's tmpfs takes O_DIRECT");
-    }
-    assert!(said.contains("O_DIRECT") && said.contains("--work"), "{said}");
+    Marker::new(State::Empty).write(&mount.folder).expect("mark");
+    let setup = ["create_if_missing = true", "use_direct_io_for_flush_and_compaction = true"];
+    let library = Path::new(target.trim_start_matches("rocksdb="));
+    let job = job(&mount.folder, Action::FillSequential, &setup, library);
+    let mut driver = rqps(&["driver"]);
+    let mut driver =
+        driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start a driver");
+    let mut line = serde_json::to_vec(&job).expect("JSON");
+    line.push(b'\n');
+    let mut input = driver.stdin.take().expect("input");
+    std::io::Write::write_all(&mut input, &line).expect("hand over the job");
+    let said = text(&driver.wait_with_output().expect("wait").stdout);
+    assert!(said.contains("refuses O_DIRECT") && said.contains("--work"), "{said}");
 }
 
 /// A small filesystem in memory; unmounted at the end.
@@ -197,11 +198,11 @@ struct Mount {
 }
 
 impl Mount {
-    fn tmpfs(size: &str) -> Result<Mount, String> {
+    fn of(kind: &str, options: &str) -> Result<Mount, String> {
         let parent = tempfile::tempdir().map_err(|error| error.to_string())?;
         let folder = parent.path().join("small");
         std::fs::create_dir(&folder).map_err(|error| error.to_string())?;
-        let words = ["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"];
+        let words = ["-t", kind, "-o", options, kind];
         let mounted = Command::new("mount").args(words).arg(&folder).output();
         match mounted {
             Ok(output) if output.status.success() => Ok(Mount { folder, _parent: parent }),
@@ -222,8 +223,9 @@ impl Drop for Mount {
 fn a_full_disk_ends_the_run_and_nothing_is_measured_on_half_a_database() {
     let test = "a_full_disk_ends_the_run_and_nothing_is_measured_on_half_a_database";
     let Some(target) = library(test) else { return };
-    let Ok(mount) = Mount::tmpfs("500m") else {
-        return skipped::note(test, "a tmpfs cannot be mounted here");
+    let mount = match Mount::of("tmpfs", "size=500m") {
+        Ok(mount) => mount,
+        Err(why) => return skipped::note(test, &format!("a tmpfs cannot be mounted here: {why}")),
     };
     let _turn = turn();
     let out = tempfile::tempdir().expect("folder");
@@ -268,26 +270,22 @@ fn driver_of(rqps: &Child) -> Option<u32> {
 }
 
 #[test]
-fn a_driver_that_is_killed_costs_its_step_alone() {
+fn a_driver_killed_while_it_overwrites_costs_its_step_and_the_plan_is_taken_up_again() {
     let _turn = turn();
-    let test = "a_driver_that_is_killed_costs_its_step_alone";
+    let test = "a_driver_killed_while_it_overwrites_costs_its_step_and_the_plan_is_taken_up_again";
     let Some(target) = library(test) else { return };
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let mut words = vec!["compare", &target];
     words.extend(SMALL);
     let out_text = out.to_string_lossy().into_owned();
-    words.extend([
-        &out_text,
-        "--set",
-        "write_seconds=60",
-        "--steps",
-        "readrandom,overwriteandwait",
-    ]);
+    words.extend([&out_text, "--set", "write_seconds=8", "--steps", "readrandom,overwriteandwait"]);
     let child = rqps(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("start");
     let has_read = || steps_if_any(&out).contains(&"readrandom".to_owned()).then_some(());
     wait_for("readrandom", has_read);
-    let driver = wait_for("the driver of overwriteandwait", || driver_of(&child));
+    let driver = wait_for("the driver of overwriteandwait", || {
+        driver_of(&child).filter(|_| log_bytes(&out.join(".work")) > 1 << 20)
+    });
     let killed = Command::new("kill").args(["-9", &driver.to_string()]).status().expect("kill");
     assert!(killed.success());
     let output = child.wait_with_output().expect("wait");
@@ -301,6 +299,27 @@ fn a_driver_that_is_killed_costs_its_step_alone() {
     assert_eq!(status("readrandom"), Some("complete".into()));
     assert_ne!(status("overwriteandwait"), Some("complete".into()));
     assert!(!out.join(".work").exists(), "data are removed");
+    let output = rqps(&["run", "--resume", &out_text]).output().expect("resume");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let complete = steps(&out).into_iter().filter(|(_, json)| json["status"] == "complete");
+    let complete: Vec<String> = complete.map(|(name, _)| name).collect();
+    for name in ["fillseq", "readrandom", "overwriteandwait"] {
+        assert!(complete.contains(&name.to_owned()), "{name}: {complete:?}");
+    }
+    assert!(!out.join(".work").exists(), "data are removed");
+}
+
+/// Bytes of RocksDB's write-ahead logs below a folder: overwriting has begun where there are many.
+fn log_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => log_bytes(&path),
+        path if path.extension() == Some("log".as_ref()) => {
+            entry.metadata().map_or(0, |metadata| metadata.len())
+        }
+        _ => 0,
+    });
+    bytes.sum()
 }
 
 fn steps_if_any(out: &Path) -> Vec<String> {
@@ -346,6 +365,13 @@ fn benchmarks_and_products_must_fit() {
 
 /// What a driver says of a job on a data folder.
 fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> String {
+    let mut said = Vec::new();
+    rqps::driver::run_job(&job(data, action, setup, library), &mut said);
+    text(&said)
+}
+
+/// Ten operations on a data folder.
+fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
     let work = KvWork {
         action,
         clients: 1,
@@ -358,7 +384,7 @@ fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> S
         options: vec![],
         overrides: vec![],
     };
-    let job = Job {
+    Job {
         version: VERSION,
         dialect: Dialect::KeyValue,
         endpoint: Endpoint::File { path: data.to_owned(), library: Some(library.to_owned()) },
@@ -378,10 +404,7 @@ fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> S
             storage_engine: None,
             cache: None,
         })),
-    };
-    let mut said = Vec::new();
-    rqps::driver::run_job(&job, &mut said);
-    text(&said)
+    }
 }
 
 #[test]

@@ -245,6 +245,7 @@ fn finding(
     let loss = match metric.better() {
         Better::Higher => 1.0 - relative.ratio,
         Better::Lower => relative.ratio - 1.0,
+        Better::Neither => return None,
     };
     let sure = test.is_some_and(|test| test.holm_treat <= rules.alpha);
     let (level, mut text) = match verdict {

@@ -10,6 +10,8 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
+    /// It tells what was done or under which load, and is no judgement: no verdict is given on it.
+    Neither,
 }
 
 macro_rules! metrics {
@@ -118,29 +120,29 @@ metrics! {
     /// Size of the blob files at the end of the step.
     BlobSize, "blob_sz", "GiB", Lower;
     /// Written by flushes and compactions together.
-    CompactionWritten, "c_wgb", "GiB", Lower;
+    CompactionWritten, "c_wgb", "GiB", Neither;
     /// Written to the tree / bytes that clients put: each byte counts once.
     WriteAmp, "w_amp", "ratio", Lower;
     /// As published: flushes count twice.
     WriteAmpCompat, "w_amp_compat", "ratio", Lower;
     /// Flushes and compactions write so much per second of uptime.
-    CompactionMbPerSecond, "c_mbps", "MiB/s", Lower;
+    CompactionMbPerSecond, "c_mbps", "MiB/s", Neither;
     /// Wall clock of flushes and compactions, summed over threads.
-    CompactionWallSeconds, "c_wsecs", "s", Lower;
+    CompactionWallSeconds, "c_wsecs", "s", Neither;
     /// CPU of compactions.
-    CompactionCpuSeconds, "c_csecs", "s", Lower;
+    CompactionCpuSeconds, "c_csecs", "s", Neither;
     /// As published: by position, which is another column since RocksDB 10.3.
-    CompactionWallSecondsCompat, "c_wsecs_compat", "s", Lower;
+    CompactionWallSecondsCompat, "c_wsecs_compat", "s", Neither;
     /// As published: by position, which is another column since RocksDB 10.3.
-    CompactionCpuSecondsCompat, "c_csecs_compat", "s", Lower;
+    CompactionCpuSecondsCompat, "c_csecs_compat", "s", Neither;
     /// Read from blob files.
-    BlobRead, "b_rgb", "GiB", Lower;
+    BlobRead, "b_rgb", "GiB", Neither;
     /// Written to blob files.
-    BlobWritten, "b_wgb", "GiB", Lower;
+    BlobWritten, "b_wgb", "GiB", Neither;
     /// As published: by position, which is another column since RocksDB 10.3.
-    BlobReadCompat, "b_rgb_compat", "GiB", Lower;
+    BlobReadCompat, "b_rgb_compat", "GiB", Neither;
     /// As published: by position, which is another column since RocksDB 10.3.
-    BlobWrittenCompat, "b_wgb_compat", "GiB", Lower;
+    BlobWrittenCompat, "b_wgb_compat", "GiB", Neither;
     /// Time of all clients / operations.
     MicrosPerOp, "usec_op", "us/op", Lower;
     /// Median by db_bench's histogram: interpolated between 109 limits.
@@ -156,27 +158,27 @@ metrics! {
     /// 99.99th percentile, ms.
     P9999, "p99.99_ms", "ms", Lower;
     /// How long the database was open.
-    Uptime, "uptime", "s", Lower;
+    Uptime, "uptime", "s", Neither;
     /// Share of the uptime in which writes were stalled.
     StallPercent, "stall%", "%", Lower;
     /// How often a condition for stalling writes was found, of all kinds.
-    StallCount, "Nstall", "1", Lower;
+    StallCount, "Nstall", "1", Neither;
     /// Of these: writes delayed for the files of level 0.
-    StallL0Delays, "stall_l0_delays", "1", Lower;
+    StallL0Delays, "stall_l0_delays", "1", Neither;
     /// Of these: writes stopped for the files of level 0.
-    StallL0Stops, "stall_l0_stops", "1", Lower;
+    StallL0Stops, "stall_l0_stops", "1", Neither;
     /// Of these: writes delayed for memtables that were not flushed yet.
-    StallMemtableDelays, "stall_memtable_delays", "1", Lower;
+    StallMemtableDelays, "stall_memtable_delays", "1", Neither;
     /// Of these: writes stopped for memtables that were not flushed yet.
-    StallMemtableStops, "stall_memtable_stops", "1", Lower;
+    StallMemtableStops, "stall_memtable_stops", "1", Neither;
     /// Of these: writes delayed for the bytes that compaction owes.
-    StallPendingDelays, "stall_pending_delays", "1", Lower;
+    StallPendingDelays, "stall_pending_delays", "1", Neither;
     /// Of these: writes stopped for the bytes that compaction owes.
-    StallPendingStops, "stall_pending_stops", "1", Lower;
+    StallPendingStops, "stall_pending_stops", "1", Neither;
     /// User CPU of the client's process with the database in it, thousands of seconds.
-    UserCpu, "u_cpu", "ks", Lower;
+    UserCpu, "u_cpu", "ks", Neither;
     /// System CPU of the client's process with the database in it, thousands of seconds.
-    SystemCpu, "s_cpu", "ks", Lower;
+    SystemCpu, "s_cpu", "ks", Neither;
     /// Largest resident memory of the client's process with the database in it.
     PeakRss, "rss", "GiB", Lower;
     /// After the timed part, until flushes and compactions were done.
@@ -186,33 +188,33 @@ metrics! {
     /// Operations per second of the background writer.
     WriterRate, "writer_o/s", "o/s", Higher;
     /// The client's own time per operation, outside of the library.
-    ClientOverhead, "client_ns/o", "ns/op", Lower;
+    ClientOverhead, "client_ns/o", "ns/op", Neither;
     /// iostat: reads per second; this and those below are plain means over one-second samples.
-    DiskReadsPerSecond, "rps", "1/s", Lower;
+    DiskReadsPerSecond, "rps", "1/s", Neither;
     /// iostat: read per second.
-    DiskReadMbPerSecond, "rmbps", "MiB/s", Lower;
+    DiskReadMbPerSecond, "rmbps", "MiB/s", Neither;
     /// iostat: time of a read.
     DiskReadAwait, "rawait", "ms", Lower;
     /// iostat: size of a read; larger is fewer requests for the same bytes.
-    DiskReadSize, "rareqsz", "KiB", Higher;
+    DiskReadSize, "rareqsz", "KiB", Neither;
     /// iostat: writes per second.
-    DiskWritesPerSecond, "wps", "1/s", Lower;
+    DiskWritesPerSecond, "wps", "1/s", Neither;
     /// iostat: written per second.
-    DiskWriteMbPerSecond, "wmbps", "MiB/s", Lower;
+    DiskWriteMbPerSecond, "wmbps", "MiB/s", Neither;
     /// iostat: time of a write.
     DiskWriteAwait, "wawait", "ms", Lower;
     /// iostat: size of a write.
-    DiskWriteSize, "wareqsz", "KiB", Higher;
+    DiskWriteSize, "wareqsz", "KiB", Neither;
     /// vmstat: context switches per second.
-    ContextSwitchesPerSecond, "cs", "1/s", Lower;
+    ContextSwitchesPerSecond, "cs", "1/s", Neither;
     /// vmstat: user and nice.
-    CpuUser, "us", "%", Lower;
+    CpuUser, "us", "%", Neither;
     /// vmstat: system, irq and softirq.
-    CpuSystem, "sy", "%", Lower;
+    CpuSystem, "sy", "%", Neither;
     /// vmstat: idle.
-    CpuIdle, "id", "%", Higher;
+    CpuIdle, "id", "%", Neither;
     /// vmstat: waiting for I/O.
-    CpuWait, "wa", "%", Lower;
+    CpuWait, "wa", "%", Neither;
     // Vector search.
     /// Share of the true k nearest among the rows returned, by distance: a row as near as the true
     /// k-th counts (the rule of ann-benchmarks), a missing row is a miss. 0 to 1.
@@ -247,7 +249,7 @@ metrics! {
 
     // Of imported perf reports.
     /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.
-    CpuBusy, "cpups", "%", Lower;
+    CpuBusy, "cpups", "%", Neither;
     /// CPU of the whole host, client included, microseconds per operation.
     HostCpuPerOp, "cpupq", "us/op", Lower;
     /// Size of the database's own files, without logs.

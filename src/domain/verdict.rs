@@ -77,9 +77,13 @@ impl Verdict {
     }
 
     /// The verdict on a difference that was shown: `ln_ratio` of the metric, and whether it is one
-    /// that counts.
+    /// that counts. There is none where neither way is better.
     pub fn of_difference(metric: Metric, ln_ratio: f64, small: bool) -> Verdict {
-        let better = (ln_ratio > 0.0) == (metric.better() == Better::Higher);
+        let better = match metric.better() {
+            Better::Higher => ln_ratio > 0.0,
+            Better::Lower => ln_ratio <= 0.0,
+            Better::Neither => return Verdict::NoVerdict,
+        };
         match (better, small) {
             (false, false) => Verdict::Slower,
             (true, false) => Verdict::Faster,
@@ -277,10 +281,16 @@ pub fn metric(word: &str) -> Result<Metric, String> {
         let json = serde_json::to_value(metric).ok();
         metric.name() == word || json.as_ref().and_then(|value| value.as_str()) == Some(word)
     };
-    Metric::ALL.iter().copied().find(named).ok_or_else(|| {
-        let heads: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
-        format!("no metric is called `{word}` (known: {})", heads.join(", "))
-    })
+    let judged = |metric: &Metric| metric.better() != Better::Neither;
+    match Metric::ALL.iter().copied().find(named) {
+        Some(metric) if judged(&metric) => Ok(metric),
+        Some(_) => Err(format!("no verdict is given on `{word}`: neither way of it is better")),
+        None => {
+            let judged = Metric::ALL.iter().copied().filter(judged);
+            let heads: Vec<&str> = judged.map(Metric::name).collect();
+            Err(format!("no metric is called `{word}` (known: {})", heads.join(", ")))
+        }
+    }
 }
 
 /// How a plan with `blocks = "auto"` was carried out: after how many pairs its steps were looked
@@ -303,6 +313,9 @@ mod tests {
         assert_eq!(Verdict::of_difference(Metric::Rate, 0.1, true), Verdict::FasterSmall);
         assert_eq!(Verdict::of_difference(Metric::CpuPerOp, 0.1, false), Verdict::Slower);
         assert_eq!(Verdict::of_difference(Metric::P99, -0.1, true), Verdict::FasterSmall);
+        assert_eq!(Verdict::of_difference(Metric::UserCpu, 0.1, false), Verdict::NoVerdict);
+        assert!(metric("u_cpu").unwrap_err().contains("neither way"));
+        assert_eq!(metric("cs/o"), Ok(Metric::ContextSwitchesPerOp));
         assert_eq!(Verdict::Slower.word(Metric::CpuPerOp), "WORSE");
         assert_eq!(Verdict::Slower.word(Metric::Rate), "SLOWER");
     }

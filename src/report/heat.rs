@@ -44,8 +44,8 @@ pub struct Measure {
     pub name: &'static str,
     /// Of absolute values; empty where it is the step's own.
     pub unit: &'static str,
-    /// True if more is better.
-    pub higher: bool,
+    /// Which way is better.
+    pub better: Better,
 }
 
 /// A step.
@@ -124,8 +124,7 @@ pub(super) fn overview(comparison: &Comparison, dataset: &Dataset) -> Option<Hea
 }
 
 fn measure(metric: Metric) -> Measure {
-    let higher = metric.better() == Better::Higher;
-    Measure { name: metric.name(), unit: metric.unit(), higher }
+    Measure { name: metric.name(), unit: metric.unit(), better: metric.better() }
 }
 
 /// The common ones and those of the benchmark, as far as any step has them.

@@ -108,10 +108,14 @@ fn relative(comparison: &Comparison, target: &TargetStep, metric: Metric, digits
     cell.toned(tone(target, metric)).from_runs(folders(comparison, target))
 }
 
-/// ln(ratio), turned so that more is better.
+/// ln(ratio), turned so that more is better; `None` where neither way is.
 fn tone(target: &TargetStep, metric: Metric) -> Option<f64> {
     let ln = target.relative(metric)?.ratio.ln();
-    Some(if metric.better() == Better::Higher { ln } else { -ln })
+    match metric.better() {
+        Better::Higher => Some(ln),
+        Better::Lower => Some(-ln),
+        Better::Neither => None,
+    }
 }
 
 fn is_zero_by_zero(target: &TargetStep, metric: Metric, ratio: f64) -> bool {

@@ -17,7 +17,7 @@ use self::family::Family;
 use self::host::HostFindings;
 use super::compare::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostGate;
-use crate::domain::metric::Metric;
+use crate::domain::metric::{Better, Metric};
 use crate::domain::verdict::{Rules, Verdict};
 use crate::os::threads;
 use crate::stats::Interval;
@@ -238,6 +238,9 @@ fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<&mut Rela
     for step in steps {
         for (place, target) in step.targets.iter_mut().enumerate().skip(1) {
             for (&metric, result) in &mut target.metrics {
+                if metric.better() == Better::Neither {
+                    continue;
+                }
                 if let Some(relative) = &mut result.relative {
                     families.entry((place, metric)).or_default().push(relative);
                 }

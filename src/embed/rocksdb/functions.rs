@@ -88,6 +88,7 @@ functions! {
         rocksdb_readoptions_create: fn() -> Object;
         rocksdb_readoptions_destroy: fn(Object);
         rocksdb_readoptions_set_verify_checksums: fn(Object, c_uchar);
+        rocksdb_set_perf_level: fn(c_int);
         rocksdb_get_pinned: fn(Object, Object, Bytes, usize, Fault) -> Object;
         rocksdb_pinnableslice_value: fn(Object, *mut usize) -> Bytes;
         rocksdb_pinnableslice_destroy: fn(Object);

@@ -8,6 +8,7 @@ use super::super::document::Digits;
 use super::super::heat::{self, Heat};
 use super::Run;
 use super::escape::{address, id, in_script};
+use crate::domain::metric::Better;
 use crate::domain::verdict::Verdict;
 
 /// Series with more points than this are written with fewer digits.
@@ -141,7 +142,7 @@ fn of_runs(folders: &[String], places: &Places) -> String {
     list(&known, usize::to_string)
 }
 
-/// The overview: metrics (`n` name, `u` unit, `up` more is better) and steps (`n` name, `g` group,
+/// The overview: metrics (`n` name, `u` unit, `up` more is better, null where neither way is) and steps (`n` name, `g` group,
 /// `u` unit of the rate, `h` id of its part of the page, `f` file names, `c` targets).
 pub(super) fn heat(heat: &Heat, places: &Places) -> String {
     let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(heat::word(*v, of_rate)));
@@ -154,7 +155,12 @@ pub(super) fn heat(heat: &Heat, places: &Places) -> String {
         words(false),
         list(&heat.metrics, |metric| {
             let (name, unit) = (quoted(metric.name), quoted(metric.unit));
-            format!("{{\"n\":{name},\"u\":{unit},\"up\":{}}}", metric.higher)
+            let up = match metric.better {
+                Better::Higher => "true",
+                Better::Lower => "false",
+                Better::Neither => "null",
+            };
+            format!("{{\"n\":{name},\"u\":{unit},\"up\":{up}}}")
         }),
         list(&heat.steps, |step| heat_row(step, places)),
     )

@@ -40,7 +40,7 @@ function tone(heat, metric, cell) {
   const verdict = verdictOf(heat, metric, cell);
   const clear = verdict ? /SLOWER|FASTER|WORSE|BETTER/.test(verdict)
     : cell[1] != null && (cell[1] > 1 || cell[2] < 1);
-  if (!clear) return ["", 0];
+  if (!clear || heat.metrics[metric].up === null) return ["", 0];
   const ln = Number.isFinite(cell[0]) && cell[0] > 0 ? Math.log(cell[0]) : Math.log(4);
   const better = (ln > 0) === heat.metrics[metric].up;
   const strength = 12 + 46 * Math.min(Math.abs(ln) / Math.log(2), 1);
@@ -218,8 +218,9 @@ function initHeat(place) {
     state.metric = metric;
     const reach = fill(heat, table, metric);
     const [low, high] = [Math.exp(-reach), Math.exp(reach)].map(x => x.toFixed(2));
-    const better = heat.metrics[metric].up ? "above" : "below";
-    key.textContent = `Target / base, ${better} 1 is better. The bar ${heat.targets.length - 1 <= HEAT_FEW ? "beside" : "under"} a number runs from ${low} ` +
+    const up = heat.metrics[metric].up;
+    const better = up === null ? "neither way" : up ? "above 1" : "below 1";
+    key.textContent = `Target / base, ${better} is better. The bar ${heat.targets.length - 1 <= HEAT_FEW ? "beside" : "under"} a number runs from ${low} ` +
       `to ${high}: the upright line is 1, the dot the ratio, the line its interval. ` +
       "Orange is worse, blue better; no colour where no difference was shown. " +
       (heat.judged ? "▼ slower, ▲ faster, ▽ △ the same but small, = same, ? inconclusive, · no verdict. " : "") +
