@@ -69,6 +69,10 @@ pub(super) struct VerifyData {
     /// [default: 60000 generated rows of 784]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+    /// Indexes that are built in memory and asked, as m/ef_construction, or none [default: of the
+    /// generated 60000 rows the eight whose recall was published, else 8/32,16/64]
+    #[arg(long, value_name = "LIST")]
+    pub indexes: Option<String>,
     #[command(flatten)]
     pub cache: CacheFolder,
 }

@@ -21,12 +21,14 @@ use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
 ///
-/// `vector`, `halfvec` and `bit` have the settings of `default`: vector search reads from the name
+/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads from the name
 /// what pgvector's index is to keep.
 const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "halfvec", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "halfvec-rerank", include_str!("../../configs/postgres/default.conf")),
+    (Dbms::Postgres, "halfvec-column", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),

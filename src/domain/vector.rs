@@ -65,7 +65,29 @@ pub enum DataSource {
         limit_queries: u32,
         /// How far apart two vectors are; `None` as the HDF5 says.
         distance: Option<Distance>,
+        /// Neighbours of the queries, which are checked and never relied on.
+        #[serde(default, skip_serializing_if = "Neighbours::are_of_file")]
+        neighbours: Neighbours,
     },
+}
+
+/// Where neighbours of the user come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Neighbours {
+    /// From the file of the rows, where it has some.
+    #[default]
+    OfFile,
+    /// There are none, whatever the file says.
+    Ignored,
+    /// Row numbers as ivecs, nearest first.
+    File(PathBuf),
+}
+
+impl Neighbours {
+    fn are_of_file(&self) -> bool {
+        *self == Neighbours::OfFile
+    }
 }
 
 /// How far apart two vectors are.
@@ -176,23 +198,48 @@ pub enum Variant {
     Vector,
     /// Half precision; the column stays `vector`.
     Halfvec,
+    /// The same, and the ef nearest by half precision are ranked again by true distance.
+    HalfvecRerank,
+    /// Half precision in the column, too.
+    HalfvecColumn,
     /// One bit per dimension; the ef nearest by bits are ranked again by true distance.
     Bit,
 }
 
 impl Variant {
+    /// All of them.
+    pub const ALL: [Variant; 5] = [
+        Variant::Vector,
+        Variant::Halfvec,
+        Variant::HalfvecRerank,
+        Variant::HalfvecColumn,
+        Variant::Bit,
+    ];
+
     /// The word in settings and names of configs.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Vector => "vector",
             Variant::Halfvec => "halfvec",
+            Variant::HalfvecRerank => "halfvec-rerank",
+            Variant::HalfvecColumn => "halfvec-column",
             Variant::Bit => "bit",
         }
     }
 
     /// By its word.
     pub fn from_name(name: &str) -> Option<Variant> {
-        [Variant::Vector, Variant::Halfvec, Variant::Bit].into_iter().find(|v| v.name() == name)
+        Variant::ALL.into_iter().find(|variant| variant.name() == name)
+    }
+
+    /// What a config of this name asks for: its name is the word, or begins with the word and a
+    /// hyphen; the longest word counts.
+    pub fn of_config(name: &str) -> Option<Variant> {
+        let begins = |variant: &Variant| {
+            name.strip_prefix(variant.name())
+                .is_some_and(|rest| matches!(rest.get(..1), None | Some("-")))
+        };
+        Variant::ALL.into_iter().filter(begins).max_by_key(|variant| variant.name().len())
     }
 }
 

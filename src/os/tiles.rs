@@ -105,6 +105,23 @@ pub fn floats(
     }
 }
 
+/// Σ (a − b)² of two vectors of bytes, which are equally long: exact for up to 2^16 dimensions.
+pub fn squared_bytes(by: Instructions, a: &[u8], b: &[u8]) -> u32 {
+    match by {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: AVX-512 implies AVX2; whoever names either has it from `instructions`.
+        #[allow(unsafe_code)]
+        Instructions::Avx512 | Instructions::Avx2 if instructions() != Instructions::Plain => unsafe {
+            x86::squared_bytes_avx2(a, b)
+        },
+        _ => squared_bytes_plain(a, b),
+    }
+}
+
+fn squared_bytes_plain(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(*b)).pow(2)).sum()
+}
+
 fn bytes_plain(panel: &[ByteQuad], queries: &[SignedQuads], out: &mut Tile<i32>) {
     *out = [[0; ROWS]; QUERIES];
     for (rows, queries) in panel.iter().zip(queries) {
@@ -204,6 +221,27 @@ mod x86 {
         }
     }
 
+    #[target_feature(enable = "avx2")]
+    pub(super) fn squared_bytes_avx2(a: &[u8], b: &[u8]) -> u32 {
+        let ((a, rest_of_a), (b, rest_of_b)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
+        let zero = _mm256_setzero_si256();
+        let mut sums = [zero; 2];
+        for (a, b) in a.iter().zip(b) {
+            // SAFETY: each array has just the 32 bytes of a load.
+            let [a, b] = [a, b].map(|array| unsafe { _mm256_loadu_si256(array.as_ptr().cast()) });
+            let apart = _mm256_sub_epi8(_mm256_max_epu8(a, b), _mm256_min_epu8(a, b));
+            let halves = [_mm256_unpacklo_epi8(apart, zero), _mm256_unpackhi_epi8(apart, zero)];
+            for (sum, half) in sums.iter_mut().zip(halves) {
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(half, half));
+            }
+        }
+        let mut lanes = [0u32; 8];
+        let sum = _mm256_add_epi32(sums[0], sums[1]);
+        // SAFETY: eight lanes of 32 bits.
+        unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+        lanes.iter().sum::<u32>() + super::squared_bytes_plain(rest_of_a, rest_of_b)
+    }
+
     #[target_feature(enable = "avx512f")]
     pub(super) fn floats_avx512(
         panel: &[FloatRow],
@@ -295,6 +333,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn squares_of_bytes_are_exact_by_any_instructions() {
+        for dims in [1, 31, 32, 100, 784, 65_536] {
+            let a: Vec<u8> = (0..dims).map(|i| value(1, i)).collect();
+            let b: Vec<u8> = (0..dims).map(|i| value(8, i * 7)).collect();
+            let apart = |(a, b): (&u8, &u8)| (i64::from(*a) - i64::from(*b)).pow(2);
+            let want: i64 = a.iter().zip(&b).map(apart).sum();
+            for by in ALL {
+                assert_eq!(i64::from(squared_bytes(by, &a, &b)), want, "{by:?} {dims}");
+            }
+        }
+        let (least, most) = (vec![0; 65_536], vec![255; 65_536]);
+        assert_eq!(squared_bytes(instructions(), &least, &most), 65_536 * 255 * 255);
     }
 
     #[test]

@@ -19,8 +19,7 @@ pub(super) use self::steps::stages;
 /// Tells the steps what the config of a target says: `postgres@17+pgvector:halfvec` keeps half
 /// precision in its index. A config whose name begins with the word and a hyphen does so too.
 pub fn for_target(stages: &mut [Stage], target: &Target) {
-    let word = target.config.split('-').next().unwrap_or_default();
-    let Some(variant) = Variant::from_name(word) else { return };
+    let Some(variant) = Variant::of_config(&target.config) else { return };
     for work in stages.iter_mut().filter_map(work_of) {
         work.variant = variant;
     }

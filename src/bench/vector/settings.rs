@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use crate::bench::preset::{self, SetError};
 use crate::domain::benchmark::{Shape, Workload};
-use crate::domain::vector::{Case, DataSource, Distance, Iterative, PgBuild, Variant, VectorShape};
+use crate::domain::vector::{
+    Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape,
+};
 
 /// A setting of this benchmark.
 struct Setting {
@@ -29,6 +31,7 @@ settings! {
     "dims", |_workload, shape, value| dims(shape, value)?;
     "data_seed", |_workload, shape, value| data_seed(shape, value)?;
     "distance", |_workload, shape, value| distance(shape, value)?;
+    "neighbours", |_workload, shape, value| neighbours(shape, value)?;
     "k", |_workload, shape, value| shape.k = preset::count(value, 1, 1000)? as u32;
     "cases", |_workload, shape, value| shape.cases = cases(value)?;
     "pgvector", |_workload, shape, value|
@@ -48,7 +51,8 @@ settings! {
     "insert_rate", |_workload, shape, value|
         shape.insert_rate = within(value, 0.01, 1e6)?;
     "variant", |_workload, shape, value| shape.variant = Variant::from_name(value)
-        .ok_or("it must be vector, halfvec or bit")?;
+
+        .ok_or("it must be vector, halfvec, halfvec-rerank, halfvec-column or bit")?;
     "iterative", |_workload, shape, value| shape.iterative = iterative(value)?;
     "build_workers", |_workload, shape, value|
         shape.build_workers = preset::count(value, 0, 1024)? as u32;
@@ -117,6 +121,7 @@ fn data(value: &str, before: &DataSource) -> DataSource {
             limit_rows: 0,
             limit_queries: 0,
             distance: None,
+            neighbours: Neighbours::OfFile,
         },
     }
 }
@@ -176,6 +181,22 @@ fn distance(shape: &mut VectorShape, value: &str) -> Result<(), String> {
         DataSource::Files { distance, .. } => *distance = Some(wanted),
     }
     Ok(())
+}
+
+/// A file of row numbers, or `none`.
+fn neighbours(shape: &mut VectorShape, value: &str) -> Result<(), String> {
+    match &mut shape.data {
+        DataSource::Fashion { .. } => {
+            Err("those of the generated set are computed; name files with data= first".to_owned())
+        }
+        DataSource::Files { neighbours, .. } => {
+            *neighbours = match value {
+                "none" => Neighbours::Ignored,
+                file => Neighbours::File(PathBuf::from(file)),
+            };
+            Ok(())
+        }
+    }
 }
 
 fn cases(value: &str) -> Result<Vec<Case>, String> {

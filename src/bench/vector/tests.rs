@@ -116,6 +116,10 @@ fn the_config_of_a_target_decides_what_its_index_keeps() {
     check("halfvec", Variant::Halfvec);
     check("bit-big-cache", Variant::Bit);
     check("halfvecs", Variant::Vector);
+    check("halfvec-rerank", Variant::HalfvecRerank);
+    check("halfvec-rerank-big", Variant::HalfvecRerank);
+    check("halfvec-big", Variant::Halfvec);
+    check("halfvec-column", Variant::HalfvecColumn);
 }
 
 #[test]
@@ -131,9 +135,10 @@ fn wrong_settings_say_what_would_be_right() {
     check("cases=swep", "there are sweep, target");
     check("ef=", "at least one");
     check("targets=1.5", "0.01 to 1");
-    check("variant=float8", "vector, halfvec or bit");
+    check("variant=float8", "vector, halfvec, halfvec-rerank, halfvec-column or bit");
     check("tables=3", "no such setting; there are data");
     check("distance=cosine", "euclidean");
+    check("neighbours=x.ivecs", "are computed");
     assert!(workload("huge").unwrap_err().contains("quick, standard, full"));
 }
 

@@ -66,7 +66,8 @@ pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result
 fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
     let dims = sql.dims as u64;
     let vector = match (sql.dialect, sql.work.variant) {
-        (Dialect::Mysql, _) | (_, Variant::Halfvec) => 2 * dims,
+        (Dialect::Mysql, _)
+        | (_, Variant::Halfvec | Variant::HalfvecRerank | Variant::HalfvecColumn) => 2 * dims,
         (_, Variant::Vector) => 4 * dims,
         (_, Variant::Bit) => dims / 8,
     };

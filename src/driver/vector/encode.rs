@@ -20,14 +20,19 @@ impl Form {
     pub fn of_query(dialect: Dialect, variant: Variant) -> Form {
         match (dialect, variant) {
             (Dialect::Mysql, _) => Form::Plain,
-            (_, Variant::Halfvec) => Form::Halfvec,
-            (_, Variant::Vector | Variant::Bit) => Form::Vector,
+            (_, Variant::Halfvec | Variant::HalfvecColumn) => Form::Halfvec,
+            // What is ranked again is ranked by single precision.
+            (_, Variant::Vector | Variant::HalfvecRerank | Variant::Bit) => Form::Vector,
         }
     }
 
-    /// That of a row: the column is always `vector`.
-    pub fn of_row(dialect: Dialect) -> Form {
-        if dialect == Dialect::Mysql { Form::Plain } else { Form::Vector }
+    /// That of a row.
+    pub fn of_row(dialect: Dialect, variant: Variant) -> Form {
+        match (dialect, variant) {
+            (Dialect::Mysql, _) => Form::Plain,
+            (_, Variant::HalfvecColumn) => Form::Halfvec,
+            _ => Form::Vector,
+        }
     }
 
     /// Bytes of a vector of `dims` dimensions.

@@ -39,7 +39,7 @@ pub(super) struct RowMaker<'a> {
 impl<'a> RowMaker<'a> {
     pub(super) fn new(data: &'a Dataset, dialect: Dialect, variant: Variant) -> RowMaker<'a> {
         let values = vec![0.0; data.train.dims];
-        RowMaker { data, form: Form::of_row(dialect), shift: shift(data, variant), values }
+        RowMaker { data, form: Form::of_row(dialect, variant), shift: shift(data, variant), values }
     }
 
     /// id, class, u, fate.

@@ -6,6 +6,7 @@ mod busy;
 mod churn;
 pub mod dataset;
 pub mod encode;
+pub mod graph;
 mod load;
 mod mixed;
 mod score;
@@ -14,6 +15,7 @@ pub(crate) mod searcher;
 mod sql;
 mod target;
 pub mod truth;
+pub mod verify;
 
 use std::io::Write;
 

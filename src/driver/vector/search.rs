@@ -18,7 +18,7 @@ use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::script::{Distribution, Script};
-use crate::domain::vector::Search;
+use crate::domain::vector::{Filter, Present, Search};
 use crate::driver::client::Acts;
 use crate::driver::clock::Clock;
 use crate::driver::protocol::{MeasureTask, Message};
@@ -71,18 +71,44 @@ pub(super) struct Ready {
     pub(super) queries: Arc<Encoded>,
     pub(super) truth: Truth,
     plan: String,
+    /// False if the planner prefers something else to the index.
+    pub(super) uses_index: bool,
     facts: BTreeMap<String, String>,
 }
 
 impl Ready {
-    /// Exact neighbours, encoded queries, settings, and the plan, which must use the index.
+    /// Exact neighbours, encoded queries, settings, and the plan, which must use the index: a point
+    /// whose query does not is no point. At a large ef the planner of Postgres may take an exact
+    /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is what
+    /// users get.
     pub(super) fn new<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Ready, Stop> {
+        let ready = Ready::with_any_plan(bench, search)?;
+        if ready.uses_index || search.filter != Filter::None {
+            return Ok(ready);
+        }
+        Err(format!(
+            "failed to search: the query does not use the index, so this is no point of a curve. \
+             Its plan:\n{}\nhint: with a large ef_search an exact scan looks cheaper to the \
+             planner; with few rows it is",
+            ready.plan
+        )
+        .into())
+    }
+
+    /// The same, whatever the plan is.
+    pub(super) fn with_any_plan<W: Write>(
+        bench: &Bench<'_, W>,
+        search: &Search,
+    ) -> Result<Ready, Stop> {
         let sql = bench.sql();
         let (filter, cache) = (search.filter, bench.task.cache.as_deref());
         let truth = bench
             .data
             .truth(filter, search.rows, bench.k(), cache)
             .map_err(|error| format!("failed to {error}"))?;
+        if filter == Filter::None && search.rows == Present::All {
+            bench.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
+        }
         let filters = bench.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
         check_ef(&sql, search)?;
         let opener = bench.opener.also(sql.settings(search));
@@ -98,11 +124,11 @@ impl Ready {
                 facts.insert("FLUSH TABLES".to_owned(), words);
             }
         }
-        let plan = guard(bench, &sql, search, filters.as_deref(), &mut session)?;
+        let (plan, uses_index) = explain(bench, &sql, search, filters.as_deref(), &mut session)?;
         facts.insert("settings".to_owned(), sql.settings(search).join("; "));
         let (statement, types) = sql.prepared(search);
         let queries = Arc::new(encode(bench, filters));
-        Ok(Ready { opener, statement, types, queries, truth, plan, facts })
+        Ok(Ready { opener, statement, types, queries, truth, plan, uses_index, facts })
     }
 
     fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
@@ -272,31 +298,21 @@ fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
     Ok(())
 }
 
-/// A point whose query does not use the index is no point: at a large ef the planner of Postgres
-/// may take an exact scan, which is slow and has recall 1. Returns the plan.
-fn guard<W: Write>(
+/// The plan of the first query, and whether it uses the index.
+fn explain<W: Write>(
     bench: &Bench<'_, W>,
     sql: &Sql<'_>,
     search: &Search,
     filters: Option<&[i64]>,
     session: &mut Session,
-) -> Result<String, String> {
+) -> Result<(String, bool), String> {
     let mut vector = vec![0.0; bench.data.test.dims];
     bench.data.test.copy_row(0, &mut vector);
     let filter = filters.and_then(|filters| filters.first()).copied().unwrap_or(0);
     let explain = sql.explain(search, &vector, filter);
     let rows =
         session.rows(&explain).map_err(|error| format!("failed to explain the query: {error}"))?;
-    let (plan, used) = sql.plan(&rows);
-    // With a filter a scan may be the better plan; it is what users get, and the plan is kept.
-    if !used && filters.is_none() {
-        return Err(format!(
-            "failed to search: the query does not use the index, so this is no point of a curve. \
-             Its plan:\n{plan}\nhint: with a large ef_search an exact scan looks cheaper to the \
-             planner; with few rows it is"
-        ));
-    }
-    Ok(plan)
+    Ok(sql.plan(&rows))
 }
 
 /// Rows of the table now.

@@ -38,13 +38,17 @@ impl Sql<'_> {
             _ => {
                 // Vectors stay in their rows where they fit: reading them elsewhere would be
                 // another benchmark.
-                let storage = if dims <= PLAIN_DIMS { "PLAIN" } else { "EXTERNAL" };
+                let (column, most) = match self.work.variant {
+                    Variant::HalfvecColumn => ("halfvec", 2 * PLAIN_DIMS),
+                    _ => ("vector", PLAIN_DIMS),
+                };
+                let storage = if dims <= most { "PLAIN" } else { "EXTERNAL" };
                 vec![
                     "CREATE EXTENSION IF NOT EXISTS vector".to_owned(),
                     drop,
                     format!(
                         "CREATE TABLE {TABLE} (id int, class int, u int, fate int, \
-                         v vector({dims}))"
+                         v {column}({dims}))"
                     ),
                     format!("ALTER TABLE {TABLE} ALTER COLUMN v SET STORAGE {storage}"),
                 ]
@@ -78,7 +82,10 @@ impl Sql<'_> {
         };
         let key = match self.work.variant {
             Variant::Vector => format!("v vector_{family}_ops"),
-            Variant::Halfvec => format!("({}) halfvec_{family}_ops", self.kept()),
+            Variant::HalfvecColumn => format!("v halfvec_{family}_ops"),
+            Variant::Halfvec | Variant::HalfvecRerank => {
+                format!("({}) halfvec_{family}_ops", self.kept())
+            }
             Variant::Bit => format!("({}) bit_hamming_ops", self.kept()),
         };
         let width = index.ef_construction.map(|width| format!(", ef_construction = {width}"));
@@ -90,8 +97,8 @@ impl Sql<'_> {
     fn kept(&self) -> String {
         let dims = self.dims;
         match self.work.variant {
-            Variant::Vector => "v".to_owned(),
-            Variant::Halfvec => format!("v::halfvec({dims})"),
+            Variant::Vector | Variant::HalfvecColumn => "v".to_owned(),
+            Variant::Halfvec | Variant::HalfvecRerank => format!("v::halfvec({dims})"),
             Variant::Bit => format!("binary_quantize(v)::bit({dims})"),
         }
     }
@@ -114,23 +121,27 @@ impl Sql<'_> {
                 "SELECT id FROM {TABLE}{condition} ORDER BY {function}(v, {vector}) LIMIT {k}"
             );
         }
-        let (kept, operator) = (self.kept(), self.operator());
+        let (kept, operator, dims) = (self.kept(), self.operator(), self.dims);
+        // As many as the search is wide come out of the index and are ranked again.
+        let ranked_again = |first: &str| {
+            format!(
+                "SELECT id FROM (SELECT id, v FROM {TABLE}{condition} ORDER BY {kept} {first} \
+                 LIMIT {}) near ORDER BY v {operator} {vector}::vector LIMIT {k}",
+                search.ef.max(k)
+            )
+        };
         match self.work.variant {
-            Variant::Vector => format!(
+            Variant::Vector | Variant::HalfvecColumn => format!(
                 "SELECT id FROM {TABLE}{condition} ORDER BY v {operator} {vector} LIMIT {k}"
             ),
             Variant::Halfvec => format!(
                 "SELECT id FROM {TABLE}{condition} ORDER BY {kept} {operator} \
-                 {vector}::halfvec({}) LIMIT {k}",
-                self.dims
+                 {vector}::halfvec({dims}) LIMIT {k}"
             ),
-            // As many as the search is wide come out of the index and are ranked again.
-            Variant::Bit => format!(
-                "SELECT id FROM (SELECT id, v FROM {TABLE}{condition} ORDER BY {kept} <~> \
-                 binary_quantize({vector}::vector) LIMIT {}) near \
-                 ORDER BY v {operator} {vector}::vector LIMIT {k}",
-                search.ef.max(k)
-            ),
+            Variant::HalfvecRerank => {
+                ranked_again(&format!("{operator} {vector}::vector::halfvec({dims})"))
+            }
+            Variant::Bit => ranked_again(&format!("<~> binary_quantize({vector}::vector)")),
         }
     }
 
@@ -332,6 +343,23 @@ mod tests {
             "CREATE INDEX items_v ON items USING hnsw ((v::halfvec(3)) halfvec_l2_ops) \
              WITH (m = 16, ef_construction = 64)",
             "SELECT id FROM items WHERE u < $1 ORDER BY v::halfvec(3) <-> $2::halfvec(3) LIMIT 10",
+        );
+        check(
+            Dialect::Postgres,
+            Variant::HalfvecRerank,
+            Filter::None,
+            "CREATE INDEX items_v ON items USING hnsw ((v::halfvec(3)) halfvec_l2_ops) \
+             WITH (m = 16, ef_construction = 64)",
+            "SELECT id FROM (SELECT id, v FROM items ORDER BY v::halfvec(3) <-> \
+             $1::vector::halfvec(3) LIMIT 40) near ORDER BY v <-> $1::vector LIMIT 10",
+        );
+        check(
+            Dialect::Postgres,
+            Variant::HalfvecColumn,
+            Filter::None,
+            "CREATE INDEX items_v ON items USING hnsw (v halfvec_l2_ops) \
+             WITH (m = 16, ef_construction = 64)",
+            "SELECT id FROM items ORDER BY v <-> $1 LIMIT 10",
         );
         check(
             Dialect::Postgres,

@@ -13,6 +13,16 @@ use crate::driver::Stop;
 /// One-sided 95 % quantile of the normal distribution: the recall over many queries is nearly so.
 const ONE_SIDED: f64 = 1.645;
 
+/// What a width gives.
+enum Tried {
+    /// Less than is wanted.
+    Below(f64),
+    /// Enough.
+    Enough,
+    /// The planner takes no index at this width: it is too large.
+    Scan,
+}
+
 /// Finds the smallest ef whose recall is at least `recall` with 95 % confidence over the queries,
 /// and measures with it.
 pub(super) fn target<W: Write>(
@@ -23,41 +33,26 @@ pub(super) fn target<W: Write>(
     let least = bench.work().k.max(search.ef).max(1);
     let largest = bench.sql().largest_ef();
     let mut tried = Vec::new();
-    let mut at = |ef: u32, bench: &mut Bench<'_, W>| -> Result<Score, Stop> {
+    let found = smallest(least, largest, |ef| {
         let search = Search { ef, ..search.clone() };
-        let ready = Ready::new(bench, &search)?;
+        let ready = Ready::with_any_plan(bench, &search)?;
+        if !ready.uses_index {
+            tried.push(format!("{ef}: no index"));
+            return Ok(Tried::Scan);
+        }
         let answers = ready.ask_all(bench, &search)?;
         let score = score(&bench.data, &ready.truth, &answers);
         tried.push(format!("{ef}: {:.4}", score.recall));
-        Ok(score)
-    };
-    // Doubling finds an upper end soon: where ef is large, recall rises slowly.
-    let mut low = least - 1;
-    let mut high = least;
-    loop {
-        let score = at(high, bench)?;
-        if lower_bound(&score) >= recall {
-            break;
-        }
-        if high == largest {
-            return Err(format!(
-                "failed to reach a recall of {recall}: it is {:.4} at ef_search {largest}, the \
-                 widest; build the index with a larger m or ef_construction",
-                score.recall
-            )
-            .into());
-        }
-        low = high;
-        high = (high * 2).min(largest);
-    }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if lower_bound(&at(middle, bench)?) >= recall {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
+        let enough = lower_bound(&score) >= recall;
+        Ok(if enough { Tried::Enough } else { Tried::Below(score.recall) })
+    })?;
+    let high = found.map_err(|(ef, best)| match ef < least {
+        true => format!("failed to reach a recall of {recall}: no query uses the index"),
+        false => format!(
+            "failed to reach a recall of {recall}: it is {best:.4} at ef_search {ef}, the widest \
+             with which the index is used; build it with a larger m or ef_construction"
+        ),
+    })?;
     let found = Search { ef: high, ..search.clone() };
     let ready = Ready::new(bench, &found)?;
     let answers = ready.ask_all(bench, &found)?;
@@ -67,6 +62,41 @@ pub(super) fn target<W: Write>(
     outcome.extra.insert(Metric::EfSearch, f64::from(high));
     outcome.facts.insert("ef_search: recall".to_owned(), tried.join(", "));
     Ok(outcome)
+}
+
+/// The smallest width from `least` to `largest` that is enough; else the widest that can be used
+/// and what it gives.
+fn smallest(
+    least: u32,
+    largest: u32,
+    mut at: impl FnMut(u32) -> Result<Tried, Stop>,
+) -> Result<Result<u32, (u32, f64)>, Stop> {
+    let (mut below, mut best) = (least - 1, 0.0);
+    // Doubling finds an upper end soon: where ef is large, recall rises slowly.
+    let (mut high, mut enough) = (least, false);
+    loop {
+        match at(high)? {
+            Tried::Below(recall) => (below, best) = (high, recall),
+            Tried::Enough => enough = true,
+            Tried::Scan => {}
+        }
+        if below < high {
+            break;
+        }
+        if high == largest {
+            return Ok(Err((below, best)));
+        }
+        high = (high * 2).min(largest);
+    }
+    while high - below > 1 {
+        let middle = below + (high - below) / 2;
+        match at(middle)? {
+            Tried::Below(recall) => (below, best) = (middle, recall),
+            Tried::Enough => (high, enough) = (middle, true),
+            Tried::Scan => high = middle,
+        }
+    }
+    Ok(if enough { Ok(high) } else { Err((below, best)) })
 }
 
 /// The recall that is surpassed with 95 % confidence, as far as the choice of queries goes.
@@ -84,5 +114,33 @@ mod tests {
         assert!((lower_bound(&score) - (0.96 - 0.01645)).abs() < 1e-12);
         let all = Score { recall: 1.0, deviation: 0.0, queries: 10, ..Score::default() };
         assert_eq!(lower_bound(&all), 1.0, "a recall of 1 can be reached");
+    }
+
+    /// Searches with a recall of ef / 1000 that use an index below `scans`.
+    fn found(wanted: f64, scans: u32) -> Result<u32, (u32, f64)> {
+        let result = smallest(10, 1000, |ef| {
+            let recall = f64::from(ef) / 1000.0;
+            Ok(match ef {
+                _ if ef >= scans => Tried::Scan,
+                _ if recall >= wanted => Tried::Enough,
+                _ => Tried::Below(recall),
+            })
+        });
+        result.unwrap_or_else(|_| panic!("nothing fails here"))
+    }
+
+    #[test]
+    fn the_smallest_width_is_found() {
+        assert_eq!(found(0.5, 2000), Ok(500));
+        assert_eq!(found(0.001, 2000), Ok(10), "the least is enough");
+        assert_eq!(found(1.0, 2000), Ok(1000));
+        assert_eq!(found(1.1, 2000), Err((1000, 1.0)));
+    }
+
+    #[test]
+    fn a_scan_is_too_wide_and_no_answer() {
+        assert_eq!(found(0.5, 600), Ok(500), "640 scans, and 500 does not");
+        assert_eq!(found(0.9, 600), Err((599, 0.599)));
+        assert_eq!(found(0.5, 10), Err((9, 0.0)));
     }
 }

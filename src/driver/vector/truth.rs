@@ -34,6 +34,14 @@ impl Truth {
         &self.ids[query * self.k..(query + 1) * self.k]
     }
 
+    /// The `k` nearest alone; all if there are fewer.
+    pub fn nearest(&self, k: usize) -> Truth {
+        let k = k.min(self.k);
+        let ids = self.ids.chunks(self.k).flat_map(|ids| &ids[..k]).copied().collect();
+        let distances = self.distances.chunks(self.k).flat_map(|all| &all[..k]).copied().collect();
+        Truth { k, ids, distances }
+    }
+
     /// Distance of the k-th neighbour.
     pub fn threshold(&self, query: usize) -> f64 {
         self.distances[(query + 1) * self.k - 1]

@@ -2,6 +2,7 @@
 
 mod cache;
 pub mod fvecs;
+pub mod given;
 pub mod hdf5;
 pub mod matrix;
 pub mod npy;
@@ -16,10 +17,12 @@ use thiserror::Error;
 use self::matrix::{Matrix, Values};
 use super::truth::{Truth, exact};
 use crate::datagen::rng::StreamKey;
-use crate::domain::vector::{DataSource, Distance, Filter, Present};
+use crate::domain::vector::{DataSource, Distance, Filter, Neighbours, Present};
 
 /// Parts of the whole that attributes count in: ten thousand, a hundredth of a per cent.
 pub const PARTS: u64 = 10_000;
+/// Queries whose given neighbours are held against exact ones before anything is measured.
+const GIVEN_SAMPLE: usize = 200;
 
 /// Vectors to be indexed, queries, and how far apart they are.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,8 +114,16 @@ impl Dataset {
                 };
                 synthetic::make(&wanted, folder)?
             }
-            DataSource::Files { rows: file, queries, limit_rows, limit_queries, distance } => {
+            DataSource::Files {
+                rows: file,
+                queries,
+                limit_rows,
+                limit_queries,
+                distance,
+                neighbours,
+            } => {
                 let mut data = from_files(file, queries.as_deref(), *distance)?;
+                data.take_neighbours(neighbours)?;
                 data.limit(*limit_rows as usize, *limit_queries as usize);
                 data
             }
@@ -143,6 +154,32 @@ impl Dataset {
         }
     }
 
+    fn take_neighbours(&mut self, neighbours: &Neighbours) -> Result<(), DataError> {
+        match neighbours {
+            Neighbours::OfFile => {}
+            Neighbours::Ignored => self.given = None,
+            Neighbours::File(path) => self.given = Some(given::read(path, self)?),
+        }
+        Ok(())
+    }
+
+    /// Holds the neighbours that came with the set against exact ones.
+    ///
+    /// # Errors
+    /// They are wrong, and so may be what else is believed of the set.
+    pub fn check_given(&self, exact: &Truth) -> Result<(), DataError> {
+        match given::wrong(self, exact, GIVEN_SAMPLE) {
+            None => Ok(()),
+            Some(what) => Err(DataError::Unfit {
+                name: self.name.clone(),
+                what: format!(
+                    "the neighbours that came with it are wrong: {what}; mend them, or measure \
+                     without them (--set neighbours=none)"
+                ),
+            }),
+        }
+    }
+
     fn check(&self, k: usize) -> Result<(), DataError> {
         let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
         if self.train.dims == 0 || self.train.dims != self.test.dims {
@@ -159,6 +196,13 @@ impl Dataset {
         }
         if self.test.rows() == 0 {
             return unfit("there is no query".to_owned());
+        }
+        if let Some(given) = self.given.as_ref().filter(|given| given.k < k) {
+            return unfit(format!(
+                "{} neighbours of each query came with it, and {k} are asked for; take a smaller \
+                 k, or none of them (--set neighbours=none)",
+                given.k
+            ));
         }
         for (what, matrix) in [("row", &self.train), ("query", &self.test)] {
             if let Some((row, dim)) = matrix.first_not_finite() {
