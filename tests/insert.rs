@@ -12,9 +12,10 @@ mod skipped;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rqps::bench;
@@ -228,6 +229,65 @@ fn the_limiter_errs_by_less_than_a_batch_in_each_second() {
     }
     assert_eq!(rows_of(&said.outcome, "inserts"), 10_000);
     assert_eq!(messages(&job).1, messages(&job).1);
+}
+
+/// The most memory that a driver process has held while it did a job, KiB, and the rows that it
+/// inserted. The kernel's highest mark, read again and again until the process is gone.
+fn peak_kib(job: &Job) -> (u64, u64) {
+    let mut driver = Command::new(env!("CARGO_BIN_EXE_rqps"))
+        .arg("driver")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = driver.stdin.take().unwrap();
+    writeln!(input, "{}", serde_json::to_string(job).unwrap()).unwrap();
+    let output = driver.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || std::io::read_to_string(output).unwrap());
+    let status = format!("/proc/{}/status", driver.id());
+    let mut peak = 0;
+    while driver.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.map_or(peak, |line| line.trim_end_matches("kB").trim().parse().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let said = reader.join().unwrap();
+    let last = said.lines().last().unwrap();
+    let Message::Measured(outcome) = serde_json::from_str(last).unwrap() else { panic!("{last}") };
+    (peak, rows_of(&outcome, "inserts"))
+}
+
+/// Ten times the rows, the same memory: on the fake DBMS that of making and recording inserts and
+/// deletes alone; on SQLite that of a whole client, whose page cache is limited.
+#[test]
+fn memory_does_not_grow_with_rows() {
+    let _turn = turn();
+    let peaks = |dialect, name: &str, rows: [u64; 2], endpoint: &dyn Fn() -> Endpoint| {
+        rows.map(|rows| {
+            let more = [format!("rows={rows}"), format!("i1_rows={rows}")];
+            let workload = workload(&[&more[0], &more[1], "i2_rows=100"]);
+            let all = steps(dialect, &workload);
+            let step = all.iter().find(|step| step.name == name).unwrap();
+            let mut job = job(dialect, endpoint(), &workload, step);
+            job.session_setup.push("PRAGMA cache_size = -1000".to_owned());
+            let (peak, inserted) = peak_kib(&job);
+            assert_eq!(inserted, rows);
+            peak
+        })
+    };
+    let fake = || Endpoint::Fake { mean_us: 100, real_time: false };
+    let database = Database { folder: tempfile::tempdir().unwrap() };
+    let all = [
+        peaks(Dialect::Fake, "l.i1", [200_000, 2_000_000], &fake),
+        peaks(Dialect::Sqlite, "l.i0", [30_000, 300_000], &|| database.endpoint()),
+    ];
+    for [few, many] in all {
+        assert!(few > 1000, "{few} KiB is no process");
+        // Less than 60 bytes for each of the 18,000 batches more of the first, and 4 for each of
+        // the 270,000 rows more of the second.
+        assert!(many < few + 1024, "{few} KiB for N rows, {many} KiB for 10 N");
+    }
 }
 
 #[test]

@@ -517,6 +517,81 @@ fn mariadb_lives() {
     check_lives("mariadb_lives", Dbms::Mariadb, MARIADB, &programs);
 }
 
+/// How the server has opened a file whose path ends so, by the kernel's word.
+fn is_direct(pid: u32, ending: &str) -> bool {
+    let mut flags = Vec::new();
+    for pid in tree(pid) {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        for file in files {
+            let named = fs::read_link(file.path()).unwrap_or_default();
+            let info = file.path().to_string_lossy().replace("/fd/", "/fdinfo/");
+            let info = fs::read_to_string(info).unwrap_or_default();
+            if let Some(line) = info.lines().find_map(|line| line.strip_prefix("flags:"))
+                && named.to_string_lossy().ends_with(ending)
+            {
+                flags.push(i32::from_str_radix(line.trim(), 8).unwrap() & libc::O_DIRECT != 0);
+            }
+        }
+    }
+    assert!(!flags.is_empty(), "nobody has opened {ending}");
+    flags.contains(&true)
+}
+
+/// A server with the config `name`: what it says of itself, and what the kernel says.
+fn check_io(dbms: Dbms, root: &Path, version: &str, (name, said, direct): (&str, &str, bool)) {
+    let folder = open_folder();
+    let build = build(dbms, Some(root), version);
+    let config = config::load(dbms, name, None, &build.manifest.version, 128 << 20).unwrap();
+    let site = Site { config, ..site(folder.path(), &build) };
+    let mut plane = control_plane(site).unwrap();
+    plane.init().unwrap_or_else(|error| panic!("{error}"));
+    plane.start().unwrap_or_else(|error| panic!("{error}"));
+    let (ask, file) = match dbms {
+        Dbms::Postgres => ("SHOW debug_io_direct", ""),
+        _ => ("SELECT @@innodb_flush_method", "/ibdata1"),
+    };
+    assert_eq!(rows(&*plane, ask), [said], "{dbms} {version}:{name}");
+    let pid = plane.server_pid().unwrap();
+    let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
+    let mut session = None;
+    let mut file = file.to_owned();
+    if dbms == Dbms::Postgres {
+        // A transaction keeps open what it reads.
+        let mut client = postgres::Client::connect(&address, &login, PATIENCE).unwrap();
+        client.simple("CREATE TABLE t AS SELECT generate_series(1, 10000) AS id").unwrap();
+        client.simple("BEGIN").unwrap();
+        client.rows("SELECT count(*) FROM t").unwrap();
+        file = client.rows("SELECT pg_relation_filepath('t')").unwrap()[0][0].clone().unwrap();
+        session = Some(client);
+    }
+    assert_eq!(is_direct(pid, &file), direct, "{dbms} {version}:{name} {file}");
+    drop(session);
+    plane.stop().unwrap();
+}
+
+#[test]
+fn direct_and_buffered_io_take_effect() {
+    let test = "direct_and_buffered_io_take_effect";
+    let inno = [("default", "O_DIRECT", true), ("direct-io", "O_DIRECT", true)];
+    let fsync = [("buffered", "fsync", false)];
+    let postgres = [("direct-io", "data,wal", true), ("buffered", "", false)];
+    let of = |dbms, words: Builds, programs: &[&str], cases: &[(&str, &str, bool)]| {
+        let roots = match builds::roots(words.0, words.1) {
+            Ok(roots) => roots,
+            Err(why) => return skipped::note(test, &why),
+        };
+        for root in roots {
+            let version = version_of(&root, programs);
+            for case in cases {
+                check_io(dbms, &root, &version, *case);
+            }
+        }
+    };
+    of(Dbms::Mysql, MYSQL, &["mysqld"], &[&inno[..], &fsync].concat());
+    of(Dbms::Mariadb, MARIADB, &["mariadbd", "mysqld"], &[&inno[..], &fsync].concat());
+    of(Dbms::Postgres, POSTGRES, &["postgres"], &postgres);
+}
+
 #[test]
 fn myrocks_lives_in_a_build_of_another_release() {
     let test = "myrocks_lives_in_a_build_of_another_release";

@@ -3,7 +3,8 @@
 //!
 //! A config is the DBMS's own file format with two additions. A trailing comment may guard a line:
 //! `jit = off  # since 11`, `query_cache_type = 0  # until 5.7`, `x = 1  # since 5.7 until 8.0.29`;
-//! what follows a colon in it is for the reader. And sizes may be asked for: `{cache_mb}`,
+//! what follows a colon in it is for the reader. `x = 1  # needs 16` refuses earlier versions the
+//! whole config, which without that line would not be what its name says. And sizes may be asked for: `{cache_mb}`,
 //! `{cache_kb}` (the cache that the plan gives to every target), `{log_mb}` (the write-ahead or
 //! redo log that goes with it). Comments and blank lines are dropped, so the text, and its hash,
 //! are only what the DBMS reads.
@@ -21,8 +22,9 @@ use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
 ///
-/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads from the name
-/// what pgvector's index is to keep.
+/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads
+/// from the name what pgvector's index is to keep. `buffered` and `direct-io` are there for every
+/// server, whichever of them is its default.
 const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
@@ -32,15 +34,17 @@ const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
     (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
+    (Dbms::Postgres, "buffered", include_str!("../../configs/postgres/default.conf")),
     (
         Dbms::Postgres,
         "direct-io",
         concat!(
             include_str!("../../configs/postgres/default.conf"),
-            "\n# Past the page cache, which versions before 16 cannot.\n",
-            "debug_io_direct = 'data,wal'  # since 16\n",
+            "\n# Past the page cache.\n",
+            "debug_io_direct = 'data,wal'  # needs 16\n",
         ),
     ),
+    (Dbms::Mysql, "direct-io", include_str!("../../configs/mysql/default.conf")),
     (
         Dbms::Mysql,
         "buffered",
@@ -50,6 +54,7 @@ const SHIPPED: &[(Dbms, &str, &str)] = &[
             "innodb_flush_method = fsync\n",
         ),
     ),
+    (Dbms::Mariadb, "direct-io", include_str!("../../configs/mariadb/default.conf")),
     (
         Dbms::Mariadb,
         "buffered",
@@ -104,6 +109,23 @@ pub enum ConfigError {
         /// Why not.
         source: io::Error,
     },
+    /// A setting without which the config is not what its name says.
+    #[error(
+        "use the config '{name}' for {dbms} {version}: '{setting}' needs {dbms} {least} or later; \
+         take another config or a later version"
+    )]
+    TooOld {
+        /// Name of the config.
+        name: String,
+        /// Of which product.
+        dbms: Dbms,
+        /// The version that it was to be used for.
+        version: Version,
+        /// The line of it.
+        setting: String,
+        /// The first version that knows the setting.
+        least: String,
+    },
     /// A guard or a size that nobody knows.
     #[error("understand line {line} of the config '{name}' of {dbms}: {what}")]
     Syntax {
@@ -129,6 +151,10 @@ pub fn load(
     cache_bytes: u64,
 ) -> Result<Config, ConfigError> {
     let (name, text) = find(dbms, name, folder)?;
+    if let Some((setting, least)) = lacking(&text, version) {
+        let version = version.clone();
+        return Err(ConfigError::TooOld { name, dbms, version, setting, least });
+    }
     let text = render(&text, version, cache_bytes).map_err(|(line, what)| ConfigError::Syntax {
         name: name.clone(),
         dbms,
@@ -181,6 +207,15 @@ fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String
     let looked = if looked.is_empty() { "no file".to_owned() } else { looked.join(" and ") };
     let shipped = shipped(dbms).join(", ");
     Err(ConfigError::Unknown { name: name.to_owned(), dbms, looked, shipped })
+}
+
+/// The first setting that needs a later version than this, and which.
+fn lacking(text: &str, version: &Version) -> Option<(String, String)> {
+    text.lines().map(split_comment).find_map(|(setting, comment)| {
+        let least = comment.strip_prefix("needs ")?.split(':').next()?.trim();
+        let has = version.at_least(&Version::new(least).numbers());
+        (!setting.is_empty() && !has).then(|| (setting.to_owned(), least.to_owned()))
+    })
 }
 
 /// What the DBMS reads; or the line and what is wrong with it.
@@ -361,12 +396,26 @@ mod tests {
     }
 
     #[test]
+    fn a_config_that_needs_a_later_version_is_refused() {
+        let get =
+            |version| load(Dbms::Postgres, "direct-io", None, &Version::new(version), 1 << 30);
+        let error = get("15.4").unwrap_err().to_string();
+        assert!(error.contains("for postgres 15.4: 'debug_io_direct = "), "{error}");
+        assert!(error.contains("needs postgres 16 or later"), "{error}");
+        assert!(get("16.0").unwrap().text.contains("debug_io_direct = 'data,wal'\n"));
+        assert_eq!(lacking("# needs 17\na = 1 # needs 16: why", &Version::new("16.2")), None);
+    }
+
+    #[test]
     fn shipped_configs_render_for_all_versions() {
         let check = |dbms, versions: &[&str]| {
             for version in versions {
                 for name in shipped(dbms) {
                     let version = Version::new(*version);
-                    let config = load(dbms, name, None, &version, 1 << 30).unwrap();
+                    let config = match load(dbms, name, None, &version, 1 << 30) {
+                        Err(ConfigError::TooOld { name, .. }) if name == "direct-io" => continue,
+                        other => other.unwrap(),
+                    };
                     assert!(!config.text.contains('#'), "{}", config.text);
                     assert_eq!(config.hash, hash(&config.text));
                 }

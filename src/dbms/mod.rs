@@ -107,6 +107,11 @@ pub trait ControlPlane: Send {
     ) -> Result<(), DbmsError>;
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The folder with nothing but the tables and indexes of the benchmark, where there is one: its
+    /// size is the published size of such a database.
+    fn database_folder(&self) -> Option<PathBuf> {
+        None
+    }
     /// The server under a warden, where rqps runs one: what has none needs to say nothing.
     fn server(&mut self) -> Option<&mut Server> {
         None

@@ -10,6 +10,9 @@ use crate::dbms::{DbmsError, Interrupt};
 /// The name of the storage engine, in `ENGINE=` and in target words.
 pub(super) const NAMES: [&str; 2] = ["rocksdb", "myrocks"];
 
+/// Where it keeps all tables, below the data folder.
+pub(super) const FOLDER: &str = "#rocksdb";
+
 /// The file of the plugin.
 const PLUGIN: &str = "ha_rocksdb.so";
 

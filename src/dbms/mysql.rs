@@ -194,6 +194,15 @@ impl ControlPlane for Mysql {
         self.server.pid()
     }
 
+    fn database_folder(&self) -> Option<PathBuf> {
+        let rocks = self.server.site.storage_engine.as_deref();
+        let name = match rocks {
+            Some(name) if myrocks::NAMES.contains(&name) => myrocks::FOLDER,
+            _ => DATABASE,
+        };
+        Some(self.server.db_folder().join(name))
+    }
+
     fn reported_version(&mut self) -> Result<String, DbmsError> {
         let doing = "ask the version of";
         let mut session = self.session(doing)?;

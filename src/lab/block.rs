@@ -278,7 +278,9 @@ impl Run<'_> {
             Ok(measured) => {
                 let rate = measure::rate(&measured.outcome, step.rate);
                 let seconds = measured.seconds.clone();
-                let record = measure::record(step, number, measured, &self.data);
+                let tables = self.control.database_folder();
+                let record =
+                    measure::record(step, number, measured, (&self.data, tables.as_deref()));
                 self.folder.write_step(&record, &seconds)?;
                 progress.event(Event::Measured {
                     block: self.record.key.block,

@@ -12,6 +12,7 @@ use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::gate::Disturbance;
+use crate::domain::metric::Metric;
 use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
@@ -314,9 +315,20 @@ pub(super) fn seed_of(plan_seed: u64, block: u32, step_index: u32) -> u64 {
     Rng::stream(plan_seed, "step", u64::from(block) << 32 | u64::from(step_index)).next_u64()
 }
 
-/// The record of a step that was measured.
-pub(super) fn record(step: &Step, index: u32, measured: Measured, data: &Path) -> StepRecord {
-    let mut measured = measured;
+/// The record of a step that was measured, with the sizes of the data folder and of the folder of
+/// its tables.
+pub(super) fn record(
+    step: &Step,
+    index: u32,
+    mut measured: Measured,
+    (data, tables): (&Path, Option<&Path>),
+) -> StepRecord {
+    // Statistics of a server are of some time before: 5.6 counts no index that it has just made.
+    if let Some(size) = measured.outcome.extra.get_mut(&Metric::DatabaseSize)
+        && let Some(bytes) = tables.and_then(super::bytes_of)
+    {
+        *size = bytes as f64 / f64::from(1 << 30);
+    }
     if let Work::Kv(_) = step.work {
         measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds));
     }

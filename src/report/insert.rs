@@ -204,7 +204,7 @@ fn metrics(comparison: &Comparison) -> Section {
     let legend = "The 21 columns of the published perf reports. Per operation (q in a name) is per \
                   inserted row in l steps and per query in q steps; wpi and wkbpi are per inserted \
                   row always. cpups is per cent of the host, client included; cpupq is in \
-                  microseconds; dbgb1 is the database as the server tells, dbgb2 the data folder, \
+                  microseconds; dbgb1 is the database, dbgb2 the data folder, \
                   rss the server's memory, GiB; maxop is the longest insert (l) or query (q), s; \
                   p50 and p99 are rates that half and 99 of 100 seconds reached, from 10 s on. \
                   Medians over the blocks. server_cpu_us/o, intervals and verdicts are in the \

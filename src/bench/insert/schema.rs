@@ -316,8 +316,8 @@ pub(super) fn observe(dialect: Dialect) -> Vec<String> {
     }
 }
 
-/// What asks for the bytes of the database: as published for Postgres; InnoDB's files by the
-/// statistics of their tables, which are close to the published `du`.
+/// What asks for the bytes of the database: as published for Postgres. The tables of a MySQL that
+/// rqps runs are measured on disk, as published; one elsewhere tells by its statistics.
 pub(super) fn size(dialect: Dialect) -> Vec<String> {
     let sql = match dialect {
         Dialect::Postgres => "SELECT pg_database_size(current_database())",
