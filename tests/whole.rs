@@ -269,13 +269,30 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--set", "rowz=5"], "rows");
     fails(&["compare", "sqlite", "--set", "rows=-5"], "rows");
     fails(&["compare", "sqlite", "--blocks", "0"], "blocks must be from 1");
-    fails(&["compare", "sqlite", "--clients", "0"], "clients must be from 1");
+    fails(&["compare", "sqlite", "--clients", "0"], "clients to `0`");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
-    fails(&["compare", "sqlite", "--rate=-1"], "--rate");
+    fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");
+    fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "no such setting");
     fails(&["run", "/nonexistent/plan.toml"], "/nonexistent/plan.toml");
     fails(&["run", "--resume", "/nonexistent"], "/nonexistent");
     fails(&["report", "/nonexistent"], "/nonexistent");
     fails(&["builds", "oracle"], "no such DBMS");
+}
+
+#[test]
+fn what_is_set_is_not_overridden_by_defaults() {
+    let check = |words: &[&str], wanted: &[&str]| {
+        let output = run(&[&["plan", "sqlite"], words].concat());
+        let said = text(&output.stdout);
+        for line in wanted {
+            assert!(said.lines().any(|said| said == *line), "{words:?}: no {line} in {said}");
+        }
+    };
+    check(&[], &["idle = \"os\""]);
+    let set = ["--set", "idle=awake", "--set", "placement=apart"];
+    check(&set, &["idle = \"awake\"", "placement = \"apart\""]);
+    let words = [&set[..], &["--idle", "os", "--placement", "os"]].concat();
+    check(&words, &["idle = \"os\"", "placement = \"os\""]);
 }
 
 /// Runs of a result set by folder name, with their status.

@@ -3,12 +3,14 @@
 
 pub mod insert;
 pub mod kv;
-pub mod kv_preset;
+mod own;
 pub mod preset;
 pub mod select;
+pub mod settings;
 pub mod sysbench;
 #[cfg(test)]
 mod tests;
+mod value;
 pub mod vector;
 
 use serde::{Deserialize, Serialize};
@@ -78,7 +80,7 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
             }
         },
         "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
-        "kv" => kv_preset::workload(preset),
+        "kv" => kv::workload(preset),
         "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
         _ => Err(format!(
             "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
@@ -89,13 +91,13 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
 /// Applies `key=value` to a workload.
 ///
 /// # Errors
-/// What [`preset::SetError`] says.
-pub fn set(workload: &mut Workload, setting: &str) -> Result<(), preset::SetError> {
+/// What [`settings::SetError`] says.
+pub fn set(workload: &mut Workload, setting: &str) -> Result<(), settings::SetError> {
     match workload.shape {
         Shape::Insert(_) => insert::set(workload, setting),
-        Shape::Kv(_) => kv_preset::set(workload, setting),
+        Shape::Kv(_) => kv::set(workload, setting),
         Shape::Vector(_) => vector::set(workload, setting),
-        Shape::Sysbench => preset::set(workload, setting),
+        Shape::Sysbench => settings::set(workload, setting),
     }
 }
 

@@ -413,7 +413,7 @@ fn presets_table() -> String {
 
 fn settings_table() -> String {
     let mut text = String::from("| key | value |\n|---|---|\n");
-    for setting in preset::SETTINGS {
+    for setting in settings::SETTINGS {
         let _ = writeln!(text, "| `{}` | {} |", setting.key, setting.about);
     }
     text

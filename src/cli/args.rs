@@ -108,10 +108,10 @@ pub(super) struct Compare {
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Shape {
-    /// Benchmark
+    /// Benchmark: sysbench, insert, kv or vector
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
     pub bench: String,
-    /// Scale: quick, standard, full, or a published shape (see docs/sysbench.md)
+    /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
     #[arg(long, value_name = "NAME", default_value = "quick")]
     pub preset: String,
     /// Sequence of steps: abbreviated (since 2025) or full (42) [default: the preset's]
@@ -137,12 +137,11 @@ pub(super) struct Shape {
     /// during which the host was another one than usual is thrown away and measured again
     #[arg(long, value_enum, default_value = "on")]
     pub canaries: Switch,
-    /// Concurrent connections
+    /// Concurrent clients, each with a connection or a thread of its own [default: the preset's]
     #[arg(long, value_name = "N")]
     pub clients: Option<u32>,
-    /// Change the workload: tables, rows, read_seconds, write_seconds, warmup_seconds,
-    /// settle_scale,
-    /// cache (repeatable)
+    /// Change one setting of the workload, such as rows=1M; may be given several times. A key that
+    /// the benchmark does not have is answered with those that it has
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
     /// Memory that each server and the page cache of its files may take, such as 4G: makes data
@@ -150,19 +149,19 @@ pub(super) struct Shape {
     #[arg(long, value_name = "SIZE")]
     pub memory_limit: Option<String>,
     /// Events per second of all clients together on an open schedule [default: closed loop]
-    #[arg(long, value_name = "EVENTS_PER_SECOND")]
+    #[arg(long, value_name = "EVENTS_PER_SECOND", allow_negative_numbers = true)]
     pub rate: Option<f64>,
     /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
     /// [default: step; run for the Insert Benchmark]
     #[arg(long, value_enum)]
     pub interleave: Option<InterleaveWord>,
-    /// Where client and server run [default: together if there are no more clients than CPUs, else
-    /// os]
+    /// Where client and server run [default: for sysbench together if there are no more clients
+    /// than CPUs; else os]
     #[arg(long, value_enum)]
     pub placement: Option<PlacementWord>,
-    /// What idle CPUs do: kept awake, or left to the operating system
-    #[arg(long, value_enum, default_value = "os")]
-    pub idle: IdleWord,
+    /// What idle CPUs do: kept awake, or left to the operating system [default: os]
+    #[arg(long, value_enum)]
+    pub idle: Option<IdleWord>,
     /// Seed of data, order and statements
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -386,7 +385,7 @@ pub(super) struct Builds {
 
 #[derive(Debug, Args)]
 pub(super) struct Get {
-    /// Builds to fetch: DBMS@VERSION
+    /// Builds to fetch: DBMS@VERSION or DBMS=deb:SUITE/PACKAGE
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::cli::args::{
 };
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, gate, report};
-use crate::domain::benchmark::{Idle, Pace, Placement};
+use crate::domain::benchmark::{Idle, Placement};
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
@@ -68,7 +68,7 @@ fn quickstart_shape() -> Shape {
         rate: None,
         interleave: None,
         placement: None,
-        idle: IdleWord::Os,
+        idle: None,
         seed: 1,
     }
 }
@@ -158,22 +158,26 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         bench::set(&mut workload, &format!("memory_limit={size}"))?;
     }
     if let Some(clients) = shape.clients {
-        workload.clients = clients;
+        bench::set(&mut workload, &format!("clients={clients}"))?;
     }
     if let Some(rate) = shape.rate {
-        if !(rate.is_finite() && rate > 0.0) {
-            bail!("pace events at {rate} a second: --rate takes a number above 0");
-        }
-        workload.pace = Pace::Open { events_per_second: rate };
+        bench::set(&mut workload, &format!("rate={rate}"))?;
     }
+    let is_set = |wanted: &str| {
+        let key = |setting: &String| setting.split('=').next().map(str::trim) == Some(wanted);
+        shape.settings.iter().any(key)
+    };
     workload.idle = match shape.idle {
-        IdleWord::Awake => Idle::Awake,
-        IdleWord::Os => Idle::Os,
+        Some(IdleWord::Awake) => Idle::Awake,
+        Some(IdleWord::Os) => Idle::Os,
+        None if is_set("idle") => workload.idle,
+        None => Idle::Os,
     };
     workload.placement = match shape.placement {
         Some(PlacementWord::Together) => Placement::Together,
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
+        None if is_set("placement") => workload.placement,
         // Threads of one process beside those of the library: nothing is placed.
         None if workload.shape.benchmark() == "kv" => Placement::Os,
         // A client of the Insert Benchmark is several connections.

@@ -1,7 +1,7 @@
 //! Both eras against their specification.
 
 use super::*;
-use crate::bench::preset::SetError;
+use crate::bench::settings::SetError;
 use crate::domain::benchmark::{Stage, Step, Work};
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertWork;

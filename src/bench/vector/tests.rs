@@ -132,10 +132,10 @@ fn wrong_settings_say_what_would_be_right() {
     };
     check("pgvector=64/64", "ef_construction must be at least 2 m");
     check("mariadb=2", "3");
-    check("cases=swep", "there are sweep, target");
+    check("cases=swep", "it is one of sweep, target");
     check("ef=", "at least one");
     check("targets=1.5", "0.01 to 1");
-    check("variant=float8", "vector, halfvec, halfvec-rerank, halfvec-column or bit");
+    check("variant=float8", "vector, halfvec, halfvec-rerank, halfvec-column, bit");
     check("tables=3", "no such setting; there are data");
     check("distance=cosine", "euclidean");
     check("neighbours=x.ivecs", "are computed");

@@ -1,9 +1,9 @@
-//! Shapes of the RocksDB sequence by name, and its settings of the form `key=value`.
+//! Shapes of the RocksDB sequence by name.
 
 use std::collections::BTreeMap;
 
 use crate::bench::Order;
-use crate::bench::preset::{self, SetError};
+use crate::bench::value::choice;
 use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
 use crate::domain::kv::{Compression, Data, KvShape, Style};
 
@@ -60,7 +60,7 @@ pub fn workload(name: &str) -> Result<(Workload, Order), String> {
 }
 
 /// Both parts of a preset.
-pub(super) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
+pub(in crate::bench) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
     let (size, data) = name.split_once('-').unwrap_or((name, "byrx"));
     let (mut workload, mut shape) = sized(size).ok_or_else(|| unknown(name))?;
     set_data(&mut shape, data).map_err(|_| unknown(name))?;
@@ -165,13 +165,12 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
 }
 
 /// `byrx`, `iodir`, `iodir_zstd`: what the data are to fit in, and how they are compressed.
-fn set_data(shape: &mut KvShape, word: &str) -> Result<(), String> {
+pub(super) fn set_data(shape: &mut KvShape, word: &str) -> Result<(), String> {
     let (data, compression) = match word.split_once('_') {
         Some((data, compression)) => (data, Some(compression)),
         None => (word, None),
     };
-    let known = Data::ALL.into_iter().find(|known| known.name() == data);
-    let data = known.ok_or("it is one of byrx, byos, iobuf, iodir")?;
+    let data = choice(data, &Data::ALL.map(|data| (data.name(), data)))?;
     let compression = match compression {
         Some(word) => parse_compression(word)?,
         None if matches!(data, Data::Iobuf | Data::Iodir) => Compression::Lz4,
@@ -183,120 +182,11 @@ fn set_data(shape: &mut KvShape, word: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn parse_compression(word: &str) -> Result<Compression, String> {
-    match word {
-        "none" => Ok(Compression::None),
-        "lz4" => Ok(Compression::Lz4),
-        "zstd" => Ok(Compression::Zstd),
-        _ => Err("it is one of none, lz4, zstd".to_owned()),
-    }
-}
-
-/// A setting that only this benchmark has.
-struct Setting {
-    key: &'static str,
-    apply: fn(&mut KvShape, &str) -> Result<(), String>,
-}
-
-macro_rules! settings {
-    ($($key:literal, $field:ident = $parse:expr;)*) => {
-        const SETTINGS: &[Setting] = &[$(Setting {
-            key: $key,
-            apply: |shape, value| { shape.$field = $parse(value)?; Ok(()) },
-        }),*];
-    };
-}
-
-settings! {
-    "style", style = |value: &str| match value {
-        "leveled" => Ok(Style::Leveled),
-        "universal" => Ok(Style::Universal),
-        _ => Err("it is one of leveled, universal".to_owned()),
-    };
-    "compression", compression = parse_compression;
-    "direct_io", direct_io = truth;
-    "value_bytes", value_bytes = |value| whole(value, 1, 65_536).map(|bytes| bytes as u32);
-    "seek_nexts", seek_nexts = |value| whole(value, 0, 100_000).map(|nexts| nexts as u32);
-    "reads", reads = truth;
-    "multireads", multireads = truth;
-    "drain_seconds", drain_seconds = |value| number(value, 0.1, 86_400.0);
-    "writer_mb", writer_mb = |value| number(value, 0.0, 100_000.0);
-    "overwrite_share", overwrite_share = |value| number(value, 0.0, 100.0);
-    "background_jobs", background_jobs = |value| whole(value, 1, 1024).map(|jobs| jobs as u32);
-    "subcompactions", subcompactions = |value| whole(value, 1, 1024).map(|threads| threads as u32);
-    "write_buffer_mb", write_buffer_bytes = |value| whole(value, 1, 65_536).map(|mb| mb << 20);
-    "target_file_mb", target_file_bytes = |value| whole(value, 1, 65_536).map(|mb| mb << 20);
-    "limits_scale", limits_scale = |value| number(value, 1e-6, 1e3);
-}
-
-/// Settings of the common workload that mean something here, and their name there.
-const COMMON: [(&str, &str); 11] = [
-    ("keys", "rows"),
-    ("rows", "rows"),
-    ("clients", "clients"),
-    ("threads", "clients"),
-    ("seconds", "seconds"),
-    ("read_seconds", "read_seconds"),
-    ("write_seconds", "write_seconds"),
-    ("cache", "cache"),
-    ("placement", "placement"),
-    ("idle", "idle"),
-    ("data", ""),
-];
-
-fn whole(value: &str, low: u64, high: u64) -> Result<u64, String> {
-    let number = value.replace('_', "").parse().ok();
-    let number = number.filter(|number| (low..=high).contains(number));
-    number.ok_or_else(|| format!("it is a whole number from {low} to {high}"))
-}
-
-fn number(value: &str, low: f64, high: f64) -> Result<f64, String> {
-    let number = value.parse().ok().filter(|number| (low..=high).contains(number));
-    number.ok_or_else(|| format!("it is a number from {low} to {high}"))
-}
-
-fn truth(value: &str) -> Result<bool, String> {
-    value.parse().map_err(|_| "it is one of true, false".to_owned())
-}
-
-/// Changes a workload of this benchmark by one `key=value`. `option.KEY=VALUE` sets an option of
-/// the library on all targets.
-///
-/// # Errors
-/// What [`SetError`] says.
-pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
-    let Some((key, value)) = assignment.split_once('=') else {
-        return Err(SetError::NoEquals { text: assignment.to_owned() });
-    };
-    let (key, value) = (key.trim(), value.trim());
-    let own = SETTINGS.iter().find(|setting| setting.key == key);
-    let Shape::Kv(shape) = &mut workload.shape else {
-        return preset::set(workload, assignment);
-    };
-    let bad = |key| move |why| SetError::BadValue { key, value: value.to_owned(), why };
-    if let Some(setting) = own {
-        return (setting.apply)(shape, value).map_err(bad(setting.key));
-    }
-    if key == "data" {
-        return set_data(shape, value).map_err(bad("data"));
-    }
-    if let Some(name) = key.strip_prefix("option.") {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
-        if name.is_empty() || value.is_empty() || !name.chars().all(plain) {
-            return Err(bad("option.KEY")("write option.KEY=VALUE".to_owned()));
-        }
-        shape.options.insert(name.to_owned(), value.to_owned());
-        return Ok(());
-    }
-    match COMMON.iter().find(|(name, _)| *name == key) {
-        Some((_, common)) => preset::set(workload, &format!("{common}={value}")),
-        None => {
-            let own = SETTINGS.iter().map(|setting| setting.key);
-            let known: Vec<_> = COMMON.iter().map(|(name, _)| *name).chain(own).collect();
-            let known = format!("{}, option.KEY", known.join(", "));
-            Err(SetError::UnknownKeyOf { key: key.to_owned(), benchmark: "kv", known })
-        }
-    }
+pub(super) fn parse_compression(word: &str) -> Result<Compression, String> {
+    choice(
+        word,
+        &[("none", Compression::None), ("lz4", Compression::Lz4), ("zstd", Compression::Zstd)],
+    )
 }
 
 #[cfg(test)]
@@ -317,31 +207,5 @@ mod tests {
         assert_eq!((shape.compression, shape.direct_io), (Compression::Lz4, false));
         assert!(parts("c1r1").unwrap_err().contains("known: quick, standard, full, c4r16"));
         assert!(parts("quick-byox").unwrap_err().contains("there is none"));
-    }
-
-    #[test]
-    fn settings_are_those_of_the_benchmark_and_the_common_ones() {
-        let (mut workload, _) = workload("quick").unwrap();
-        let mut check = |assignment: &str| set(&mut workload, assignment);
-        for good in [
-            "keys=2M",
-            "threads=4",
-            "data=iobuf_zstd",
-            "style=universal",
-            "writer_mb=8",
-            "option.max_bytes_for_level_multiplier=32",
-            "limits_scale=0.001",
-        ] {
-            check(good).unwrap();
-        }
-        let wrong = |error: SetError| error.to_string();
-        assert!(wrong(check("style=flat").unwrap_err()).contains("leveled, universal"));
-        assert!(wrong(check("tables=2").unwrap_err()).contains("`kv` has no such setting"));
-        assert!(wrong(check("option.=1").unwrap_err()).contains("option.KEY=VALUE"));
-        assert!(wrong(check("keys").unwrap_err()).contains("no `=`"));
-        let Shape::Kv(shape) = &workload.shape else { panic!("{workload:?}") };
-        assert_eq!((workload.rows, workload.clients), (2_000_000, 4));
-        assert_eq!(shape.options["max_bytes_for_level_multiplier"], "32");
-        assert_eq!((shape.style, shape.compression), (Style::Universal, Compression::Zstd));
     }
 }

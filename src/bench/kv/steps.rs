@@ -1,4 +1,4 @@
-//! The RocksDB sequence: which steps, in which order, with which options. docs/kv.md explains it.
+//! Which steps, in which order, with which options.
 
 use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
 use crate::domain::kv::{Action, Compression, KvOption, KvShape, KvWork, Maintenance, Style};
@@ -279,10 +279,10 @@ fn overrides(shape: &KvShape) -> Vec<KvOption> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::kv_preset;
+    use crate::bench::kv::shapes::parts;
 
     fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {
-        let (mut workload, mut shape) = kv_preset::parts("c48r128").unwrap();
+        let (mut workload, mut shape) = parts("c48r128").unwrap();
         change(&mut workload, &mut shape);
         let stages = stages(&workload, &shape);
         let steps = stages.into_iter().filter_map(|stage| match stage {
