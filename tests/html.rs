@@ -126,6 +126,26 @@ fn it_loads_nothing_sorts_filters_and_leads_to_the_runs() {
     }
 }
 
+#[test]
+fn what_is_folded_is_there_when_it_is_wanted() {
+    let Some(browser) = browser("what_is_folded_is_there_when_it_is_wanted") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = page(folder.path(), FEW);
+    // Without scripts everything is there as it stands.
+    let html = fs::read_to_string(&page).unwrap();
+    let first = html.split("<details id=\"steps-").nth(1).unwrap();
+    let first = first.split("</details>").next().unwrap();
+    assert!(first.contains("<div class=\"in\"><noscript>") && first.contains("</td>"), "{first}");
+    let answer = quiet(browser.ask(&page, 1280, include_str!("browser/folds.js")));
+    assert_eq!(answer["closed"], 0, "cells were made that nobody has asked for: {answer}");
+    assert_eq!(answer["printedCharts"], answer["plots"], "{answer}");
+    assert!(answer["plots"].as_u64().unwrap() >= 3, "{answer}");
+    assert_eq!(answer["linked"], true, "{answer}");
+    assert!(answer["opened"].as_u64().unwrap() > 10, "{answer}");
+    assert!(answer["sorts"].as_u64().unwrap() > 3, "{answer}");
+    assert_eq!((&answer["leftAsText"], &answer["emptyFolds"]), (&0.into(), &0.into()), "{answer}");
+}
+
 /// What a reader meets first must not sink below what only few ask for.
 #[test]
 fn the_order_of_the_page() {

@@ -12,6 +12,9 @@ use super::{Run, data};
 /// Cells with more characters than this may be broken into lines.
 const LONG_CELL: usize = 40;
 
+/// Tables with more rows than this are higher than a screen.
+const TALL_TABLE: usize = 60;
+
 /// Writes blocks and collects the data that scripts need.
 pub(super) struct Writer {
     /// Folder → place in the list of runs.
@@ -20,12 +23,14 @@ pub(super) struct Writer {
     ids: BTreeSet<String>,
     /// Script elements with JSON.
     data: String,
+    /// Folds around what is being written.
+    depth: usize,
 }
 
 impl Writer {
     pub(super) fn new(runs: &[Run]) -> Writer {
         let places = runs.iter().enumerate().map(|(place, run)| (run.folder.clone(), place));
-        Writer { places: places.collect(), ids: BTreeSet::new(), data: String::new() }
+        Writer { places: places.collect(), ids: BTreeSet::new(), data: String::new(), depth: 0 }
     }
 
     /// The collected script elements.
@@ -58,15 +63,23 @@ impl Writer {
         }
     }
 
+    /// What is folded is words to a browser with scripts, until one asks for it: thousands of cells
+    /// that nobody looks at yet would take most of the time in which the page opens. Without
+    /// scripts it is there like all else.
     fn push_fold(&mut self, html: &mut String, within: &str, fold: &Fold) {
         let id = self.unique(&format!("{within}-{}", id(&fold.summary)));
+        // Such an element cannot hold another of its kind.
+        let (open, close) =
+            if self.depth == 0 { ("<noscript>", "</noscript>") } else { Default::default() };
         let _ = writeln!(
             html,
-            "<details id=\"{id}\"><summary>{}</summary><div class=\"in\">",
+            "<details id=\"{id}\"><summary>{}</summary><div class=\"in\">{open}",
             text(&fold.summary)
         );
+        self.depth += 1;
         self.push_blocks(html, &id, &fold.blocks);
-        html.push_str("</div></details>\n");
+        self.depth -= 1;
+        let _ = writeln!(html, "{close}</div></details>");
     }
 
     fn push_chart(&mut self, html: &mut String, chart: &Chart) {
@@ -96,7 +109,12 @@ impl Writer {
     }
 
     fn push_table(&mut self, html: &mut String, table: &Table) {
-        html.push_str("<div class=\"scroll\"><table>");
+        match table.rows.len() {
+            rows if rows > TALL_TABLE => {
+                let _ = write!(html, "<div class=\"scroll tall\" style=\"--rows:{rows}\"><table>");
+            }
+            _ => html.push_str("<div class=\"scroll\"><table>"),
+        }
         if !table.caption.is_empty() {
             // The dashes are the field's, for text.
             let caption = table.caption.trim_start_matches("--- ");

@@ -10,8 +10,9 @@ use super::Run;
 use super::escape::{address, id, in_script};
 use crate::domain::metric::Better;
 use crate::domain::verdict::Verdict;
+use crate::stats::summary::median;
 
-/// Series with more points than this are written with fewer digits.
+/// Series with more points than this are looked at, not read.
 const LOOKED_AT: usize = 20;
 
 /// Folder → place in the list of runs.
@@ -65,8 +66,14 @@ pub(super) fn chart(chart: &Chart, places: &Places) -> String {
         quoted(&chart.title),
         axis(&chart.x),
         axis(&chart.y),
-        list(&chart.series, |one| series(one, places)),
+        all_series(chart, places),
     )
+}
+
+fn all_series(chart: &Chart, places: &Places) -> String {
+    let before = |place: usize| place.checked_sub(1).map(|before| &chart.series[before]);
+    let all: Vec<(usize, &Series)> = chart.series.iter().enumerate().collect();
+    list(&all, |(place, one)| series(one, before(*place), places))
 }
 
 fn axis(axis: &Axis) -> String {
@@ -84,32 +91,30 @@ fn axis(axis: &Axis) -> String {
     )
 }
 
-/// Columns that hold nothing are left out, as is x where it counts from 0.
-fn series(series: &Series, places: &Places) -> String {
+/// Columns that hold nothing are left out, as is x where it counts from 0, and what is as in the
+/// series before (`before`): runs of one target have all but their numbers in common.
+fn series(series: &Series, before: Option<&Series>, places: &Places) -> String {
     let line = match series.line {
         Line::None => "none",
         Line::Straight => "straight",
         Line::Steps => "steps",
     };
     let points = &series.points;
-    // A line of many points is looked at, not read.
-    let digits = if points.len() > LOOKED_AT { 4 } else { 6 };
-    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| in_digits(get(point), digits));
-    let mut json =
-        format!("{{\"n\":{},\"s\":{},\"l\":\"{line}\"", quoted(&series.name), series.slot);
+    let mut json = String::from("{");
+    if before.is_none_or(|before| before.name != series.name) {
+        let _ = write!(json, "\"n\":{},", quoted(&series.name));
+    }
+    if before.is_none_or(|before| (before.slot, before.line) != (series.slot, series.line)) {
+        let _ = write!(json, "\"s\":{},\"l\":\"{line}\",", series.slot);
+    }
     if let Some((start, step)) = even(points) {
         if (start, step) != (0.0, 1.0) {
-            let _ = write!(json, ",\"xs\":[{},{}]", number(start), number(step));
+            let _ = write!(json, "\"xs\":[{},{}],", number(start), number(step));
         }
     } else {
-        let _ = write!(json, ",\"x\":{}", column(&|point| point.x));
+        let _ = write!(json, "\"x\":{},", list(points, |point| number(point.x)));
     }
-    let _ = write!(json, ",\"y\":{}", column(&|point| point.y));
-    if points.iter().any(|point| point.interval.is_some()) {
-        let low = column(&|point| point.interval.map_or(f64::NAN, |interval| interval.low));
-        let high = column(&|point| point.interval.map_or(f64::NAN, |interval| interval.high));
-        let _ = write!(json, ",\"lo\":{low},\"hi\":{high}");
-    }
+    json.push_str(&heights(points));
     if points.iter().any(|point| !point.note.is_empty()) {
         let _ = write!(json, ",\"t\":{}", list(points, |point| quoted(&point.note)));
     }
@@ -121,6 +126,53 @@ fn series(series: &Series, places: &Places) -> String {
     }
     json.push('}');
     json
+}
+
+/// Values and their intervals. A line of many points is looked at, not read: `y` counts units of
+/// `k`, four digits of the median value, and `lo` and `hi` are so many units below and above.
+fn heights(points: &[Point]) -> String {
+    let unit = if points.len() > LOOKED_AT { unit(points) } else { None };
+    let has_interval = points.iter().any(|point| point.interval.is_some());
+    let ends = |point: &Point| {
+        point.interval.map_or((f64::NAN, f64::NAN), |interval| (interval.low, interval.high))
+    };
+    let Some(unit) = unit else {
+        let mut json = format!("\"y\":{}", list(points, |point| number(point.y)));
+        if has_interval {
+            let low = list(points, |point| number(ends(point).0));
+            let high = list(points, |point| number(ends(point).1));
+            let _ = write!(json, ",\"lo\":{low},\"hi\":{high}");
+        }
+        return json;
+    };
+    let units = |value: f64| (value / unit).round();
+    let whole = |value: f64| if value.is_nan() { "null".to_owned() } else { value.to_string() };
+    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| whole(get(point)));
+    let mut json = format!("\"k\":{},\"y\":{}", number(unit), column(&|point| units(point.y)));
+    if has_interval {
+        let low = column(&|point| units(point.y) - units(ends(point).0));
+        let high = column(&|point| units(ends(point).1) - units(point.y));
+        let _ = write!(json, ",\"lo\":{low},\"hi\":{high}");
+    }
+    json
+}
+
+/// A power of ten of which the median value has four digits before the point; `None` where there
+/// is no such value, or one that is infinite.
+fn unit(points: &[Point]) -> Option<f64> {
+    let sizes: Vec<f64> = points
+        .iter()
+        .flat_map(|point| {
+            let interval =
+                point.interval.map_or([0.0; 2], |interval| [interval.low, interval.high]);
+            [point.y, interval[0], interval[1]]
+        })
+        .map(f64::abs)
+        .filter(|size| *size > 0.0)
+        .collect();
+    let median = median(&sizes)
+        .filter(|median| sizes.iter().all(|size| size.is_finite() && *size < 1e12 * median))?;
+    Some(10_f64.powi(median.log10().floor() as i32 - 3))
 }
 
 /// Start and step of evenly spaced points. Seconds are so but for what the clock took: less than
@@ -237,16 +289,12 @@ fn optional(value: Option<f64>) -> String {
     value.map_or("null".to_owned(), number)
 }
 
+/// Six digits; what is no number is `null`, what is infinite `"inf"`.
 fn number(value: f64) -> String {
-    in_digits(value, 6)
-}
-
-/// As many digits; what is no number is `null`, what is infinite `"inf"`.
-fn in_digits(value: f64, digits: usize) -> String {
     match value {
         _ if value.is_nan() => "null".to_owned(),
         _ if value.is_infinite() => "\"inf\"".to_owned(),
-        _ => Digits::Significant(digits).write(value),
+        _ => Digits::Significant(6).write(value),
     }
 }
 

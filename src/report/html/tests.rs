@@ -103,6 +103,25 @@ fn charts_are_data_and_ids_are_given_once() {
     assert!(html.contains(r#""y":[1,null,"inf"],"lo":[null,null,0.5],"hi":[null,null,2]"#));
 }
 
+/// Seconds of two runs of one target, one second of which stalled.
+#[test]
+fn long_lines_are_written_in_units_and_names_once() {
+    let mut chart = Chart::new("c", "rate", Form::Lines);
+    let rate = |place: usize| if place == 3 { 7.0 } else { 19_876.0 + place as f64 };
+    let whole = |y: f64| Some(Interval { low: y - 5.0, high: y + 21.0 });
+    let point = |place: usize| Point::at(place as f64, rate(place)).within(whole(rate(place)));
+    let points: Vec<Point> = (0..25).map(point).collect();
+    for _ in 0..2 {
+        let series = Series::new("t", 1, Line::Straight);
+        chart.series.push(Series { points: points.clone(), ..series });
+    }
+    let html = page(vec![Block::Chart(chart)]);
+    assert_eq!(html.matches(r#""n":"t","s":1,"l":"straight""#).count(), 1, "{html}");
+    assert_eq!(html.matches(r#""k":10,"y":[1988,1988,1988,1,1988,"#).count(), 2, "{html}");
+    assert_eq!(html.matches(r#""lo":[1,1,1,1,"#).count(), 2, "{html}");
+    assert_eq!(html.matches(r#""hi":[2,2,2,2,"#).count(), 2, "{html}");
+}
+
 #[test]
 fn every_request_is_forbidden() {
     let html = page(Vec::new());

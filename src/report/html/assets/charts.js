@@ -336,7 +336,15 @@ const optionOf = (chart, width, theme, state) => chart.form !== "bars"
 // ---- Drawing, saving, redrawing ----
 
 function unpack(chart) {
+  let before = {};
   for (const series of chart.series) {
+    for (const key of ["n", "s", "l"]) series[key] ??= before[key];
+    before = series;
+    if (series.k) { // So many units of k, the interval from there.
+      series.lo &&= series.lo.map((away, place) => away == null ? away : (series.y[place] - away) * series.k);
+      series.hi &&= series.hi.map((away, place) => away == null ? away : (series.y[place] + away) * series.k);
+      series.y = series.y.map(units => units == null ? units : units * series.k);
+    }
     if (series.xs) series.x = series.y.map((_, place) => series.xs[0] + place * series.xs[1]);
     if (!series.x) series.x = series.y.map((_, place) => place);
     for (const key of ["y", "lo", "hi"]) {
@@ -431,13 +439,14 @@ function savePng(state) {
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
 }
 
-function initCharts() {
-  const seen = new IntersectionObserver(entries => {
-    for (const entry of entries) {
-      if (entry.isIntersecting && !CHARTS.get(entry.target).view) draw(entry.target);
-    }
-  }, { rootMargin: "400px" });
-  for (const figure of $$("figure.chart")) {
+const SEEN = new IntersectionObserver(entries => {
+  for (const entry of entries) {
+    if (entry.isIntersecting && !CHARTS.get(entry.target).view) draw(entry.target);
+  }
+}, { rootMargin: "400px" });
+
+function watchCharts(root) {
+  for (const figure of $$("figure.chart", root)) {
     const plot = $(".plot", figure);
     const state = { id: figure.dataset.json, whole: false };
     CHARTS.set(plot, state);
@@ -448,8 +457,12 @@ function initCharts() {
     figure.append(make("div", { class: "tools" }, state.cutButton,
       make("button", { type: "button", onclick: () => saveSvg(state) }, "Save SVG"),
       make("button", { type: "button", onclick: () => savePng(state) }, "Save PNG")));
-    seen.observe(plot);
+    SEEN.observe(plot);
   }
+}
+
+function initCharts() {
+  watchCharts(document);
   let waiting = 0;
   addEventListener("resize", () => {
     clearTimeout(waiting);
@@ -460,6 +473,7 @@ function initCharts() {
     }, 120);
   });
   addEventListener("beforeprint", () => {
+    unfoldAll("details[open]");
     for (const plot of CHARTS.keys()) draw(plot, true);
     // Paper does not scroll.
     for (const table of $$(".scroll > table")) {
@@ -475,3 +489,4 @@ function initCharts() {
 initPage();
 $$(".heat").forEach(initHeat);
 initCharts();
+openFor(location.hash);

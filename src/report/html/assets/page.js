@@ -144,8 +144,37 @@ function initDetails(root) {
   }
 }
 
+// What is folded is the text of a <noscript> until somebody wants it.
+function unfold(fold) {
+  const box = $(":scope > .in", fold);
+  const kept = $(":scope > noscript", box);
+  if (!kept) return;
+  box.innerHTML = kept.textContent;
+  initDetails(box);
+  watchCharts(box);
+}
+
+const unfoldAll = which => $$(which).forEach(unfold);
+
+// Whoever searches the page for a word must find it in what is closed, too: once nothing else is
+// to be done, one after the other.
+function unfoldIdly() {
+  const idle = window.requestIdleCallback ?? (work => setTimeout(work, 50));
+  const folds = $$("details");
+  const next = () => {
+    const fold = folds.shift();
+    if (!fold) return;
+    unfold(fold);
+    idle(next);
+  };
+  idle(next);
+}
+
 function openFor(hash) {
-  const target = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+  const id = hash && decodeURIComponent(hash.slice(1));
+  if (!id) return;
+  if (!document.getElementById(id)) unfoldAll("details");
+  const target = document.getElementById(id);
   if (!target) return;
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   target.scrollIntoView();
@@ -177,13 +206,16 @@ function initPage() {
   initSources();
   initDetails(document);
   initSteps();
-  for (const fold of $$("details")) {
-    fold.addEventListener("toggle", () => { if (fold.open) initDetails(fold); });
-  }
+  // This event does not rise: it is met on its way down.
+  document.addEventListener("toggle", event => {
+    if (!event.target.open || event.target.tagName !== "DETAILS") return;
+    unfold(event.target);
+    initDetails(event.target);
+  }, true);
+  addEventListener("load", unfoldIdly);
   addEventListener("hashchange", () => openFor(location.hash));
   document.addEventListener("click", event => {
     const link = event.target.closest('a[href^="#"]');
     if (link) openFor(link.getAttribute("href"));
   });
-  openFor(location.hash);
 }
