@@ -56,8 +56,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let mut wrong = print(&checks);
     if !specified {
         println!(
-            "statistics are known of 60000 generated rows of 784 only, recall of these and of \
-             fashion-mnist"
+            "what statistics should be is known of 60000 generated rows of 784, and recall of these \
+             and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
@@ -112,10 +112,11 @@ fn print(checks: &[Check]) -> u32 {
             (Some(_), false) => "FAILED",
         };
         wrong += u32::from(!check.holds());
-        println!(
+        let line = format!(
             "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {}",
             check.what, check.found, check.source
         );
+        println!("{}", line.trim_end());
     }
     wrong
 }

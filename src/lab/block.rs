@@ -301,7 +301,9 @@ impl Run<'_> {
             }
             Err(error) if bench.stopped() => Err(error),
             // The error says how the server ended; asked again, it would only say that it is gone.
-            Err(error) if self.control.check().is_err() => Err(error),
+            Err(error) if self.control.check().is_err() => {
+                Err(error.context(format!("measure {}", step.name)))
+            }
             Err(error) => {
                 let text = fault::text(&error);
                 let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
