@@ -124,7 +124,10 @@ fn every_case_works_on_every_dbms() {
     let half = format!("half={PGVECTOR}:halfvec");
     let settings =
         ["cases=all", "deletes=50", "targets=0.9", "selectivity=20", "insert_rate=50", "ramp=1,2"];
-    let output = scene.compare(&[MARIADB, PGVECTOR, &half], &settings).output().unwrap();
+    let rerank = format!("rerank={PGVECTOR}:halfvec-rerank");
+    let column = format!("column={PGVECTOR}:halfvec-column");
+    let targets = [MARIADB, PGVECTOR, &half, &rerank, &column];
+    let output = scene.compare(&targets, &settings).output().unwrap();
     assert!(output.status.success(), "{}", words_of(&output));
     let steps = scene.steps();
     let mut found = 0;
@@ -169,7 +172,7 @@ fn every_case_works_on_every_dbms() {
         }
     }
     // Per target: search with one and two clients, target, 3 filters, cold, 2 mixed, 2 churn.
-    assert_eq!(found, 3 * 11);
+    assert_eq!(found, targets.len() * 11);
     let report = words_of(&output);
     for expected in ["Best QPS for a given recall", "half(m=8, ef_construction=32, ef_search="] {
         assert!(report.contains(expected), "{report}");
@@ -192,6 +195,9 @@ fn a_server_without_vectors_says_what_it_lacks() {
         let (_, load) = load.unwrap_or_else(|| panic!("{}", words_of(&output)));
         let why = load["status"]["failed"].as_str().unwrap();
         assert!(why.contains(expected), "{why}");
+        for (_, step) in scene.steps().iter().filter(|(_, step)| step["name"] != "load") {
+            assert_eq!(step["status"]["failed"], "not measured, because load failed");
+        }
     }
 }
 
@@ -249,6 +255,133 @@ fn a_build_that_was_killed_is_done_again() {
     // The finished steps of the first attempt, and all five of the second.
     assert_eq!(steps.len(), before + 5, "{}", words_of(&resumed));
     assert!(steps.iter().all(|(_, step)| step["status"] == "complete"));
+}
+
+/// The server whose data lie in `folder`: the oldest process that is told so on its command line.
+fn server_in(folder: &Path) -> Option<u32> {
+    let mut found: Option<u32> = None;
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let cmdline = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&cmdline);
+        let is_server = ["postgres", "mariadbd"].contains(&name.trim());
+        if is_server && words.contains(&*folder.to_string_lossy()) {
+            found = Some(found.map_or(pid, |other| other.min(pid)));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_builds_says_so_and_resumes() {
+    let test = "a_server_that_is_killed_while_it_builds_says_so_and_resumes";
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // The second index takes seconds.
+    for (target, step) in [(PGVECTOR, "index.m=64.ec=400"), (MARIADB, "index.m=64")] {
+        if !can_run(test, &[target]) {
+            continue;
+        }
+        let scene = Scene::new();
+        let settings = ["rows=6000", "pgvector=8/32,64/400", "mariadb=6,64", "ef=10"];
+        let mut running = scene
+            .compare(&[target], &settings)
+            .args(["--work".as_ref(), scene.folder.path().join("work").as_os_str()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while scene.steps().len() < 3 {
+            assert!(Instant::now() < deadline, "{target}: the first point never came");
+            assert!(running.try_wait().unwrap().is_none(), "{target}: it ended early");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let server = server_in(scene.folder.path()).expect("there is a server");
+        assert!(Command::new("kill").args(["-9", &server.to_string()]).status().unwrap().success());
+        let output = running.wait_with_output().unwrap();
+        let words = words_of(&output);
+        assert_eq!(output.status.code(), Some(4), "{target}: {words}");
+        for expected in [&format!("measure {step}"), "killed by signal 9"] {
+            assert!(words.contains(expected), "{target}: no `{expected}` in {words}");
+        }
+        let finished = scene.steps();
+        assert_eq!(finished.len(), 3, "{target}: {finished:?}");
+        assert!(finished.iter().all(|(_, step)| step["status"] == "complete"));
+        let resumed = scene.rqps().args(["run", "--resume"]).arg(scene.out()).output().unwrap();
+        assert!(resumed.status.success(), "{target}: {}", words_of(&resumed));
+        let steps = scene.steps();
+        assert_eq!(steps.len(), 3 + 5, "{target}: {}", words_of(&resumed));
+        assert!(steps.iter().all(|(_, step)| step["status"] == "complete"), "{target}");
+    }
+}
+
+#[test]
+fn a_file_that_will_not_do_is_refused_before_anything_is_started() {
+    let scene = Scene::new();
+    let path = |name: &str| scene.folder.path().join(name);
+    let write = |name: &str, rows: &[Vec<f32>]| {
+        let vectors = rows.iter().flat_map(|row| {
+            let values = row.iter().flat_map(|value| value.to_le_bytes());
+            (row.len() as i32).to_le_bytes().into_iter().chain(values)
+        });
+        fs::write(path(name), vectors.collect::<Vec<u8>>()).unwrap();
+    };
+    let rows: Vec<Vec<f32>> = (0..40).map(|row| vec![row as f32 + 0.5, 1.0]).collect();
+    let mut nan = rows.clone();
+    nan[7][1] = f32::NAN;
+    write("rows.fvecs", &rows);
+    write("few.fvecs", &rows[..6]);
+    write("nan.fvecs", &nan);
+    write("queries.fvecs", &rows[..3]);
+    write("long.fvecs", &[vec![0.5; 3]]);
+    // Bits of floats are numbers too, and none of a row.
+    fs::copy(path("queries.fvecs"), path("near.ivecs")).unwrap();
+    let check = |rows: &str, queries: &str, more: &str, expected: &str| {
+        let data = format!("data={}", path(rows).display());
+        let queries = format!("queries={}", path(queries).display());
+        let mut command = scene.rqps();
+        command.args(["compare", PGVECTOR, "--bench", "vector", "--out"]).arg(scene.out());
+        for setting in [data.as_str(), queries.as_str(), more] {
+            command.args(["--set", setting]);
+        }
+        let output = command.output().unwrap();
+        let words = words_of(&output);
+        assert_eq!(output.status.code(), Some(2), "{words}");
+        assert!(words.contains(expected), "{words}");
+        assert!(!scene.out().exists(), "{words}");
+    };
+    check("rows.fvecs", "long.fvecs", "k=10", "rows have 2 dimensions and queries 3");
+    check("nan.fvecs", "queries.fvecs", "k=10", "row 7 has NaN in dimension 1");
+    check("few.fvecs", "queries.fvecs", "k=10", "there are 6 rows, and 10 neighbours");
+    check("no.fvecs", "queries.fvecs", "k=10", "no.fvecs");
+    let near = format!("neighbours={}", path("near.ivecs").display());
+    check("rows.fvecs", "queries.fvecs", &near, "as a neighbour, and the 40 rows");
+}
+
+#[test]
+fn verify_data_tells_what_it_checked() {
+    let scene = Scene::new();
+    let verify = |words: &[&str]| {
+        let mut command = scene.rqps();
+        command.args(["vector", "verify-data", "--cache"]).arg(scene.folder.path());
+        command.args(["--set", "rows=1500", "--set", "dims=16", "--set", "queries=50"]);
+        let output = command.args(words).output().unwrap();
+        assert!(output.status.success(), "{}", words_of(&output));
+        words_of(&output)
+    };
+    let words = verify(&["--indexes", "8/32"]);
+    for expected in [
+        "relative contrast at 10",
+        "recall of 8/32 at ef 80",
+        "wider searches with less recall",
+        "all checks hold",
+    ] {
+        assert!(words.contains(expected), "no `{expected}` in {words}");
+    }
+    let words = verify(&["--indexes", "none"]);
+    assert!(!words.contains("recall of 8/32") && !words.contains("wider"), "{words}");
 }
 
 #[test]

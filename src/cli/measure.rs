@@ -13,7 +13,7 @@ use crate::cli::args::{
     PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
 };
 use crate::cli::progress::Display;
-use crate::cli::{exit, folders, gate, report};
+use crate::cli::{exit, folders, gate, report, vector};
 use crate::domain::benchmark::{Idle, Placement};
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
@@ -247,6 +247,7 @@ pub(super) fn measure(
     folders: &Folders,
     calibrations: PathBuf,
 ) -> Result<(lab::Summary, PathBuf)> {
+    vector::check_files(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = Assignment {

@@ -1,4 +1,4 @@
-//! `rqps vector verify-data`: is a set of vectors what it should be?
+//! `rqps vector verify-data`: is a set of vectors what it should be? And may it be measured at all?
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crate::driver::vector::dataset::Dataset;
 use crate::driver::vector::dataset::given;
 use crate::driver::vector::dataset::statistics::statistics;
 use crate::driver::vector::verify::{self, Check, Progress};
+use crate::plan::Plan;
 
 /// Neighbours of each query that the figures rest on.
 const K: usize = 100;
@@ -55,8 +56,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let mut wrong = print(&checks);
     if !specified {
         println!(
-            "statistics are known of 60000 generated rows of 784 only, recall of these and of \
-             fashion-mnist"
+            "what statistics should be is known of 60000 generated rows of 784, and recall of these \
+             and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
@@ -67,7 +68,17 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
 
-/// fashion-mnist is half zeros, in bytes, by euclidean distance, and has 10,000 queries.
+/// Vectors of the user are looked at before anything is fetched or started.
+pub(super) fn check_files(plan: &Plan) -> Result<()> {
+    if let Shape::Vector(shape) = &plan.workload.shape
+        && let DataSource::Files { .. } = &shape.data
+    {
+        Dataset::open(&shape.data, plan.workload.rows, shape.k as usize, None)?;
+    }
+    Ok(())
+}
+
+/// fashion-mnist comes in bytes, by euclidean distance, with 10,000 queries.
 fn is_the_real_one(data: &Dataset) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
@@ -101,10 +112,11 @@ fn print(checks: &[Check]) -> u32 {
             (Some(_), false) => "FAILED",
         };
         wrong += u32::from(!check.holds());
-        println!(
+        let line = format!(
             "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {}",
             check.what, check.found, check.source
         );
+        println!("{}", line.trim_end());
     }
     wrong
 }
@@ -148,10 +160,13 @@ impl Watch {
                 }
                 if self.told.elapsed() > PAUSE {
                     self.told = Instant::now();
-                    let done = self.left.iter().map(|(build, done)| {
-                        format!("{build}: {} %", 100 * done / self.rows.max(1))
+                    let begun = self.left.iter().filter(|(_, done)| *done > 0);
+                    let begun = begun.map(|(build, done)| {
+                        format!("{build}: {} % of the rows", 100 * done / self.rows.max(1))
                     });
-                    eprintln!("rqps: {}", done.collect::<Vec<_>>().join(", "));
+                    let begun: Vec<String> = begun.collect();
+                    let later = self.left.len() - begun.len();
+                    eprintln!("rqps: {}; {later} not begun yet", begun.join(", "));
                 }
             }
             Progress::Asked(build, points) => {

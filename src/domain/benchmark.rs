@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::insert::{InsertShape, InsertWork};
 use crate::domain::kv::{KvShape, KvWork};
 use crate::domain::script::Script;
-use crate::domain::vector::{VectorShape, VectorWork};
+use crate::domain::vector::{Ground, VectorShape, VectorWork};
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,6 +160,14 @@ impl Step {
     /// True if the server is to be stopped and started before the step, so that nothing is cached.
     pub fn after_restart(&self) -> bool {
         matches!(&self.work, Work::Vector(work) if work.is_cold())
+    }
+
+    /// What the step makes for those after it, and what it needs from those before it.
+    pub fn ground(&self) -> [Option<Ground>; 2] {
+        match &self.work {
+            Work::Vector(work) => [work.act.makes(), work.act.needs()],
+            Work::Script(_) | Work::Insert(_) | Work::Kv(_) => [None, None],
+        }
     }
 
     /// The statements, if the step is a script.

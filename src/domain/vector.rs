@@ -325,6 +325,35 @@ pub enum Act {
     Clean,
 }
 
+/// What steps make and others rest on: an index rests on its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ground {
+    /// The filled table.
+    Table,
+    /// The index on it.
+    Index,
+}
+
+impl Act {
+    /// What the steps after it rest on, if it makes that.
+    pub fn makes(&self) -> Option<Ground> {
+        match self {
+            Act::Load { .. } => Some(Ground::Table),
+            Act::Build(_) => Some(Ground::Index),
+            _ => None,
+        }
+    }
+
+    /// What must be there.
+    pub fn needs(&self) -> Option<Ground> {
+        match self {
+            Act::Load { .. } => None,
+            Act::Build(_) | Act::Delete { .. } | Act::Clean => Some(Ground::Table),
+            Act::Search(_) | Act::Target { .. } | Act::Mixed { .. } => Some(Ground::Index),
+        }
+    }
+}
+
 /// An index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Index {

@@ -9,6 +9,7 @@ use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Stage, Step};
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
+use crate::domain::vector::Ground;
 use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{self, Seat};
@@ -29,6 +30,8 @@ struct Run<'a> {
     folder: RunFolder,
     data: PathBuf,
     control: Box<dyn ControlPlane>,
+    /// What is not there since a step failed, and the name of that step.
+    lost: Option<(Ground, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
     _group: Option<MemoryGroup>,
 }
@@ -153,7 +156,7 @@ fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = Run { subject, record, folder, data, control, _group: group };
+    let mut run = Run { subject, record, folder, data, control, lost: None, _group: group };
     if let Err(error) = run.settle_in(bench, &logs, progress) {
         run.fail(bench, &error, progress);
     }
@@ -259,6 +262,12 @@ impl Run<'_> {
         let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
+        if let Some(cause) = self.rests_on_a_failure(step) {
+            // The fault was told when it came; without its ground the step could only tell it anew.
+            let text = format!("not measured, because {cause} failed");
+            let record = measure::empty_record(step, number, Status::Failed(text));
+            return Ok(self.folder.write_step(&record, &[])?);
+        }
         if step.after_restart() && !self.subject.is_external() {
             progress.doing(&label, "stop and start again", None);
             self.control.stop()?;
@@ -294,16 +303,34 @@ impl Run<'_> {
             }
             Err(error) if bench.stopped() => Err(error),
             // The error says how the server ended; asked again, it would only say that it is gone.
-            Err(error) if self.control.check().is_err() => Err(error),
+            Err(error) if self.control.check().is_err() => {
+                Err(error.context(format!("measure {}", step.name)))
+            }
             Err(error) => {
                 let text = fault::text(&error);
                 let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
                 self.folder.write_step(&failed, &[])?;
                 let run = self.record.key.folder();
                 self.subject.fault(format!("{run}: {}: {text}", step.name), progress);
+                if let [Some(made), _] = step.ground() {
+                    self.lost = Some((made, step.name.clone()));
+                }
                 Ok(())
             }
         }
+    }
+
+    /// The failed step that this one rests on. What it makes anew is no longer lost.
+    fn rests_on_a_failure(&mut self, step: &Step) -> Option<String> {
+        let [makes, needs] = step.ground();
+        let (lost, cause) = self.lost.clone()?;
+        if needs >= Some(lost) {
+            return Some(cause);
+        }
+        if makes.is_some_and(|made| made <= lost) {
+            self.lost = None;
+        }
+        None
     }
 
     fn fail(&mut self, bench: &Bench<'_>, error: &anyhow::Error, progress: &mut Progress<'_>) {

@@ -235,7 +235,9 @@ pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
     if have.len() > 1 {
         checks.extend(together(&have, &want));
     }
-    checks.extend(monotone(found));
+    if found.len() > 1 {
+        checks.extend(monotone(found));
+    }
     checks.extend(slope(found, specified));
     checks
 }
