@@ -202,7 +202,7 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
 
 /// The metrics rows of every step, absolute and relative to the base.
 fn metrics(comparison: &Comparison) -> Section {
-    let words = "The columns of the published perf reports: medians over the blocks. `rate` is ips \
+    let words = "The columns of the published perf reports: medians over the blocks. The rate is ips \
                  in l steps and qps in q steps, and so is an operation (op): an inserted row, a \
                  query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
     let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
@@ -224,7 +224,7 @@ fn legend() -> Table {
         |(name, legend): (&str, Legend)| [name, legend.unit, legend.told].map(Cell::text).to_vec();
     Table {
         caption: "Units and formulas".to_owned(),
-        columns: ["column", "unit", "what"].map(Column::words).to_vec(),
+        columns: vec![Column::of_row("column"), Column::words("unit"), Column::words("what")],
         rows: COLUMNS.into_iter().zip(LEGENDS).map(row).collect(),
     }
 }
