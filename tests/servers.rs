@@ -551,6 +551,10 @@ fn check_io(dbms: Dbms, root: &Path, version: &str, (name, said, direct): (&str,
         _ => ("SELECT @@innodb_flush_method", "/ibdata1"),
     };
     assert_eq!(rows(&*plane, ask), [said], "{dbms} {version}:{name}");
+    if dbms != Dbms::Postgres {
+        let log = if name == "binlog" { "1" } else { "0" };
+        assert_eq!(rows(&*plane, "SELECT @@log_bin"), [log], "{dbms} {version}:{name}");
+    }
     let pid = plane.server_pid().unwrap();
     let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
     let mut session = None;
@@ -572,7 +576,7 @@ fn check_io(dbms: Dbms, root: &Path, version: &str, (name, said, direct): (&str,
 #[test]
 fn direct_and_buffered_io_take_effect() {
     let test = "direct_and_buffered_io_take_effect";
-    let inno = [("default", "O_DIRECT", true), ("direct-io", "O_DIRECT", true)];
+    let inno = [("direct-io", "O_DIRECT", true), ("binlog", "O_DIRECT", true)];
     let fsync = [("buffered", "fsync", false)];
     let postgres = [("direct-io", "data,wal", true), ("buffered", "", false)];
     let of = |dbms, words: Builds, programs: &[&str], cases: &[(&str, &str, bool)]| {

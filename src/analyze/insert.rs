@@ -17,6 +17,39 @@ pub const COLUMNS: [&str; 20] = [
     "cspq", "cpupq", "dbgb1", "dbgb2", "rss", "maxop", "p50", "p99",
 ];
 
+/// What stands behind a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Legend {
+    /// Unit of its numbers.
+    pub unit: &'static str,
+    /// What they are, as a formula where they follow from others.
+    pub told: &'static str,
+}
+
+/// Of each column, in their order. `rate` is ips in l steps and qps in q steps.
+pub const LEGENDS: [Legend; 20] = [
+    Legend { unit: "1/s", told: "rows inserted / s; in l.x rows indexed / s" },
+    Legend { unit: "1/s", told: "queries / s; 0 in l steps" },
+    Legend { unit: "1/s", told: "reads of the disk under the data / s" },
+    Legend { unit: "MiB/s", told: "KiB read from it / 1024 / s" },
+    Legend { unit: "1/s", told: "writes to it / s" },
+    Legend { unit: "MiB/s", told: "KiB written to it / 1024 / s" },
+    Legend { unit: "1/op", told: "rps / rate" },
+    Legend { unit: "KiB/op", told: "rmbps x 1024 / rate" },
+    Legend { unit: "1/row", told: "wps / ips, in q steps too" },
+    Legend { unit: "KiB/row", told: "wmbps x 1024 / ips, in q steps too" },
+    Legend { unit: "1/s", told: "context switches of the host / s" },
+    Legend { unit: "%", told: "busy CPU of all CPUs of the host, client included, spinners not" },
+    Legend { unit: "1/op", told: "csps / rate" },
+    Legend { unit: "us/op", told: "cpups / 100 x CPUs x 1e6 / rate" },
+    Legend { unit: "GiB", told: "tables and indexes at the end: by the server, or of their files" },
+    Legend { unit: "GiB", told: "the data folder at the end, logs included" },
+    Legend { unit: "GiB", told: "the server's memory, shared pages once" },
+    Legend { unit: "s", told: "the longest insert (l steps), the longest query (q steps)" },
+    Legend { unit: "1/s", told: "rate that half of the seconds reached; from 10 s on" },
+    Legend { unit: "1/s", told: "rate that 99 of 100 seconds reached; from 10 s on" },
+];
+
 /// Digits after the point with which a column is printed.
 pub const DIGITS: [usize; 20] = [0, 0, 0, 1, 1, 1, 3, 3, 3, 3, 0, 1, 3, 0, 1, 1, 1, 3, 0, 0];
 

@@ -44,6 +44,15 @@ const SHIPPED: &[(Dbms, &str, &str)] = &[
             "debug_io_direct = 'data,wal'  # needs 16\n",
         ),
     ),
+    (
+        Dbms::Mysql,
+        "binlog",
+        concat!(
+            include_str!("../../configs/mysql/default.conf"),
+            "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
+            "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
+        ),
+    ),
     (Dbms::Mysql, "direct-io", include_str!("../../configs/mysql/default.conf")),
     (
         Dbms::Mysql,
@@ -52,6 +61,15 @@ const SHIPPED: &[(Dbms, &str, &str)] = &[
             include_str!("../../configs/mysql/default.conf"),
             "\n# Through the page cache: the last setting of a name counts.\n",
             "innodb_flush_method = fsync\n",
+        ),
+    ),
+    (
+        Dbms::Mariadb,
+        "binlog",
+        concat!(
+            include_str!("../../configs/mariadb/default.conf"),
+            "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
+            "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
         ),
     ),
     (Dbms::Mariadb, "direct-io", include_str!("../../configs/mariadb/default.conf")),

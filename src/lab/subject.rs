@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::bench;
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
 use crate::domain::benchmark::{Shape, Stage, Workload};
 use crate::domain::build::{Build, Source};
@@ -151,10 +152,12 @@ fn closed_to_servers(bench: &Bench<'_>, build: &Build) -> Option<PathBuf> {
     build.root.as_deref().filter(|_| server).and_then(obtain::closed_folder)
 }
 
-/// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory.
+/// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory,
+/// or of the limit that is put on it.
 fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
     let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
-    workload.cache_bytes.unwrap_or(wanted.min(memory_share * 6 / 10))
+    let memory = memory_share.min(bench::memory_limit(workload).unwrap_or(u64::MAX));
+    workload.cache_bytes.unwrap_or(wanted.min(memory / 10 * 6))
 }
 
 fn data_bytes(workload: &Workload) -> u64 {

@@ -73,7 +73,22 @@ impl MemoryGroup {
             Version::Two => "memory.max",
         };
         write(&group.path.join(file), &limit.to_string())?;
+        // What does not fit shall not go to a swap device, whose speed would be measured. Kernels
+        // that do not count swap have no such file.
+        let (file, most) = match version {
+            Version::One => ("memory.memsw.limit_in_bytes", limit.to_string()),
+            Version::Two => ("memory.swap.max", "0".to_owned()),
+        };
+        let swap = group.path.join(file);
+        if swap.exists() {
+            write(&swap, &most)?;
+        }
         Ok(group)
+    }
+
+    /// The folder in which the kernel keeps its figures.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Moves a process and all below it into the group. What they start later begins in it.
@@ -137,6 +152,15 @@ fn own_group(own: &str, mounts: &str) -> Option<(Version, PathBuf)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_why_and_what_to_do() {
+        let none = CgroupError::NoController("nothing".to_owned()).to_string();
+        assert!(none.contains("no memory controller") && none.contains("leave the limit out"));
+        let refused = write(Path::new("/proc/no/memory.max"), "1").unwrap_err().to_string();
+        assert!(refused.contains("write 1 to /proc/no/memory.max: No such file"), "{refused}");
+        assert!(refused.contains("run as root, or in a scope"), "{refused}");
+    }
 
     #[test]
     fn the_own_group_is_found_in_either_version() {

@@ -77,6 +77,10 @@ pub struct Column {
     pub head: String,
     /// True for numbers.
     pub right: bool,
+    /// Unit and formula, where the head alone does not tell; else empty.
+    pub legend: &'static str,
+    /// It says of what the other cells of its row are, and stays in sight beside them.
+    pub names_row: bool,
 }
 
 /// A cell.
@@ -133,12 +137,23 @@ pub enum Digits {
 impl Column {
     /// A column of words.
     pub fn words(head: impl Into<String>) -> Column {
-        Column { head: head.into(), right: false }
+        Column { head: head.into(), right: false, legend: "", names_row: false }
     }
 
     /// A column of numbers.
     pub fn numbers(head: impl Into<String>) -> Column {
-        Column { head: head.into(), right: true }
+        Column { right: true, ..Column::words(head) }
+    }
+
+    /// With what stands behind its numbers.
+    #[must_use]
+    pub fn told(self, legend: &'static str) -> Column {
+        Column { legend, ..self }
+    }
+
+    /// A column of words that names the row.
+    pub fn of_row(head: impl Into<String>) -> Column {
+        Column { names_row: true, ..Column::words(head) }
     }
 }
 

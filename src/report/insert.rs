@@ -7,7 +7,8 @@ use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{Sample, StepComparison};
 use crate::analyze::insert::{
-    self, CLASSES, COLUMNS, DIGITS, ROLES, insert_target, is_insert, median_columns,
+    self, CLASSES, COLUMNS, DIGITS, LEGENDS, Legend, ROLES, insert_target, is_insert,
+    median_columns,
 };
 use crate::analyze::insert_rules::{
     Shade, Throughput, absolute_shades, insert_rate_shade, is_query_step, longest_shades,
@@ -90,7 +91,7 @@ fn summary(comparison: &Comparison) -> Section {
 }
 
 fn with_heads(first: &str, heads: impl Iterator<Item = String>) -> Vec<Column> {
-    std::iter::once(Column::words(first)).chain(heads.map(Column::numbers)).collect()
+    std::iter::once(Column::of_row(first)).chain(heads.map(Column::numbers)).collect()
 }
 
 /// Turns columns of cells into rows that begin with the target.
@@ -201,15 +202,10 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
 
 /// The metrics rows of every step, absolute and relative to the base.
 fn metrics(comparison: &Comparison) -> Section {
-    let legend = "The 21 columns of the published perf reports. Per operation (q in a name) is per \
-                  inserted row in l steps and per query in q steps; wpi and wkbpi are per inserted \
-                  row always. cpups is per cent of the host, client included; cpupq is in \
-                  microseconds; dbgb1 is the database, dbgb2 the data folder, \
-                  rss the server's memory, GiB; maxop is the longest insert (l) or query (q), s; \
-                  p50 and p99 are rates that half and 99 of 100 seconds reached, from 10 s on. \
-                  Medians over the blocks. server_cpu_us/o, intervals and verdicts are in the \
-                  tables of efficiency.";
-    let mut blocks = vec![Block::Paragraph(legend.to_owned())];
+    let words = "The columns of the published perf reports: medians over the blocks. The rate is ips \
+                 in l steps and qps in q steps, and so is an operation (op): an inserted row, a \
+                 query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
+    let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
     for step in &comparison.steps {
         let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
             .map(|target| median_columns(comparison, step, target))
@@ -222,9 +218,23 @@ fn metrics(comparison: &Comparison) -> Section {
     section("insert-metrics", "Insert Benchmark: metrics", blocks)
 }
 
+/// Unit and formula of each column.
+fn legend() -> Table {
+    let row =
+        |(name, legend): (&str, Legend)| [name, legend.unit, legend.told].map(Cell::text).to_vec();
+    Table {
+        caption: "Units and formulas".to_owned(),
+        columns: vec![Column::of_row("column"), Column::words("unit"), Column::words("what")],
+        rows: COLUMNS.into_iter().zip(LEGENDS).map(row).collect(),
+    }
+}
+
 fn metric_columns() -> Vec<Column> {
-    let mut columns: Vec<Column> = COLUMNS.into_iter().map(Column::numbers).collect();
-    columns.push(Column::words("tag"));
+    let told = LEGENDS.into_iter().map(|legend| legend.told);
+    let numbers = COLUMNS.into_iter().zip(told);
+    let mut columns: Vec<Column> =
+        numbers.map(|(name, told)| Column::numbers(name).told(told)).collect();
+    columns.push(Column::of_row("tag"));
     columns
 }
 

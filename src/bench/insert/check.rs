@@ -26,6 +26,7 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), ShapeError> {
         commits(workload, shape),
         steps(shape),
         pacing(workload, shape),
+        memory(workload, shape),
         of_dialect(workload, shape, dialect),
     ];
     match faults.into_iter().flatten().next() {
@@ -118,6 +119,19 @@ fn pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
         .find(|step| shape.query_seconds * f64::from(step.rows_per_second) < 1.0);
     short.map(|step| {
         format!("{step}: not one row falls into {} s ({commit} a commit)", shape.query_seconds)
+    })
+}
+
+fn memory(workload: &Workload, shape: &InsertShape) -> Option<String> {
+    let (limit, cache) = (shape.memory_limit?, workload.cache_bytes?);
+    (cache >= limit).then(|| {
+        format!(
+            "a cache of {} MiB does not fit into memory_limit, {} MiB, which is for all that the \
+             server holds and for the page cache of its files; take a smaller cache, or leave it \
+             out to have 60 % of the limit at most",
+            cache >> 20,
+            limit >> 20
+        )
     })
 }
 

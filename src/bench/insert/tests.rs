@@ -183,6 +183,7 @@ fn what_cannot_be_measured_is_refused() {
     refused(&["profile=2021", "query_steps=100:point"], "no point queries");
     refused(&["partitions=8"], "no partitions");
     refused(&["query_seconds=0.1", "query_steps=1:range"], "not one row");
+    refused(&["cache=1G", "memory_limit=1G"], "1024 MiB does not fit into memory_limit, 1024 MiB");
     refused(&["placement=together"], "leave --placement out");
     let good = ["shared=yes", "deletes=no", "clients=8"];
     assert_eq!(check(&with(&good), Dialect::Mysql), Ok(()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::super::chart::Chart;
-use super::super::document::{Block, Cell, Digits, Fold, Mark, Table, Value};
+use super::super::document::{Block, Cell, Column, Digits, Fold, Mark, Table, Value};
 use super::super::heat::Heat;
 use super::escape::{attribute, id, text};
 use super::{Run, data};
@@ -122,8 +122,17 @@ impl Writer {
         }
         html.push_str("<thead><tr>");
         for column in &table.columns {
-            let class = if column.right { " class=\"n\"" } else { "" };
-            let _ = write!(html, "<th scope=\"col\"{class}>{}</th>", text(&column.head));
+            let class = match (column.right, column.names_row) {
+                (true, _) => " class=\"n\"",
+                (_, true) => " class=\"pin\"",
+                _ => "",
+            };
+            let title = match column.legend {
+                "" => String::new(),
+                legend => format!(" title=\"{}\"", attribute(legend)),
+            };
+            let head = text(&column.head);
+            let _ = write!(html, "<th scope=\"col\"{class}{title}>{head}</th>");
         }
         html.push_str("</tr></thead><tbody>\n");
         for row in &table.rows {
@@ -149,7 +158,7 @@ impl Writer {
         for (place, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
             let own = if shared.is_empty() { self.runs(&cell.runs) } else { String::new() };
             let from = if place == last && !shared.is_empty() { shared.as_str() } else { "" };
-            push_cell(html, cell, column.right, &own, from);
+            push_cell(html, cell, column, &own, from);
         }
         html.push_str("</tr>\n");
     }
@@ -179,12 +188,15 @@ fn push_facts(html: &mut String, facts: &[(String, String)]) {
     html.push_str("</dl>\n");
 }
 
-fn push_cell(html: &mut String, cell: &Cell, right: bool, runs: &str, from: &str) {
-    let mut class = String::from(if right { "n" } else { "" });
+fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str, from: &str) {
+    let mut class = String::from(if column.right { "n" } else { "" });
     if let Value::Text(words) = &cell.value
-        && !right
+        && !column.right
     {
         class.push_str(if words.chars().count() > LONG_CELL { "long" } else { "w" });
+    }
+    if column.names_row {
+        class.push_str(" pin");
     }
     let mut style = String::new();
     if let Some((kind, strength)) = tone(cell) {
