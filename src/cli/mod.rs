@@ -107,7 +107,7 @@ mod hidden {
 
     use crate::dbms;
     use crate::driver::{self, Ending};
-    use crate::os::{process, spinner};
+    use crate::os::{spinner, warden};
 
     /// One job, then the end of the process: threads of clients may still be running.
     pub(super) fn driver() -> ExitCode {
@@ -118,7 +118,7 @@ mod hidden {
     }
 
     pub(super) fn warden() -> ExitCode {
-        process::warden_main()
+        warden::main()
     }
 
     pub(super) fn sqlite_process() -> ExitCode {
