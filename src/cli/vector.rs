@@ -46,33 +46,33 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let truth = data
         .truth(Filter::None, Present::All, K, Some(&cache))
         .context("find the exact neighbours")?;
-    println!("{} [{}], {:?}", data.name, data.hash, data.distance);
+    say!("{} [{}], {:?}", data.name, data.hash, data.distance);
     let found = statistics(&data, &truth);
     let specified = matches!(&shape.data, DataSource::Fashion { dims: 784, rounded: true, .. })
         && data.train.rows() == SPECIFIED_ROWS;
     let mut wrong = 0;
-    println!("{:<30} {:>8} {:>10} {:>8}", "figure", "found", "specified", "differs");
+    say!("{:<30} {:>8} {:>10} {:>8}", "figure", "found", "specified", "differs");
     for (name, value, allowed, get) in FIGURES {
         let have = get(&found);
         if !specified {
-            println!("{name:<30} {have:>8.3} {:>10} {:>8}", "-", "-");
+            say!("{name:<30} {have:>8.3} {:>10} {:>8}", "-", "-");
             continue;
         }
         let differs = have / value - 1.0;
         let verdict = if differs.abs() <= allowed { "" } else { "  TOO FAR" };
         wrong += u32::from(!verdict.is_empty());
-        println!("{name:<30} {have:>8.3} {value:>10.3} {:>7.1}%{verdict}", differs * 100.0);
+        say!("{name:<30} {have:>8.3} {value:>10.3} {:>7.1}%{verdict}", differs * 100.0);
     }
     if !specified {
-        println!("there are figures to hold it against for 60000 generated rows of 784 only");
+        say!("there are figures to hold it against for 60000 generated rows of 784 only");
     }
     match (&data.given, wrong_given(&data, &truth, SAMPLE)) {
         (_, Some(what)) => {
-            println!("the neighbours of the file are WRONG: {what}");
+            say!("the neighbours of the file are WRONG: {what}");
             wrong += 1;
         }
         (Some(given), None) => {
-            println!("the neighbours of the file (k = {}) agree with exact ones", given.k);
+            say!("the neighbours of the file (k = {}) agree with exact ones", given.k);
         }
         (None, None) => {}
     }
