@@ -112,6 +112,33 @@ fn a_stop_leaves_nothing_of_the_tree() {
 }
 
 #[test]
+fn shared_memory_of_what_is_killed_is_removed() {
+    // A program that lies there has its own text mapped, as a server has its shared memory.
+    let shared = PathBuf::from(format!("/dev/shm/rqps-test-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let check = |stop: &dyn Fn(Warden)| {
+        fs::copy("/bin/sleep", &shared).unwrap();
+        let mut job = shell("", folder.path());
+        (job.program, job.args) = (shared.clone(), vec!["1000".to_owned()]);
+        let warden = match Warden::spawn(&job, Path::new(RQPS)) {
+            Ok(warden) => warden,
+            Err(error) => {
+                let why = format!("{error}; /dev/shm must be mounted without noexec");
+                skipped::note("shared_memory_of_what_is_killed_is_removed", &why);
+                return fs::remove_file(&shared).unwrap();
+            }
+        };
+        let name = shared.to_string_lossy().into_owned();
+        let maps = format!("/proc/{}/maps", warden.server_pid());
+        wait_until("it runs", || fs::read_to_string(&maps).unwrap().contains(&name));
+        stop(warden);
+        assert!(!shared.exists());
+    };
+    check(&|mut warden| drop(warden.stop(StopSignal::Kill, Duration::ZERO).unwrap()));
+    check(&drop);
+}
+
+#[test]
 fn a_drop_ends_the_tree() {
     let folder = tempfile::tempdir().unwrap();
     let warden = start_stubborn(folder.path());

@@ -276,7 +276,42 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["run", "/nonexistent/plan.toml"], "/nonexistent/plan.toml");
     fails(&["run", "--resume", "/nonexistent"], "/nonexistent");
     fails(&["report", "/nonexistent"], "/nonexistent");
+    fails(&["report", "/nonexistent"], "there is no such folder");
     fails(&["builds", "oracle"], "no such DBMS");
+    fails(&["compare", "postgres://host/db"], "names no user");
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let (empty, planned, file) = (path("empty"), path("planned"), path("file"));
+    for folder in [&empty, &planned] {
+        std::fs::create_dir(folder).expect("folder");
+    }
+    std::fs::write(&file, "").expect("write");
+    std::fs::write(path("planned/plan.toml"), run(&["plan", "fake@1"]).stdout).expect("write");
+    fails(&["report", &empty], "it holds no plan.toml");
+    fails(&["report", &planned], "it holds a plan and nothing measured");
+    fails(&["report", &file], "it is a file");
+    fails(&["run", "--resume", &empty], "it holds no plan.toml");
+    fails(&["compare", "fake@1", "--out", &file], "it is a file");
+    let nowhere = ["compare", "fake@1:nope", "--out", &path("out")];
+    fails(&nowhere, "configs/fake/nope.conf");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let check = |words: &[&str], code: i32| {
+        let mut child = rqps()
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start rqps");
+        // Closed before rqps has found its first word.
+        drop((child.stdout.take(), child.stderr.take()));
+        assert_eq!(child.wait().expect("wait").code(), Some(code), "{words:?}");
+    };
+    check(&["plan", "fake@1"], 0);
+    check(&["compare", "nosuch"], 2);
+    check(&["builds"], 0);
 }
 
 #[test]

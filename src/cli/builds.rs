@@ -22,10 +22,10 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
         },
     };
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
-    println!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
+    say!("{:<24} {:<8} {:<60} note", "build", "cached", "package");
     for entry in catalogue::known(dbms) {
         let here = cache.manifest(&entry.key()).map(|manifest| manifest.version.to_string());
-        println!(
+        say!(
             "{:<24} {:<8} {:<60} {}",
             entry.word(),
             here.unwrap_or_default(),
@@ -33,7 +33,7 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
             entry.note
         );
     }
-    println!(
+    say!(
         "A version is the build that is written so above, else the newest that begins with its \
          numbers, else\nit is tried as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
          suite, DBMS=PATH an installed tree."
@@ -46,19 +46,19 @@ pub(super) fn get(words: &Get) -> Result<u8> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
-        let mut say = |what: &str| eprintln!("rqps: {label}: {what}");
+        let mut say = |what: &str| tell!("rqps: {label}: {what}");
         let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)?;
         let manifest = &build.manifest;
-        println!("{label}: {}", manifest.reported.trim());
-        println!("  from {}", manifest.origin);
+        say!("{label}: {}", manifest.reported.trim());
+        say!("  from {}", manifest.origin);
         if let Some(sha256) = &manifest.sha256 {
-            println!("  sha256 {sha256}");
+            say!("  sha256 {sha256}");
         }
         if let Some(compiler) = &manifest.compiler {
-            println!("  compiled by {compiler}");
+            say!("  compiled by {compiler}");
         }
         if let Some(root) = &build.root {
-            println!("  in {}", root.display());
+            say!("  in {}", root.display());
         }
     }
     Ok(exit::FINE)

@@ -58,7 +58,7 @@ fn look(words: &Doctor) -> Result<u8> {
     let here = PathBuf::from(".");
     let folder = words.folders.work.as_ref().or(words.folders.out.as_ref()).unwrap_or(&here);
     let existing = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
-    eprintln!("rqps: watching this host for {} s; it should have nothing to do", WATCH.as_secs());
+    tell!("rqps: watching this host for {} s; it should have nothing to do", WATCH.as_secs());
     let idle = readings::idleness(WATCH, &mut |_| true);
     let canary = canary::read(existing);
     let facts = host::read(existing);
@@ -70,7 +70,7 @@ fn look(words: &Doctor) -> Result<u8> {
         host: facts,
     };
     match words.format {
-        DoctorFormat::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&report)?),
         DoctorFormat::Text => print!("{}", text(&report)),
     }
     Ok(exit::FINE)
@@ -155,19 +155,19 @@ fn against_itself(words: &Doctor, target: &str) -> Result<u8> {
     // It makes a calibration and must not be judged by an earlier one.
     let (summary, out) = measure::measure(plan, &words.folders, PathBuf::new())?;
     for fault in &summary.faults {
-        eprintln!("rqps: failed: {fault}");
+        tell!("rqps: failed: {fault}");
     }
     if summary.interrupted {
-        eprintln!("rqps: stopped; go on with `rqps run --resume {}`", out.display());
+        tell!("rqps: stopped; go on with `rqps run --resume {}`", out.display());
         return Ok(exit::INTERRUPTED);
     }
     let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
     let comparison = analyze::compare(&dataset, &Options::default()).context("compare")?;
     let known = calibrate(&dataset, &comparison, target)?;
     let file = calibrations::keep(&folders::calibrations()?, &known)?;
-    eprintln!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
+    tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     match words.format {
-        DoctorFormat::Json => println!("{}", serde_json::to_string_pretty(&known)?),
+        DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&known)?),
         DoctorFormat::Text => {
             let rules = Rules::default();
             let told = promise(&known, &rules);

@@ -27,7 +27,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),
     }
     .with_context(|| format!("export to {}", words.output.display()))?;
-    eprintln!("rqps: {count} rows in {}", words.output.display());
+    tell!("rqps: {count} rows in {}", words.output.display());
     Ok(exit::FINE)
 }
 

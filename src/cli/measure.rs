@@ -87,7 +87,7 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let Some(first) = plan.targets.first() else { bail!("plan: there is no target") };
     let stages = plan.stages(first)?;
     let cost = cost::estimate(&plan, &stages);
-    println!("{}", file::print(&plan));
+    say!("{}", file::print(&plan));
     let total = units::duration(seconds(cost.total_seconds));
     let all = match plan.blocks {
         Blocks::Fixed(_) => format!("about {total} in all"),
@@ -98,13 +98,13 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
             auto.max
         ),
     };
-    println!(
+    say!(
         "# {all} ({} for loading); up to {} measured windows; about {} of disk while it runs",
         units::duration(seconds(cost.load_seconds)),
         cost.windows,
         units::bytes(cost.disk_bytes)
     );
-    println!(
+    say!(
         "# plan {}; a step about {}, a run about {}",
         file::hash(&plan),
         units::duration(seconds(cost.step_seconds)),
@@ -129,6 +129,13 @@ pub(super) fn run(words: &Run) -> Result<u8> {
         }
         _ => words.plan.clone(),
     };
+    if words.resume && words.plan.is_dir() && !path.is_file() {
+        bail!(
+            "go on with {}: it holds no plan.toml\nhint: name the folder that a measurement told \
+             when it was broken off",
+            words.plan.display()
+        );
+    }
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("read the plan {}", path.display()))?;
     let plan = file::parse(&text).with_context(|| format!("use the plan {}", path.display()))?;
@@ -271,24 +278,24 @@ pub(super) fn measure(
 /// Says what failed and where the results are, and prints the report.
 fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOptions) -> Result<u8> {
     for fault in &summary.faults {
-        eprintln!("rqps: failed: {fault}");
+        tell!("rqps: failed: {fault}");
     }
     if summary.interrupted {
-        eprintln!(
+        tell!(
             "rqps: stopped; what was finished is in {}\nhint: go on with `rqps run --resume {}`",
             out.display(),
             out.display()
         );
         return Ok(exit::INTERRUPTED);
     }
-    eprintln!("rqps: results are in {}", out.display());
+    tell!("rqps: results are in {}", out.display());
     if summary.faults.is_empty() {
         report::of_new_results(out, format, rules)?;
         return Ok(exit::FINE);
     }
     // Where everything failed there is nothing to report, and the faults have been said.
     if let Err(error) = report::of_new_results(out, format, rules) {
-        eprintln!("rqps: no report: {}", fault::text(&error));
+        tell!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

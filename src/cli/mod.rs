@@ -1,6 +1,25 @@
 //! Parse, call, print. The only module that prints, exits or reads the environment.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+/// A line on standard error. Unlike `eprintln!` it does not panic where nobody reads any more
+/// (`rqps compare … 2>&1 | head`): hours of measuring go on.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("{}\n", format_args!($($words)*)),
+        );
+    }};
+}
+
+/// A line on standard output. A reader that has seen enough, such as `head`, is no error.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stdout(),
+            format_args!("{}\n", format_args!($($words)*)),
+        );
+    }};
+}
 
 mod args;
 mod builds;
@@ -51,7 +70,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            eprintln!("rqps: failed to {}", fault::text(&error));
+            tell!("rqps: failed to {}", fault::text(&error));
             ExitCode::from(exit::USAGE)
         }
     }
@@ -107,7 +126,7 @@ mod hidden {
 
     use crate::dbms;
     use crate::driver::{self, Ending};
-    use crate::os::{process, spinner};
+    use crate::os::{spinner, warden};
 
     /// One job, then the end of the process: threads of clients may still be running.
     pub(super) fn driver() -> ExitCode {
@@ -118,7 +137,7 @@ mod hidden {
     }
 
     pub(super) fn warden() -> ExitCode {
-        process::warden_main()
+        warden::main()
     }
 
     pub(super) fn sqlite_process() -> ExitCode {

@@ -80,8 +80,8 @@ impl Display {
     /// A line that stays.
     fn keep(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("rqps: {text}")),
-            None => eprintln!("rqps: {text}"),
+            Some(bar) => bar.suspend(|| tell!("rqps: {text}")),
+            None => tell!("rqps: {text}"),
         }
     }
 
@@ -92,7 +92,7 @@ impl Display {
         let due = self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN_PAUSE);
         if self.bar.is_none() && due {
             self.last_plain = Some(Instant::now());
-            eprintln!("rqps: {}{text}", self.left());
+            tell!("rqps: {}{text}", self.left());
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn of_new_results(
     let page = folder.join(FILE);
     write(&page, &found.render(args::Format::Html, folder)?)?;
     to_stdout(&found.render(format, Path::new("."))?)?;
-    eprintln!("rqps: open {}", page.display());
+    tell!("rqps: open {}", page.display());
     Ok(())
 }
 

@@ -37,7 +37,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let truth = data
         .truth(Filter::None, Present::All, K, Some(&cache))
         .context("find the exact neighbours")?;
-    println!("{} [{}], {:?}", data.name, data.hash, data.distance);
+    say!("{} [{}], {:?}", data.name, data.hash, data.distance);
     let sized = (data.train.rows(), data.train.dims) == verify::SPECIFIED;
     let specified = sized && matches!(&shape.data, DataSource::Fashion { rounded: true, .. });
     // A file of this size and distance may well be the real set, on which the published recall was
@@ -55,15 +55,15 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     checks.extend(verify::recalls(&found, comparable));
     let mut wrong = print(&checks);
     if !specified {
-        println!(
+        say!(
             "what statistics should be is known of 60000 generated rows of 784, and recall of these \
              and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
     match wrong {
-        0 => println!("all checks hold"),
-        wrong => println!("{wrong} of the checks FAILED"),
+        0 => say!("all checks hold"),
+        wrong => say!("{wrong} of the checks FAILED"),
     }
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
@@ -95,7 +95,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
 
 /// One line for each check. Returns how many do not hold.
 fn print(checks: &[Check]) -> u32 {
-    println!(
+    say!(
         "{:<42} {:>9} {:>9} {:>19}  verdict  expected by",
         "check", "found", "expected", "range"
     );
@@ -116,7 +116,7 @@ fn print(checks: &[Check]) -> u32 {
             "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {}",
             check.what, check.found, check.source
         );
-        println!("{}", line.trim_end());
+        say!("{}", line.trim_end());
     }
     wrong
 }
@@ -124,9 +124,9 @@ fn print(checks: &[Check]) -> u32 {
 /// Says what the neighbours of the file are worth. Returns 1 if they are wrong.
 fn tell_given(data: &Dataset, wrong: &Option<String>) -> u32 {
     match (&data.given, wrong) {
-        (_, Some(what)) => println!("the neighbours of the file are WRONG: {what}"),
+        (_, Some(what)) => say!("the neighbours of the file are WRONG: {what}"),
         (Some(given), None) => {
-            println!("the neighbours of the file (k = {}) agree with exact ones", given.k);
+            say!("the neighbours of the file (k = {}) agree with exact ones", given.k);
         }
         (None, None) => {}
     }

@@ -222,7 +222,11 @@ fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String
         return Ok((name.to_owned(), (*text).to_owned()));
     }
     let looked: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let looked = if looked.is_empty() { "no file".to_owned() } else { looked.join(" and ") };
+    let looked = if looked.is_empty() {
+        format!("configs/{}/{name}.conf", dbms.name())
+    } else {
+        looked.join(" and ")
+    };
     let shipped = shipped(dbms).join(", ");
     Err(ConfigError::Unknown { name: name.to_owned(), dbms, looked, shipped })
 }

@@ -32,6 +32,12 @@ impl Place {
     /// Another rqps writes there or measures on this host; the work folder cannot be made or
     /// reached.
     pub(super) fn open(results: &Path, work: Option<&Path>, host_lock: &Path) -> Result<Place> {
+        if results.is_file() {
+            bail!(
+                "keep results in {}: it is a file; choose another folder with --out",
+                results.display()
+            );
+        }
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
         let doing = format!("rqps, results in {}", results.display());

@@ -29,13 +29,21 @@ pub enum ObtainError {
     },
 }
 
+/// What stands at the path of a build that is not fetched.
+fn installed(dbms: Dbms) -> &'static str {
+    match dbms {
+        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb => "a shared library",
+        _ => "an installed tree",
+    }
+}
+
 /// What went wrong with one build.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The package client found no such package.
     #[error(
         "no package {coordinates} exists; `rqps builds {dbms}` lists versions that do, and \
-         {dbms}=PATH takes an installed tree"
+         {dbms}=PATH takes {}", installed(*dbms)
     )]
     NoSuchVersion {
         /// The product.

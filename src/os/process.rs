@@ -8,28 +8,25 @@
 //!
 //! The two talk in lines. To the warden: the job as one JSON line, then `stop SIGNAL TIMEOUT_MS`.
 //! From the warden: `pid N`, then `exited STATUS`; or `failed WHY`.
-#![allow(unsafe_code)] // One block: `pre_exec` in `Job::start`.
+//!
+//! This is the lab's side; the warden's is in `warden.rs`.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::os::tree::stat_of;
-use rustix::process::{Pid, Resource, Signal, WaitOptions};
+use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use thiserror::Error;
 
-/// The hidden subcommand that runs [`warden_main`].
+/// The hidden subcommand that runs [`crate::os::warden::main`].
 pub const WARDEN_COMMAND: &str = "warden";
 
 /// What [`Warden::has_exited`] says of a process that ended without complaint.
@@ -37,9 +34,6 @@ pub const CLEAN_EXIT: &str = "exit status 0";
 
 /// How long past its own timeout a warden is waited for before its tree is killed from outside.
 const WARDEN_GRACE: Duration = Duration::from_secs(20);
-
-/// How often the tree is looked at again while it is being ended.
-const END_POLL: Duration = Duration::from_millis(10);
 
 /// Signals by which servers are asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +50,7 @@ pub enum StopSignal {
 }
 
 impl StopSignal {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             StopSignal::Int => "INT",
             StopSignal::Term => "TERM",
@@ -65,13 +59,13 @@ impl StopSignal {
         }
     }
 
-    fn from_name(name: &str) -> Option<StopSignal> {
+    pub(super) fn from_name(name: &str) -> Option<StopSignal> {
         [StopSignal::Int, StopSignal::Term, StopSignal::Quit, StopSignal::Kill]
             .into_iter()
             .find(|signal| signal.name() == name)
     }
 
-    fn signal(self) -> Signal {
+    pub(super) fn signal(self) -> Signal {
         match self {
             StopSignal::Int => Signal::INT,
             StopSignal::Term => Signal::TERM,
@@ -425,7 +419,7 @@ pub fn owner_of_unix_socket(path: &Path) -> Option<u32> {
 }
 
 /// Every process with its parent.
-fn all_processes() -> Vec<(u32, u32)> {
+pub(super) fn all_processes() -> Vec<(u32, u32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -437,7 +431,7 @@ fn all_processes() -> Vec<(u32, u32)> {
 }
 
 /// Sends a signal; a process that is gone already is no error.
-fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), ProcessError> {
+pub(super) fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), ProcessError> {
     let Some(target) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Ok(());
     };
@@ -447,241 +441,9 @@ fn send(pid: u32, signal: Signal, name: &'static str) -> Result<(), ProcessError
     }
 }
 
-/// The warden itself: reads its job from standard input, starts the process, and ends its tree when
-/// asked to or when standard input closes. This is the whole of the hidden subcommand.
-pub fn warden_main() -> ExitCode {
-    let mut input = BufReader::new(io::stdin());
-    let mut line = String::new();
-    match input.read_line(&mut line) {
-        Ok(0) => return ExitCode::SUCCESS,
-        Ok(_) => {}
-        Err(error) => return refuse(&format!("read the job: {error}")),
-    }
-    let job: Job = match serde_json::from_str(&line) {
-        Ok(job) => job,
-        Err(error) => return refuse(&format!("understand the job: {error}")),
-    };
-    match guard(&job, input) {
-        Ok(status) => {
-            say(&format!("exited {status}"));
-            ExitCode::SUCCESS
-        }
-        Err(error) => refuse(&error.to_string()),
-    }
-}
-
-fn refuse(why: &str) -> ExitCode {
-    say(&format!("failed {}", why.replace('\n', " ")));
-    ExitCode::FAILURE
-}
-
-/// Tells the lab. Nobody listens after the lab is gone, and that is no reason to fail.
-fn say(line: &str) {
-    let mut output = io::stdout().lock();
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
-}
-
-/// What a warden waits for. It sleeps until one of these comes: a warden must not disturb what is
-/// being measured.
-enum Event {
-    /// Some child has ended.
-    Child,
-    /// The lab asks to end the tree.
-    Stop(Stop),
-    /// The lab is gone.
-    Lost,
-}
-
-/// Starts the process and stays until all of its tree is gone. Returns how it ended.
-fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> {
-    // Orphans of the tree become children of this process, so that none gets away.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    allow_many_files();
-    let (tell, events) = mpsc::channel();
-    // Before the start, so that an early death is not missed.
-    watch_signals(tell.clone())?;
-    let root = job.start()?;
-    say(&format!("pid {root}"));
-    thread::spawn(move || watch_commands(input, &tell));
-    let mut status = None;
-    let stop = loop {
-        match events.recv() {
-            Ok(Event::Child) => {
-                reap(root, &mut status);
-                if status.is_some() {
-                    break Stop::HARD;
-                }
-            }
-            Ok(Event::Stop(stop)) => break stop,
-            Ok(Event::Lost) | Err(_) => break job.on_loss,
-        }
-    };
-    end_tree(job, root, stop, &events, &mut status);
-    if let Some(folder) = &job.remove_after {
-        let _ = std::fs::remove_dir_all(folder);
-    }
-    Ok(status.unwrap_or_else(|| "unknown status".to_owned()))
-}
-
-/// Servers size their caches of open tables by this limit, and shells differ in it: take all that
-/// is allowed.
-fn allow_many_files() {
-    let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
-}
-
-impl Job {
-    /// Starts the process and returns its id.
-    fn start(&self) -> io::Result<u32> {
-        let named = |what: &str, path: &Path| {
-            let place = format!("{what} {}", path.display());
-            move |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"))
-        };
-        let log = OpenOptions::new().append(true).create(true).open(&self.log);
-        let log = log.map_err(named("open the log", &self.log))?;
-        let stdin = match &self.stdin {
-            Some(path) => Stdio::from(File::open(path).map_err(named("open", path))?),
-            None => Stdio::null(),
-        };
-        let mut command = Command::new(&self.program);
-        command.args(&self.args).env_clear().envs(&self.env).current_dir(&self.folder);
-        command.stdin(stdin).stdout(log.try_clone()?).stderr(log);
-        if let Some(identity) = self.run_as {
-            // The standard library drops supplementary groups too when root gives up its user.
-            command.uid(identity.uid).gid(identity.gid);
-        }
-        // SAFETY: between fork and exec the closure makes one system call and touches no memory
-        // that another thread could hold locked.
-        unsafe {
-            command.pre_exec(|| {
-                // If the warden itself is killed, its process ends with it.
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                Ok(())
-            });
-        }
-        let folder = self.folder.display();
-        let hint = |error: io::Error| {
-            io::Error::new(error.kind(), format!("{error} (working folder {folder})"))
-        };
-        Ok(command.spawn().map_err(hint)?.id())
-    }
-}
-
-/// Turns signals into events. A warden that is asked to end treats it as the loss of the lab.
-fn watch_signals(tell: Sender<Event>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGINT, SIGHUP])?;
-    thread::spawn(move || {
-        for signal in signals.forever() {
-            let event = if signal == SIGCHLD { Event::Child } else { Event::Lost };
-            if tell.send(event).is_err() {
-                return;
-            }
-        }
-    });
-    Ok(())
-}
-
-/// Turns lines of the lab into events; the end of input means that the lab is gone.
-fn watch_commands(input: impl BufRead, tell: &Sender<Event>) {
-    for line in input.lines().map_while(Result::ok) {
-        if let Some(stop) = parse_stop(&line)
-            && tell.send(Event::Stop(stop)).is_err()
-        {
-            return;
-        }
-    }
-    let _ = tell.send(Event::Lost);
-}
-
-/// `stop SIGNAL TIMEOUT_MS`.
-fn parse_stop(line: &str) -> Option<Stop> {
-    let mut words = line.split_ascii_whitespace();
-    (words.next()? == "stop").then_some(())?;
-    let signal = StopSignal::from_name(words.next()?)?;
-    Some(Stop { signal, timeout_ms: words.next()?.parse().ok()? })
-}
-
-/// Collects all children that have ended; keeps the status of `root`. Returns true if no child is
-/// left at all, adopted ones counted: then nothing is left of the tree.
-fn reap(root: u32, status: &mut Option<String>) -> bool {
-    loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, how))) => {
-                if u32::try_from(pid.as_raw_nonzero().get()) == Ok(root) {
-                    *status = Some(match (how.exit_status(), how.terminating_signal()) {
-                        (Some(code), _) => format!("exit status {code}"),
-                        (None, Some(signal)) => format!("killed by signal {signal}"),
-                        (None, None) => "unknown status".to_owned(),
-                    });
-                }
-            }
-            Ok(None) | Err(rustix::io::Errno::INTR) => return false,
-            Err(_) => return true,
-        }
-    }
-}
-
-/// Ends every process below this one, the root in good order if there is time.
-fn end_tree(
-    job: &Job,
-    root: u32,
-    mut stop: Stop,
-    events: &Receiver<Event>,
-    status: &mut Option<String>,
-) {
-    let own = std::process::id();
-    let signal_all = |signal| {
-        for pid in tree(own).into_iter().skip(1) {
-            let _ = send(pid, signal, "");
-        }
-    };
-    // A stopped process cannot shut down.
-    signal_all(Signal::CONT);
-    let mut deadline = Instant::now() + Duration::from_millis(stop.timeout_ms);
-    let mut ask = true;
-    loop {
-        if reap(root, status) {
-            return;
-        }
-        if status.is_none() && ask {
-            let _ = send(root, stop.signal.signal(), stop.signal.name());
-            ask = false;
-        }
-        if status.is_some() || Instant::now() >= deadline {
-            signal_all(Signal::KILL);
-        }
-        // A harder order may come while the first one is carried out.
-        let more = match events.recv_timeout(END_POLL) {
-            Ok(Event::Stop(more)) => more,
-            Ok(Event::Lost) => job.on_loss,
-            Ok(Event::Child) => continue,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(END_POLL);
-                continue;
-            }
-        };
-        deadline = deadline.min(Instant::now() + Duration::from_millis(more.timeout_ms));
-        stop = more;
-        ask = true;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_are_understood_or_ignored() {
-        let check = |line, stop| assert_eq!(parse_stop(line), stop, "{line}");
-        check("stop INT 500", Some(Stop { signal: StopSignal::Int, timeout_ms: 500 }));
-        check("stop KILL 0", Some(Stop::HARD));
-        check("stop HUP 0", None);
-        check("stop TERM", None);
-        check("stop TERM soon", None);
-        check("start TERM 1", None);
-    }
 
     #[test]
     fn a_tree_begins_with_its_root_and_holds_its_children() {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::domain::build::{Dbms, Source, Version};
 use crate::domain::target::Target;
-use crate::wire::dsn;
+use crate::wire::dsn::{self, Dsn, DsnError};
 
 /// A word that does not name a target.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -132,6 +132,13 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
         }
     };
+    // A plan may be read by a build without TLS, for its results.
+    if let Err(fault) = Dsn::parse(rest)
+        && !matches!(fault, DsnError::NoTls(_))
+    {
+        let hint = "the whole is DBMS://USER:PASSWORD@HOST:PORT/DATABASE";
+        return Err(error(word, &fault.to_string(), hint));
+    }
     let host = address.rsplit_once('@').map_or(address, |(_, host)| host);
     let host: String = host.chars().take_while(|c| !"/?:".contains(*c)).collect();
     let host = if host.is_empty() { "local".to_owned() } else { host };
@@ -403,6 +410,7 @@ mod tests {
         fails("mysql", "mysql@VERSION or mysql=PATH");
         fails("mysql@", "mysql@VERSION");
         fails("postgres@seventeen", "not a version");
+        fails("postgres://localhost/bench", "names no user");
         fails("redis://localhost", "no DBMS is reached by `redis://`");
         fails("a b=mysql@8.0.33", "cannot be a label");
         fails("sqlite:", "nothing follows the colon");

@@ -70,19 +70,19 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
     } else {
         dir
     };
+    let set = match ResultSet::open(set_folder) {
+        // A run folder may be read far from the set that it was copied from.
+        Err(ResultsError::NotResults { .. }) if single => None,
+        opened => Some(opened?),
+    };
     let shown_set = set_folder.display().to_string();
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
-    match ResultSet::open(set_folder) {
-        Ok(set) => {
-            let host = set.host()?;
-            sets.hosts.insert(fingerprint(&host), host);
-            if let Some(gate) = set.gate()? {
-                sets.gates.insert(result_set.clone(), gate);
-            }
+    if let Some(set) = set {
+        let host = set.host()?;
+        sets.hosts.insert(fingerprint(&host), host);
+        if let Some(gate) = set.gate()? {
+            sets.gates.insert(result_set.clone(), gate);
         }
-        // A run folder may be read far from the set that it was copied from.
-        Err(ResultsError::NotResults { .. }) if single => {}
-        Err(error) => return Err(error),
     }
     let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
     let mut places = Vec::with_capacity(folders.len());

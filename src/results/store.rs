@@ -73,6 +73,8 @@ impl ResultSet {
             "it is a file, not a folder"
         } else if !set.plan_path().exists() {
             "it holds no plan.toml"
+        } else if !set.host_path().exists() {
+            "it holds a plan and nothing measured; `rqps run` carries out a plan"
         } else {
             set.host()?;
             return Ok(set);

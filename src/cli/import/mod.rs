@@ -24,13 +24,13 @@ pub(super) fn import(words: &Import) -> Result<u8> {
     let mut published = import::read(format, &paths, &options)?;
     insert::check(&mut published, &options);
     for notice in &published.notices {
-        eprintln!("rqps: {notice}");
+        tell!("rqps: {notice}");
     }
     for check in &published.checks {
-        eprintln!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
+        tell!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
     }
     let written = import::write(format, &published, &words.out)?;
-    println!(
+    say!(
         "imported {} targets, {} runs, {} steps into {}",
         written.targets,
         written.runs,
