@@ -31,9 +31,9 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let Shape::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
     let cache = folders::cache(words.cache.cache.as_deref())?.join("datasets");
-    eprintln!("rqps: making or reading the set");
+    tell!("rqps: making or reading the set");
     let data = Dataset::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
-    eprintln!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
+    tell!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
     let truth = data
         .truth(Filter::None, Present::All, K, Some(&cache))
         .context("find the exact neighbours")?;
@@ -144,7 +144,7 @@ struct Watch {
 impl Watch {
     fn new(data: &Dataset, builds: &[PgBuild]) -> Watch {
         if !builds.is_empty() {
-            eprintln!("rqps: building {} indexes in memory", builds.len());
+            tell!("rqps: building {} indexes in memory", builds.len());
         }
         let left = builds.iter().map(|build| (*build, 0)).collect();
         let now = Instant::now();
@@ -166,7 +166,7 @@ impl Watch {
                     });
                     let begun: Vec<String> = begun.collect();
                     let later = self.left.len() - begun.len();
-                    eprintln!("rqps: {}; {later} not begun yet", begun.join(", "));
+                    tell!("rqps: {}; {later} not begun yet", begun.join(", "));
                 }
             }
             Progress::Asked(build, points) => {
@@ -177,7 +177,7 @@ impl Watch {
                         point.ef, point.recall, point.computed
                     )
                 });
-                eprintln!(
+                tell!(
                     "rqps: after {:.0} s, {build}: {}",
                     self.began.elapsed().as_secs_f64(),
                     points.collect::<Vec<_>>().join(", ")
