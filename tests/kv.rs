@@ -75,11 +75,21 @@ fn compare(targets: &[&str], out: &Path, more: &[&str]) -> Output {
     rqps(&words).output().expect("start rqps")
 }
 
-/// All step records of a result folder: name, JSON.
+/// True for a run of a block that its canaries threw away: it was measured again.
+fn is_discarded(run: &Path) -> bool {
+    let bytes = std::fs::read(run.join("run.json")).unwrap_or_default();
+    let json: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+    json.is_some_and(|json| json["status"]["discarded"].is_string())
+}
+
+/// All step records of a result folder, but those of discarded runs: name, JSON.
 fn steps(out: &Path) -> Vec<(String, serde_json::Value)> {
     let mut found = Vec::new();
     for run in std::fs::read_dir(out).expect("results").flatten() {
         let Ok(entries) = std::fs::read_dir(run.path().join("steps")) else { continue };
+        if is_discarded(&run.path()) {
+            continue;
+        }
         for entry in entries.flatten().filter(|e| e.path().extension() == Some("json".as_ref())) {
             let bytes = std::fs::read(entry.path()).expect("read");
             let json: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");

@@ -194,8 +194,9 @@ fn of_runs(folders: &[String], places: &Places) -> String {
     list(&known, usize::to_string)
 }
 
-/// The overview: metrics (`n` name, `u` unit, `up` more is better, null where neither way is) and steps (`n` name, `g` group,
-/// `u` unit of the rate, `h` id of its part of the page, `f` file names, `c` targets).
+/// The overview: metrics (`n` name, `u` unit, `up` more is better, null where neither way is) and
+/// steps (`n` name, `g` group, `u` unit of the rate, `h` id of its part of the page, `f` file
+/// names, `c` targets).
 pub(super) fn heat(heat: &Heat, places: &Places) -> String {
     let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(heat::word(*v, of_rate)));
     let ratios = || heat.steps.iter().flat_map(|step| &step.cells).flat_map(|cell| &cell.ratios);
