@@ -31,7 +31,10 @@ pub const CONFIDENCE: f64 = 0.95;
 #[derive(Debug, Error)]
 pub enum AnalyzeError {
     /// No run folder in what was read.
-    #[error("compare: there is no run in these folders; name a folder that holds run folders")]
+    #[error(
+        "compare: there is no run in these folders: nothing was measured yet; go on with one by \
+         `rqps run --resume`, or name a folder that holds run folders"
+    )]
     NoRuns,
     /// The base that was asked for is not among the targets.
     #[error("compare with base `{base}`: there is no such target; these folders hold {}",

@@ -71,7 +71,7 @@ fn look(words: &Doctor) -> Result<u8> {
     };
     match words.format {
         DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&report)?),
-        DoctorFormat::Text => print!("{}", text(&report)),
+        DoctorFormat::Text => say!("{}", text(&report).trim_end()),
     }
     Ok(exit::FINE)
 }
@@ -173,7 +173,7 @@ fn against_itself(words: &Doctor, target: &str) -> Result<u8> {
             let told = promise(&known, &rules);
             let Some(told) = told else { bail!("calibrate: no step has two blocks") };
             let alarms = verdict_alarms(&comparison);
-            print!("{}", calibration_text(&known, &told, &rules, alarms));
+            say!("{}", calibration_text(&known, &told, &rules, alarms).trim_end());
         }
     }
     Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })

@@ -199,23 +199,17 @@ pub fn fingerprint(host: &Host) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::os::made_root::made_root;
 
     fn tree() -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        let files = [
+        made_root(&[
             ("proc/cpuinfo", "processor: 0\nmodel name: M\ncore id: 0\nflags: a hypervisor\n"),
             ("proc/meminfo", "MemTotal: 8388608 kB\nSwapTotal: 0 kB\nHugePages_Total: 3\n"),
             ("sys/devices/system/cpu/smt/control", "off\n"),
             ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n"),
             ("etc/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 1\"\n"),
-        ];
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
+        ])
     }
 
     #[test]

@@ -7,6 +7,8 @@ pub mod clock;
 pub mod disk;
 pub mod host;
 pub mod lock;
+#[cfg(test)]
+mod made_root;
 pub mod noise;
 pub mod proc;
 pub mod process;

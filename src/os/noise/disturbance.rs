@@ -175,21 +175,12 @@ fn throttled_cgroup(root: &Path) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
+    use crate::os::made_root::made_root;
 
     #[test]
     fn counters_come_from_their_files() {
         let pressure = "some avg10=1.00 avg60=0.00 avg300=0.00 total=123\n";
-        let root = host(&[
+        let root = made_root(&[
             ("proc/pressure/cpu", pressure),
             ("proc/vmstat", "nr_free_pages 5\npswpin 7\npswpout 9\n"),
             ("proc/self/cgroup", "1:name=systemd:/x\n0::/user/me\n"),

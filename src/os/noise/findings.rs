@@ -502,16 +502,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-
-    fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
+    use crate::os::made_root::made_root;
 
     fn of<'a>(findings: &'a [Finding], about: &str) -> &'a Finding {
         findings.iter().find(|finding| finding.about == about).unwrap()
@@ -548,7 +539,7 @@ mod tests {
     #[test]
     fn a_quiet_host_is_fine() {
         let (host, idle, canary) = quiet();
-        let root = root(&QUIET);
+        let root = made_root(&QUIET);
         for finding in all(root.path(), &host, &idle, &canary) {
             // The counters are those of the machine that this runs on.
             let own = ["hardware counters", "task clock", "memory of servers"];
@@ -577,7 +568,7 @@ mod tests {
             ..idle.disturbance
         };
         let idle = Idleness { steal: Some(0.031), disturbance, ..idle };
-        let root = root(&[
+        let root = made_root(&[
             ("sys/devices/system/cpu/cpufreq/boost", "1"),
             ("sys/devices/system/node/online", "0-1"),
             ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
@@ -598,7 +589,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_said_to_be_unknown_and_why() {
-        let root = root(&[]);
+        let root = made_root(&[]);
         let idle = Idleness::default();
         let findings = all(root.path(), &Host::default(), &idle, &Canary::default());
         for about in ["turbo", "NUMA", "clock source", "address layout"] {
