@@ -1,7 +1,7 @@
 //! How often verdicts are wrong, and how often they find what is there: the tables of
 //! docs/verdicts.md.
 //!
-//!     cargo bench --bench error_rates [-- PART-OF-A-NAME]
+//!     cargo bench --bench error_rates [-- PART-OF-A-NAME | "| 4-30"]
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
@@ -20,15 +20,16 @@ fn main() {
     println!("{head}\n{}", "|---".repeat(11) + "|");
     let wanted = std::env::args().skip(1).find(|word| !word.starts_with("--"));
     for (name, scene) in scenes() {
-        if wanted.as_ref().is_some_and(|wanted| !name.contains(wanted.as_str())) {
+        let looks = scene.first_look.map_or_else(String::new, |first| format!("{first}-"));
+        let pairs = format!("{looks}{}", scene.pairs);
+        let head = format!("{name} | {pairs}");
+        if wanted.as_ref().is_some_and(|wanted| !head.contains(wanted.as_str())) {
             continue;
         }
         let rates = simulate(&scene, &Rules::default(), campaigns, 7);
-        let looks = scene.first_look.map_or_else(String::new, |first| format!("{first}-"));
         println!(
-            "| {name} | {looks}{} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} \
+            "| {head} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} \
              | {:.1} |",
-            scene.pairs,
             rates.power,
             rates.missed,
             rates.false_large,

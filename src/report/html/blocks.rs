@@ -141,8 +141,8 @@ impl Writer {
         html.push_str("</tbody></table></div>\n");
     }
 
-    /// Where all numbers of a row come from the same runs the row leads there, by a button at its
-    /// end too, else each cell by itself.
+    /// Where all numbers of a row come from the same runs the row leads there (scripts put a button
+    /// at its end), else each cell by itself.
     fn push_row(&self, html: &mut String, table: &Table, row: &[Cell]) {
         let mut sources: Vec<&Vec<String>> =
             row.iter().map(|cell| &cell.runs).filter(|runs| !runs.is_empty()).collect();
@@ -154,11 +154,9 @@ impl Writer {
                 let _ = write!(html, "<tr data-r=\"{shared}\">");
             }
         }
-        let last = row.len().saturating_sub(1);
-        for (place, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
+        for (cell, column) in row.iter().zip(&table.columns) {
             let own = if shared.is_empty() { self.runs(&cell.runs) } else { String::new() };
-            let from = if place == last && !shared.is_empty() { shared.as_str() } else { "" };
-            push_cell(html, cell, column, &own, from);
+            push_cell(html, cell, column, &own);
         }
         html.push_str("</tr>\n");
     }
@@ -188,7 +186,7 @@ fn push_facts(html: &mut String, facts: &[(String, String)]) {
     html.push_str("</dl>\n");
 }
 
-fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str, from: &str) {
+fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
     let mut class = String::from(if column.right { "n" } else { "" });
     if let Value::Text(words) = &cell.value
         && !column.right
@@ -218,13 +216,6 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str, from: 
             let _ = write!(html, "<span class=\"none\" title=\"{}\">–</span>", attribute(why));
         }
         Value::Number(number, digits) => push_number(html, cell, *number, *digits),
-    }
-    if !from.is_empty() {
-        let _ = write!(
-            html,
-            "<button type=\"button\" class=\"from needs-script\" aria-label=\"Runs behind this \
-             row\" data-r=\"{from}\">↗</button>"
-        );
     }
     html.push_str("</td>");
 }

@@ -129,7 +129,7 @@ fn series(series: &Series, before: Option<&Series>, places: &Places) -> String {
 }
 
 /// Values and their intervals. A line of many points is looked at, not read: `y` counts units of
-/// `k`, four digits of the median value, and `lo` and `hi` are so many units below and above.
+/// `k`, and `lo` and `hi` are so many units below and above.
 fn heights(points: &[Point]) -> String {
     let unit = if points.len() > LOOKED_AT { unit(points) } else { None };
     let has_interval = points.iter().any(|point| point.interval.is_some());
@@ -157,8 +157,8 @@ fn heights(points: &[Point]) -> String {
     json
 }
 
-/// A power of ten of which the median value has four digits before the point; `None` where there
-/// is no such value, or one that is infinite.
+/// A round number of which the median value has 400 to 1000, so that none can be told from the next
+/// in a chart; `None` where there is no such value, or one that is infinite.
 fn unit(points: &[Point]) -> Option<f64> {
     let sizes: Vec<f64> = points
         .iter()
@@ -172,7 +172,9 @@ fn unit(points: &[Point]) -> Option<f64> {
         .collect();
     let median = median(&sizes)
         .filter(|median| sizes.iter().all(|size| size.is_finite() && *size < 1e12 * median))?;
-    Some(10_f64.powi(median.log10().floor() as i32 - 3))
+    let power = 10_f64.powi(median.log10().floor() as i32);
+    let round = [2.0, 5.0, 10.0].into_iter().find(|round| median <= round * power);
+    round.map(|round| round * power / 1000.0)
 }
 
 /// Start and step of evenly spaced points. Seconds are so but for what the clock took: less than

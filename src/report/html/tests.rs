@@ -117,9 +117,9 @@ fn long_lines_are_written_in_units_and_names_once() {
     }
     let html = page(vec![Block::Chart(chart)]);
     assert_eq!(html.matches(r#""n":"t","s":1,"l":"straight""#).count(), 1, "{html}");
-    assert_eq!(html.matches(r#""k":10,"y":[1988,1988,1988,1,1988,"#).count(), 2, "{html}");
-    assert_eq!(html.matches(r#""lo":[1,1,1,1,"#).count(), 2, "{html}");
-    assert_eq!(html.matches(r#""hi":[2,2,2,2,"#).count(), 2, "{html}");
+    assert_eq!(html.matches(r#""k":20,"y":[994,994,994,0,994,"#).count(), 2, "{html}");
+    assert_eq!(html.matches(r#""lo":[0,0,0,0,"#).count(), 2, "{html}");
+    assert_eq!(html.matches(r#""hi":[1,1,1,1,"#).count(), 2, "{html}");
 }
 
 #[test]

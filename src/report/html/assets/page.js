@@ -138,6 +138,14 @@ function initSources() {
 
 // ---- Details ----
 
+// For those who have no pointer: a button at the end of each row that leads to runs.
+function addSources(root) {
+  for (const row of $$("tr[data-r]", root)) {
+    row.cells[row.cells.length - 1].append(make("button", { type: "button", class: "from",
+      "aria-label": "Runs behind this row" }, "↗"));
+  }
+}
+
 function initDetails(root) {
   for (const table of $$("table", root)) {
     if (!table.closest("details:not([open])")) sortable(table);
@@ -150,6 +158,7 @@ function unfold(fold) {
   const kept = $(":scope > noscript", box);
   if (!kept) return;
   box.innerHTML = kept.textContent;
+  addSources(box);
   initDetails(box);
   watchCharts(box);
 }
@@ -204,6 +213,7 @@ function initSteps() {
 function initPage() {
   initTheme();
   initSources();
+  addSources(document);
   initDetails(document);
   initSteps();
   // This event does not rise: it is met on its way down.
