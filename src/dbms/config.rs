@@ -21,8 +21,8 @@ use crate::domain::config::Config;
 
 /// What is shipped: DBMS, name, text.
 ///
-/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads from the name
-/// what pgvector's index is to keep.
+/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads
+/// from the name what pgvector's index is to keep.
 const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
