@@ -239,7 +239,8 @@ pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
             source: PUBLISHED,
         });
     }
-    if have.len() > 1 {
+    // The rules are about the whole grid.
+    if have.len() == CURVES.iter().map(|(_, _, curve)| curve.len()).sum::<usize>() {
         checks.extend(together(&have, &want));
     }
     if found.len() > 1 {
@@ -311,7 +312,8 @@ fn slope(found: &[Found], specified: bool) -> Option<Check> {
     let width = (f64::from(last.ef) / f64::from(first.ef)).ln();
     let what = format!("slope of ln(1 - recall) of {SLOPE_OF}");
     let found = (misses(last) - misses(first)) / width;
-    Some(match specified {
+    // The slope is specified between these widths.
+    Some(match specified && (first.ef, last.ef) == (10, 80) {
         // Where nothing is missed there is no slope.
         false if !found.is_finite() => return None,
         false => Check::told(what, found),
@@ -359,6 +361,8 @@ mod tests {
         assert!(!near.iter().any(|what| what.starts_with("recall of")), "{near:?}");
         let far = broken(&points(-0.04));
         assert!(far.contains(&"recall of 8/32 at ef 10".to_owned()), "{far:?}");
+        let some: Vec<Found> = points(-0.02).into_iter().take(3).collect();
+        assert_eq!(broken(&some), Vec::<String>::new(), "three points are not the grid");
         let mut falling = points(0.0);
         falling[1].recall = falling[0].recall - 0.001;
         falling[2].computed = falling[1].computed;
