@@ -397,6 +397,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is_fetched() {
     check(PGVECTOR, &["ef=5"], "no more rows than ef_search");
     check(PGVECTOR, &["rows=5"], "more neighbours than rows");
     check("mysql@8.0.33", &[], "mariadb@11.8");
+    check("mariadb@11.8+myrocks", &[], "MyRocks has no index of vectors");
     check("sqlite", &[], "postgres with pgvector and by mariadb");
 }
 

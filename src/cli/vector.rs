@@ -56,8 +56,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let mut wrong = print(&checks);
     if !specified {
         say!(
-            "what statistics should be is known of 60000 generated rows of 784, and recall of these \
-             and of fashion-mnist"
+            "what statistics should be is known of 60000 generated rows of 784, and recall of \
+             these and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));

@@ -16,7 +16,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// True if every target of the block came to an end, and the block was not thrown away.
+    /// True if every target of the block was measured to its end, and the block not thrown away.
     pub(super) fn is_done(&self, block: u32) -> bool {
         self.done.contains(&block)
     }
@@ -32,9 +32,10 @@ impl History {
     }
 }
 
-/// Looks at the runs that are there. A block in which every target came to an end is done; a block
-/// that was broken off or thrown away is done again as the next attempt. The steps that one broken
-/// off did finish stay and count.
+/// Looks at the runs that are there. A block in which every target was measured to the end is done,
+/// whatever single steps said; a block that was broken off, by the user or because a server was
+/// gone, or thrown away is done again as the next attempt. The steps that one broken off did finish
+/// stay and count.
 ///
 /// # Errors
 /// The result folder cannot be read.
@@ -48,13 +49,15 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     for (block, runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         history.attempts.insert(block, last);
-        let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
+        let over = |run: &&RunRecord| run.status == Status::Complete;
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
         if of_last.iter().all(over) && of_last.len() == targets {
             history.done.insert(block);
             history.notes.push(format!("block {block} was measured before; its results stay"));
         } else if of_last.iter().any(|run| matches!(run.status, Status::Discarded(_))) {
             history.notes.push(format!("block {block} was thrown away; it is measured again"));
+        } else if of_last.iter().any(|run| matches!(run.status, Status::Failed(_))) {
+            history.notes.push(format!("a run of block {block} failed; it is measured again"));
         } else {
             history.notes.push(format!("block {block} was broken off; it is measured again"));
         }

@@ -111,7 +111,7 @@ pub fn squared_bytes(by: Instructions, a: &[u8], b: &[u8]) -> u32 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: AVX-512 implies AVX2; whoever names either has it from `instructions`.
         #[allow(unsafe_code)]
-        Instructions::Avx512 | Instructions::Avx2 if instructions() != Instructions::Plain => unsafe {
+        _ if by != Instructions::Plain && instructions() != Instructions::Plain => unsafe {
             x86::squared_bytes_avx2(a, b)
         },
         _ => squared_bytes_plain(a, b),

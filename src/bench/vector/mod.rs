@@ -130,6 +130,10 @@ pub fn check_target(target: &Target) -> Result<(), String> {
             "{}: MySQL has no index of vectors; MariaDB has one from 11.7 on (mariadb@11.8)",
             target.label
         )),
+        Dbms::Mariadb if target.storage_engine.as_deref() == Some("rocksdb") => Err(format!(
+            "{}: MyRocks has no index of vectors; InnoDB has one (leave out +myrocks)",
+            target.label
+        )),
         _ => Ok(()),
     }
 }

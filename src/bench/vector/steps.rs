@@ -4,7 +4,7 @@ use super::shape_of;
 use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::vector::{
-    Act, Case, Filter, Index, Point, Present, Search, VectorShape, VectorWork,
+    Act, Case, DataSource, Filter, Index, Point, Present, Search, VectorShape, VectorWork,
 };
 
 /// All steps on a DBMS of this dialect.
@@ -170,8 +170,11 @@ impl Steps<'_> {
             .iter()
             .map(|&percent| (format!("random={percent}"), Filter::Random { percent }))
             .collect();
-        filters.push(("own-class".to_owned(), Filter::OwnClass));
-        filters.push(("other-class".to_owned(), Filter::OtherClass));
+        // Of the rows of a file no classes are known.
+        if let DataSource::Fashion { .. } = self.shape.data {
+            filters.push(("own-class".to_owned(), Filter::OwnClass));
+            filters.push(("other-class".to_owned(), Filter::OtherClass));
+        }
         for (word, filter) in filters {
             let ef = self.middle_ef();
             let name = format!("filter.{word}.{}.ef={ef}", point(index, 1, 1).index());

@@ -68,6 +68,19 @@ fn cases_bring_what_they_need() {
 }
 
 #[test]
+fn a_file_has_no_classes_to_filter_by() {
+    let with = |settings: &[&str]| {
+        let steps = steps(Dialect::Mysql, settings);
+        let filters = steps.iter().filter(|step| step.name.starts_with("filter."));
+        filters.map(|step| step.name.clone()).collect::<Vec<_>>()
+    };
+    let settings = ["cases=filter", "selectivity=10", "mariadb=6"];
+    assert_eq!(with(&settings).len(), 3);
+    let of_file = ["data=x.hdf5", "cases=filter", "selectivity=10", "mariadb=6"];
+    assert_eq!(with(&of_file), ["filter.random=10.m=6.ef=20"]);
+}
+
+#[test]
 fn chosen_steps_bring_the_builds_they_rest_on() {
     let mut workload = workload("quick").unwrap();
     set(&mut workload, "cases=all").unwrap();

@@ -1,10 +1,10 @@
 //! An index of vectors in memory, built and searched as pgvector's HNSW is: with it a set shows how
 //! hard it is for such indexes without any server.
 //!
-//! Malkov and Yashunin (2016): layers of ever fewer nodes; on the lowest a node has up to 2 m links,
-//! on the others m. Of the candidates for its links those are taken that are nearer to the node than
-//! to any taken before (their algorithm 4), and places that are left go to the nearest of the rest,
-//! as pgvector does it. All randomness is seeded: one seed gives one graph.
+//! Malkov and Yashunin (2016): layers of ever fewer nodes; on the lowest a node has up to 2 m
+//! links, on the others m. Of the candidates for its links those are taken that are nearer to the
+//! node than to any taken before (their algorithm 4), and places that are left go to the nearest of
+//! the rest, as pgvector does it. All randomness is seeded: one seed gives one graph.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -79,8 +79,8 @@ pub(super) struct Ready {
 impl Ready {
     /// Exact neighbours, encoded queries, settings, and the plan, which must use the index: a point
     /// whose query does not is no point. At a large ef the planner of Postgres may take an exact
-    /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is what
-    /// users get.
+    /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is
+    /// what users get.
     pub(super) fn new<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Ready, Stop> {
         let ready = Ready::with_any_plan(bench, search)?;
         if ready.uses_index || search.filter != Filter::None {
