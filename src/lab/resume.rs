@@ -16,7 +16,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// True if every target of the block came to an end, and the block was not thrown away.
+    /// True if every target of the block was measured, and the block was not thrown away.
     pub(super) fn is_done(&self, block: u32) -> bool {
         self.done.contains(&block)
     }
@@ -32,8 +32,8 @@ impl History {
     }
 }
 
-/// Looks at the runs that are there. A block in which every target came to an end is done; a block
-/// that was broken off or thrown away is done again as the next attempt. The steps that one broken
+/// Looks at the runs that are there. A block in which every target was measured is done; a block
+/// that failed, was broken off or thrown away is done again as the next attempt. The steps that one broken
 /// off did finish stay and count.
 ///
 /// # Errors
@@ -48,9 +48,14 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     for (block, runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         history.attempts.insert(block, last);
-        let over = |run: &&RunRecord| matches!(run.status, Status::Complete | Status::Failed(_));
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
-        if of_last.iter().all(over) && of_last.len() == targets {
+        let failed = of_last.iter().find(|run| matches!(run.status, Status::Failed(_)));
+        let complete = |run: &&RunRecord| matches!(run.status, Status::Complete);
+        if let Some(run) = failed {
+            // Whoever goes on after a failure has done something about its cause.
+            let label = &run.key.label;
+            history.notes.push(format!("{label} failed in block {block}; it is measured again"));
+        } else if of_last.iter().all(complete) && of_last.len() == targets {
             history.done.insert(block);
             history.notes.push(format!("block {block} was measured before; its results stay"));
         } else if of_last.iter().any(|run| matches!(run.status, Status::Discarded(_))) {
