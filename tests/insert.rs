@@ -567,6 +567,11 @@ fn a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on() {
         |name: &str| kept.iter().any(|step| step["name"] == name && step["status"] == "complete");
     assert!(complete("l.i0") && complete("l.x"), "finished steps are kept");
     assert_eq!(scene.runs()[0].1["status"].as_object().map(|status| status.len()), Some(1));
+    let mut resumed = scene.start(scene.resume());
+    let of_i1 = |said: &str| said.contains("it is measured again") && scene.steps().len() >= 3;
+    assert!(resumed.until(of_i1).is_none(), "{}", resumed.said());
+    assert!(resumed.said().contains("a failed in block 1"), "{}", resumed.said());
+    assert_eq!(scene.runs().len(), 2, "another attempt: {:?}", scene.runs());
 }
 
 #[test]

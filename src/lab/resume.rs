@@ -49,9 +49,14 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     for (block, runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         history.attempts.insert(block, last);
-        let over = |run: &&RunRecord| run.status == Status::Complete;
         let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
-        if of_last.iter().all(over) && of_last.len() == targets {
+        let failed = of_last.iter().find(|run| matches!(run.status, Status::Failed(_)));
+        let complete = |run: &&RunRecord| matches!(run.status, Status::Complete);
+        if let Some(run) = failed {
+            // Whoever goes on after a failure has done something about its cause.
+            let label = &run.key.label;
+            history.notes.push(format!("{label} failed in block {block}; it is measured again"));
+        } else if of_last.iter().all(complete) && of_last.len() == targets {
             history.done.insert(block);
             history.notes.push(format!("block {block} was measured before; its results stay"));
         } else if of_last.iter().any(|run| matches!(run.status, Status::Discarded(_))) {

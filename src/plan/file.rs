@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_plan_of_the_insert_benchmark_survives_its_file() {
         let mut workload = bench::workload("insert", "cpu").expect("a preset").0;
-        for setting in ["profile=2021-jan", "memory_limit=2G"] {
+        for setting in ["profile=2021-jan", "cache=1G", "memory_limit=2G"] {
             bench::set(&mut workload, setting).expect("a setting");
         }
         bench::finish(&mut workload);

@@ -202,8 +202,8 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
 
 /// The metrics rows of every step, absolute and relative to the base.
 fn metrics(comparison: &Comparison) -> Section {
-    let words = "The columns of the published perf reports: medians over the blocks. The rate is ips \
-                 in l steps and qps in q steps, and so is an operation (op): an inserted row, a \
+    let words = "The columns of the published perf reports: medians over the blocks. The rate is \
+    let words = "Columns of the published perf reports: medians over the blocks. The rate is \
                  query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
     let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
     for step in &comparison.steps {
@@ -397,13 +397,14 @@ fn longest_table(comparison: &Comparison) -> Table {
                 let server = second.map_or_else(String::new, |second| {
                     insert::doings(worst, second as f64 - seconds, second as f64 + 1.0)
                 });
-                let at = second.map_or_else(|| "-".to_owned(), |second| format!("{}", second + 1));
+                // A step of less than half a second has no seconds.
+                let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
                 rows.push(vec![
                     Cell::text(&step.name),
                     Cell::text(&comparison.targets[target].label),
                     Cell::text(name),
                     Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
-                    Cell::text(format!("{} + {at} s", worst.own.started)),
+                    Cell::text(format!("{}{at}", worst.own.started)),
                     Cell::text(server),
                 ]);
             }
@@ -425,7 +426,9 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for (target, of_target) in step.targets.iter().enumerate() {
-            for sample in &of_target.samples {
+            // While indexes are made nothing is inserted, which is no stall.
+            let of_index = |s: &&Sample| s.values.get(Metric::IndexSeconds).is_some();
+            for sample in of_target.samples.iter().filter(|sample| !of_index(sample)) {
                 let run = &comparison.runs[sample.run];
                 rows.extend(insert::stalls(sample).into_iter().map(|stall| {
                     vec![
