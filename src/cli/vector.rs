@@ -95,10 +95,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
 
 /// One line for each check. Returns how many do not hold.
 fn print(checks: &[Check]) -> u32 {
-    say!(
-        "{:<42} {:>9} {:>9} {:>19}  verdict  expected by",
-        "check", "found", "expected", "range"
-    );
+    say!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
     let mut wrong = 0;
     for check in checks {
         let expected = check.expected.map_or("-".to_owned(), |value| format!("{value:.4}"));
