@@ -166,14 +166,13 @@ fn be_u64(bytes: &[u8], at: usize) -> Result<u64, String> {
     eight.map(u64::from_be_bytes).ok_or_else(|| "it is cut short".to_owned())
 }
 
-/// LEB128 of one or two bytes, and how many; `None` for a longer one and at the end. Most numbers
-/// are so short, and nobody can guess of which length the next one is: so nothing depends on it.
+/// LEB128 of one or two bytes, and how many; `None` for a longer one and at the end.
 fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let two = bytes.get(at..at + 2)?;
-    let (low, high) = (two[0], two[1]);
-    let more = low >> 7;
-    let upper = high & more.wrapping_neg();
-    (upper < 0x80).then(|| (u64::from(low & 0x7f) | u64::from(upper) << 7, 1 + usize::from(more)))
+    match bytes.get(at..at + 2)? {
+        [low, _] if *low < 0x80 => Some((u64::from(*low), 1)),
+        [low, high] if *high < 0x80 => Some((u64::from(low & 0x7f) | u64::from(*high) << 7, 2)),
+        _ => None,
+    }
 }
 
 /// LEB128 of at most nine bytes, the ninth of which is taken whole. The number, and its bytes.

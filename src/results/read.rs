@@ -159,7 +159,7 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> 
 }
 
 /// A record that carries its format version: a later version is said to be one, whatever else is
-/// the matter with the file. `text` is room for it: thousands of files are read one after the other.
+/// the matter with the file. `text` is room for it, which the next file can have again.
 fn versioned<T: DeserializeOwned>(
     path: &Path,
     text: &mut String,

@@ -264,7 +264,7 @@ mod tests {
     fn neighbouring_slow_seconds_are_one_stall() {
         let check = |rates: &[f64], expected: &[Range<usize>]| assert_eq!(stalls(rates), expected);
         check(&[100.0, 9.0, 0.0, 100.0, 10.0, 100.0, 100.0, 100.0, 5.0], &[1..3, 8..9]);
-        check(&[5.0, 100.0, 100.0], &[0..1]);
+        check(&[5.0, 100.0, 100.0, 0.0], &[0..1, 3..4]);
         check(&[0.0, 0.0, 0.0], &[]);
         check(&[], &[]);
     }
