@@ -36,8 +36,8 @@ fn the_page_cache_counts_in_a_limit_of_memory() {
     };
     // On a disk: what is in tmpfs cannot be given up.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let script = "read go; dd if=/dev/zero of=file bs=1M count=192 2>/dev/null; cat file >/dev/null; \
-                  echo done; read end";
+    let script = "read go; dd if=/dev/zero of=file bs=1M count=192 2>/dev/null; \
+                  cat file >/dev/null; echo done; read end";
     let mut child = Command::new("sh")
         .args(["-c", script])
         .current_dir(folder.path())

@@ -120,7 +120,9 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
             .collect();
         // While indexes are made nothing is inserted, which is no stall.
         let of_index = step.outcome.extra.contains_key(&Metric::IndexSeconds);
-        metrics.extend((!of_index).then(|| (Metric::StalledSeconds, Ok(stalled.len() as f64))));
+        if !of_index {
+            metrics.push((Metric::StalledSeconds, Ok(stalled.len() as f64)));
+        }
     }
     metrics
 }

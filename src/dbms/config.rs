@@ -4,8 +4,9 @@
 //! A config is the DBMS's own file format with two additions. A trailing comment may guard a line:
 //! `jit = off  # since 11`, `query_cache_type = 0  # until 5.7`, `x = 1  # since 5.7 until 8.0.29`;
 //! what follows a colon in it is for the reader. `x = 1  # needs 16` refuses earlier versions the
-//! whole config, which without that line would not be what its name says. And sizes may be asked for: `{cache_mb}`,
-//! `{cache_kb}` (the cache that the plan gives to every target), `{log_mb}` (the write-ahead or
+//! whole config, which without that line would not be what its name says. Sizes may be asked
+//! for: `{cache_mb}`, `{cache_kb}` (the cache
+//! that the plan gives to every target), `{log_mb}` (the write-ahead or
 //! redo log that goes with it). Comments and blank lines are dropped, so the text, and its hash,
 //! are only what the DBMS reads.
 
@@ -23,8 +24,8 @@ use crate::domain::config::Config;
 /// What is shipped: DBMS, name, text.
 ///
 /// `vector`, `halfvec` and `bit` have the settings of `default`: vector search reads from the name
-/// what pgvector's index is to keep. `buffered` and `direct-io` are there for every server, whichever
-/// of them is its default.
+/// what pgvector's index is to keep. `buffered` and `direct-io` are there for every server,
+/// whichever of them is its default.
 const SHIPPED: &[(Dbms, &str, &str)] = &[
     (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
     (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),

@@ -33,8 +33,8 @@ impl History {
 }
 
 /// Looks at the runs that are there. A block in which every target was measured is done; a block
-/// that failed, was broken off or thrown away is done again as the next attempt. The steps that one broken
-/// off did finish stay and count.
+/// that failed, was broken off or thrown away is done again as the next attempt. The steps that
+/// one broken off did finish stay and count.
 ///
 /// # Errors
 /// The result folder cannot be read.

@@ -202,9 +202,9 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
 
 /// The metrics rows of every step, absolute and relative to the base.
 fn metrics(comparison: &Comparison) -> Section {
-    let words = "The columns of the published perf reports: medians over the blocks. The rate is ips \
-                 in l steps and qps in q steps, and so is an operation (op): an inserted row, a \
-                 query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
+    let words = "The columns of the published perf reports: medians over the blocks. The rate is \
+                 ips in l steps and qps in q steps, and so is an operation (op): an inserted row, \
+                 a query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
     let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
     for step in &comparison.steps {
         let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
