@@ -570,7 +570,7 @@ fn a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on() {
     let mut resumed = scene.start(scene.resume());
     let of_i1 = |said: &str| said.contains("it is measured again") && scene.steps().len() >= 3;
     assert!(resumed.until(of_i1).is_none(), "{}", resumed.said());
-    assert!(resumed.said().contains("a failed in block 1"), "{}", resumed.said());
+    assert!(resumed.said().contains("block 1: a failed"), "{}", resumed.said());
     assert_eq!(scene.runs().len(), 2, "another attempt: {:?}", scene.runs());
 }
 

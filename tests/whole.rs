@@ -256,6 +256,7 @@ fn a_second_rqps_is_refused_with_the_reason() {
 
 #[test]
 fn wrong_words_are_told_what_to_do() {
+    let _turn = turn();
     let fails = |words: &[&str], part: &str| {
         let output = run(words);
         let said = text(&output.stderr);

@@ -6,8 +6,8 @@
 //! what follows a colon in it is for the reader. `x = 1  # needs 16` refuses earlier versions the
 //! whole config, which without that line would not be what its name says. Sizes may be asked
 //! for: `{cache_mb}`, `{cache_kb}` (the cache that the plan gives to every target), `{log_mb}` (the
-//! write-ahead or redo log that goes with it). Comments and blank lines are dropped, so the text, and its hash,
-//! are only what the DBMS reads.
+//! write-ahead or redo log that goes with it). Comments and blank lines are dropped, so the text,
+//! and its hash, are only what the DBMS reads.
 
 use std::fmt::Write as _;
 use std::fs;

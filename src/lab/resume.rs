@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 
 use crate::domain::run::{RunRecord, Status};
-use crate::results::ResultSet;
+use crate::results::{ResultSet, read_run};
 
 /// The blocks that were begun.
 pub(super) struct History {
@@ -32,10 +32,11 @@ impl History {
     }
 }
 
-/// Looks at the runs that are there. A block in which every target was measured to the end is done,
-/// whatever single steps said; a block that was broken off, by the user or because a server was
-/// gone, or thrown away is done again as the next attempt. The steps that one broken off did finish
-/// stay and count.
+/// Looks at the runs that are there. A block in which every target was measured to its end is done;
+/// one that was broken off or thrown away, or in which a run or a step failed, is done again as the
+/// next attempt: whoever goes on after a failure has done something about its cause. The steps that
+/// it did finish stay and count. A step that fails again and again is no reason, or a long plan
+/// would be measured anew for it.
 ///
 /// # Errors
 /// The result folder cannot be read.
@@ -46,26 +47,76 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
     }
     let mut history =
         History { done: BTreeSet::new(), attempts: BTreeMap::new(), notes: Vec::new() };
-    for (block, runs) in blocks {
+    let fates = Fates::read(results, blocks.values().flatten())?;
+    for (block, mut runs) in blocks {
         let last = runs.iter().map(|run| run.key.attempt).max().unwrap_or(1);
         history.attempts.insert(block, last);
-        let of_last: Vec<_> = runs.iter().filter(|run| run.key.attempt == last).collect();
-        let failed = of_last.iter().find(|run| matches!(run.status, Status::Failed(_)));
-        let complete = |run: &&RunRecord| matches!(run.status, Status::Complete);
-        if let Some(run) = failed {
-            // Whoever goes on after a failure has done something about its cause.
-            let label = &run.key.label;
-            history.notes.push(format!("{label} failed in block {block}; it is measured again"));
-        } else if of_last.iter().all(complete) && of_last.len() == targets {
-            history.done.insert(block);
-            history.notes.push(format!("block {block} was measured before; its results stay"));
-        } else if of_last.iter().any(|run| matches!(run.status, Status::Discarded(_))) {
-            history.notes.push(format!("block {block} was thrown away; it is measured again"));
-        } else if of_last.iter().any(|run| matches!(run.status, Status::Failed(_))) {
-            history.notes.push(format!("a run of block {block} failed; it is measured again"));
-        } else {
-            history.notes.push(format!("block {block} was broken off; it is measured again"));
-        }
+        runs.retain(|run| run.key.attempt == last);
+        let why = runs
+            .iter()
+            .find_map(|run| fates.reason_to_repeat(run))
+            .or_else(|| (runs.len() < targets).then(|| "it was broken off".to_owned()));
+        history.notes.push(match why {
+            Some(why) => format!("block {block}: {why}; it is measured again"),
+            None => {
+                history.done.insert(block);
+                format!("block {block} was measured before; its results stay")
+            }
+        });
     }
     Ok(history)
+}
+
+/// How often each step of a target failed and was completed, in all blocks and attempts.
+struct Fates {
+    failed: BTreeMap<(String, String), u32>,
+    complete: BTreeSet<(String, String)>,
+    /// Failed steps of each run.
+    of_runs: BTreeMap<String, Vec<String>>,
+}
+
+impl Fates {
+    fn read<'a>(
+        results: &ResultSet,
+        records: impl Iterator<Item = &'a RunRecord>,
+    ) -> Result<Fates> {
+        let mut fates =
+            Fates { failed: BTreeMap::new(), complete: BTreeSet::new(), of_runs: BTreeMap::new() };
+        for record in records {
+            let run = read_run(results.run(&record.key)?.folder(), "")?;
+            for step in run.steps {
+                let place = (record.key.label.clone(), step.name.clone());
+                match step.status {
+                    Status::Failed(_) => {
+                        *fates.failed.entry(place).or_default() += 1;
+                        let of_run = fates.of_runs.entry(record.key.folder()).or_default();
+                        of_run.push(step.name);
+                    }
+                    Status::Complete => drop(fates.complete.insert(place)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(fates)
+    }
+
+    /// Why a run is to be made once more, in words; `None` if it stands.
+    fn reason_to_repeat(&self, run: &RunRecord) -> Option<String> {
+        let label = &run.key.label;
+        match &run.status {
+            Status::Discarded(_) => Some("it was thrown away".to_owned()),
+            Status::Failed(_) => Some(format!("{label} failed")),
+            Status::Complete => {
+                let failed = self.of_runs.get(&run.key.folder())?;
+                let step = failed.iter().find(|step| !self.always_fails(label, step))?;
+                Some(format!("{step} of {label} failed"))
+            }
+            _ => Some("it was broken off".to_owned()),
+        }
+    }
+
+    fn always_fails(&self, label: &str, step: &str) -> bool {
+        let place = (label.to_owned(), step.to_owned());
+        !self.complete.contains(&place) && self.failed.get(&place).is_some_and(|&times| times > 1)
+    }
 }
