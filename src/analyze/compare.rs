@@ -1,6 +1,7 @@
 //! Targets divided by their base, step by step, over pairs that were measured in the same block.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use thiserror::Error;
@@ -146,6 +147,9 @@ pub struct TargetStep {
     pub samples: Vec<Sample>,
     /// Those that did not come to their end.
     pub failures: Vec<Failure>,
+    /// Folders of the runs of both, in this order.
+    #[serde(skip)]
+    pub folders: Arc<[String]>,
     /// All metrics that at least one sample has, or that have a reason to be missing.
     pub metrics: BTreeMap<Metric, MetricResult>,
     /// Costs that moved with the rate, the largest change first; empty for the base and where the
@@ -510,7 +514,17 @@ fn target_step(dataset: &Dataset, label: &str, places: &[Place]) -> TargetStep {
         .iter()
         .filter_map(|&metric| metric_result(&samples, metric).map(|result| (metric, result)))
         .collect();
-    TargetStep { label: label.to_owned(), samples, failures, metrics, explanations: Vec::new() }
+    let runs = samples.iter().map(|sample| sample.run);
+    let runs = runs.chain(failures.iter().map(|failure| failure.run));
+    let folders = runs.map(|run| dataset.runs[run].folder.clone()).collect();
+    TargetStep {
+        label: label.to_owned(),
+        samples,
+        failures,
+        folders,
+        metrics,
+        explanations: Vec::new(),
+    }
 }
 
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {

@@ -2,6 +2,8 @@
 //! cells.
 //! Renderers know no databases; what is in a cell knows its unit, its digits and its runs.
 
+use std::sync::Arc;
+
 use super::chart::Chart;
 use super::heat::Heat;
 use crate::stats::Interval;
@@ -92,8 +94,8 @@ pub struct Cell {
     pub unit: &'static str,
     /// How sure the value is.
     pub interval: Option<Interval>,
-    /// Folders of the runs that it comes from.
-    pub runs: Vec<String>,
+    /// Folders of the runs that it comes from. Shared: hundreds of cells come from the same ones.
+    pub runs: Arc<[String]>,
     /// How far it is from the base, as ln(ratio) turned so that more is better: the colour, where
     /// there are colours. `None` for what is no comparison.
     pub tone: Option<f64>,
@@ -164,7 +166,7 @@ impl Cell {
             value: Value::Text(text.into()),
             unit: "",
             interval: None,
-            runs: Vec::new(),
+            runs: Arc::default(),
             tone: None,
             mark: None,
         }
@@ -176,7 +178,7 @@ impl Cell {
             value: Value::Number(number, digits),
             unit,
             interval: None,
-            runs: Vec::new(),
+            runs: Arc::default(),
             tone: None,
             mark: None,
         }
@@ -188,7 +190,7 @@ impl Cell {
             value: Value::Missing(why.into()),
             unit: "",
             interval: None,
-            runs: Vec::new(),
+            runs: Arc::default(),
             tone: None,
             mark: None,
         }
@@ -205,8 +207,8 @@ impl Cell {
     }
 
     /// The same with the folders that it comes from.
-    pub fn from_runs(self, runs: Vec<String>) -> Cell {
-        Cell { runs, ..self }
+    pub fn from_runs(self, runs: impl Into<Arc<[String]>>) -> Cell {
+        Cell { runs: runs.into(), ..self }
     }
 
     /// The same with its distance from the base.

@@ -1,5 +1,7 @@
 //! What was compared, where and when; and the folders that all numbers come from.
 
+use std::collections::HashSet;
+
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{RunFacts, TargetFacts};
@@ -76,13 +78,8 @@ pub(super) fn brief(comparison: &Comparison) -> Vec<String> {
 }
 
 fn distinct_list(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> Vec<String> {
-    let mut list = Vec::new();
-    for value in runs.iter().map(get) {
-        if !list.contains(&value) {
-            list.push(value);
-        }
-    }
-    list
+    let mut known = HashSet::new();
+    runs.iter().map(get).filter(|value| known.insert(value.clone())).collect()
 }
 
 fn distinct(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> String {

@@ -175,7 +175,7 @@ fn step_fold(
     if !step.detail.is_empty() {
         blocks.push(Block::Paragraph(step.detail.clone()));
     }
-    blocks.push(Block::Table(tables::results_of(comparison, step)));
+    blocks.push(Block::Table(tables::results_of(step)));
     blocks.extend(why(step));
     let charts = timeline::charts(comparison, dataset, step, seconds);
     blocks.extend(charts.into_iter().map(Block::Chart));

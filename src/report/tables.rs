@@ -1,5 +1,7 @@
 //! The tables of a report.
 
+use std::sync::Arc;
+
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
@@ -49,11 +51,11 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     let rows = steps.iter().map(|step| {
         let unit = rate_unit(step.rate);
         let base = &step.targets[0];
-        let mut cells = vec![absolute(comparison, base, Metric::Rate, Digits::Fixed(0), unit)];
+        let mut cells = vec![absolute(base, Metric::Rate, Digits::Fixed(0), unit)];
         cells.push(Cell::text(unit));
         for target in &step.targets[1..] {
             let judgement = target.relative(Metric::Rate).and_then(|r| r.judgement.as_ref());
-            let rate = relative(comparison, target, Metric::Rate, Digits::Fixed(3));
+            let rate = relative(target, Metric::Rate, Digits::Fixed(3));
             let moderated = judgement.and_then(|judgement| judgement.test.as_ref());
             let interval = moderated.map(|test| test.interval).or(rate.interval);
             cells.push(rate.within(interval));
@@ -75,29 +77,17 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
     Table { caption, columns, rows: rows.collect() }
 }
 
-fn folders(comparison: &Comparison, target: &TargetStep) -> Vec<String> {
-    let runs = target.samples.iter().map(|sample| sample.run);
-    let failed = target.failures.iter().map(|failure| failure.run);
-    runs.chain(failed).map(|run| comparison.runs[run].folder.clone()).collect()
-}
-
 /// The median over the runs.
-fn absolute(
-    comparison: &Comparison,
-    target: &TargetStep,
-    metric: Metric,
-    digits: Digits,
-    unit: &'static str,
-) -> Cell {
+fn absolute(target: &TargetStep, metric: Metric, digits: Digits, unit: &'static str) -> Cell {
     let cell = match target.absolute(metric) {
         Some(number) => Cell::number(number, digits, unit),
         None => Cell::missing(why_missing(target, metric)),
     };
-    cell.from_runs(folders(comparison, target))
+    cell.from_runs(Arc::clone(&target.folders))
 }
 
 /// Target / base; a word where a measurement failed rather than a dash.
-fn relative(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+fn relative(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let cell = match target.relative(metric) {
         // The field writes a ratio of two zeros as 1 without decimals.
         Some(relative) if is_zero_by_zero(target, metric, relative.ratio) => Cell::text("1"),
@@ -105,7 +95,7 @@ fn relative(comparison: &Comparison, target: &TargetStep, metric: Metric, digits
         None if target.samples.is_empty() && !target.failures.is_empty() => Cell::text("failed"),
         None => Cell::missing(why_missing(target, metric)),
     };
-    cell.toned(tone(target, metric)).from_runs(folders(comparison, target))
+    cell.toned(tone(target, metric)).from_runs(Arc::clone(&target.folders))
 }
 
 /// ln(ratio), turned so that more is better; `None` where neither way is.
@@ -195,10 +185,8 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
                 let mut cells: Vec<Cell> = EFFICIENCY
                     .iter()
                     .map(|(metric, digits)| match relative_rows {
-                        true => {
-                            without_interval(relative(comparison, target, *metric, Digits::Ratio))
-                        }
-                        false => absolute(comparison, target, *metric, *digits, ""),
+                        true => without_interval(relative(target, *metric, Digits::Ratio)),
+                        false => absolute(target, *metric, *digits, ""),
                     })
                     .collect();
                 cells.push(Cell::text(target.label.clone()));
@@ -224,10 +212,10 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / base with the interval that its verdict rests on.
-fn judged(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
-    let cell = relative(comparison, target, metric, digits);
+    let cell = relative(target, metric, digits);
     match test {
         Some(test) => cell.within(Some(test.interval)),
         None => cell,
@@ -235,7 +223,7 @@ fn judged(comparison: &Comparison, target: &TargetStep, metric: Metric, digits: 
 }
 
 /// One step for the reader who has come to look at it: rates with their verdicts, and latencies.
-pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Table {
+pub(super) fn results_of(step: &StepComparison) -> Table {
     let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
     columns.push(Column::numbers("rQPS"));
     columns.extend([Column::numbers("n"), Column::words("verdict")]);
@@ -245,12 +233,12 @@ pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Tabl
         let relative_rate = target.relative(Metric::Rate);
         let verdict = relative_rate.and_then(|relative| relative.judgement.as_ref());
         let pairs = relative_rate.map(|relative| relative.pairs as f64);
-        let rate = absolute(comparison, target, Metric::Rate, Digits::Fixed(0), "");
+        let rate = absolute(target, Metric::Rate, Digits::Fixed(0), "");
         let mut cells = vec![Cell::text(target.label.clone()), rate];
         cells.extend(match index {
             0 => [Cell::text("base"), Cell::text(""), Cell::text("")],
             _ => [
-                judged(comparison, target, Metric::Rate, Digits::Fixed(3)),
+                judged(target, Metric::Rate, Digits::Fixed(3)),
                 pairs.map_or(Cell::missing("not compared"), |pairs| {
                     Cell::number(pairs, Digits::Fixed(0), "")
                 }),
@@ -258,11 +246,11 @@ pub(super) fn results_of(comparison: &Comparison, step: &StepComparison) -> Tabl
             ],
         });
         for metric in LATENCY {
-            cells.push(absolute(comparison, target, metric, Digits::Fixed(3), "ms"));
+            cells.push(absolute(target, metric, Digits::Fixed(3), "ms"));
         }
         cells.push(match index {
             0 => Cell::text("base"),
-            _ => judged(comparison, target, Metric::P99, Digits::Fixed(2)),
+            _ => judged(target, Metric::P99, Digits::Fixed(2)),
         });
         cells
     };
@@ -282,11 +270,11 @@ pub(super) fn latency(comparison: &Comparison) -> Option<Section> {
         for (index, target) in step.targets.iter().enumerate() {
             let mut cells: Vec<Cell> = LATENCY
                 .iter()
-                .map(|metric| absolute(comparison, target, *metric, Digits::Fixed(3), "ms"))
+                .map(|metric| absolute(target, *metric, Digits::Fixed(3), "ms"))
                 .collect();
             cells.push(match index {
                 0 => Cell::text("base"),
-                _ => relative(comparison, target, Metric::P99, Digits::Fixed(2)),
+                _ => relative(target, Metric::P99, Digits::Fixed(2)),
             });
             cells.push(Cell::text(target.label.clone()));
             cells.push(Cell::text(step.name.clone()));

@@ -141,7 +141,8 @@ fn with_mean(
     digits: Digits,
     unit: &'static str,
 ) -> Cell {
-    let runs = point.runs.iter().map(|run| comparison.runs[*run].folder.clone()).collect();
+    let runs: Vec<String> =
+        point.runs.iter().map(|run| comparison.runs[*run].folder.clone()).collect();
     Cell::number(mean.value, digits, unit).within(mean.interval).from_runs(runs)
 }
 

@@ -144,8 +144,8 @@ impl Writer {
     /// Where all numbers of a row come from the same runs the row leads there (scripts put a button
     /// at its end), else each cell by itself.
     fn push_row(&self, html: &mut String, table: &Table, row: &[Cell]) {
-        let mut sources: Vec<&Vec<String>> =
-            row.iter().map(|cell| &cell.runs).filter(|runs| !runs.is_empty()).collect();
+        let mut sources: Vec<&[String]> =
+            row.iter().map(|cell| &*cell.runs).filter(|runs| !runs.is_empty()).collect();
         sources.dedup();
         let shared = if sources.len() == 1 { self.runs(sources[0]) } else { String::new() };
         match shared.is_empty() {

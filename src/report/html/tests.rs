@@ -55,7 +55,9 @@ fn words_are_escaped_wherever_they_stand() {
 
 #[test]
 fn numbers_lead_to_their_runs() {
-    let of = |folders: &[&str]| folders.iter().map(|folder| (*folder).to_owned()).collect();
+    let of = |folders: &[&str]| -> Vec<String> {
+        folders.iter().map(|folder| (*folder).to_owned()).collect()
+    };
     let number = |value| Cell::number(value, Digits::Fixed(1), "ms");
     let columns = || vec![Column::numbers("a"), Column::numbers("b")];
     let shared = vec![number(1.0).from_runs(of(&["set/c"])), number(2.0).from_runs(of(&["set/c"]))];
