@@ -180,6 +180,7 @@ fn a_comparison_leaves_a_page_beside_its_results() {
     let settings = ["--set", "read_seconds=2", "--set", "settle_scale=0", "--format", "markdown"];
     let output = Command::new(env!("CARGO_BIN_EXE_rqps"))
         .env("RQPS_HOST_LOCK", lock)
+        .env("RQPS_STATE", folder.path())
         .args(words)
         .args(settings)
         .arg("--out")

@@ -439,6 +439,8 @@ impl Laboratory {
 fn rqps(words: &[&str], lock: &Path) -> Result<(), String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
     command.args(words).stdin(Stdio::null()).env("RQPS_HOST_LOCK", lock);
+    // What was found out about this host must not decide how often a block is measured.
+    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
     let output = command.output().unwrap();
     match output.status.success() {
         true => Ok(()),
