@@ -246,9 +246,13 @@ pub struct Stall {
     pub server: String,
 }
 
-/// All stalls of a sample, in the order of time.
+/// All stalls of a sample, in the order of time. A step that makes indexes has none: nothing is
+/// inserted meanwhile.
 pub fn stalls(sample: &Sample) -> Vec<Stall> {
     let mut stalls = Vec::new();
+    if sample.values.get(Metric::IndexSeconds).is_some() {
+        return stalls;
+    }
     for (role, _) in ROLES {
         let Some(series) = sample.own.series.get(role) else { continue };
         for stall in course::stalls(series) {

@@ -426,9 +426,7 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for (target, of_target) in step.targets.iter().enumerate() {
-            // While indexes are made nothing is inserted, which is no stall.
-            let of_index = |s: &&Sample| s.values.get(Metric::IndexSeconds).is_some();
-            for sample in of_target.samples.iter().filter(|sample| !of_index(sample)) {
+            for sample in &of_target.samples {
                 let run = &comparison.runs[sample.run];
                 rows.extend(insert::stalls(sample).into_iter().map(|stall| {
                     vec![

@@ -95,10 +95,6 @@ pub fn statistics(found: &Statistics, specified: bool) -> Vec<Check> {
 
 /// How far a recall of the set may be from the real set's.
 const RECALL_ALLOWED: f64 = 0.03;
-/// Both recalls are of one build, and those of builds of one index scatter (published: standard
-/// deviation 0.002 with few links): two standard deviations of their difference.
-const BUILDS_DIFFER: f64 = 2.0 * std::f64::consts::SQRT_2 * 0.002;
-
 /// Recall of one index of the real set: m, ef_construction, and (ef, recall) as published.
 type Curve = (u32, u32, &'static [(u32, f64)]);
 
@@ -219,7 +215,6 @@ fn ask(
 pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     let (mut have, mut want) = (Vec::new(), Vec::new());
-    let far = RECALL_ALLOWED + BUILDS_DIFFER;
     for point in found {
         let what = format!("recall of {} at ef {}", point.build, point.ef);
         let real = curve(point.build)
@@ -235,7 +230,7 @@ pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
             what,
             found: point.recall,
             expected: Some(real),
-            range: Some(real - far..=(real + far).min(1.0)),
+            range: Some(real - RECALL_ALLOWED..=(real + RECALL_ALLOWED).min(1.0)),
             source: PUBLISHED,
         });
     }
