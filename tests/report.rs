@@ -343,7 +343,7 @@ fn host_gate() -> HostGate {
             blocks: 2,
             steps: vec![noise],
             slot: SlotEffect { mean_ln: 0.0, p: None },
-            canaries: vec![canary.clone()],
+            canary_pairs: vec![[canary.clone(), canary.clone()]],
             out_of_range: 0,
         }),
         blocks: vec![BlockRecord {
