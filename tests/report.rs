@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
+use rqps::analyze::recall::drops;
 use rqps::analyze::{Comparison, Options, compare};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
@@ -1009,6 +1010,66 @@ fn result_sets_are_not_paired_with_each_other() {
     let other = dataset_of(&runs).runs.into_iter();
     twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
     assert_eq!(rqps(&compare(&twice, &Options::default()).unwrap(), "point-query").pairs, 4);
+}
+
+/// The steps of `runs` become points of a curve: for each target names, recalls and rates, a rate
+/// for each block.
+fn set_points(runs: &mut [(RunRecord, Vec<StepRecord>)], points: &[(&str, &str, f64, &[f64])]) {
+    for (record, steps) in runs {
+        let pattern = steps[0].clone();
+        let own = points.iter().filter(|(label, ..)| *label == record.key.label);
+        *steps = own
+            .zip(1..)
+            .map(|((_, name, recall, rates), index)| {
+                let mut step = pattern.clone();
+                (step.name, step.index) = ((*name).to_owned(), index);
+                step.outcome.extra.insert(Metric::Recall, *recall);
+                set_rate(&mut step, rates[record.key.block as usize - 1]);
+                step
+            })
+            .collect();
+    }
+}
+
+#[test]
+fn targets_of_other_parameters_meet_at_equal_recall() {
+    let mut runs = clean_runs(3);
+    set_points(
+        &mut runs,
+        &[
+            (BASE, "search.m=6.ef=10", 0.965, &[950.0, 950.0, 950.0]),
+            (BASE, "search.m=6.ef=20", 0.985, &[800.0, 1000.0, 1250.0]),
+            (BASE, "search.m=6.ef=40", 0.999, &[400.0, 500.0, 600.0]),
+            (NEW, "search.m=16.ec=64.ef=10", 0.975, &[900.0, 900.0, 900.0]),
+            (NEW, "search.m=16.ec=64.ef=20", 0.984, &[400.0, 400.0, 625.0]),
+        ],
+    );
+    let comparison = compared(&runs);
+    let choice = |recall: &str, target: usize| {
+        let step = comparison.steps.iter().find(|step| step.name == recall);
+        step.and_then(|step| step.targets[target].chosen.as_deref())
+    };
+    // At .99 only the base is there; at .96 the base has another point, but a slower one.
+    let choices = comparison.steps.iter().filter(|step| step.is_choice());
+    let recalls: Vec<&str> = choices.map(|step| step.name.as_str()).collect();
+    assert_eq!(recalls, ["recall=0.98", "recall=0.97"]);
+    assert_eq!(choice("recall=0.98", 0), Some("search.m=6.ef=20"));
+    assert_eq!(choice("recall=0.98", 1), Some("search.m=16.ec=64.ef=20"));
+    assert_eq!(choice("recall=0.97", 1), Some("search.m=16.ec=64.ef=10"));
+    // Ratios .5, .4, .5 block by block.
+    let relative = rqps(&comparison, "recall=0.98");
+    assert_eq!(relative.pairs, 3);
+    assert!((relative.ratio - 0.1f64.cbrt()).abs() < 1e-12, "{relative:?}");
+    assert!(relative.judgement.as_ref().unwrap().test.is_some());
+    // Recalls that differ between choices are no loss of recall, and nobody failed to measure.
+    assert_eq!(drops(&comparison), []);
+    let text = render(&comparison, Format::Text);
+    assert!(text.contains("recall=0.98"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&render(&comparison, Format::Json)).unwrap();
+    let steps = json["comparison"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["name"] == "recall=0.97").unwrap();
+    assert_eq!(step["targets"][0]["chosen"], "search.m=6.ef=20");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::caveat::{self, Caveat};
+use super::equal_recall;
 use super::groups::{GroupSummary, summarize_groups};
 use super::metrics::{self, Values};
 use super::verdict::{self, Explanation, Judgement, Options, Summary};
@@ -143,6 +144,10 @@ pub struct StepComparison {
 pub struct TargetStep {
     /// The target.
     pub label: String,
+    /// The step that was measured, where it is not that of the comparison but the target's own
+    /// choice: its best at a recall.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
     /// Completed measurements, in the order of the runs.
     pub samples: Vec<Sample>,
     /// Those that did not come to their end.
@@ -157,7 +162,39 @@ pub struct TargetStep {
     pub explanations: Vec<Explanation>,
 }
 
+impl StepComparison {
+    /// True if its targets were not measured under its name, but each has its own choice in it.
+    pub fn is_choice(&self) -> bool {
+        self.targets.iter().any(|target| target.chosen.is_some())
+    }
+
+    /// The name under which a target's runs have the step.
+    pub fn name_in_runs<'a>(&'a self, target: &'a TargetStep) -> &'a str {
+        target.chosen.as_deref().unwrap_or(&self.name)
+    }
+}
+
 impl TargetStep {
+    /// A target that has nothing of a step.
+    pub(super) fn none(label: &str) -> TargetStep {
+        TargetStep {
+            label: label.to_owned(),
+            chosen: None,
+            samples: Vec::new(),
+            failures: Vec::new(),
+            folders: Arc::default(),
+            metrics: BTreeMap::new(),
+            explanations: Vec::new(),
+        }
+    }
+
+    /// The same measurements in another step, with no ratio yet.
+    pub(super) fn chosen_for_another(&self, name: &str) -> TargetStep {
+        let mut chosen = TargetStep { chosen: Some(name.to_owned()), ..self.clone() };
+        chosen.metrics.values_mut().for_each(|result| result.relative = None);
+        chosen
+    }
+
     /// The metric in comparison with the base.
     pub fn relative(&self, metric: Metric) -> Option<&Relative> {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
@@ -307,7 +344,9 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
     let targets: Vec<TargetFacts> =
         labels.iter().map(|label| target_facts(dataset, label)).collect();
     let steps = threads::map(step_heads(dataset), |(head, places)| {
-        compare_step(dataset, &labels, head, &places)
+        let mut step = measured_step(dataset, &labels, head, &places);
+        divide(&runs, &mut step);
+        step
     });
     let groups = summarize_groups(&steps);
     let mut comparison = Comparison {
@@ -323,6 +362,9 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         gates: dataset.gates.clone(),
         caveats: Vec::new(),
     };
+    let mut choices = equal_recall::steps(&comparison);
+    choices.iter_mut().for_each(|step| divide(&comparison.runs, step));
+    comparison.steps.extend(choices);
     verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
@@ -433,31 +475,30 @@ fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
     (text, std::cmp::Reverse(number), name)
 }
 
-fn compare_step(
+fn measured_step(
     dataset: &Dataset,
     labels: &[String],
     head: &StepRecord,
     places: &[Place],
 ) -> StepComparison {
-    let targets: Vec<TargetStep> =
-        labels.iter().map(|label| target_step(dataset, label, places)).collect();
-    let mut step = StepComparison {
+    StepComparison {
         name: head.name.clone(),
         group: head.group,
         detail: head.detail.clone(),
         rate: head.rate,
-        targets,
-    };
-    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey)> {
-        let key = |sample: &Sample| pair_key(&dataset.runs[sample.run]);
+        targets: labels.iter().map(|label| target_step(dataset, label, places)).collect(),
+    }
+}
+
+/// Fills in the ratios of all targets but the base.
+fn divide(runs: &[RunFacts], step: &mut StepComparison) {
+    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey<'_>)> {
+        let key = |sample: &Sample| pair_key(&runs[sample.run]);
         target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
     };
-    let base_keys: BTreeMap<PairKey, usize> =
-        pair_keys(&step.targets[0]).into_iter().map(|(index, key)| (key, index)).collect();
-    let (base, others) = match step.targets.split_first_mut() {
-        Some((base, others)) => (&*base, others),
-        None => return step,
-    };
+    let Some((base, others)) = step.targets.split_first_mut() else { return };
+    let base_keys: BTreeMap<PairKey<'_>, usize> =
+        pair_keys(base).into_iter().map(|(index, key)| (key, index)).collect();
     for target in others {
         let pairs: Vec<(usize, usize)> = pair_keys(target)
             .into_iter()
@@ -470,14 +511,13 @@ fn compare_step(
             }
         }
     }
-    step
 }
 
 /// What two runs share if they may be paired: result set, block, attempt.
 type PairKey<'a> = (&'a str, u32, u32);
 
-fn pair_key(run: &Run) -> PairKey<'_> {
-    (&run.result_set, run.record.key.block, run.record.key.attempt)
+fn pair_key(run: &RunFacts) -> PairKey<'_> {
+    (&run.result_set, run.key.block, run.key.attempt)
 }
 
 fn target_step(dataset: &Dataset, label: &str, places: &[Place]) -> TargetStep {
@@ -517,14 +557,7 @@ fn target_step(dataset: &Dataset, label: &str, places: &[Place]) -> TargetStep {
     let runs = samples.iter().map(|sample| sample.run);
     let runs = runs.chain(failures.iter().map(|failure| failure.run));
     let folders = runs.map(|run| dataset.runs[run].folder.clone()).collect();
-    TargetStep {
-        label: label.to_owned(),
-        samples,
-        failures,
-        folders,
-        metrics,
-        explanations: Vec::new(),
-    }
+    TargetStep { samples, failures, folders, metrics, ..TargetStep::none(label) }
 }
 
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {

@@ -4,6 +4,7 @@
 pub mod calibration;
 pub mod caveat;
 pub mod compare;
+mod equal_recall;
 pub mod gate;
 pub mod groups;
 pub mod histogram;

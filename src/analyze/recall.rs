@@ -249,7 +249,7 @@ impl CurvePoint {
 /// by more than builds of one index differ by.
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
-    for step in &comparison.steps {
+    for step in comparison.steps.iter().filter(|step| !step.is_choice()) {
         let Some((base, others)) = step.targets.split_first() else { continue };
         for target in others {
             drops.extend(drop_of(comparison, step, base, target));

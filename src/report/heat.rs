@@ -148,7 +148,8 @@ fn cell(
 ) -> Cell {
     let samples = target.samples.iter().map(|sample| {
         let records = dataset.runs.get(sample.run).map(|run| run.steps.as_slice());
-        let record = records.unwrap_or_default().iter().find(|record| record.name == step.name);
+        let name = step.name_in_runs(target);
+        let record = records.unwrap_or_default().iter().find(|record| record.name == name);
         Sample {
             folder: comparison.runs[sample.run].folder.clone(),
             file: record.map(|r| format!("{:02}-{}", r.index, r.name)).unwrap_or_default(),

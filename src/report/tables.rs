@@ -175,11 +175,15 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// One step: absolute values, then those relative to the base.
+/// One step: absolute values, then those relative to the base. A target has no row where it was not
+/// measured: steps named after parameters of an index are those of one DBMS alone.
 pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
-        let skip = usize::from(relative_rows);
-        let targets = step.targets.iter().skip(skip);
+        let has_any = |target: &&TargetStep| match relative_rows {
+            true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
+            false => !target.samples.is_empty() || !target.failures.is_empty(),
+        };
+        let targets = step.targets.iter().filter(has_any);
         targets
             .map(|target| {
                 let mut cells: Vec<Cell> = EFFICIENCY
@@ -201,8 +205,9 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
         Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
     };
     let mut blocks = vec![table("--- absolute", rows(false))];
-    if step.targets.len() > 1 {
-        blocks.push(table(&format!("--- relative to {}", comparison.base), rows(true)));
+    let relative = rows(true);
+    if !relative.is_empty() {
+        blocks.push(table(&format!("--- relative to {}", comparison.base), relative));
     }
     blocks
 }

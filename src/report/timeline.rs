@@ -46,9 +46,9 @@ pub(super) fn charts(
     step: &StepComparison,
     seconds: &SecondsOf,
 ) -> Vec<Chart> {
-    let of_step = |run: usize| {
-        let run = &dataset.runs[run];
-        run.steps.iter().find(|record| record.name == step.name).map(|record| (run, record))
+    let of_step = |target: &TargetStep, run: usize| {
+        let (run, name) = (&dataset.runs[run], step.name_in_runs(target));
+        run.steps.iter().find(|record| record.name == name).map(|record| (run, record))
     };
     let name = &step.name;
     let unit = rate_unit(step.rate);
@@ -67,7 +67,7 @@ pub(super) fn charts(
     let most = points_per_run(comparison);
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
-            let Some((run, record)) = of_step(sample.run) else { continue };
+            let Some((run, record)) = of_step(target, sample.run) else { continue };
             let rows = seconds(run, record).unwrap_or_else(|fault| {
                 faults.push(fault);
                 Vec::new()
@@ -217,7 +217,7 @@ fn quantile_points(dataset: &Dataset, step: &StepComparison, target: &TargetStep
     let mut runs: Vec<[u64; QUANTILES.len()]> = Vec::new();
     for sample in &target.samples {
         let records = &dataset.runs[sample.run].steps;
-        let record = records.iter().find(|record| record.name == step.name);
+        let record = records.iter().find(|record| record.name == step.name_in_runs(target));
         let histogram = record.map(|record| Histogram::from_base64(&record.outcome.latency));
         // A histogram that cannot be decoded is a caveat already.
         if let Some(Ok(histogram)) = histogram {
