@@ -1065,8 +1065,7 @@ fn targets_of_other_parameters_meet_at_equal_recall() {
     assert_eq!(drops(&comparison), []);
     let text = render(&comparison, Format::Text);
     assert!(text.contains("recall=0.98"), "{text}");
-    let json: serde_json::Value =
-        serde_json::from_str(&render(&comparison, Format::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&render(&comparison, Format::Json)).unwrap();
     let steps = json["comparison"]["steps"].as_array().unwrap();
     let step = steps.iter().find(|step| step["name"] == "recall=0.97").unwrap();
     assert_eq!(step["targets"][0]["chosen"], "search.m=6.ef=20");

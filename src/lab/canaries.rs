@@ -34,24 +34,14 @@ struct Kind {
 }
 
 const KINDS: [Kind; 3] = [
-    Kind {
-        name: "spin",
-        slowness: |canary| canary.spin_ns,
-        level_floor: 1.15,
-        change_floor: 1.03,
-    },
+    Kind { name: "spin", slowness: |canary| canary.spin_ns, level_floor: 1.15, change_floor: 1.03 },
     Kind {
         name: "memory",
         slowness: |canary| canary.memory_mb_s.map(|rate| 1e6 / rate),
         level_floor: 1.25,
         change_floor: 1.05,
     },
-    Kind {
-        name: "fsync",
-        slowness: |canary| canary.fsync_ns,
-        level_floor: 3.0,
-        change_floor: 2.0,
-    },
+    Kind { name: "fsync", slowness: |canary| canary.fsync_ns, level_floor: 3.0, change_floor: 2.0 },
 ];
 
 impl Kind {
@@ -218,7 +208,10 @@ mod tests {
         assert_eq!(level(&steady, &canary(106.0)), None);
         assert_eq!(level(&steady, &canary(70.0)), None);
         let fault = level(&steady, &canary(130.0)).unwrap();
-        assert!(fault.starts_with("spin 1.30 times as slow as usual, allowed up to 1.15"), "{fault}");
+        assert!(
+            fault.starts_with("spin 1.30 times as slow as usual, allowed up to 1.15"),
+            "{fault}"
+        );
     }
 
     #[test]
@@ -228,7 +221,10 @@ mod tests {
             assert_eq!(change(&steady, before, 1.02 * before), None);
             for times in [1.06, 0.94] {
                 let fault = change(&steady, before, times * before).unwrap();
-                assert!(fault.contains(&format!("{times:.2} times as slow as before it")), "{fault}");
+                assert!(
+                    fault.contains(&format!("{times:.2} times as slow as before it")),
+                    "{fault}"
+                );
                 assert!(fault.ends_with("allowed 0.97 to 1.03"), "{fault}");
             }
         }

@@ -11,8 +11,8 @@ use crate::stats::power::{self, Aim};
 use crate::stats::sequential::Looks;
 use crate::stats::summary;
 
-/// Up to so many pairs the borrowed variance is itself so uncertain that lists of equal targets have
-/// a SMALL about twice as often as q says (docs/verdicts.md, small differences at few pairs).
+/// Up to so many pairs the borrowed variance is itself so uncertain that lists of equal targets
+/// have a SMALL about twice as often as q says (docs/verdicts.md, small differences at few pairs).
 const HINT_PAIRS: usize = 4;
 
 /// What the members of a family have in common.
