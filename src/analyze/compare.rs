@@ -364,7 +364,9 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
     };
     let mut choices = equal_recall::steps(&comparison);
     choices.iter_mut().for_each(|step| divide(&comparison.runs, step));
-    comparison.steps.extend(choices);
+    // What a reader of points wants to know first.
+    let points = comparison.steps.partition_point(|step| step.group < Group::Point);
+    comparison.steps.splice(points..points, choices);
     verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
