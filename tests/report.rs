@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use hdrhistogram::Histogram;
@@ -13,7 +14,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
 use rqps::analyze::recall::drops;
-use rqps::analyze::{Comparison, Options, compare};
+use rqps::analyze::{Comparison, Options, compare, compare_measured, digest};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
@@ -23,8 +24,9 @@ use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
 use rqps::domain::target::Target;
 use rqps::os::host::fingerprint;
+use rqps::report::html::{self, Material};
 use rqps::report::{Format, render};
-use rqps::results::{ResultSet, ResultsError, read, read_seconds};
+use rqps::results::{ResultSet, ResultsError, read, read_each, read_seconds, seconds_of};
 
 const BASE: &str = "mysql-5.6.14";
 const NEW: &str = "mysql-8.0.33";
@@ -388,7 +390,7 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
         folder: format!("set/{}", record.key.folder()),
         result_set: "set".to_owned(),
         record: record.clone(),
-        steps: steps.clone(),
+        steps: steps.iter().cloned().map(Arc::new).collect(),
     });
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by(|a, b| a.record.key.cmp(&b.record.key));
@@ -460,6 +462,42 @@ fn committed_report(format: Format) -> String {
 }
 
 #[test]
+fn a_report_needs_no_histograms_once_runs_are_read() {
+    let page = |dataset: &Dataset, comparison: &Comparison| {
+        let seconds =
+            |run: &Run, step: &StepRecord| seconds_of(run, step).map_err(|e| e.to_string());
+        let links = BTreeMap::new();
+        html::render(&Material { comparison, dataset, seconds: &seconds, links: &links })
+    };
+    let whole = read(&[PathBuf::from(DATA)]).unwrap();
+    let (dataset, measured) = read_each(&[PathBuf::from(DATA)], digest).unwrap();
+    let latencies = |dataset: &Dataset| {
+        let steps = dataset.runs.iter().flat_map(|run| &run.steps);
+        steps.filter(|step| !step.outcome.latency.is_empty()).count()
+    };
+    assert!(latencies(&whole) > 0);
+    assert_eq!(latencies(&dataset), 0);
+    let of_whole = compare(&whole, &Options::default()).unwrap();
+    let comparison = compare_measured(&dataset, measured, &Options::default()).unwrap();
+    for format in Format::ALL {
+        assert_eq!(render(&comparison, format), render(&of_whole, format), "{format:?}");
+    }
+    let with_charts = page(&whole, &of_whole);
+    assert!(with_charts.contains("latency by percentile"));
+    assert_eq!(page(&dataset, &comparison), with_charts);
+}
+
+#[test]
+fn what_is_made_of_runs_comes_in_their_order() {
+    let dirs =
+        [format!("b02-1-{NEW}"), format!("b01-1-{BASE}")].map(|run| Path::new(DATA).join(run));
+    let (dataset, names) = read_each(&dirs, |run| run.folder.clone()).unwrap();
+    let folders: Vec<String> = dataset.runs.iter().map(|run| run.folder.clone()).collect();
+    assert_eq!(names, folders);
+    assert_eq!(names, [format!("{DATA}/b01-1-{BASE}"), format!("{DATA}/b02-1-{NEW}")]);
+}
+
+#[test]
 fn golden_text() {
     insta::assert_snapshot!("text", committed_report(Format::Text));
 }
@@ -519,7 +557,7 @@ fn leftovers_of_a_kill_are_passed_over() {
     fs::write(set.folder().join("notes.txt"), "mine").unwrap();
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs.len(), 1);
-    assert_eq!(dataset.runs[0].steps, steps[..1]);
+    assert_eq!(dataset.runs[0].steps, [Arc::new(steps[0].clone())]);
     assert_eq!(set.runs().unwrap(), std::slice::from_ref(record));
 }
 
@@ -537,7 +575,7 @@ fn a_run_can_be_taken_up_and_a_step_written_again() {
     again.update(&record).unwrap();
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs[0].record.status, Status::Complete);
-    assert_eq!(dataset.runs[0].steps, steps[..1]);
+    assert_eq!(dataset.runs[0].steps, [Arc::new(steps[0].clone())]);
     let other = RunKey { block: 9, ..record.key };
     assert!(matches!(set.run(&other), Err(ResultsError::NotResults { .. })));
 }

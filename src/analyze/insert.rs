@@ -254,7 +254,7 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
         return stalls;
     }
     for (role, _) in ROLES {
-        let Some(series) = sample.own.series.get(role) else { continue };
+        let Some(series) = sample.record.outcome.series.get(role) else { continue };
         for stall in course::stalls(series) {
             stalls.push(Stall {
                 role,
@@ -270,14 +270,14 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
 }
 
 fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> f64 {
-    let series = sample.own.series.get(&format!("{role}_max_us"));
+    let series = sample.record.outcome.series.get(&format!("{role}_max_us"));
     let within = series.map(|series| &series[from.min(series.len())..to.min(series.len())]);
     within.into_iter().flatten().copied().fold(0.0, f64::max) / 1e3
 }
 
 /// The second in which the longest operation of a role ended, and its length in ms.
 pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
-    let series = sample.own.series.get(&format!("{role}_max_us"))?;
+    let series = sample.record.outcome.series.get(&format!("{role}_max_us"))?;
     let place = (0..series.len()).max_by(|a, b| series[*a].total_cmp(&series[*b]))?;
     Some((place, series[place] / 1e3))
 }
@@ -286,7 +286,7 @@ pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
 /// counters; `nothing known` if they tell nothing.
 pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
     let mut all = Vec::new();
-    for event in &sample.own.server_log {
+    for event in &sample.record.outcome.server_log {
         let begun = event.at_seconds - event.took_seconds.unwrap_or(0.0);
         if begun < to && event.at_seconds >= from {
             let took = event.took_seconds.map(|took| format!(" of {took:.1} s"));
@@ -321,17 +321,34 @@ fn counters(sample: &Sample, from: usize, to: usize) -> Vec<String> {
             _ => None,
         }
     };
-    sample.own.series.iter().filter_map(told).collect()
+    sample.record.outcome.series.iter().filter_map(told).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::compare::Own;
-    use crate::domain::run::ServerEvent;
+    use crate::domain::benchmark::Group;
+    use crate::domain::run::{Outcome, ServerEvent, Status};
 
     fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
         let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
+        let record = StepRecord {
+            format: 1,
+            index: 1,
+            name: "l.i1".to_owned(),
+            group: Group::Load,
+            reported: true,
+            detail: String::new(),
+            rate: RateUnit::RowsInserted,
+            status: Status::Complete,
+            started: String::new(),
+            outcome: Outcome { series: series.collect(), server_log, ..Outcome::default() },
+            usage: Default::default(),
+            data_bytes: None,
+            per_second: Vec::new(),
+            stalled: Vec::new(),
+            imported: None,
+        };
         Sample {
             run: 0,
             events: 0,
@@ -340,9 +357,8 @@ mod tests {
             no_ops: 0,
             values: Values::default(),
             course: None,
-            per_second: Vec::new(),
-            roles: Default::default(),
-            own: Own { series: series.collect(), server_log, ..Own::default() },
+            distribution: None,
+            record: record.into(),
         }
     }
 

@@ -11,11 +11,13 @@ pub mod histogram;
 pub mod insert;
 pub mod insert_rules;
 pub mod kv;
+pub mod measured;
 pub mod metrics;
 pub mod plans;
 pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;
-pub use compare::{AnalyzeError, Comparison, compare};
+pub use compare::{AnalyzeError, Comparison, compare, compare_measured};
+pub use measured::digest;
 pub use verdict::Options;

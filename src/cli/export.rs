@@ -18,10 +18,12 @@ use crate::results;
 
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
-    let dataset = results::read(&words.folders).context("read the results")?;
+    let (dataset, measured) =
+        results::read_each(&words.folders, analyze::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
     let options = analyze::Options { base: words.base.clone(), rules };
-    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+    let comparison =
+        analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),

@@ -312,7 +312,7 @@ fn class_table(
         let mut sums = vec![0u64; CLASSES.len()];
         let mut longest: f64 = 0.0;
         for sample in &of_target.samples {
-            for (sum, count) in sums.iter_mut().zip(sample.own.buckets.get(role)?) {
+            for (sum, count) in sums.iter_mut().zip(sample.record.outcome.buckets.get(role)?) {
                 *sum += count;
             }
             let of_step = insert::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
@@ -387,7 +387,8 @@ fn longest_table(comparison: &Comparison) -> Table {
                     let second = insert::longest(sample, role).map(|(second, _)| second);
                     (longest_of(sample, role), second)
                 };
-                let samples = of_target.samples.iter().filter(|s| s.roles.contains_key(role));
+                let has = |sample: &&Sample| sample.record.outcome.roles.contains_key(role);
+                let samples = of_target.samples.iter().filter(has);
                 let Some(worst) = samples.max_by(|a, b| of_sample(a).0.total_cmp(&of_sample(b).0))
                 else {
                     continue;
@@ -404,7 +405,7 @@ fn longest_table(comparison: &Comparison) -> Table {
                     Cell::text(&comparison.targets[target].label),
                     Cell::text(name),
                     Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
-                    Cell::text(format!("{}{at}", worst.own.started)),
+                    Cell::text(format!("{}{at}", worst.record.started)),
                     Cell::text(server),
                 ]);
             }
@@ -433,7 +434,7 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
                         Cell::text(&step.name),
                         Cell::text(&comparison.targets[target].label),
                         Cell::text(run.key.folder()).from_runs(vec![run.folder.clone()]),
-                        Cell::text(format!("{} + {} s", sample.own.started, stall.from)),
+                        Cell::text(format!("{} + {} s", sample.record.started, stall.from)),
                         Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
                         Cell::text(stall.role),
                         Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
@@ -475,7 +476,7 @@ fn chart(
     let mut series = Vec::new();
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
-            let Some(values) = sample.own.series.get(column) else { continue };
+            let Some(values) = sample.record.outcome.series.get(column) else { continue };
             let mut line = Series::new(&target.label, slot, Line::Straight);
             line.runs = vec![comparison.runs[sample.run].folder.clone()];
             line.points = thinned(values, factor, column.ends_with("_max_us"));
