@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod builds;
+#[path = "insert/gaps.rs"]
+mod gaps;
 #[allow(dead_code, reason = "another test of the whole program uses the rest")]
 #[path = "live/scene.rs"]
 mod scene;

@@ -23,6 +23,7 @@ use rqps::domain::host::Host;
 use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
 use rqps::domain::target::Target;
+use rqps::domain::verdict::Verdict;
 use rqps::os::host::fingerprint;
 use rqps::report::html::{self, Material};
 use rqps::report::{Format, render};
@@ -962,6 +963,51 @@ fn the_interval_is_the_t_interval_on_paired_logarithms() {
     // Absolute values are medians: 500, 800, 2400.
     let target = &comparison.steps[0].targets[1];
     assert!((target.absolute(Metric::Rate).unwrap() - 800.0).abs() < 1e-9);
+}
+
+/// Inserts of 2 ms, and one of `longest_us`.
+fn inserts(longest_us: u64) -> Role {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3).unwrap();
+    histogram.record_n(2_000_000, 9_999).unwrap();
+    histogram.record(longest_us * 1000).unwrap();
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+    let latency = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Role { workers: 1, operations: 10_000, rows: 500_000, latency, ..Role::default() }
+}
+
+/// Postgres 12 to 14: the rate is flat, the longest insert rose from 0.037 to 0.696 s.
+#[test]
+fn a_longest_insert_that_grows_is_judged_where_the_rate_is_flat() {
+    let mut runs = clean_runs(4);
+    for (record, _) in &mut runs {
+        record.benchmark = "insert".to_owned();
+    }
+    for (label, longest_ms) in [(BASE, 37), (NEW, 696)] {
+        for (key, step) in steps_of(&mut runs, label, "point-query") {
+            // A tenth to and fro from block to block, a thousandth of the rate.
+            let sway = u64::from(key.block % 2);
+            step.rate = RateUnit::RowsInserted;
+            set_rate(step, 20_000.0 + 20.0 * sway as f64);
+            let longest = longest_ms * (1000 + 100 * sway);
+            step.outcome.roles.insert("inserts".to_owned(), inserts(longest));
+        }
+    }
+    let comparison = compared(&runs);
+    let step = comparison.steps.iter().find(|step| step.name == "point-query").unwrap();
+    let judged = |metric| {
+        let relative = step.targets[1].relative(metric).unwrap();
+        (relative.ratio, relative.judgement.as_ref().unwrap().verdict)
+    };
+    assert_eq!(judged(Metric::Rate).1, Verdict::Same);
+    let (ratio, verdict) = judged(Metric::InsertMax);
+    assert!((ratio / (696.0 / 37.0) - 1.0).abs() < 0.01, "{ratio}");
+    assert_eq!(verdict, Verdict::Slower);
+    // 9,999 of 10,000 take as long as before.
+    assert_eq!(judged(Metric::InsertP99).1, Verdict::Same);
+    let text = render(&comparison, Format::Text);
+    let row = text.lines().find(|line| line.contains("max_insert_ms") && line.contains("WORSE"));
+    assert!(row.is_some(), "{text}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::compare::{Comparison, Sample, StepComparison};
 use super::histogram::Histogram;
 use super::insert_rules::{is_query_step, target_rate};
 use super::metrics::Values;
-use crate::domain::benchmark::{RateUnit, Shape};
+use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::course;
@@ -99,6 +99,10 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     ];
     for (name, max, p99) in latencies {
         let Some(role) = roles.get(name) else { continue };
+        // Of classes alone no quantile is known; the longest is taken over by itself.
+        if role.latency.is_empty() {
+            continue;
+        }
         let read = Histogram::from_base64(&role.latency).and_then(|all| match all.total() {
             0 => Err("no operation was completed".to_owned()),
             _ => Ok(all.quantiles([0.99, 1.0])),
@@ -222,13 +226,12 @@ fn cpus_of(comparison: &Comparison, sample: &Sample) -> u32 {
     comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
 }
 
-/// Clients and the target rate of inserts of a query step: that of its name times the clients.
+/// The target rate of inserts of a query step: that of its name times the clients, where both are
+/// known.
 pub fn insert_target(comparison: &Comparison, step: &str, target: usize) -> Option<f64> {
     let workload = comparison.targets[target].workloads.first()?;
-    match workload.shape {
-        Shape::Insert(_) => target_rate(step, workload.clients),
-        _ => target_rate(step, 1),
-    }
+    // Of imported tables the clients may not be known.
+    if workload.clients == 0 { None } else { target_rate(step, workload.clients) }
 }
 
 /// A stretch of seconds in which hardly anything was done.

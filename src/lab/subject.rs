@@ -64,12 +64,13 @@ impl Subject {
         known && cache_bytes(&plan.workload, share) >= data_bytes(&plan.workload)
     }
 
-    /// The control plane of this target on a data folder.
+    /// The control plane of this target on a data folder; its server is started in `memory_group`.
     pub(super) fn control(
         &self,
         bench: &Bench<'_>,
         data: PathBuf,
         logs: PathBuf,
+        memory_group: Option<PathBuf>,
     ) -> Result<Box<dyn ControlPlane>> {
         let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
         if let Source::Dsn(dsn) = &self.target.source {
@@ -84,6 +85,7 @@ impl Subject {
             sockets: bench.place.sockets(&self.target.label),
             storage_engine: self.target.storage_engine.clone(),
             run_as: bench.place.run_as.clone(),
+            memory_group,
             warden_program: bench.assignment.program.clone(),
             start_timeout: START_TIMEOUT,
             tcp_port: None,

@@ -78,7 +78,12 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
 }
 
 /// The median over the runs.
-fn absolute(target: &TargetStep, metric: Metric, digits: Digits, unit: &'static str) -> Cell {
+pub(super) fn absolute(
+    target: &TargetStep,
+    metric: Metric,
+    digits: Digits,
+    unit: &'static str,
+) -> Cell {
     let cell = match target.absolute(metric) {
         Some(number) => Cell::number(number, digits, unit),
         None => Cell::missing(why_missing(target, metric)),
@@ -217,7 +222,7 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / base with the interval that its verdict rests on.
-fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+pub(super) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let cell = relative(target, metric, digits);

@@ -11,8 +11,12 @@ pub mod dbbench_output;
 pub mod dbbench_table;
 mod error;
 mod folder;
+pub mod ibench_client;
 pub mod ibench_histograms;
 mod ibench_mytools;
+pub mod ibench_raw;
+mod ibench_record;
+pub mod ibench_res;
 mod ibench_sources;
 pub mod ibench_summary;
 pub mod ibench_tables;
@@ -51,7 +55,7 @@ pub enum Format {
     SysbenchMytools,
     /// What sysbench 1.0 and 1.1 print.
     Sysbench,
-    /// Published results of the Insert Benchmark: tables of perf reports.
+    /// Published results of the Insert Benchmark: tables of perf reports, and raw files.
     IbenchMytools,
     /// db_bench of RocksDB: published report tables, and its own output.
     Dbbench,
