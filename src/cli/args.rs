@@ -176,7 +176,8 @@ pub(super) struct Folders {
     /// Your configurations: DIR/DBMS/NAME.conf
     #[arg(long, value_name = "DIR", default_value = "configs")]
     pub configs: PathBuf,
-    /// Where data and snapshots go while measuring [default: beside the results]
+    /// Where data and snapshots go while measuring, into a folder of their own that is removed in
+    /// the end [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     #[command(flatten)]

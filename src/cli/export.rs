@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::{self, Comparison};
 use crate::cli::args::{Export, ExportFormat};
-use crate::cli::{exit, gate};
+use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
 use crate::report::export::{Flat, Kind, TABLES, rows};
@@ -28,7 +28,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     }
     .with_context(|| format!("export to {}", words.output.display()))?;
     tell!("rqps: {count} rows in {}", words.output.display());
-    Ok(exit::FINE)
+    Ok(report::ended(&comparison))
 }
 
 fn each_row(

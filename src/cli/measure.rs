@@ -214,9 +214,6 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         gate: None,
     };
     file::check(&plan)?;
-    for target in &plan.targets {
-        plan.stages(target)?;
-    }
     Ok(plan)
 }
 

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 
 use crate::bench;
 use crate::dbms::ControlPlane;
+use crate::domain::benchmark::Workload;
 use crate::lab::Bench;
 use crate::os::cgroup::MemoryGroup;
 
@@ -34,8 +35,8 @@ pub(super) fn limit(
 ///
 /// # Errors
 /// As [`limit`].
-pub(super) fn try_out(bench: &Bench<'_>) -> Result<()> {
-    match bench::memory_limit(&bench.assignment.plan.workload) {
+pub(super) fn try_out(workload: &Workload) -> Result<()> {
+    match bench::memory_limit(workload) {
         Some(bytes) => {
             let name = format!("rqps-{}-try", std::process::id());
             MemoryGroup::create(&name, bytes).map(drop).map_err(anyhow::Error::from)
