@@ -25,7 +25,7 @@ use crate::results;
 const WATCH: Duration = Duration::from_secs(3);
 /// Blocks of an A/A run that does not say how many: the fewest that tell a spread well enough.
 const AA_BLOCKS: u32 = 12;
-/// A handful of steps of all groups.
+/// A handful of steps of all groups of sysbench. Those of other benchmarks build on each other.
 const AA_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
@@ -34,6 +34,7 @@ const AA_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
+const SYSBENCH: &str = "sysbench";
 /// A line of text is broken here.
 const WIDTH: usize = 96;
 
@@ -148,7 +149,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     words::targets(&[target.to_owned()])?;
     let mut shape = said.shape.clone();
     shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
-    if shape.steps.is_empty() {
+    if shape.steps.is_empty() && shape.bench == SYSBENCH {
         shape.steps = AA_STEPS.map(str::to_owned).to_vec();
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];

@@ -43,6 +43,9 @@ fn each_row(
 
 /// A file for each table in a folder.
 fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("it is a file\nhint: name a folder for the tables");
+    }
     fs::create_dir_all(folder)?;
     let mut count = 0;
     for table in &TABLES {

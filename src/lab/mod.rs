@@ -245,7 +245,7 @@ fn open(assignment: &Assignment, claim: Claim) -> Result<Bench<'_>> {
 /// # Errors
 /// The folder cannot be made or is not a cache.
 pub fn open_cache(folder: &std::path::Path) -> Result<Cache> {
-    Cache::open(folder).with_context(|| format!("open the cache of builds {}", folder.display()))
+    Ok(Cache::open(folder)?)
 }
 
 /// The time of day in the form that run folders use.

@@ -19,6 +19,7 @@ use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Clients, Found};
 use crate::os::host;
 use crate::os::user::User;
+use crate::wire::dsn::Dsn;
 
 /// Bytes that a loaded row takes in a cache, indexes and page overhead included, rounded up.
 const CACHED_ROW_BYTES: u64 = 400;
@@ -103,7 +104,9 @@ impl<'a> Search<'a> {
 
 /// The settings of a target. A server that somebody else runs has its own, which its logs tell.
 fn configure(assignment: &Assignment, target: &Target, build: &Build) -> Result<Config> {
-    if let Source::Dsn(_) = target.source {
+    if let Source::Dsn(dsn) = &target.source {
+        // A build without TLS cannot reach a server that wants it, whenever it tries.
+        Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
         let (name, text) = ("its own".to_owned(), String::new());
         return Ok(Config { name, hash: dbms::config::hash(&text), text });
     }

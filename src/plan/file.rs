@@ -65,7 +65,14 @@ fn is_yes(value: &bool) -> bool {
 /// # Errors
 /// See [`PlanError`]; each names the field or the word.
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
-    let file: PlanFile = toml::from_str(text)?;
+    let mut unknown = Vec::new();
+    let fields = toml::Deserializer::parse(text)?;
+    let file: PlanFile =
+        serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))?;
+    if !unknown.is_empty() {
+        let text = format!("a plan has no `{}`; `rqps plan` prints one", unknown.join("`, `"));
+        return Err(PlanError::Value(text));
+    }
     let seed = file.seed.parse().map_err(|_| {
         PlanError::Value(format!("seed `{}` is not a number from 0 to 2^64 - 1", file.seed))
     })?;
@@ -310,6 +317,7 @@ mod tests {
         fails("read_seconds = 2.0", "read_seconds = 1e300", "86400 at most");
         fails("settle_scale = 0.02", "settle_scale = nan", "settle_scale from 0 to 10");
         fails("point*", "pint*", "`pint*` matches none");
+        fails("clients = 1", "clients = 1\nclient = 2", "a plan has no `workload.client`");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
@@ -324,7 +332,7 @@ mod tests {
         let interleave = Interleave::default_of("insert");
         assert_eq!(interleave, Interleave::Run);
         let benchmark = "insert".to_owned();
-        let plan = Plan { benchmark, workload, interleave, ..plan() };
+        let plan = Plan { benchmark, workload, interleave, steps: Vec::new(), ..plan() };
         let mut expected = plan.clone();
         expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
         let printed = print(&plan);

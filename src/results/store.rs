@@ -84,9 +84,9 @@ impl ResultSet {
             "there is no such folder"
         } else if !dir.is_dir() {
             "it is a file, not a folder"
-        } else if !set.plan_path().exists() {
+        } else if !is_there(&set.plan_path())? {
             "it holds no plan.toml"
-        } else if !set.host_path().exists() {
+        } else if !is_there(&set.host_path())? {
             "it holds a plan and nothing measured; `rqps run` carries out a plan"
         } else {
             set.host()?;
@@ -206,6 +206,11 @@ impl RunFolder {
         check_name(name, "log")?;
         atomic::write(&self.folder.join("logs").join(name), text.as_bytes())
     }
+}
+
+/// A file in a folder that may not be looked into is not missing.
+fn is_there(path: &Path) -> Result<bool, ResultsError> {
+    path.try_exists().map_err(ResultsError::io("look for", path))
 }
 
 /// Pretty JSON with a final line end, proven to read back: JSON has no NaN and no infinity, and a
