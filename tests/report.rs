@@ -747,6 +747,16 @@ fn every_field_is_documented() {
     assert!(missing.is_empty(), "docs/results.md does not name {missing:?}");
 }
 
+#[test]
+fn every_metric_is_documented() {
+    let document = fs::read_to_string("docs/results.md").unwrap();
+    for metric in Metric::ALL {
+        let name = serde_json::to_value(metric).unwrap();
+        let name = format!("`{}`", name.as_str().unwrap());
+        assert!(document.contains(&name), "docs/results.md does not name {name}");
+    }
+}
+
 // ---- Formulas -----------------------------------------------------------------------------------
 
 /// A step with round numbers, all of them different.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::{self, Comparison};
 use crate::cli::args::{Export, ExportFormat};
-use crate::cli::{exit, gate};
+use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
 use crate::report::export::{Flat, Kind, TABLES, rows};
@@ -30,7 +30,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     }
     .with_context(|| format!("export to {}", words.output.display()))?;
     tell!("rqps: {count} rows in {}", words.output.display());
-    Ok(exit::FINE)
+    Ok(report::ended(&comparison))
 }
 
 fn each_row(
@@ -45,6 +45,9 @@ fn each_row(
 
 /// A file for each table in a folder.
 fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("it is a file\nhint: name a folder for the tables");
+    }
     fs::create_dir_all(folder)?;
     let mut count = 0;
     for table in &TABLES {

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::analyze::Comparison;
+use crate::analyze::compare::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::{exit, gate};
-use crate::domain::run::{Dataset, Run, StepRecord};
+use crate::domain::run::{Dataset, Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
 use crate::{analyze, report, results};
@@ -25,7 +26,28 @@ pub(super) fn print(words: &Report) -> Result<u8> {
         Some(path) => found.save(path, words.format)?,
         None => found.show(words.format)?,
     }
-    Ok(exit::FINE)
+    Ok(ended(&found.comparison))
+}
+
+/// How a command ends that shows runs: with an error where there is no number in any of them, and
+/// then says so, because what was written looks like a report.
+pub(super) fn ended(comparison: &Comparison) -> u8 {
+    let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
+    if comparison.steps.iter().any(measured) {
+        return exit::FINE;
+    }
+    let runs = &comparison.runs;
+    let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
+    tell!("rqps: no step was measured: of {} runs {failed} failed", runs.len());
+    let first = runs.iter().find_map(|run| match &run.status {
+        Status::Failed(why) => Some((&run.folder, why.trim())),
+        _ => None,
+    });
+    if let Some((folder, why)) = first {
+        tell!("{folder}: {why}");
+    }
+    tell!("hint: mend the cause and go on with `rqps run --resume DIR`");
+    exit::RUN_FAILED
 }
 
 /// The report of a result folder that was just written, and the same as a page inside it.

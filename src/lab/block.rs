@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Stage, Step};
+use crate::domain::benchmark::{Ground, Stage, Step};
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
-use crate::domain::vector::Ground;
 use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{self, Seat};

@@ -8,8 +8,8 @@ use crate::bench;
 use crate::domain::benchmark::Workload;
 use crate::domain::build::Source;
 use crate::domain::target::Target;
-use crate::lab::Bench;
 use crate::os::cgroup::MemoryGroup;
+use crate::plan::Plan;
 
 /// Makes the group of a server that is to be started, with the limit of the workload, if there is
 /// one.
@@ -32,8 +32,7 @@ pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<Memor
 ///
 /// # Errors
 /// As [`group`].
-pub(super) fn try_out(bench: &Bench<'_>) -> Result<()> {
-    let plan = &bench.assignment.plan;
+pub(super) fn try_out(plan: &Plan) -> Result<()> {
     plan.targets.iter().try_for_each(|target| group(&plan.workload, target).map(drop))
 }
 
