@@ -6,8 +6,8 @@
 //! Run folders are generated: twenty targets, every step with a latency histogram of a hundred
 //! thousand events and a minute of intervals, as a real one has. Each size is read (with what
 //! follows from each step alone), compared and written three times; the best time counts, since the
-//! rest is the noise of the machine. Memory is the most that the process has had when the first text
-//! is made.
+//! rest is the noise of the machine. Memory is the most that the process has had when the first
+//! text is made.
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
