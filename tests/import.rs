@@ -331,7 +331,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     let logs = &published.runs[0].logs;
     assert!(logs.iter().all(|(_, text)| !text.contains("secret")), "{logs:?}");
     let left = texts(&published, NoticeKind::Left).join("\n");
-    for part in ["lines of no described form", "1 o.top", "no steps: my.cnf"] {
+    for part in ["lines of no described form: 4", "1 o.top", "no steps: my.cnf"] {
         assert!(left.contains(part), "{part}: {left}");
     }
     let comparison = compared(Format::IbenchMytools, &published);
