@@ -331,7 +331,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     let logs = &published.runs[0].logs;
     assert!(logs.iter().all(|(_, text)| !text.contains("secret")), "{logs:?}");
     let left = texts(&published, NoticeKind::Left).join("\n");
-    for part in ["lines of no described form", "1 o.top", "no steps: my.cnf"] {
+    for part in ["lines of no described form: 4", "1 o.top", "no steps: my.cnf"] {
         assert!(left.contains(part), "{part}: {left}");
     }
     let comparison = compared(Format::IbenchMytools, &published);
@@ -348,6 +348,23 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     let compat = read(Format::IbenchMytools, &[folder.path()], &options).unwrap();
     let of = |metric| value(&compat, IB_TARGET, "q1000.1", metric);
     assert_eq!((of(Metric::CpuBusy), of(Metric::SecondsP50)), (Some(27.5), Some(1200.0)));
+}
+
+/// The first target lacks what the second begins with.
+#[test]
+fn steps_keep_their_order_where_a_target_lacks_some() {
+    let folder = raw_ibench(("", ""));
+    let targets = folder.path().join("2u.1tno");
+    let first = targets.join("1m.my5649_rel.cz_c4r16/q.L1.ips1000");
+    std::fs::create_dir_all(&first).unwrap();
+    for client in [1, 2] {
+        std::fs::write(first.join(format!("o.ib.dop2.{client}")), samples::IB_CLIENT).unwrap();
+    }
+    let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    assert_eq!(published.runs[0].record.key.label, "my5649_rel.cz_c4r16");
+    let comparison = compared(Format::IbenchMytools, &published);
+    let names: Vec<&str> = comparison.steps.iter().map(|step| step.name.as_str()).collect();
+    assert_eq!(names, ["l.i0", "q1000.1"]);
 }
 
 #[test]

@@ -35,9 +35,15 @@ pub fn write(format: Format, published: &Published, out: &Path) -> Result<Writte
         if !labels.contains(&run.record.key.label) {
             labels.push(run.record.key.label.clone());
         }
+        // A step that the runs before do not have comes where this one has it.
+        let mut next = 0;
         for step in &run.steps {
-            if !order.contains(&step.name.as_str()) {
-                order.push(&step.name);
+            match order.iter().position(|name| *name == step.name) {
+                Some(place) => next = place + 1,
+                None => {
+                    order.insert(next, &step.name);
+                    next += 1;
+                }
             }
         }
     }

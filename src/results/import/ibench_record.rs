@@ -350,7 +350,7 @@ impl Filler<'_> {
             NoticeKind::Left,
             text.path(),
             lines[0].0,
-            format!("{} lines of no described form, kept in logs/lines.txt", lines.len()),
+            format!("lines of no described form: {}, kept in logs/lines.txt", lines.len()),
         ));
         let (target, step) = (self.raw.target.clone(), self.raw.step.clone());
         for run in self.published.runs.iter_mut().filter(|run| run.record.key.label == target) {
