@@ -48,7 +48,7 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
     // From the end on: a step needs the build before it, a build the load before it, and what is
     // asked after deletes needs the deletes.
-    let (mut build, mut load, mut deletes) = (false, false, false);
+    let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
     for stage in stages.iter().rev() {
         let mut stage = stage.clone();
         let is_wanted = wanted.contains(&name(&stage));
@@ -56,14 +56,19 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
         let Some(work) = work_of(&mut stage) else { continue };
         let needed = match work.act {
             Act::Load { .. } => std::mem::take(&mut load),
+            Act::Fill { .. } => std::mem::take(&mut fill),
             Act::Build(_) => std::mem::take(&mut build),
             Act::Delete { .. } | Act::Clean => deletes,
             _ => false,
         };
         if is_wanted || needed {
             match work.act {
-                Act::Load { .. } => (build, load, deletes) = (false, false, false),
+                Act::Load { .. } | Act::Fill { .. } => {
+                    (build, load, deletes, fill) = (false, false, false, false);
+                }
                 Act::Build(_) => (build, load, deletes) = (false, true, false),
+                // What a table was filled with rests on the filling alone.
+                _ if step.starts_with("capacity.") => fill = true,
                 _ => {
                     (build, load) = (true, true);
                     deletes |= step.starts_with("churn.");

@@ -41,6 +41,10 @@ own_settings! { VectorShape:
     "iterative", |_, shape, value| shape.iterative = iterative(value)?;
     "build_workers", |_, shape, value|
         shape.build_workers = count(value, 0, 1024)? as u32;
+    "commit_rows", |_, shape, value|
+        shape.commit_rows = list(value, |word| whole(word, 1, 1000))?;
+    "capacity_seconds", |_, shape, value|
+        shape.capacity_seconds = number(value, 0.1, 1e6)?;
 }
 
 const SETTINGS: Settings<VectorShape> = Settings {

@@ -105,6 +105,8 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         variant: Variant::Vector,
         iterative: Iterative::Off,
         build_workers: 0,
+        commit_rows: vec![1],
+        capacity_seconds: 60.0,
     };
     Ok(Workload {
         tables: 1,
