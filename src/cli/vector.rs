@@ -179,7 +179,7 @@ impl Watch {
                     self.told = Instant::now();
                     let begun = self.left.iter().filter(|(_, done)| *done > 0);
                     let begun = begun.map(|(of, done)| {
-                        format!("{}: {} % of the rows", of.build, 100 * done / self.rows.max(1))
+                        format!("{of}: {} % of the rows", 100 * done / self.rows.max(1))
                     });
                     let begun: Vec<String> = begun.collect();
                     let later = self.left.len() - begun.len();
@@ -195,9 +195,8 @@ impl Watch {
                     )
                 });
                 tell!(
-                    "rqps: after {:.0} s, {}: {}",
+                    "rqps: after {:.0} s, {of}: {}",
                     self.began.elapsed().as_secs_f64(),
-                    of.build,
                     points.collect::<Vec<_>>().join(", ")
                 );
             }

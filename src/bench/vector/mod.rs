@@ -90,7 +90,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         Dialect::Postgres | Dialect::Mysql => {}
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(
-                "vectors are searched by postgres with pgvector and by mariadb from 11.7 on"
+                "search vectors on this DBMS: they are searched by postgres with pgvector and by \
+                 mariadb from 11.7 on"
                     .to_owned(),
             );
         }
@@ -98,8 +99,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     let least = shape.ef.iter().min().copied().unwrap_or(0);
     if dialect == Dialect::Postgres && least < shape.k {
         return Err(format!(
-            "ef={least} and k={}: pgvector returns no more rows than ef_search; take an ef of at \
-             least k",
+            "search with ef={least} and k={}: pgvector returns no more rows than \
+             ef_search; take an ef of at least k",
             shape.k
         ));
     }
@@ -107,7 +108,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && workload.rows < u64::from(shape.k)
     {
         return Err(format!(
-            "rows={} and k={}: there cannot be more neighbours than rows",
+            "search with rows={} and k={}: there cannot be more neighbours than rows",
             workload.rows, shape.k
         ));
     }
@@ -117,7 +118,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && spare + u64::from(shape.k) > workload.rows
     {
         return Err(format!(
-            "the case mixed inserts {spare} rows at insert_rate={} and there are {} in all; take a \
+            "carry out the case mixed: it inserts {spare} rows at insert_rate={} \
+             and there are {} in all; take a \
              lower rate, shorter windows or more rows",
             shape.insert_rate, workload.rows
         ));
@@ -132,11 +134,13 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
 pub fn check_target(target: &Target) -> Result<(), String> {
     match target.dbms {
         Dbms::Mysql => Err(format!(
-            "{}: MySQL has no index of vectors; MariaDB has one from 11.7 on (mariadb@11.8)",
+            "search vectors on {}: MySQL has no index of vectors; MariaDB has one from 11.7 \
+             on (mariadb@11.8)",
             target.label
         )),
         Dbms::Mariadb if target.storage_engine.as_deref() == Some("rocksdb") => Err(format!(
-            "{}: MyRocks has no index of vectors; InnoDB has one (leave out +myrocks)",
+            "search vectors on {}: MyRocks has no index of vectors; InnoDB has one (leave \
+             out +myrocks)",
             target.label
         )),
         _ => Ok(()),

@@ -120,6 +120,6 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         placement: Placement::Os,
         idle: Idle::Os,
         cache_bytes: None,
-        shape: Shape::Vector(shape),
+        shape: Shape::Vector(Box::new(shape)),
     })
 }

@@ -332,7 +332,8 @@ fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
     let refused: u64 = tally.refused.values().sum();
     if tally.probes == 0 {
         return Err(format!(
-            "failed to probe: no query could be asked ({} of no use, {refused} cycles refused: {:?})",
+            "failed to probe: no query could be asked ({} of no use, {refused} cycles refused: \
+             {:?})",
             tally.unfit, tally.refused
         ));
     }

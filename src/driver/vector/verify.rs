@@ -210,6 +210,15 @@ pub struct Seeded {
     pub seed: u64,
 }
 
+impl std::fmt::Display for Seeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.seed {
+            1 => write!(f, "{}", self.build),
+            seed => write!(f, "{}, graph {seed}", self.build),
+        }
+    }
+}
+
 impl Seeded {
     /// The first graph of an index.
     pub fn first(build: PgBuild) -> Seeded {
