@@ -124,8 +124,14 @@ fn every_case_works_on_every_dbms() {
     }
     let scene = Scene::new();
     let half = format!("half={PGVECTOR}:halfvec");
-    let settings =
-        ["cases=all", "deletes=50", "targets=0.9", "selectivity=20", "insert_rate=50", "ramp=1,2"];
+    let settings = [
+        "cases=sweep,target,filter,cold,mixed,churn,payload",
+        "deletes=50",
+        "targets=0.9",
+        "selectivity=20",
+        "insert_rate=50",
+        "ramp=1,2",
+    ];
     let rerank = format!("rerank={PGVECTOR}:halfvec-rerank");
     let column = format!("column={PGVECTOR}:halfvec-column");
     let targets = [MARIADB, PGVECTOR, &half, &rerank, &column];
@@ -179,6 +185,62 @@ fn every_case_works_on_every_dbms() {
     for expected in ["Best QPS for a given recall", "half(m=8, ef_construction=32, ef_search="] {
         assert!(report.contains(expected), "{report}");
     }
+}
+
+#[test]
+fn transactions_are_kept_apart_and_tables_filled() {
+    let test = "transactions_are_kept_apart_and_tables_filled";
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !can_run(test, &[PGVECTOR, MARIADB]) {
+        return;
+    }
+    let scene = Scene::new();
+    let settings = [
+        "cases=isolation,capacity",
+        "ramp=1,2",
+        "commit_rows=1,50",
+        "capacity_seconds=2",
+        "seconds=2",
+    ];
+    let bit = format!("bit={PGVECTOR}:bit");
+    let targets = [MARIADB, PGVECTOR, &bit];
+    let output = scene.compare(&targets, &settings).output().unwrap();
+    assert!(output.status.success(), "{}", words_of(&output));
+    let steps = scene.steps();
+    let (mut levels, mut fills) = (0, 0);
+    for (run, step) in &steps {
+        let name = step["name"].as_str().unwrap();
+        assert_eq!(step["status"], "complete", "{run} {name}: {}", step["status"]);
+        let outcome = &step["outcome"];
+        let needs = |metric: &str| {
+            let number = outcome["extra"][metric].as_f64();
+            number.unwrap_or_else(|| panic!("{run} {name} has no {metric}: {outcome}"))
+        };
+        if name.starts_with("isolation.") && name.contains("ef=") {
+            levels += 1;
+            assert_eq!(needs("violations"), 0.0, "{run} {name}: {}", outcome["notes"]);
+            // MariaDB 11.8.6: a reader with an older snapshot takes what it sees into the graph
+            // that all share, and rows of later transactions are missed until tables are flushed.
+            let is_stale = run.contains("mariadb") && name.contains("repeatable-read");
+            if needs("found") < 0.9 {
+                assert!(is_stale, "{run} {name}: {}", outcome["facts"]);
+                let missed = outcome["facts"]["missed by the index"].as_str().unwrap();
+                assert!(missed.contains("Reader at the first place"), "{run}: {missed}");
+            }
+            assert!(outcome["statements"].as_u64().unwrap() > 24, "{run} {name}");
+        }
+        if name.starts_with("capacity.fill=") {
+            fills += 1;
+            let rows = needs("capacity");
+            assert_eq!(outcome["statements"].as_f64().unwrap(), rows, "{run} {name}");
+            assert!(rows > 0.0 && rows <= 3000.0 && needs("index_size") > 0.0, "{run} {name}");
+        }
+        if name.starts_with("capacity.filled=") {
+            assert!(needs("recall") > 0.5, "{run} {name}");
+        }
+    }
+    assert_eq!((levels, fills), (targets.len() * 4, targets.len() * 4));
+    assert!(!words_of(&output).contains("must not see"), "{}", words_of(&output));
 }
 
 #[test]
@@ -275,6 +337,62 @@ fn server_in(folder: &Path) -> Option<u32> {
     found
 }
 
+/// The process of a server in `folder` that builds an index.
+fn builder_in(folder: &Path) -> Option<u32> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let of_index = processes.filter(|entry| {
+        let cmdline = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let place = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        String::from_utf8_lossy(&cmdline).contains("CREATE INDEX") && place.starts_with(folder)
+    });
+    let mut numbers = of_index.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.next()
+}
+
+#[test]
+fn a_build_that_the_server_breaks_off_fails_alone_and_is_done_again() {
+    let test = "a_build_that_the_server_breaks_off_fails_alone_and_is_done_again";
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !can_run(test, &[PGVECTOR]) {
+        return;
+    }
+    let scene = Scene::new();
+    // The first index takes seconds.
+    let settings = ["rows=6000", "pgvector=64/400,8/32", "ef=10"];
+    let work = scene.folder.path().join("work");
+    let mut running = scene
+        .compare(&[PGVECTOR], &settings)
+        .args(["--work".as_ref(), work.as_os_str()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let builder = loop {
+        assert!(Instant::now() < deadline, "no index was ever built");
+        assert!(running.try_wait().unwrap().is_none(), "it ended early");
+        match builder_in(&work) {
+            Some(builder) => break builder,
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert!(Command::new("kill").arg(builder.to_string()).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    let words = words_of(&output);
+    assert_eq!(output.status.code(), Some(4), "{words}");
+    assert!(words.contains("failed to build the index (CREATE INDEX"), "{words}");
+    let status = |name: &str| {
+        let steps = scene.steps().into_iter().filter(|(_, step)| step["name"] == name);
+        steps.map(|(_, step)| step["status"].clone()).collect::<Vec<_>>()
+    };
+    let lost = &status("search.m=64.ec=400.ef=10")[0]["failed"];
+    assert_eq!(*lost, "not measured, because index.m=64.ec=400 failed");
+    assert_eq!(status("search.m=8.ec=32.ef=10"), ["complete"], "the others were measured");
+    let resumed = scene.rqps().args(["run", "--resume"]).arg(scene.out()).output().unwrap();
+    assert!(resumed.status.success(), "{}", words_of(&resumed));
+    assert_eq!(status("search.m=64.ec=400.ef=10")[1], "complete", "{}", words_of(&resumed));
+}
+
 #[test]
 fn a_server_that_is_killed_while_it_builds_says_so_and_resumes() {
     let test = "a_server_that_is_killed_while_it_builds_says_so_and_resumes";
@@ -336,6 +454,9 @@ fn a_file_that_will_not_do_is_refused_before_anything_is_started() {
     write("rows.fvecs", &rows);
     write("few.fvecs", &rows[..6]);
     write("nan.fvecs", &nan);
+    let mut mixed = rows.clone();
+    mixed[5] = vec![0.5; 3];
+    write("mixed.fvecs", &mixed);
     write("queries.fvecs", &rows[..3]);
     write("long.fvecs", &[vec![0.5; 3]]);
     // Bits of floats are numbers too, and none of a row.
@@ -355,6 +476,12 @@ fn a_file_that_will_not_do_is_refused_before_anything_is_started() {
         assert!(!scene.out().exists(), "{words}");
     };
     check("rows.fvecs", "long.fvecs", "k=10", "rows have 2 dimensions and queries 3");
+    check(
+        "mixed.fvecs",
+        "queries.fvecs",
+        "k=10",
+        "vector 5 has 3 dimensions and those before it 2",
+    );
     check("nan.fvecs", "queries.fvecs", "k=10", "row 7 has NaN in dimension 1");
     check("few.fvecs", "queries.fvecs", "k=10", "there are 6 rows, and 10 neighbours");
     check("no.fvecs", "queries.fvecs", "k=10", "no.fvecs");
@@ -396,7 +523,11 @@ fn what_cannot_be_measured_is_refused_before_anything_is_fetched() {
         assert!(scene.steps().is_empty());
     };
     check(PGVECTOR, &["pgvector=64/64"], "ef_construction must be at least 2 m");
-    check(PGVECTOR, &["ef=5"], "no more rows than ef_search");
+    check(
+        PGVECTOR,
+        &["ef=5"],
+        "failed to search with ef=5 and k=10: pgvector returns no more rows",
+    );
     check(PGVECTOR, &["rows=5"], "more neighbours than rows");
     check("mysql@8.0.33", &[], "mariadb@11.8");
     check("mariadb@11.8+myrocks", &[], "MyRocks has no index of vectors");

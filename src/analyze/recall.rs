@@ -208,25 +208,50 @@ impl Curve {
     /// The highest rate among the points whose recall is at least `recall`, not rounded; `None` if
     /// there is none.
     pub fn best_for(&self, recall: f64) -> Option<Choice> {
-        // A sum of tenths may end a little below the whole.
-        let good = |point: &CurvePoint| point.recall.value >= recall - 1e-9;
         let mut enough: Vec<usize> =
-            (0..self.points.len()).filter(|place| good(&self.points[*place])).collect();
+            (0..self.points.len()).filter(|place| self.points[*place].reaches(recall)).collect();
         enough.sort_by(|&a, &b| self.points[b].rate.value.total_cmp(&self.points[a].rate.value));
         let best = *enough.first()?;
         let is_tied = |place: &usize| self.points[*place].cannot_be_told_from(&self.points[best]);
         let tied: Vec<usize> = enough.into_iter().filter(is_tied).collect();
-        let seconds = |place: usize| {
-            let point = &self.points[place];
-            point.index_seconds.or(point.build_seconds)
-        };
+        let seconds = |place: usize| self.points[place].seconds_to_build();
         let timed = tied.iter().copied().filter_map(|place| Some((place, seconds(place)?)));
         let cheapest = timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
         Some(Choice { best, tied, cheapest })
     }
 }
 
+impl Curve {
+    /// What a recall costs in time to build: places of the points that have it, the soonest built
+    /// first, each with a higher rate than all that are built sooner. So for any wanted rate the
+    /// first that has it tells how long it takes to get there.
+    pub fn soonest_for(&self, recall: f64) -> Vec<usize> {
+        let enough = (0..self.points.len()).filter(|place| self.points[*place].reaches(recall));
+        let timed = |place: usize| Some((self.points[place].seconds_to_build()?, place));
+        let mut order: Vec<(f64, usize)> = enough.filter_map(timed).collect();
+        let rate = |place: usize| self.points[place].rate.value;
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(rate(b.1).total_cmp(&rate(a.1))));
+        let mut highest = 0.0;
+        let is_faster = |place: &usize| {
+            let faster = rate(*place) > highest;
+            highest = rate(*place).max(highest);
+            faster
+        };
+        order.into_iter().map(|(_, place)| place).filter(is_faster).collect()
+    }
+}
+
 impl CurvePoint {
+    /// Seconds to build the index alone; where only the whole was timed, the whole.
+    pub fn seconds_to_build(&self) -> Option<f64> {
+        self.index_seconds.or(self.build_seconds)
+    }
+
+    fn reaches(&self, recall: f64) -> bool {
+        // A sum of tenths may end a little below the whole.
+        self.recall.value >= recall - 1e-9
+    }
+
     /// By the t interval on the difference of ln rates over the runs that both have; where these
     /// are fewer than [`PAIRS_MIN`], if the rates differ by less than [`NEAR`].
     fn cannot_be_told_from(&self, best: &CurvePoint) -> bool {
@@ -350,6 +375,24 @@ mod tests {
         assert_eq!(choice, Choice { best: 1, tied: vec![1, 2], cheapest: Some(2) });
         assert_eq!(curve.best_for(0.98).unwrap().best, 3);
         assert_eq!(curve.best_for(1.0), None);
+    }
+
+    #[test]
+    fn time_to_a_recall_rises_with_the_rate_that_is_wanted() {
+        let curve = curve(vec![
+            point(1, 0.949, &[9000.0], 1.0),
+            point(2, 0.95, &[5000.0], 9.0),
+            point(3, 0.97, &[4900.0], 3.0),
+            point(4, 0.99, &[4000.0], 2.0),
+            point(5, 0.99, &[3000.0], 2.5),
+        ]);
+        let found = |recall| {
+            let places = curve.soonest_for(recall).into_iter();
+            places.map(|place| curve.points[place].point.ef).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0.95), [4, 3, 2], "5 is built later than 4 and slower");
+        assert_eq!(found(0.98), [4]);
+        assert_eq!(found(1.0), Vec::<u32>::new());
     }
 
     #[test]

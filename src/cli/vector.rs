@@ -12,7 +12,7 @@ use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
 use crate::driver::vector::dataset::Dataset;
 use crate::driver::vector::dataset::given;
 use crate::driver::vector::dataset::statistics::statistics;
-use crate::driver::vector::verify::{self, Check, Progress};
+use crate::driver::vector::verify::{self, Check, Progress, Seeded};
 use crate::plan::Plan;
 
 /// Neighbours of each query that the figures rest on.
@@ -51,7 +51,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
         }
     });
     let mut progress = Watch::new(&data, &builds);
-    let found = verify::graphs(&data, &truth, &builds, &mut |news| progress.hear(&news));
+    let hear = &mut |news| progress.hear(&news);
+    let found = verify::graphs(&data, &truth, &builds, comparable, hear);
     checks.extend(verify::recalls(&found, comparable));
     let mut wrong = print(&checks);
     if !specified {
@@ -108,10 +109,20 @@ fn print(checks: &[Check]) -> u32 {
             (Some(_), true) => "ok",
             (Some(_), false) => "FAILED",
         };
+        let source = match check.interval {
+            None => check.source.to_owned(),
+            Some(interval) => format!(
+                "{}; mean of several graphs, 95 % interval {:.4} … {:.4}{}",
+                check.source,
+                interval.low,
+                interval.high,
+                if check.is_close() { ", which holds the limit" } else { "" }
+            ),
+        };
         wrong += u32::from(!check.holds());
         let line = format!(
-            "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {}",
-            check.what, check.found, check.source
+            "{:<42} {:>9.4} {expected:>9} {range:>19}  {verdict:<7}  {source}",
+            check.what, check.found
         );
         say!("{}", line.trim_end());
     }
@@ -135,7 +146,7 @@ struct Watch {
     rows: usize,
     began: Instant,
     told: Instant,
-    left: Vec<(PgBuild, usize)>,
+    left: Vec<(Seeded, usize)>,
 }
 
 impl Watch {
@@ -143,31 +154,40 @@ impl Watch {
         if !builds.is_empty() {
             tell!("rqps: building {} indexes in memory", builds.len());
         }
-        let left = builds.iter().map(|build| (*build, 0)).collect();
+        let left = builds.iter().map(|build| (Seeded::first(*build), 0)).collect();
         let now = Instant::now();
         Watch { rows: data.train.rows(), began: now, told: now, left }
     }
 
     fn hear(&mut self, news: &Progress) {
         match news {
-            Progress::Rows(build, rows) => {
-                let entry = self.left.iter_mut().find(|(other, _)| other == build);
+            Progress::More(more) => {
+                if !more.is_empty() {
+                    tell!(
+                        "rqps: {} graphs more, of indexes with a recall near its limit",
+                        more.len()
+                    );
+                }
+                self.left.extend(more.iter().map(|of| (*of, 0)));
+            }
+            Progress::Rows(of, rows) => {
+                let entry = self.left.iter_mut().find(|(other, _)| other == of);
                 if let Some((_, done)) = entry {
                     *done = *rows;
                 }
                 if self.told.elapsed() > PAUSE {
                     self.told = Instant::now();
                     let begun = self.left.iter().filter(|(_, done)| *done > 0);
-                    let begun = begun.map(|(build, done)| {
-                        format!("{build}: {} % of the rows", 100 * done / self.rows.max(1))
+                    let begun = begun.map(|(of, done)| {
+                        format!("{of}: {} % of the rows", 100 * done / self.rows.max(1))
                     });
                     let begun: Vec<String> = begun.collect();
                     let later = self.left.len() - begun.len();
                     tell!("rqps: {}; {later} not begun yet", begun.join(", "));
                 }
             }
-            Progress::Asked(build, points) => {
-                self.left.retain(|(other, _)| other != build);
+            Progress::Asked(of, points) => {
+                self.left.retain(|(other, _)| other != of);
                 let points = points.iter().map(|point| {
                     format!(
                         "ef {}: {:.4} ({:.0} distances)",
@@ -175,7 +195,7 @@ impl Watch {
                     )
                 });
                 tell!(
-                    "rqps: after {:.0} s, {build}: {}",
+                    "rqps: after {:.0} s, {of}: {}",
                     self.began.elapsed().as_secs_f64(),
                     points.collect::<Vec<_>>().join(", ")
                 );

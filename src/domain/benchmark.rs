@@ -49,7 +49,7 @@ pub enum Shape {
     /// The RocksDB sequence.
     Kv(KvShape),
     /// Vector search.
-    Vector(VectorShape),
+    Vector(Box<VectorShape>),
 }
 
 impl Shape {

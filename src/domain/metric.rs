@@ -246,6 +246,14 @@ metrics! {
     CleanSeconds, "clean_s", "s", Lower;
     /// Bytes of write-ahead log or redo log per row inserted into the index.
     LogBytesPerRow, "log_B/row", "B/row", Lower;
+    /// Answers with a row that the transaction must not see, or without one that not even a scan
+    /// shows it though it must, per 100,000 probes.
+    Violations, "violations", "1e-5", Lower;
+    /// Share of the probes in which a row that lies where the query asks, and is to be seen, came
+    /// back. 0 to 1.
+    Found, "found", "", Higher;
+    /// Rows that an indexed table had taken when it was full or the time was over.
+    Capacity, "capacity", "rows", Higher;
 
     // Of imported perf reports.
     /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.

@@ -38,6 +38,12 @@ pub struct VectorShape {
     pub iterative: Iterative,
     /// Workers of pgvector beside the leader that build an index together.
     pub build_workers: u32,
+    /// Rows of a transaction of the case `capacity`.
+    #[serde(default)]
+    pub commit_rows: Vec<u32>,
+    /// After so many seconds the case `capacity` ends, if nothing has ended it before.
+    #[serde(default)]
+    pub capacity_seconds: f64,
 }
 
 /// Where the vectors come from.
@@ -118,12 +124,27 @@ pub enum Case {
     Filter,
     /// The first queries after a restart.
     Cold,
+    /// What transactions see through the index, at each level of isolation.
+    Isolation,
+    /// Rows put into an indexed table until it takes no more or the time is over.
+    Capacity,
+    /// Queries that carry a vector and do nothing with it: what is the client's and the way's.
+    Payload,
 }
 
 impl Case {
     /// All, in the order in which they are carried out.
-    pub const ALL: [Case; 6] =
-        [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Mixed, Case::Churn];
+    pub const ALL: [Case; 9] = [
+        Case::Sweep,
+        Case::Target,
+        Case::Filter,
+        Case::Cold,
+        Case::Payload,
+        Case::Mixed,
+        Case::Churn,
+        Case::Isolation,
+        Case::Capacity,
+    ];
 
     /// The word in settings and names of steps.
     pub fn name(self) -> &'static str {
@@ -134,6 +155,9 @@ impl Case {
             Case::Churn => "churn",
             Case::Filter => "filter",
             Case::Cold => "cold",
+            Case::Isolation => "isolation",
+            Case::Capacity => "capacity",
+            Case::Payload => "payload",
         }
     }
 }
@@ -304,6 +328,8 @@ pub enum Act {
     Build(Index),
     /// Ask.
     Search(Box<Search>),
+    /// Send the queries' vectors with a statement that does nothing with them.
+    Payload(Box<Search>),
     /// Find the smallest ef with this recall, then ask with it.
     Target {
         /// The recall, 0 to 1.
@@ -325,13 +351,66 @@ pub enum Act {
     },
     /// VACUUM, OPTIMIZE.
     Clean,
+    /// Let two transactions change and ask, and hold what they see against what they may.
+    Isolate {
+        /// The level of both.
+        level: Level,
+        /// The queries.
+        search: Box<Search>,
+    },
+    /// Make an empty table with the index, and insert until it takes no more, the set is in, or
+    /// the time is over.
+    Fill {
+        /// The index.
+        index: Index,
+        /// Clients that insert.
+        clients: u32,
+        /// Rows of a transaction.
+        commit_rows: u32,
+    },
+}
+
+/// Levels of isolation, as SQL names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// READ UNCOMMITTED.
+    ReadUncommitted,
+    /// READ COMMITTED.
+    ReadCommitted,
+    /// REPEATABLE READ.
+    RepeatableRead,
+    /// SERIALIZABLE.
+    Serializable,
+}
+
+impl Level {
+    /// From the weakest to the strictest.
+    pub const ALL: [Level; 4] =
+        [Level::ReadUncommitted, Level::ReadCommitted, Level::RepeatableRead, Level::Serializable];
+
+    /// The words of SQL in names of steps: with hyphens.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::ReadUncommitted => "read-uncommitted",
+            Level::ReadCommitted => "read-committed",
+            Level::RepeatableRead => "repeatable-read",
+            Level::Serializable => "serializable",
+        }
+    }
+
+    /// True if all of a transaction sees what was committed when it began to read.
+    pub fn keeps_snapshot(self) -> bool {
+        matches!(self, Level::RepeatableRead | Level::Serializable)
+    }
 }
 
 impl Act {
     /// What the steps after it rest on, if it makes that.
     pub fn makes(&self) -> Option<Ground> {
         match self {
-            Act::Load { .. } => Some(Ground::Table),
+            // Filling makes table and index anew.
+            Act::Load { .. } | Act::Fill { .. } => Some(Ground::Table),
             Act::Build(_) => Some(Ground::Index),
             _ => None,
         }
@@ -340,9 +419,13 @@ impl Act {
     /// What must be there.
     pub fn needs(&self) -> Option<Ground> {
         match self {
-            Act::Load { .. } => None,
+            Act::Load { .. } | Act::Fill { .. } => None,
             Act::Build(_) | Act::Delete { .. } | Act::Clean => Some(Ground::Table),
-            Act::Search(_) | Act::Target { .. } | Act::Mixed { .. } => Some(Ground::Index),
+            Act::Search(_)
+            | Act::Payload(_)
+            | Act::Target { .. }
+            | Act::Mixed { .. }
+            | Act::Isolate { .. } => Some(Ground::Index),
         }
     }
 }
@@ -409,6 +492,8 @@ pub enum Present {
         /// Share that was deleted, per cent.
         deleted: f64,
     },
+    /// Those that the table is found to hold.
+    Found,
 }
 
 /// A point of a curve: an index and how it is asked. The step that measures it is named after it.

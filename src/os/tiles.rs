@@ -9,6 +9,10 @@ pub const ROWS: usize = 64;
 /// Queries of a tile.
 pub const QUERIES: usize = 6;
 
+/// Bytes that a cache moves at once.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
 /// Inner products of a tile.
 pub type Tile<T> = [[T; ROWS]; QUERIES];
 
@@ -109,14 +113,36 @@ pub fn floats(
 pub fn squared_bytes(by: Instructions, a: &[u8], b: &[u8]) -> u32 {
     match by {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: AVX-512 implies AVX2; whoever names either has it from `instructions`.
+        // SAFETY: the guard looked at the CPU.
         #[allow(unsafe_code)]
-        _ if by != Instructions::Plain && instructions() != Instructions::Plain => unsafe {
+        Instructions::Avx512 if instructions() == by => unsafe { x86::squared_bytes_avx512(a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: AVX-512 implies AVX2; the guard looked at the CPU.
+        #[allow(unsafe_code)]
+        Instructions::Avx2 if instructions() != Instructions::Plain => unsafe {
             x86::squared_bytes_avx2(a, b)
         },
         _ => squared_bytes_plain(a, b),
     }
 }
+
+/// Asks for memory that will be read soon. What lies far apart is else waited for piece by piece.
+#[cfg(target_arch = "x86_64")]
+pub fn fetch(bytes: &[u8]) {
+    for line in bytes.chunks(LINE) {
+        // SAFETY: a hint, which reads nothing and cannot fault; every x86-64 has it.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                line.as_ptr().cast(),
+            );
+        }
+    }
+}
+
+/// Asks for memory that will be read soon: here nothing is known to do it with.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn fetch(_: &[u8]) {}
 
 fn squared_bytes_plain(a: &[u8], b: &[u8]) -> u32 {
     a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(*b)).pow(2)).sum()
@@ -240,6 +266,25 @@ mod x86 {
         // SAFETY: eight lanes of 32 bits.
         unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
         lanes.iter().sum::<u32>() + super::squared_bytes_plain(rest_of_a, rest_of_b)
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) fn squared_bytes_avx512(a: &[u8], b: &[u8]) -> u32 {
+        let ((a, rest_of_a), (b, rest_of_b)) = (a.as_chunks::<64>(), b.as_chunks::<64>());
+        let zero = _mm512_setzero_si512();
+        let mut sums = [zero; 2];
+        for (a, b) in a.iter().zip(b) {
+            // SAFETY: each array has just the 64 bytes of a load.
+            let [a, b] = [a, b].map(|array| unsafe { _mm512_loadu_si512(array.as_ptr().cast()) });
+            let apart = _mm512_sub_epi8(_mm512_max_epu8(a, b), _mm512_min_epu8(a, b));
+            let halves = [_mm512_unpacklo_epi8(apart, zero), _mm512_unpackhi_epi8(apart, zero)];
+            for (sum, half) in sums.iter_mut().zip(halves) {
+                *sum = _mm512_dpwssd_epi32(*sum, half, half);
+            }
+        }
+        // Lanes hold their bits; above 2^31 they count as unsigned.
+        let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(sums[0], sums[1]));
+        sum.cast_unsigned() + super::squared_bytes_plain(rest_of_a, rest_of_b)
     }
 
     #[target_feature(enable = "avx512f")]

@@ -14,12 +14,47 @@ use crate::domain::vector::{DataSource, Point};
 pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     let curves = recall::curves(comparison);
     let mut sections = Vec::new();
+    sections.extend(violated(comparison));
     sections.extend(lost(comparison));
     sections.extend(best(comparison, &curves));
+    sections.extend(soonest(&curves));
     sections.extend(points(comparison, &curves));
     sections.extend(indexes(comparison));
     sections.extend(cases(comparison));
     sections
+}
+
+/// Rows of other transactions are the worst of wrong answers.
+fn violated(comparison: &Comparison) -> Option<Section> {
+    let mut lines = Vec::new();
+    for step in &comparison.steps {
+        for target in &step.targets {
+            let counts = target.samples.iter().filter_map(|it| it.values.get(Metric::Violations));
+            let counts: Vec<f64> = counts.collect();
+            let bad = counts.iter().filter(|count| **count > 0.0).count();
+            let most = counts.iter().copied().fold(0.0, f64::max);
+            if bad > 0 {
+                lines.push(format!(
+                    "{}: {} in {bad} of {} runs, up to {most:.0} of 100,000 probes",
+                    target.label,
+                    step.name,
+                    counts.len()
+                ));
+            }
+        }
+    }
+    (!lines.is_empty()).then(|| Section {
+        id: "isolation-violations",
+        heading: "Transactions saw through the index what they must not see".to_owned(),
+        blocks: vec![
+            Block::Paragraph(
+                "A row that is not in the snapshot of the transaction came back, or one that is \
+                 was not there even for a scan. The notes of these steps tell the first ones."
+                    .to_owned(),
+            ),
+            Block::List(lines),
+        ],
+    })
 }
 
 /// Wrong answers outrank slow ones.
@@ -105,7 +140,7 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
             Cell::text(format!(
                 "{:.0} QPS, {} s, {}",
                 other.rate.value,
-                written(isecs(other), 1),
+                written(other.seconds_to_build(), 1),
                 other.point.parameters()
             ))
         }
@@ -116,7 +151,7 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
         wanted,
         with_mean(comparison, point, point.recall, Digits::Fixed(3), ""),
         with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
-        match isecs(point) {
+        match point.seconds_to_build() {
             Some(seconds) => Cell::number(seconds, Digits::Fixed(1), "s"),
             None => Cell::missing("no build was timed"),
         },
@@ -126,8 +161,40 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
     ]
 }
 
-fn isecs(point: &CurvePoint) -> Option<f64> {
-    point.index_seconds.or(point.build_seconds)
+/// How long it takes until a recall can be had, and at which rate.
+fn soonest(curves: &[Curve]) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for clients in clients_of(curves) {
+        let mut rows = Vec::new();
+        for target in TARGETS {
+            for curve in curves.iter().filter(|curve| curve.clients == clients) {
+                for place in curve.soonest_for(target) {
+                    let point = &curve.points[place];
+                    rows.push(vec![
+                        Cell::number(target, Digits::Fixed(2), ""),
+                        maybe(point.seconds_to_build(), 1, "s"),
+                        Cell::number(point.rate.value, Digits::Fixed(0), "qps"),
+                        Cell::text(format!("{}({})", curve.label, point.point.parameters())),
+                    ]);
+                }
+            }
+        }
+        let mut columns: Vec<Column> = ["at least", "isecs", "QPS"].map(Column::numbers).to_vec();
+        columns.push(Column::words("algorithm(parameters)"));
+        if !rows.is_empty() {
+            blocks.push(Block::Table(Table { caption: mode(clients), columns, rows }));
+        }
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    blocks.push(Block::Paragraph(
+        "The index that is built soonest and has the recall, then those that take longer and are \
+         faster for it. For a rate that you need, the first row of a target that has it tells how \
+         long you wait for it."
+            .to_owned(),
+    ));
+    Some(Section { id: "time-to-recall", heading: "Time to a given recall".to_owned(), blocks })
 }
 
 fn written(number: Option<f64>, digits: usize) -> String {
@@ -302,18 +369,23 @@ fn cases(comparison: &Comparison) -> Option<Section> {
         (Metric::FirstQuery, 1),
         (Metric::WarmSeconds, 2),
         (Metric::CleanSeconds, 2),
+        (Metric::Violations, 1),
+        (Metric::Found, 4),
+        (Metric::Capacity, 0),
         (Metric::LogBytesPerRow, 0),
     ];
     let is_case = |step: &&StepComparison| {
         let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
-        is_no_point(step) && (has(Metric::Recall) || has(Metric::CleanSeconds))
+        let names_one = [Metric::Recall, Metric::CleanSeconds, Metric::Capacity].map(has);
+        is_no_point(step) && names_one.contains(&true)
     };
     let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_case).collect();
     let caption = "Medians over the builds. rows/k below 1: queries got fewer rows than they asked \
-                   for. recall_low: against what was committed when the query ended.";
+                   for. recall_low: against what was committed when the query ended. \
+                   violations: of 100,000 probes.";
     metric_table(&steps, &metrics, caption).map(|table| Section {
         id: "vector-cases",
-        heading: "Targets, filters, writes, restarts".to_owned(),
+        heading: "Targets, filters, writes, restarts, transactions".to_owned(),
         blocks: vec![Block::Table(table)],
     })
 }

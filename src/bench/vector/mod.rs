@@ -48,7 +48,7 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
     // From the end on: a step needs the build before it, a build the load before it, and what is
     // asked after deletes needs the deletes.
-    let (mut build, mut load, mut deletes) = (false, false, false);
+    let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
     for stage in stages.iter().rev() {
         let mut stage = stage.clone();
         let is_wanted = wanted.contains(&name(&stage));
@@ -56,14 +56,19 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
         let Some(work) = work_of(&mut stage) else { continue };
         let needed = match work.act {
             Act::Load { .. } => std::mem::take(&mut load),
+            Act::Fill { .. } => std::mem::take(&mut fill),
             Act::Build(_) => std::mem::take(&mut build),
             Act::Delete { .. } | Act::Clean => deletes,
             _ => false,
         };
         if is_wanted || needed {
             match work.act {
-                Act::Load { .. } => (build, load, deletes) = (false, false, false),
+                Act::Load { .. } | Act::Fill { .. } => {
+                    (build, load, deletes, fill) = (false, false, false, false);
+                }
                 Act::Build(_) => (build, load, deletes) = (false, true, false),
+                // What a table was filled with rests on the filling alone.
+                _ if step.starts_with("capacity.") => fill = true,
                 _ => {
                     (build, load) = (true, true);
                     deletes |= step.starts_with("churn.");
@@ -85,7 +90,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         Dialect::Postgres | Dialect::Mysql => {}
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(
-                "vectors are searched by postgres with pgvector and by mariadb from 11.7 on"
+                "search vectors on this DBMS: they are searched by postgres with pgvector and by \
+                 mariadb from 11.7 on"
                     .to_owned(),
             );
         }
@@ -93,8 +99,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     let least = shape.ef.iter().min().copied().unwrap_or(0);
     if dialect == Dialect::Postgres && least < shape.k {
         return Err(format!(
-            "ef={least} and k={}: pgvector returns no more rows than ef_search; take an ef of at \
-             least k",
+            "search with ef={least} and k={}: pgvector returns no more rows than \
+             ef_search; take an ef of at least k",
             shape.k
         ));
     }
@@ -102,7 +108,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && workload.rows < u64::from(shape.k)
     {
         return Err(format!(
-            "rows={} and k={}: there cannot be more neighbours than rows",
+            "search with rows={} and k={}: there cannot be more neighbours than rows",
             workload.rows, shape.k
         ));
     }
@@ -112,7 +118,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && spare + u64::from(shape.k) > workload.rows
     {
         return Err(format!(
-            "the case mixed inserts {spare} rows at insert_rate={} and there are {} in all; take a \
+            "carry out the case mixed: it inserts {spare} rows at insert_rate={} \
+             and there are {} in all; take a \
              lower rate, shorter windows or more rows",
             shape.insert_rate, workload.rows
         ));
@@ -127,11 +134,13 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
 pub fn check_target(target: &Target) -> Result<(), String> {
     match target.dbms {
         Dbms::Mysql => Err(format!(
-            "{}: MySQL has no index of vectors; MariaDB has one from 11.7 on (mariadb@11.8)",
+            "search vectors on {}: MySQL has no index of vectors; MariaDB has one from 11.7 \
+             on (mariadb@11.8)",
             target.label
         )),
         Dbms::Mariadb if target.storage_engine.as_deref() == Some("rocksdb") => Err(format!(
-            "{}: MyRocks has no index of vectors; InnoDB has one (leave out +myrocks)",
+            "search vectors on {}: MyRocks has no index of vectors; InnoDB has one (leave \
+             out +myrocks)",
             target.label
         )),
         _ => Ok(()),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::bench::own::{Settings, own_settings};
 use crate::bench::settings::SetError;
 use crate::bench::value::{choice, count, list, number};
+use crate::bench::vector::shapes::DATA_SEED;
 use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::vector::{
     Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape,
@@ -41,6 +42,10 @@ own_settings! { VectorShape:
     "iterative", |_, shape, value| shape.iterative = iterative(value)?;
     "build_workers", |_, shape, value|
         shape.build_workers = count(value, 0, 1024)? as u32;
+    "commit_rows", |_, shape, value|
+        shape.commit_rows = list(value, |word| whole(word, 1, 1000))?;
+    "capacity_seconds", |_, shape, value|
+        shape.capacity_seconds = number(value, 0.1, 1e6)?;
 }
 
 const SETTINGS: Settings<VectorShape> = Settings {
@@ -76,7 +81,7 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
 fn data(value: &str, before: &DataSource) -> DataSource {
     let (dims, queries, seed) = match before {
         DataSource::Fashion { dims, queries, seed, .. } => (*dims, *queries, *seed),
-        DataSource::Files { .. } => (784, 1_000, 1),
+        DataSource::Files { .. } => (784, 1_000, DATA_SEED),
     };
     match value {
         "fashion" | "fashion-float" => {

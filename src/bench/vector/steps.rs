@@ -4,7 +4,7 @@ use super::shape_of;
 use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::vector::{
-    Act, Case, DataSource, Filter, Index, Point, Present, Search, VectorShape, VectorWork,
+    Act, Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorShape, VectorWork,
 };
 
 /// All steps on a DBMS of this dialect.
@@ -12,7 +12,7 @@ pub(in crate::bench) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Sta
     let Some(shape) = shape_of(workload) else { return Vec::new() };
     let indexes = indexes(dialect, shape);
     let mut steps = Steps { workload, shape, stages: Vec::new() };
-    let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold];
+    let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Payload];
     if shape.cases.iter().any(|case| on_all.contains(case)) {
         steps.push("load", Group::Load, Act::Load { spare: 0 });
         for (number, index) in indexes.iter().enumerate() {
@@ -22,12 +22,15 @@ pub(in crate::bench) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Sta
             if number == 0 {
                 steps.filters(index);
                 steps.cold(index);
+                steps.payload(index);
             }
         }
     }
     if let Some(index) = indexes.first() {
         steps.mixed(index);
         steps.churn(index);
+        steps.isolation(index);
+        steps.capacity(index);
     }
     steps.stages
 }
@@ -62,6 +65,11 @@ fn point(index: &Index, ef: u32, clients: u32) -> Point {
     Point { m: index.m, ef_construction: index.ef_construction, ef, clients }
 }
 
+/// The end of a step's name that tells its clients; one is not told.
+fn of_clients(clients: u32) -> String {
+    if clients == 1 { String::new() } else { format!(".clients={clients}") }
+}
+
 struct Steps<'a> {
     workload: &'a Workload,
     shape: &'a VectorShape,
@@ -72,13 +80,21 @@ impl Steps<'_> {
     fn push(&mut self, name: &str, group: Group, act: Act) {
         let (seconds, rate) = match &act {
             Act::Load { .. } | Act::Build(_) => (self.work_seconds(&act), RateUnit::RowsInserted),
+            Act::Fill { .. } => (self.shape.capacity_seconds, RateUnit::RowsInserted),
             Act::Delete { .. } | Act::Clean => (self.work_seconds(&act), RateUnit::Queries),
-            Act::Mixed { .. } => (self.workload.write_seconds, RateUnit::Queries),
-            Act::Search(_) | Act::Target { .. } => (self.workload.read_seconds, RateUnit::Queries),
+            Act::Mixed { .. } | Act::Isolate { .. } => {
+                (self.workload.write_seconds, RateUnit::Queries)
+            }
+            Act::Search(_) | Act::Payload(_) | Act::Target { .. } => {
+                (self.workload.read_seconds, RateUnit::Queries)
+            }
         };
-        let works_by_itself =
-            matches!(act, Act::Load { .. } | Act::Build(_) | Act::Delete { .. } | Act::Clean);
-        let warmup = if works_by_itself { 0.0 } else { self.workload.warmup_seconds };
+        let warmup = match act {
+            Act::Search(_) | Act::Payload(_) | Act::Target { .. } | Act::Mixed { .. } => {
+                self.workload.warmup_seconds
+            }
+            _ => 0.0,
+        };
         let step = Step {
             name: name.to_owned(),
             group,
@@ -192,6 +208,20 @@ impl Steps<'_> {
         }
     }
 
+    fn payload(&mut self, index: &Index) {
+        if self.has(Case::Payload) {
+            for clients in self.clients() {
+                let of = of_clients(clients);
+                let act = Act::Payload(Box::new(self.search(self.middle_ef(), clients)));
+                self.push(
+                    &format!("payload.{}{of}", point(index, 1, 1).index()),
+                    Group::Point,
+                    act,
+                );
+            }
+        }
+    }
+
     fn mixed(&mut self, index: &Index) {
         if !self.has(Case::Mixed) {
             return;
@@ -230,6 +260,38 @@ impl Steps<'_> {
             self.push(&cleaned, Group::Point, ask);
         }
     }
+
+    fn isolation(&mut self, index: &Index) {
+        if !self.has(Case::Isolation) {
+            return;
+        }
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        self.push("isolation.load", Group::Load, Act::Load { spare: 0 });
+        self.push(&format!("isolation.index.{words}"), Group::Load, Act::Build(*index));
+        for level in Level::ALL {
+            let search = Box::new(self.search(ef, 1));
+            let name = format!("isolation.{}.{words}.ef={ef}", level.name());
+            self.push(&name, Group::Write, Act::Isolate { level, search });
+        }
+    }
+
+    fn capacity(&mut self, index: &Index) {
+        if !self.has(Case::Capacity) {
+            return;
+        }
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        for clients in self.clients() {
+            let of = of_clients(clients);
+            for commit_rows in self.shape.commit_rows.clone() {
+                let fill = Act::Fill { index: *index, clients, commit_rows };
+                let name = |what: &str| format!("capacity.{what}={commit_rows}.{words}{of}");
+                self.push(&name("fill"), Group::Write, fill);
+                let search = Search { rows: Present::Found, ..self.search(ef, clients) };
+                let act = Act::Search(Box::new(search));
+                self.push(&format!("{}.ef={ef}", name("filled")), Group::Point, act);
+            }
+        }
+    }
 }
 
 /// What the name does not tell.
@@ -242,6 +304,10 @@ fn detail(act: &Act) -> String {
             "the first query and the first pass are timed after a restart".to_owned()
         }
         Act::Search(search) => format!("{} clients", search.clients),
+        Act::Payload(search) => format!(
+            "{} clients send vectors with a statement that does nothing with them",
+            search.clients
+        ),
         Act::Target { recall, .. } => {
             format!("the smallest ef_search with a recall of {recall}, found by bisection")
         }
@@ -250,5 +316,11 @@ fn detail(act: &Act) -> String {
         }
         Act::Delete { percent } => format!("until {percent} % of the rows are gone"),
         Act::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
+        Act::Isolate { .. } => {
+            "a row is inserted, moved, deleted, rolled back; two transactions ask for it".to_owned()
+        }
+        Act::Fill { clients, commit_rows, .. } => {
+            format!("into an indexed table, {clients} clients, {commit_rows} rows a transaction")
+        }
     }
 }

@@ -57,6 +57,9 @@ fn cases_bring_what_they_need() {
     assert!(position("mixed.load") < position("mixed.inserts=50.m=8.ec=32.ef=20"));
     // Shares ascend, whatever was written.
     assert!(position("churn.cleaned=10.m=8.ec=32.ef=20") < position("churn.delete=50"));
+    assert!(position("isolation.load") < position("isolation.serializable.m=8.ec=32.ef=20"));
+    assert!(position("payload.m=8.ec=32") < position("index.m=16.ec=64"));
+    assert!(position("capacity.fill=1.m=8.ec=32") < position("capacity.filled=1.m=8.ec=32.ef=20"));
     let mut unique = names(&all);
     unique.sort_unstable();
     unique.dedup();
@@ -65,6 +68,26 @@ fn cases_bring_what_they_need() {
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b".=-".contains(&byte);
         assert!(name.bytes().all(safe), "{name}");
     }
+}
+
+#[test]
+fn a_table_is_filled_with_every_number_of_clients_and_rows_a_transaction() {
+    let settings = ["cases=capacity", "mariadb=6", "ramp=1,4", "commit_rows=1,100", "ef=10"];
+    let steps = steps(Dialect::Mysql, &settings);
+    assert_eq!(
+        names(&steps),
+        [
+            "capacity.fill=1.m=6",
+            "capacity.filled=1.m=6.ef=10",
+            "capacity.fill=100.m=6",
+            "capacity.filled=100.m=6.ef=10",
+            "capacity.fill=1.m=6.clients=4",
+            "capacity.filled=1.m=6.clients=4.ef=10",
+            "capacity.fill=100.m=6.clients=4",
+            "capacity.filled=100.m=6.clients=4.ef=10",
+        ]
+    );
+    assert_eq!((steps[0].seconds, steps[0].warmup_seconds), (60.0, 0.0));
 }
 
 #[test]
@@ -105,6 +128,14 @@ fn chosen_steps_bring_the_builds_they_rest_on() {
             "churn.delete=10",
             "churn.deleted=10.m=8.ec=32.ef=20"
         ]
+    );
+    assert_eq!(
+        chosen("capacity.filled*"),
+        ["capacity.fill=1.m=8.ec=32", "capacity.filled=1.m=8.ec=32.ef=20"]
+    );
+    assert_eq!(
+        chosen("isolation.serial*"),
+        ["isolation.load", "isolation.index.m=8.ec=32", "isolation.serializable.m=8.ec=32.ef=20"]
     );
     assert_eq!(chosen("load"), ["load"]);
     assert_eq!(chosen("index.m=16*"), ["load", "index.m=16.ec=64"]);

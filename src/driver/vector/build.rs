@@ -27,10 +27,7 @@ pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result
     let mut session = bench.opener.open(0)?;
     run(&mut session, &sql.drop_index())?;
     load::settle(&sql, &mut session)?;
-    if sql.dialect == Dialect::Mysql {
-        // Where it is forbidden, what there is may do: `give_room` looks.
-        let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
-    }
+    allow(&sql, &mut session, memory);
     let opener = bench.opener.also(settings(&sql, index, memory, bench.job.seed));
     let (notices, mut outcome) = busy(bench, &opener, |session, _, done| {
         session.take_notices();
@@ -40,14 +37,8 @@ pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result
         done.store(rows, Ordering::Relaxed);
         Ok(session.take_notices())
     })?;
-    let sizes = numbers(&mut session, &sql.sizes())?;
-    let seconds = outcome.seconds;
-    outcome.extra.insert(Metric::IndexSeconds, seconds);
-    for (metric, bytes) in [Metric::TableSize, Metric::IndexSize].into_iter().zip(sizes) {
-        if let Some(bytes) = bytes {
-            outcome.extra.insert(metric, bytes / MIB);
-        }
-    }
+    put_sizes(&sql, &mut session, &mut outcome)?;
+    outcome.extra.insert(Metric::IndexSeconds, outcome.seconds);
     outcome.facts.insert("memory for the build".to_owned(), format!("{} MiB", memory >> 20));
     outcome.facts.insert("workers beside the leader".to_owned(), index.workers.to_string());
     if let Some(setting) = give_room(&sql, &mut session)? {
@@ -61,9 +52,32 @@ pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result
     Ok(outcome)
 }
 
+/// Sizes of table and index.
+pub(super) fn put_sizes(
+    sql: &Sql<'_>,
+    session: &mut Session,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
+    let sizes = numbers(session, &sql.sizes())?;
+    for (metric, bytes) in [Metric::TableSize, Metric::IndexSize].into_iter().zip(sizes) {
+        if let Some(bytes) = bytes {
+            outcome.extra.insert(metric, bytes / MIB);
+        }
+    }
+    Ok(())
+}
+
+/// Lets MariaDB's cache of the graph grow to `memory` bytes. Where it is forbidden, what there is
+/// may do: [`give_room`] looks.
+pub(super) fn allow(sql: &Sql<'_>, session: &mut Session, memory: u64) {
+    if sql.dialect == Dialect::Mysql {
+        let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
+    }
+}
+
 /// What a build may need, generously: every vector as its index keeps it, its links, and half as
 /// much again.
-fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
+pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
     let dims = sql.dims as u64;
     let vector = match (sql.dialect, sql.work.variant) {
         (Dialect::Mysql, _)

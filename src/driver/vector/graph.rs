@@ -39,6 +39,14 @@ impl Points {
         Points { dims: train.dims, rows: train.rows(), values, by: tiles::instructions() }
     }
 
+    /// Asks for the values of a point, which are looked at next.
+    #[inline]
+    fn fetch(&self, point: usize) {
+        if let Values::Bytes(values) = &self.values {
+            tiles::fetch(&values[point * self.dims..(point + 1) * self.dims]);
+        }
+    }
+
     /// Squared distance of two points, each by its number: queries follow the rows.
     #[inline]
     fn between(&self, a: usize, b: usize) -> f32 {
@@ -125,6 +133,8 @@ pub struct Scratch {
     /// The search in which each node was seen last.
     seen: Vec<u32>,
     search: u32,
+    /// Neighbours of a node that this search has not met before.
+    fresh: Vec<u32>,
     /// Distances computed so far.
     pub computed: u64,
 }
@@ -221,11 +231,16 @@ impl<'a> Graph<'a> {
                 break;
             }
             let Some(links) = self.nodes[nearest.id as usize].get(layer) else { continue };
-            for link in &links.to {
-                if !scratch.is_new(link.id) {
-                    continue;
+            // First who is new, then how far they are: so the next one can be asked for while one
+            // is looked at.
+            let mut fresh = std::mem::take(&mut scratch.fresh);
+            fresh.clear();
+            fresh.extend(links.to.iter().map(|link| link.id).filter(|id| scratch.is_new(*id)));
+            for (place, id) in fresh.iter().enumerate() {
+                if let Some(next) = fresh.get(place + 1) {
+                    self.points.fetch(*next as usize);
                 }
-                let near = self.near(point, link.id, scratch);
+                let near = self.near(point, *id, scratch);
                 let full = found.len() >= ef;
                 if full && found.peek().is_some_and(|last| near.distance >= last.distance) {
                     continue;
@@ -236,6 +251,7 @@ impl<'a> Graph<'a> {
                     found.pop();
                 }
             }
+            scratch.fresh = fresh;
         }
         found.into_sorted_vec()
     }

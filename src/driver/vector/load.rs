@@ -56,6 +56,26 @@ impl<'a> RowMaker<'a> {
         }
         self.form.push(&self.values, out);
     }
+
+    /// The vectors of some rows.
+    pub(super) fn vectors(&mut self, ids: &[u32]) -> Vec<Vec<u8>> {
+        let vector = |id: &u32| {
+            let mut vector = Vec::new();
+            self.vector(*id, &mut vector);
+            vector
+        };
+        ids.iter().map(vector).collect()
+    }
+
+    /// The values of an INSERT of these rows.
+    pub(super) fn values<'v>(&self, ids: &[u32], vectors: &'v [Vec<u8>]) -> Vec<Value<'v>> {
+        let mut values = Vec::with_capacity(ids.len() * 5);
+        for (id, vector) in ids.iter().zip(vectors) {
+            values.extend(self.attributes(*id).map(Value::Int));
+            values.push(Value::Bytes(vector));
+        }
+        values
+    }
 }
 
 /// What is added to all vectors: bits say on which side of zero a value lies, so values are centred
@@ -90,7 +110,7 @@ pub(super) fn load<W: Write>(bench: &mut Bench<'_, W>, spare: u64) -> Result<Out
     Ok(outcome)
 }
 
-fn create(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
+pub(super) fn create(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
     for statement in sql.create() {
         session.simple(&statement).map_err(|error| explain(sql, &statement, &error))?;
     }
@@ -169,19 +189,8 @@ fn insert(
         if number % INSERTS_PER_COMMIT == 0 {
             session.simple(if number == 0 { "BEGIN" } else { "COMMIT AND CHAIN" })?;
         }
-        let vectors: Vec<Vec<u8>> = part
-            .iter()
-            .map(|id| {
-                let mut vector = Vec::new();
-                rows.vector(*id, &mut vector);
-                vector
-            })
-            .collect();
-        let mut values = Vec::with_capacity(part.len() * 5);
-        for (id, vector) in part.iter().zip(&vectors) {
-            values.extend(rows.attributes(*id).map(Value::Int));
-            values.push(Value::Bytes(vector));
-        }
+        let vectors = rows.vectors(part);
+        let values = rows.values(part, &vectors);
         let statement = if part.len() == ROWS_PER_INSERT {
             many
         } else {

@@ -135,9 +135,7 @@ fn write(
         let values = [row, class, u, fate, Value::Bytes(&vector)];
         let begun = clock.now();
         while let Err(error) = session.execute(statement, &values) {
-            // Deadlock, lock wait, record changed, serialisation: once more.
-            let code = error.code().unwrap_or_default();
-            if !matches!(code, "1213" | "1205" | "1020" | "40001" | "40P01") {
+            if !error.code().is_some_and(is_passing) {
                 return Err(fault(error));
             }
             writer.retries += 1;
@@ -151,6 +149,12 @@ fn write(
     let log_after = numbers(session, sql.log_bytes()).ok().and_then(|row| row.first().copied()?);
     writer.log_bytes = log_before.zip(log_after).map(|(before, after)| after - before);
     Ok(writer)
+}
+
+/// Deadlock, lock wait, record changed, serialisation: another transaction was in the way, and the
+/// statement may be tried once more.
+pub(super) fn is_passing(code: &str) -> bool {
+    matches!(code, "1213" | "1205" | "1020" | "40001" | "40P01")
 }
 
 /// Recall of every kept answer of the window: by the rows that were committed before its query

@@ -3,10 +3,12 @@
 
 mod build;
 mod busy;
+mod capacity;
 mod churn;
 pub mod dataset;
 pub mod encode;
 pub mod graph;
+mod isolation;
 mod load;
 mod mixed;
 mod score;
@@ -59,10 +61,15 @@ pub(crate) fn measure<W: Write>(
         Act::Load { spare } => load::load(&mut bench, *spare)?,
         Act::Build(index) => build::build(&mut bench, index)?,
         Act::Search(search) => search::search(&mut bench, search)?,
+        Act::Payload(search) => search::payload(&mut bench, search)?,
         Act::Target { recall, search } => target::target(&mut bench, *recall, search)?,
         Act::Mixed { insert_rate, search } => mixed::mixed(&mut bench, *insert_rate, search)?,
         Act::Delete { percent } => churn::delete(&mut bench, *percent)?,
         Act::Clean => churn::clean(&mut bench)?,
+        Act::Isolate { level, search } => isolation::isolate(&mut bench, *level, search)?,
+        Act::Fill { index, clients, commit_rows } => {
+            capacity::fill(&mut bench, index, *clients, *commit_rows as usize)?
+        }
     };
     bench.note_data(&mut outcome);
     talk.say(&Message::Measured(Box::new(outcome)))?;

@@ -46,6 +46,18 @@ pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Res
     Ok(outcome)
 }
 
+/// The same vectors with a statement that does nothing with them: what a query takes besides the
+/// search.
+pub(super) fn payload<W: Write>(
+    bench: &mut Bench<'_, W>,
+    search: &Search,
+) -> Result<Outcome, Stop> {
+    let mut ready = Ready::new(bench, search)?;
+    (ready.statement, ready.types) = bench.sql().payload();
+    ready.plan.clone_from(&ready.statement);
+    ready.window(bench, search, None)
+}
+
 /// What the recall pass found, as metrics.
 pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     outcome.extra.insert(Metric::Recall, score.recall);
@@ -100,12 +112,8 @@ impl Ready {
         bench: &Bench<'_, W>,
         search: &Search,
     ) -> Result<Ready, Stop> {
-        let sql = bench.sql();
-        let (filter, cache) = (search.filter, bench.task.cache.as_deref());
-        let truth = bench
-            .data
-            .truth(filter, search.rows, bench.k(), cache)
-            .map_err(|error| format!("failed to {error}"))?;
+        let (sql, filter) = (bench.sql(), search.filter);
+        let truth = truth(bench, search)?;
         if filter == Filter::None && search.rows == Present::All {
             bench.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
         }
@@ -131,7 +139,7 @@ impl Ready {
         Ok(Ready { opener, statement, types, queries, truth, plan, uses_index, facts })
     }
 
-    fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
+    pub(super) fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
         session
             .prepare(&self.statement, &self.types)
             .map_err(|error| format!("failed to prepare {}: {error}", self.statement))
@@ -240,9 +248,14 @@ impl Ready {
             Ok(Acts::Search(Box::new(searcher)))
         });
         let mut outcome = crew::measure(bench.job, &task, self.opener.clone(), make, bench.talk)?;
+        self.tell(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// Writes down the plan and the settings.
+    pub(super) fn tell(&self, outcome: &mut Outcome) {
         outcome.plans.insert("search".to_owned(), self.plan.clone());
         outcome.facts.extend(self.facts.clone());
-        Ok(outcome)
     }
 }
 
@@ -281,6 +294,28 @@ fn encode<W: Write>(bench: &Bench<'_, W>, filters: Option<Vec<i64>>) -> Encoded 
         form.push(&values, &mut bytes);
     }
     Encoded { bytes, stride, filters }
+}
+
+/// The exact neighbours among the rows that are there.
+fn truth<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Truth, String> {
+    let truth = match search.rows {
+        // Never the same rows twice, so it is not kept.
+        Present::Found => {
+            let mut session = bench.opener.open(0)?;
+            bench.data.truth_among(&ids(&mut session)?, bench.k())
+        }
+        rows => bench.data.truth(search.filter, rows, bench.k(), bench.task.cache.as_deref()),
+    };
+    truth.map_err(|error| format!("failed to {error}"))
+}
+
+/// Row numbers of the table, ascending.
+fn ids(session: &mut Session) -> Result<Vec<u32>, String> {
+    let sql = format!("SELECT id FROM {TABLE} ORDER BY id");
+    let rows = session.rows(&sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let id = |row: Vec<Option<String>>| row.into_iter().next().flatten()?.parse().ok();
+    let ids: Option<Vec<u32>> = rows.into_iter().map(id).collect();
+    ids.ok_or_else(|| format!("failed to read row numbers ({sql})"))
 }
 
 /// Refuses widths that the DBMS does not take, or with which it cannot return k rows.

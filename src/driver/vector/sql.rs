@@ -167,11 +167,21 @@ impl Sql<'_> {
         (self.query(search, vector, filter), types)
     }
 
+    /// A statement that takes a query's vector and returns one number.
+    pub(super) fn payload(&self) -> (String, Vec<ValueType>) {
+        let text = match (self.dialect, self.work.variant) {
+            (Dialect::Mysql, _) => "SELECT 1 FROM DUAL WHERE ? IS NOT NULL",
+            (_, Variant::Halfvec | Variant::HalfvecColumn) => {
+                "SELECT 1 WHERE $1::halfvec IS NOT NULL"
+            }
+            _ => "SELECT 1 WHERE $1::vector IS NOT NULL",
+        };
+        (text.to_owned(), vec![ValueType::Bytes])
+    }
+
     /// EXPLAIN of the query with the values of one.
     pub(super) fn explain(&self, search: &Search, vector: &[f32], filter: i64) -> String {
-        let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
-        let numbers = numbers.join(",");
-        let filter = filter.to_string();
+        let (numbers, filter) = (numbers(vector), filter.to_string());
         match self.dialect {
             Dialect::Mysql => {
                 let vector = format!("vec_fromtext('[{numbers}]')");
@@ -229,6 +239,32 @@ impl Sql<'_> {
         (format!("INSERT INTO {TABLE} (id, class, u, fate, v) VALUES {}", values.join(",")), types)
     }
 
+    /// Moves the row with an id to another vector.
+    pub(super) fn update(&self) -> (String, Vec<ValueType>) {
+        let [vector, id] = match self.dialect {
+            Dialect::Mysql => ["?", "?"],
+            _ => ["$1", "$2"],
+        };
+        let text = format!("UPDATE {TABLE} SET v = {vector} WHERE id = {id}");
+        (text, vec![ValueType::Bytes, ValueType::Int])
+    }
+
+    /// The row `id` if it lies nearer than `near` to a vector. There is no ORDER BY, so no index
+    /// of vectors has a part in it.
+    pub(super) fn shows(&self, id: u32, vector: &[f32], near: f64) -> String {
+        let numbers = numbers(vector);
+        let distance = match (self.dialect, self.distance) {
+            (Dialect::Mysql, Distance::Euclidean) => {
+                format!("vec_distance_euclidean(v, vec_fromtext('[{numbers}]'))")
+            }
+            (Dialect::Mysql, Distance::Cosine) => {
+                format!("vec_distance_cosine(v, vec_fromtext('[{numbers}]'))")
+            }
+            _ => format!("v {} '[{numbers}]'", self.operator()),
+        };
+        format!("SELECT id FROM {TABLE} WHERE id = {id} AND {distance} < {near}")
+    }
+
     /// Brings the table in order after deletes.
     pub(super) fn clean(&self) -> String {
         match self.dialect {
@@ -281,6 +317,12 @@ impl Sql<'_> {
         };
         (text, used)
     }
+}
+
+/// `1,2,3`.
+fn numbers(vector: &[f32]) -> String {
+    let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
+    numbers.join(",")
 }
 
 /// `'[1,2,3]'` becomes `'[…]'`.

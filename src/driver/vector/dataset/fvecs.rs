@@ -50,18 +50,25 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
         ));
     };
     let record = 4 + dims * width;
-    if file.len() % record != 0 {
-        return Err(DataError::form(
-            path,
-            format!("{} bytes are no whole number of vectors of {dims}; it is cut off", file.len()),
-        ));
-    }
     let mut values = Vec::with_capacity(file.len());
     for (number, vector) in file.chunks(record).enumerate() {
-        if vector[..4] != *head {
+        // A length that differs comes first: after it nothing lies where it should, and a file
+        // that seems cut off may be whole.
+        if let Some((length, _)) = vector.split_first_chunk::<4>().filter(|(it, _)| *it != head) {
+            let length = i32::from_le_bytes(*length);
             return Err(DataError::form(
                 path,
-                format!("vector {number} is not of {dims} dimensions as those before it"),
+                format!(
+                    "vector {number} has {length} dimensions and those before it {dims}; all must \
+                     be of one length"
+                ),
+            ));
+        }
+        if vector.len() < record {
+            let bytes = file.len();
+            return Err(DataError::form(
+                path,
+                format!("{bytes} bytes are no whole number of vectors of {dims}; it is cut off"),
             ));
         }
         values.extend_from_slice(&vector[4..]);
@@ -106,6 +113,10 @@ mod tests {
         check(&[], "empty");
         check(&[1, 0, 0, 0, 0, 0, 0], "cut off");
         check(&[0xff; 8], "-1 dimensions");
-        check(&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0], "vector 1 is not of 1");
+        let longer = [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        check(&longer[..16], "vector 1 has 2 dimensions and those before it 1");
+        // Though its bytes are no whole number of vectors of one dimension either.
+        check(&longer, "vector 1 has 2 dimensions");
+        check(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "cut off");
     }
 }

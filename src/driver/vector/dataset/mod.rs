@@ -294,6 +294,24 @@ impl Dataset {
         }
     }
 
+    /// The exact neighbours of all queries among the rows `ids`, which ascend.
+    ///
+    /// # Errors
+    /// Fewer than `k` rows, or rows that the set has not.
+    pub fn truth_among(&self, ids: &[u32], k: usize) -> Result<Truth, DataError> {
+        let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
+        if ids.len() < k {
+            return unfit(format!(
+                "the table holds {} rows, and {k} neighbours are asked for",
+                ids.len()
+            ));
+        }
+        if let Some(id) = ids.last().filter(|id| **id as usize >= self.train.rows()) {
+            return unfit(format!("the table holds a row {id}, which the set has not"));
+        }
+        Ok(exact(&self.train, &self.test, self.distance, Some(ids), k, 0))
+    }
+
     fn need_classes(&self) -> Result<&[Vec<u8>; 2], DataError> {
         self.classes.as_ref().ok_or_else(|| DataError::Unfit {
             name: self.name.clone(),
@@ -328,8 +346,11 @@ impl Dataset {
     /// True if a row is in the table.
     pub fn is_present(&self, id: u32, present: Present) -> bool {
         match present {
-            Present::All => true,
-            Present::AllBut { spare } => u64::from(id) + spare < self.train.rows() as u64,
+            // What a table holds is asked of the table.
+            Present::All | Present::Found => true,
+            Present::AllBut { spare } => {
+                u64::from(id).saturating_add(spare) < self.train.rows() as u64
+            }
             Present::Kept { deleted } => fate(id) >= parts(deleted),
         }
     }
