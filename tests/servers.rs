@@ -438,18 +438,20 @@ fn rows(plane: &dyn ControlPlane, sql: &str) -> Vec<String> {
     rows.unwrap_or_else(|error| panic!("{sql}: {error}")).into_iter().map(text).collect()
 }
 
-/// Settings that settling changes for a while.
-fn limits(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
+/// All settings, some of which loading and settling change for a while.
+fn settings(plane: &dyn ControlPlane, dbms: Dbms) -> Vec<String> {
     if dbms == Dbms::Postgres {
         return Vec::new();
     }
-    let limits = rows(
-        plane,
-        "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE '%dirty_pages_pct%' \
-         OR Variable_name = 'innodb_idle_flush_pct'",
-    );
-    assert!(limits.len() >= 2, "{limits:?}");
-    limits
+    let mut settings = rows(plane, "SHOW GLOBAL VARIABLES");
+    assert!(settings.iter().any(|line| line.starts_with("innodb_max_dirty_pages_pct|90")));
+    settings.extend(redo_log(plane));
+    settings
+}
+
+/// Whether there is a redo log, where a version can be without.
+fn redo_log(plane: &dyn ControlPlane) -> Vec<String> {
+    rows(plane, "SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'")
 }
 
 /// Data folder, start, tables, settle.
@@ -466,15 +468,26 @@ fn check_first_life(plane: &mut dyn ControlPlane, build: &Build, load: &SettleLo
     for setup in plane.session_setup() {
         rows(plane, &setup);
     }
+    let before = settings(plane, *dbms);
+    plane.before_load().unwrap_or_else(|error| panic!("{error}"));
+    if *dbms != Dbms::Postgres {
+        assert!(before.contains(&"innodb_adaptive_hash_index|OFF".to_owned()));
+        assert_eq!(rows(plane, "SELECT @@innodb_adaptive_hash_index"), ["1"]);
+    }
+    if *dbms == Dbms::Mysql && version.at_least(&[8, 0, 22]) {
+        assert_eq!(redo_log(plane), ["Innodb_redo_log_enabled|OFF"]);
+        assert_eq!(rows(plane, "SELECT @@innodb_extend_and_initialize"), ["0"]);
+    }
     for table in ["sbtest1", "sbtest2"] {
         rows(plane, &format!("CREATE TABLE {table} (id INT PRIMARY KEY, c CHAR(120))"));
         rows(plane, &format!("INSERT INTO {table} VALUES (1, 'one'), (2, 'two')"));
     }
-    let before = limits(plane, *dbms);
+    plane.after_load().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(settings(plane, *dbms), before);
     let mut told = 0;
     plane.settle(load, &mut |_| told += 1).unwrap_or_else(|error| panic!("{error}"));
     assert!(told > 0);
-    assert_eq!(limits(plane, *dbms), before);
+    assert_eq!(settings(plane, *dbms), before);
 }
 
 /// The whole life of a server, and a second one on a copy of its data folder.

@@ -561,11 +561,27 @@ fn mysql(test: &str, version: &str) {
         // The server writes a heading each time it starts: to make its tables, to load, to measure.
         let starts: Vec<&str> = text.split(" started with:\n").collect();
         let [.., load, measured] = starts.as_slice() else { panic!("{} starts", starts.len()) };
-        check_load(Dialect::Mysql, &log::mysql(load));
+        let load = log::mysql(load);
+        check_load(Dialect::Mysql, &load);
+        check_ready(&load, &run, version);
         check_prepared(&log::mysql(measured));
         Some((run, log::clients_only(log::mysql(measured))))
     };
     check_both_orders(Dialect::Mysql, measure);
+}
+
+/// What is other while rows are loaded is as the config has it where steps are measured.
+fn check_ready(load: &[Vec<Seen>], run: &Path, version: &str) {
+    let said = |words| load.iter().flatten().any(|seen| seen.sql.contains(words));
+    let holds =
+        |name, line| fs::read_to_string(run.join("logs").join(name)).unwrap().contains(line);
+    assert!(said("SET GLOBAL innodb_adaptive_hash_index = ON"));
+    assert!(holds("variables.tsv", "\ninnodb_adaptive_hash_index\tOFF\n"));
+    if version == "8.0.33" {
+        assert!(said("DISABLE INNODB REDO_LOG"));
+        assert!(holds("status.tsv", "\nInnodb_redo_log_enabled\tON\n"));
+        assert!(holds("variables.tsv", "\ninnodb_extend_and_initialize\tON\n"));
+    }
 }
 
 /// What the client asks MySQL to prepare has placeholders and no values.

@@ -132,17 +132,21 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
     used.sample(outcome.errors.values().sum(), outcome.notes)
 }
 
-/// Creates and fills the table; returns the seconds from the start of the process to its end.
-pub(crate) fn load(subject: &Subject, rows: u64, seed: u64) -> Result<f64> {
+/// Creates and fills the table; returns the seconds from readying the server to the end of the
+/// process. Writing the pages is settling.
+pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
     let mut workload = preset::QUICK.workload();
     (workload.tables, workload.rows) = (1, rows);
     let task = bench::load_task(subject.dialect, &workload, None)
         .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
+    subject.before_load()?;
     let mut driver = Driver::spawn(&job(subject, rows, seed, Task::Load(task)))?;
     while !matches!(driver.next()?, Message::Loaded { .. }) {}
     driver.child.wait().context("wait for the driver")?;
-    Ok(begin.elapsed().as_secs_f64())
+    let seconds = begin.elapsed().as_secs_f64();
+    subject.after_load()?;
+    Ok(seconds)
 }
 
 /// The most memory, in bytes, that a driver had resident in one run of a step.

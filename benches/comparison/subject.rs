@@ -133,6 +133,16 @@ impl Subject {
         Ok(affinity::pin_tree(self.pid()?, &affinity::allowed_cpus())?)
     }
 
+    /// What the lab does before a load of its own.
+    pub(crate) fn before_load(&mut self) -> Result<()> {
+        Ok(self.control.before_load()?)
+    }
+
+    /// What it does after that.
+    pub(crate) fn after_load(&mut self) -> Result<()> {
+        Ok(self.control.after_load()?)
+    }
+
     /// Maintenance after writes, without the published wait.
     pub(crate) fn settle(&mut self, rows: u64) -> Result<()> {
         let table = "sbtest{table}".to_owned();

@@ -100,6 +100,15 @@ pub trait ControlPlane: Send {
     fn server_pid(&self) -> Option<u32>;
     /// The version that the running server reports.
     fn reported_version(&mut self) -> Result<String, DbmsError>;
+    /// Called before tables are loaded into a data folder that is thrown away if that fails: what
+    /// only guards against a crash may be off until [`ControlPlane::after_load`].
+    fn before_load(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+    /// Called when they are loaded. Settings are those of the config when it returns.
+    fn after_load(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
     /// Brings the server to rest after writes, so that what follows does not pay for them.
     /// `progress` is told what is being done.
     fn settle(

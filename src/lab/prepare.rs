@@ -147,8 +147,11 @@ pub(super) fn load(
     };
     let label = &subject.target.label;
     let logs = logs.to_owned();
-    let mut seat = Seat { bench, control, dialect, storage_engine, label, logs };
+    control.before_load()?;
+    let mut seat = Seat { bench, control: &mut *control, dialect, storage_engine, label, logs };
     let load = seat.load(task, progress)?;
+    progress.doing(label, "write what was loaded", None);
+    control.after_load()?;
     progress.event(Event::Loaded {
         label: label.clone(),
         rows: load.rows,
