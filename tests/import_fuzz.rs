@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use rqps::datagen::rng::Rng;
 use rqps::results::import::text::Text;
 use rqps::results::import::{
-    self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_table,
-    ibench_histograms, ibench_summary, ibench_tables, iostat, met_tables, sb_met, sysbench_names,
-    sysbench_output, sysbench_tables, tag, vmstat,
+    self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_rates,
+    dbbench_table, ibench_histograms, ibench_summary, ibench_tables, iostat, met_tables, sb_met,
+    sysbench_names, sysbench_output, sysbench_tables, tag, vmstat,
 };
 
 fn cases() -> u64 {
@@ -278,7 +278,7 @@ fn reports_of_db_bench() {
 #[test]
 fn rates_of_db_bench() {
     check(12, &[samples::DBB_RATES, samples::DBB_RATIOS], |text| {
-        dbbench_table::parse_rates(text).inspect(|rates| {
+        dbbench_rates::parse_rates(text).inspect(|rates| {
             let _ = (rates.are_ratios(), rates.width());
         })
     });

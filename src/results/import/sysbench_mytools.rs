@@ -1,10 +1,10 @@
 //! `sysbench-mytools`: tables of rates and of hardware metrics, and folders of targets, put
 //! together and checked against each other.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::met_tables;
+use super::mytools_columns::{self, Columns};
 use super::mytools_raw::{self, RawStep};
 use super::mytools_sources::{self, Sources};
 use super::mytools_verify as verify;
@@ -28,6 +28,7 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
     let mut sources = mytools_sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
+    mytools_columns::name(&mut sources, options, &mut published.notices)?;
     let raw = mytools_raw::read(&sources.raw, &mut published.notices)?;
     if sources.absolute.is_empty()
         && sources.absolute_blocks.is_empty()
@@ -57,82 +58,6 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
     verify::tables(&sources, &mut published);
     published.host = host(&published, &raw);
     Ok(published)
-}
-
-/// What the columns of a table that has several stand for.
-#[derive(Debug, Default)]
-struct Columns {
-    /// Clients of each column, where they are known.
-    clients: Vec<Option<u32>>,
-    /// True if there is one number of clients in all, so that names of steps need not tell it.
-    single: bool,
-    /// True if some column is not known.
-    unknown: bool,
-    /// A file with such columns.
-    file: String,
-}
-
-impl Columns {
-    fn resolve(
-        sources: &Sources,
-        raw: &[RawStep],
-        options: &Options,
-    ) -> Result<Columns, ImportError> {
-        let mut known: BTreeSet<u32> = raw.iter().filter_map(|step| step.clients).collect();
-        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
-        known.extend(blocks.filter_map(|block| block.name.clients));
-        let width_of = |(_, blocks): &(Text, Vec<super::sysbench_tables::Block>)| {
-            let rows = blocks.iter().flat_map(|block| &block.rows);
-            rows.map(|(_, _, cells)| cells.len()).max().unwrap_or(1)
-        };
-        let raw_width = raw.iter().filter_map(|step| Some(step.qps.as_ref()?.1.len())).max();
-        let width = sources.absolute_blocks.iter().map(width_of).chain(raw_width).max();
-        let width = width.unwrap_or(1);
-        let file = sources.absolute_blocks.first().map(|(text, _)| text.name());
-        let mut columns = Columns {
-            clients: vec![None; width],
-            single: width == 1 && known.len() <= 1,
-            unknown: false,
-            file: file.unwrap_or_default(),
-        };
-        if !options.clients.is_empty() {
-            if options.clients.len() < width {
-                let (given, file) = (options.clients.len(), &columns.file);
-                return Err(ImportError::Words(format!(
-                    "`{file}`: it has {width} columns of clients, and --clients names {given}"
-                )));
-            }
-            columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
-        } else if known.len() >= width {
-            columns.clients = known.into_iter().take(width).map(Some).collect();
-        } else {
-            for clients in known {
-                if let Some(place) = verify::column_of(clients, sources) {
-                    columns.clients[place] = Some(clients);
-                }
-            }
-        }
-        columns.unknown = !columns.single && columns.clients.contains(&None);
-        Ok(columns)
-    }
-
-    /// The name of a step in a column of a table.
-    fn name(&self, step: &str, column: usize) -> String {
-        match self.clients.get(column).copied().flatten() {
-            _ if self.single || step == LOAD => step.to_owned(),
-            Some(clients) => format!("{step}.dop{clients}"),
-            None => format!("{step}.col{}", column + 1),
-        }
-    }
-
-    /// The name of a step where the clients are told.
-    fn name_with(&self, step: &str, clients: Option<u32>) -> String {
-        match clients {
-            _ if self.single || step == LOAD => step.to_owned(),
-            Some(clients) => format!("{step}.dop{clients}"),
-            None => self.name(step, 0),
-        }
-    }
 }
 
 /// A published number and where it stands.
@@ -170,7 +95,10 @@ impl Taker {
         add_file(record, &name);
         let Some(value) = number(cell.printed) else {
             // A mistyped folder gives a column of words.
-            let why = format!("`{}` is published in place of a number", cell.printed);
+            let why = match cell.printed {
+                "" => "nothing is published".to_owned(),
+                word => format!("`{word}` is published in place of a number"),
+            };
             let text = format!("{step} of {target}: {why}");
             if record.outcome.extra.is_empty() {
                 record.status = Status::Failed(format!("{why} ({name}, line {})", cell.line));
@@ -183,7 +111,18 @@ impl Taker {
             record.status = Status::Complete;
         }
         let before = *record.outcome.extra.entry(metric).or_insert(value);
-        if !decimals_agree(before, cell.printed) {
+        if decimals_agree(before, cell.printed) {
+            return;
+        }
+        if counts_rows(step) && metric == Metric::Rate && in_other_unit(before, value) {
+            let text = format!(
+                "the rate of {step} is {} here and {before} in a file read before, which was \
+                 taken: rows, thousands or millions of them per second",
+                cell.printed
+            );
+            let notice = Notice::at(NoticeKind::Note, cell.text.path(), cell.line, text);
+            self.published.notices.push(notice);
+        } else {
             let metric = metric.name();
             let text = format!(
                 "{metric} of {step} of {target}: {} here, {before} in a file read before, which \
@@ -197,12 +136,13 @@ impl Taker {
 
     fn take_tables(&mut self, sources: &Sources) {
         for (text, table) in &sources.absolute {
+            let clients = self.columns.of_table(text);
             for row in &table.rows {
                 let step = match file_name(&row.step) {
                     Some(name) => name.step,
                     None => row.step.clone(),
                 };
-                let name = self.columns.name(&step, 0);
+                let name = self.columns.name_with(&step, clients);
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
                     self.put(target, &name, Metric::Rate, &Cell { text, line: row.line, printed });
                 }
@@ -267,6 +207,10 @@ impl Taker {
                 let record = self.step(&step.label, &name);
                 add_file(record, &text.name());
                 sysbench_record::fill(record, output);
+                for (kind, what) in sysbench_record::remarks(output) {
+                    let notice = Notice::of(kind, text.path(), what);
+                    self.published.notices.push(notice);
+                }
                 let run = self.published.run(&step.label, 1, &tag::decode(&step.label));
                 if let Some(line) = sysbench_record::command_line(&name, output) {
                     run.log("commands.txt", &line);
@@ -274,7 +218,7 @@ impl Taker {
                 sysbench_record::fill_workload(
                     &mut run.record.workload,
                     output,
-                    self.columns.single,
+                    self.columns.same_clients,
                 );
             }
             self.take_samples(step, &name, options);
@@ -365,6 +309,13 @@ impl Taker {
             )));
         }
     }
+}
+
+/// True for one rate in rows and in thousands or millions of them: published files of one scan
+/// have both.
+fn in_other_unit(a: f64, b: f64) -> bool {
+    let (large, small) = (a.max(b), a.min(b).to_string());
+    [1e3, 1e6].iter().any(|unit| decimals_agree(large / unit, &small))
 }
 
 /// What outputs and tags tell of the machine; the first that tells.
