@@ -183,6 +183,17 @@ fn tables_of_rates() {
 }
 
 #[test]
+fn tables_of_rates_without_heads() {
+    let (_, rows) = samples::QPS_ABS.split_once("\n\n").unwrap();
+    check(31, &[rows, "a_range=1,1.00,0.9,\nb_range=1,1,inf\n"], |text| {
+        let _ = sysbench_tables::is_unnamed(text);
+        sysbench_tables::parse_unnamed(text).inspect(|table| {
+            let _ = (table.is_relative(), table.width());
+        })
+    });
+}
+
+#[test]
 fn blocks_of_rates() {
     check(2, &[samples::BLOCKS, samples::BLOCK_RATIOS], |text| {
         let _ = sysbench_tables::is_blocks(text);
@@ -271,15 +282,20 @@ fn reports_of_db_bench() {
     let aligned = samples::DBB_SUM.replace('\t', "  ");
     check(11, &[samples::DBB_SUM, &aligned], |text| {
         let _ = dbbench_table::is_report(text);
-        dbbench_table::parse_report(text)
+        dbbench_table::parse_report(text).inspect(|table| {
+            for derived in &table.derived {
+                let _ = derived.again(table);
+            }
+        })
     });
 }
 
 #[test]
 fn rates_of_db_bench() {
-    check(12, &[samples::DBB_RATES, samples::DBB_RATIOS], |text| {
+    let heads = "test,9.8.4,10.3.4,\nfillseq.v400,1.00,1.50\n";
+    check(12, &[samples::DBB_RATES, samples::DBB_RATIOS, heads], |text| {
         dbbench_rates::parse_rates(text).inspect(|rates| {
-            let _ = (rates.are_ratios(), rates.width());
+            let _ = (rates.are_ratios(), rates.width(), rates.base());
         })
     });
 }

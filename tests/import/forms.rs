@@ -79,6 +79,23 @@ fn a_table_of_each_number_of_clients_is_known_by_its_rates() {
 }
 
 #[test]
+fn a_scan_in_millions_of_rows_becomes_thousands() {
+    let table = "col-1 : x.a\ncol-2 : x.b\n\n3.138\t2\tscan_range=100\n\
+        2.500\t3\thot-points_range=100\n";
+    let met = "sb.met.scan.range100.pk1.dop1\n--- absolute\ncpu/o\t\to/s\tdbms\n\
+        0.000015\t3138000\tx.a\n";
+    let folder = folder(&[("qps.abs.tsv", table), ("o.met", met)]);
+    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let of = |label, step| value(&published, label, step, Metric::Rate);
+    let scan = |label| of(label, "scan_range=100");
+    assert_eq!((scan("x.a"), scan("x.b")), (Some(3138.0), Some(2000.0)));
+    assert_eq!(of("x.a", "hot-points_range=100"), Some(2.5));
+    assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
+    let notes = texts(&published, NoticeKind::Note).join("\n");
+    assert!(notes.contains("is 3138000 here and 3138 in a file read before"), "{notes}");
+}
+
+#[test]
 fn runs_with_other_clients_are_no_repetitions() {
     let more = samples::SB_O.replace("Number of threads: 4", "Number of threads: 8");
     let folder = folder(&[("a.txt", samples::SB_O), ("b.txt", &more)]);

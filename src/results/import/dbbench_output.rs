@@ -430,7 +430,7 @@ Level    Files   Size     Score Read(GB)  Write(GB) Comp(sec) CompMergeCPU(sec)
  Sum      9/1   3.00 GB   0.0      0.2     1.5      9.21       8.50
 Uptime(secs): 20.0 total, 10.0 interval
 Blob file count: 2, total size: 1.5 GB, garbage size: 0.0 GB, space amp: 1.0
-Write Stall (count): l0-file-count-limit-delays: 7, total-delays: 9, total-stops: 0, interval: 2
+Write Stall (count): l0-file-count-limit-delays: 7, total-delays: 9, interval: 2 total count
 ** File Read Latency Histogram By Level [default] **
 ** Level 0 read latency histogram (micros):
 Count: 696 Average: 489.8118  StdDev: 222.40

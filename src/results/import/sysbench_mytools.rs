@@ -65,6 +65,8 @@ struct Cell<'a> {
     text: &'a Text,
     line: usize,
     printed: &'a str,
+    /// How many of the metric's unit the number counts.
+    unit: f64,
 }
 
 struct Taker {
@@ -110,8 +112,9 @@ impl Taker {
         if record.outcome.extra.is_empty() {
             record.status = Status::Complete;
         }
+        let value = value * cell.unit;
         let before = *record.outcome.extra.entry(metric).or_insert(value);
-        if decimals_agree(before, cell.printed) {
+        if decimals_agree(before / cell.unit, cell.printed) {
             return;
         }
         if counts_rows(step) && metric == Metric::Rate && in_other_unit(before, value) {
@@ -143,17 +146,20 @@ impl Taker {
                     None => row.step.clone(),
                 };
                 let name = self.columns.name_with(&step, clients);
+                let (line, unit) = (row.line, unit(&step, row.cells.iter()));
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
-                    self.put(target, &name, Metric::Rate, &Cell { text, line: row.line, printed });
+                    self.put(target, &name, Metric::Rate, &Cell { text, line, printed, unit });
                 }
             }
         }
         for (text, blocks) in &sources.absolute_blocks {
             for block in blocks {
+                let cells = block.rows.iter().flat_map(|(_, _, cells)| cells);
+                let unit = unit(&block.step, cells);
                 for (line, target, cells) in &block.rows {
                     for (column, printed) in cells.iter().enumerate() {
                         let name = self.columns.name(&block.step, column);
-                        let cell = Cell { text, line: *line, printed };
+                        let cell = Cell { text, line: *line, printed, unit };
                         self.put(target, &name, Metric::Rate, &cell);
                     }
                 }
@@ -168,7 +174,7 @@ impl Taker {
                 for row in &block.absolute {
                     for (head, printed) in block.heads.iter().zip(&row.cells) {
                         if let Some(metric) = met_tables::metric(head) {
-                            let cell = Cell { text, line: row.line, printed };
+                            let cell = Cell { text, line: row.line, printed, unit: 1.0 };
                             self.put(&row.target, &name, metric, &cell);
                         }
                     }
@@ -186,22 +192,25 @@ impl Taker {
                 for (block, line) in blocks {
                     for (head, printed) in block {
                         if let Some(metric) = met_tables::metric(head) {
-                            self.put(&step.label, &name, metric, &Cell { text, line, printed });
+                            let cell = Cell { text, line, printed, unit: 1.0 };
+                            self.put(&step.label, &name, metric, &cell);
                         }
                     }
                 }
             }
             if let Some((text, rates)) = &step.qps {
+                let unit = unit(&step.step, rates.iter());
                 for (column, printed) in rates.iter().enumerate() {
                     let name = self.columns.name(&step.step, column);
-                    self.put(&step.label, &name, Metric::Rate, &Cell { text, line: 1, printed });
+                    let cell = Cell { text, line: 1, printed, unit };
+                    self.put(&step.label, &name, Metric::Rate, &cell);
                 }
             }
             if let Some((text, output)) = &step.output {
                 if let Some(printed) = output.qps.as_deref()
                     && !counts_rows(&step.step)
                 {
-                    let cell = Cell { text, line: output.line, printed };
+                    let cell = Cell { text, line: output.line, printed, unit: 1.0 };
                     self.put(&step.label, &name, Metric::Rate, &cell);
                 }
                 let record = self.step(&step.label, &name);
@@ -309,6 +318,13 @@ impl Taker {
             )));
         }
     }
+}
+
+/// How many of our unit the published rates of a step stand for. Until 2024 scans were published in
+/// millions of rows per second with decimals, since then in thousands without any.
+fn unit<'a>(step: &str, mut cells: impl Iterator<Item = &'a String>) -> f64 {
+    let decimals = cells.any(|cell| number(cell).is_some() && cell.contains('.'));
+    if counts_rows(step) && decimals { 1000.0 } else { 1.0 }
 }
 
 /// True for one rate in rows and in thousands or millions of them: published files of one scan

@@ -148,10 +148,10 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
         remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
     }
     if cells.len() != columns + 1 {
-        let why = format!(
-            "{} values under {columns} columns; is the line cut short?",
-            cells.len().saturating_sub(1)
-        );
+        let name = if separator == '\t' { cells.last() } else { cells.first() };
+        let named = name.is_some_and(|name| number(name).is_none());
+        let values = cells.len() - usize::from(named);
+        let why = format!("{values} values under {columns} columns; is the line cut short?");
         return Err(text.malformed(line, why));
     }
     let name = match separator {
