@@ -4,12 +4,15 @@
 //!     cargo bench --bench report_time [-- --runs 1000,10000 --targets 20 --folder /dev/shm]
 //!
 //! Run folders are generated: twenty targets, every step with a latency histogram of a hundred
-//! thousand events and a minute of intervals, as a real one has. Each size is read, compared and
-//! rendered three times; the best time counts, since the rest is the noise of the machine.
+//! thousand events and a minute of intervals, as a real one has. Each size is read (with what
+//! follows from each step alone), compared and written three times; the best time counts, since the
+//! rest is the noise of the machine. Memory is the most that the process has had when the first
+//! text is made.
 
 #![allow(clippy::print_stdout, reason = "a program of its own")]
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,10 +21,10 @@ use base64::Engine;
 use clap::Parser;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use rqps::analyze::{Options, compare};
+use rqps::analyze::{Options, compare_measured, digest};
 use rqps::datagen::rng::Rng;
-use rqps::report::{Format, render};
-use rqps::results::read;
+use rqps::report::{Format, render, write};
+use rqps::results::read_each;
 use serde_json::{Value, json};
 
 const STEPS: usize = 42;
@@ -51,22 +54,25 @@ fn main() -> Result<()> {
         (true, false) => vec![2 * words.targets],
     };
     let parent = words.folder.unwrap_or_else(std::env::temp_dir);
-    println!("| runs | read | compare | text | read to text | JSON | per run |");
-    println!("|---|---|---|---|---|---|---|");
+    println!("| runs | read | compare | text | read to text | CSV | JSON | per run | memory |");
+    println!("|---|---|---|---|---|---|---|---|---|");
     let mut first = None;
     for runs in sizes {
         let scratch = tempfile::tempdir_in(&parent).context("make a folder")?;
         let dir = scratch.path().join("set");
         generate(&dir, runs, words.targets)?;
         let times = (0..ROUNDS).map(|_| measure(&dir, runs)).collect::<Result<Vec<_>>>()?;
+        let memory = times.first().map_or(0.0, |first| first.memory_mb);
         let best = times.into_iter().min_by_key(|times| times.to_text());
         let Some(best) = best else { continue };
         let whole = best.to_text();
         println!(
-            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} |",
+            "| {runs} | {:.2?} | {:.2?} | {:.2?} | {whole:.2?} | {:.2?} | {:.2?} | {:.2?} | \
+             {memory:.0} MB |",
             best.read,
             best.compare,
             best.text,
+            best.csv,
             best.json,
             whole / runs as u32,
         );
@@ -87,7 +93,9 @@ struct Times {
     read: Duration,
     compare: Duration,
     text: Duration,
+    csv: Duration,
     json: Duration,
+    memory_mb: f64,
 }
 
 impl Times {
@@ -98,17 +106,52 @@ impl Times {
 
 fn measure(dir: &Path, runs: usize) -> Result<Times> {
     let start = Instant::now();
-    let dataset = read(&[dir.to_owned()])?;
+    let (dataset, measured) = read_each(&[dir.to_owned()], digest)?;
     let read = start.elapsed();
-    let comparison = compare(&dataset, &Options::default())?;
+    let comparison = compare_measured(&dataset, measured, &Options::default())?;
     let compared = start.elapsed();
     let text = render(&comparison, Format::Text);
     let rendered = start.elapsed();
-    let json = render(&comparison, Format::Json);
-    let done = start.elapsed();
+    let memory_mb = memory_mb()?;
     ensure!(comparison.runs.len() == runs && comparison.steps.len() == STEPS, "runs are missing");
-    ensure!(text.contains("step-41") && json.contains("step-41"), "the report is not whole");
-    Ok(Times { read, compare: compared - read, text: rendered - compared, json: done - rendered })
+    ensure!(text.contains("step-41"), "the report is not whole");
+    let rows = |format| -> Result<Duration> {
+        let start = Instant::now();
+        let mut out = Counted(0);
+        write(&comparison, format, &mut out)?;
+        ensure!(out.0 > 1000 * runs, "{} bytes in {format:?}: samples are missing", out.0);
+        Ok(start.elapsed())
+    };
+    Ok(Times {
+        read,
+        compare: compared - read,
+        text: rendered - compared,
+        csv: rows(Format::Csv)?,
+        json: rows(Format::Json)?,
+        memory_mb,
+    })
+}
+
+/// Takes everything and remembers how much it was.
+struct Counted(usize);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The most memory that this process has had.
+fn memory_mb() -> Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kb = line.and_then(|line| line.split_whitespace().next()).context("find VmHWM")?;
+    Ok(kb.parse::<f64>()? / 1024.0)
 }
 
 /// Writes run folders after the committed ones. Without fsync: nobody keeps them.

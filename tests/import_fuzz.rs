@@ -15,8 +15,9 @@ use rqps::datagen::rng::Rng;
 use rqps::results::import::text::Text;
 use rqps::results::import::{
     self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_rates,
-    dbbench_table, ibench_histograms, ibench_summary, ibench_tables, iostat, met_tables, sb_met,
-    sysbench_names, sysbench_output, sysbench_tables, tag, vmstat,
+    dbbench_table, ibench_client, ibench_histograms, ibench_raw, ibench_res, ibench_summary,
+    ibench_tables, iostat, met_tables, sb_met, sysbench_names, sysbench_output, sysbench_tables,
+    tag, vmstat,
 };
 
 fn cases() -> u64 {
@@ -150,7 +151,7 @@ fn check<T>(seed: u64, samples: &[&str], parse: impl Fn(&Text) -> Result<T, Impo
     assert!(good > cases / 100 && bad > cases / 100, "{good} good, {bad} bad");
 }
 
-const ALL: [&str; 21] = [
+const ALL: [&str; 25] = [
     samples::QPS_ABS,
     samples::QPS_REL,
     samples::MET,
@@ -165,6 +166,10 @@ const ALL: [&str; 21] = [
     samples::REL,
     samples::HISTOGRAMS,
     samples::SUMMARY,
+    samples::IB_CLIENT,
+    samples::IB_CLIENT_2021,
+    samples::IB_RES,
+    samples::IB_TIMES,
     samples::DBB_SUM,
     samples::DBB_RATES,
     samples::DBB_LOG,
@@ -278,6 +283,12 @@ fn summaries_with_colours() {
 }
 
 #[test]
+fn output_of_clients_and_summaries_of_steps() {
+    check(21, &[samples::IB_CLIENT, samples::IB_CLIENT_2021], ibench_client::parse);
+    check(22, &[samples::IB_RES], ibench_res::parse);
+}
+
+#[test]
 fn reports_of_db_bench() {
     let aligned = samples::DBB_SUM.replace('\t', "  ");
     check(11, &[samples::DBB_SUM, &aligned], |text| {
@@ -329,11 +340,12 @@ fn selections_of_ann_benchmarks() {
 fn names_and_tags() {
     let mut rng = Rng::new(19);
     for _ in 0..cases() {
-        let tags =
-            "x.my8044_rel.z12a_c8r32.pk1\n20m.pg19b1.c5\nma120101.c\nsb.met.a.range1.pk1.dop2";
+        let tags = "x.my8044_rel.z12a_c8r32.pk1\n20m.pg19b1.c5\nma120101.c\n\
+             sb.met.a.range1.pk1.dop2\no.ib.dop4.2";
         for word in changed(tags, &mut rng).lines() {
             assert_eq!(tag::decode(word).text, word);
             let _ = (sysbench_names::file_name(word), ibench_tables::split_size(word));
+            let _ = ibench_raw::file_name(word);
         }
     }
 }
@@ -365,6 +377,13 @@ const SETS: [Set; 5] = [
             ("res.pg/rel.l.i0", samples::REL),
             ("rt.tsv", samples::HISTOGRAMS),
             ("summary.txt", samples::SUMMARY),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.ib.dop2.1", samples::IB_CLIENT),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.ib.dop2.2", samples::IB_CLIENT),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.res.dop2", samples::IB_RES),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.rt.t.insert", samples::IB_TIMES),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.vm.dop2", samples::SB_VM),
+            ("20m.pg1.c5_c4r16/qr1000.L1/o.io.dop2", samples::SB_IO),
+            ("20m.pg1.c5_c4r16/l.i0/o.ib.dop1.1", samples::IB_CLIENT_2021),
         ],
     ),
     (

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod builds;
+#[path = "insert/gaps.rs"]
+mod gaps;
 #[allow(dead_code, reason = "another test of the whole program uses the rest")]
 #[path = "live/scene.rs"]
 mod scene;
@@ -624,8 +626,9 @@ fn a_full_disk_in_l_i0_is_told() {
     command.args(["--set", "rows=2M", "--steps", "l.i0", "--work"]).arg(disk.0.join("work"));
     let mut running = scene.start(command);
     let begun = running.until(|_| {
-        entries(&disk.0.join("work/a")).iter().any(|path| path.join("rqps.db").exists())
-            && !scene.runs().is_empty()
+        let of_target = |own: &PathBuf| entries(&own.join("a"));
+        let data = entries(&disk.0.join("work")).iter().flat_map(of_target).collect::<Vec<_>>();
+        data.iter().any(|path| path.join("rqps.db").exists()) && !scene.runs().is_empty()
     });
     assert!(begun.is_none(), "{}", running.said());
     let mut filler = fs::File::create(disk.0.join("filler")).unwrap();

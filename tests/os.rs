@@ -5,60 +5,17 @@
 mod skipped;
 
 use std::fs;
-use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rqps::os::cgroup::MemoryGroup;
 use rqps::os::sample::Sampler;
 use rqps::os::{disk, tree};
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Bytes by the kernel's word, in whichever version of its interface the group is.
-fn of_group(group: &Path, names: [&str; 2]) -> u64 {
-    let text = names.iter().find_map(|name| fs::read_to_string(group.join(name)).ok());
-    text.unwrap().trim().parse().unwrap()
-}
-
-#[test]
-fn the_page_cache_counts_in_a_limit_of_memory() {
-    let test = "the_page_cache_counts_in_a_limit_of_memory";
-    const LIMIT: u64 = 64 << 20;
-    let group = match MemoryGroup::create(&format!("rqps-test-{}", std::process::id()), LIMIT) {
-        Ok(group) => group,
-        Err(error) => return skipped::note(test, &error.to_string()),
-    };
-    // On a disk: what is in tmpfs cannot be given up.
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let script = "read go; dd if=/dev/zero of=file bs=1M count=192 2>/dev/null; \
-                  cat file >/dev/null; echo done; read end";
-    let mut child = Command::new("sh")
-        .args(["-c", script])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    group.add_tree(child.id()).unwrap();
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(b"go\n").unwrap();
-    let mut said = [0; 5];
-    child.stdout.take().unwrap().read_exact(&mut said).unwrap();
-    let used = of_group(group.path(), ["memory.usage_in_bytes", "memory.current"]);
-    // Three times the limit went through the page cache, which has no more than the limit.
-    assert!(used <= LIMIT, "{used}");
-    assert!(used > LIMIT / 2, "{used}: the page cache of the file does not count");
-    drop(input);
-    child.wait().unwrap();
-    let path = group.path().to_owned();
-    drop(group);
-    assert!(!path.exists(), "an empty group is removed");
 }
 
 #[test]

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
-use rqps::analyze::{Comparison, Options, compare};
+use rqps::analyze::recall::drops;
+use rqps::analyze::{Comparison, Options, compare, compare_measured, digest};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
@@ -21,9 +23,11 @@ use rqps::domain::host::Host;
 use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
 use rqps::domain::target::Target;
+use rqps::domain::verdict::Verdict;
 use rqps::os::host::fingerprint;
+use rqps::report::html::{self, Material};
 use rqps::report::{Format, render};
-use rqps::results::{ResultSet, ResultsError, read, read_seconds};
+use rqps::results::{ResultSet, ResultsError, read, read_each, read_seconds, seconds_of};
 
 const BASE: &str = "mysql-5.6.14";
 const NEW: &str = "mysql-8.0.33";
@@ -343,7 +347,7 @@ fn host_gate() -> HostGate {
             blocks: 2,
             steps: vec![noise],
             slot: SlotEffect { mean_ln: 0.0, p: None },
-            canaries: vec![canary.clone()],
+            canary_pairs: vec![[canary.clone(), canary.clone()]],
             out_of_range: 0,
         }),
         blocks: vec![BlockRecord {
@@ -387,7 +391,7 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
         folder: format!("set/{}", record.key.folder()),
         result_set: "set".to_owned(),
         record: record.clone(),
-        steps: steps.clone(),
+        steps: steps.iter().cloned().map(Arc::new).collect(),
     });
     let mut runs: Vec<Run> = runs.collect();
     runs.sort_by(|a, b| a.record.key.cmp(&b.record.key));
@@ -459,6 +463,42 @@ fn committed_report(format: Format) -> String {
 }
 
 #[test]
+fn a_report_needs_no_histograms_once_runs_are_read() {
+    let page = |dataset: &Dataset, comparison: &Comparison| {
+        let seconds =
+            |run: &Run, step: &StepRecord| seconds_of(run, step).map_err(|e| e.to_string());
+        let links = BTreeMap::new();
+        html::render(&Material { comparison, dataset, seconds: &seconds, links: &links })
+    };
+    let whole = read(&[PathBuf::from(DATA)]).unwrap();
+    let (dataset, measured) = read_each(&[PathBuf::from(DATA)], digest).unwrap();
+    let latencies = |dataset: &Dataset| {
+        let steps = dataset.runs.iter().flat_map(|run| &run.steps);
+        steps.filter(|step| !step.outcome.latency.is_empty()).count()
+    };
+    assert!(latencies(&whole) > 0);
+    assert_eq!(latencies(&dataset), 0);
+    let of_whole = compare(&whole, &Options::default()).unwrap();
+    let comparison = compare_measured(&dataset, measured, &Options::default()).unwrap();
+    for format in Format::ALL {
+        assert_eq!(render(&comparison, format), render(&of_whole, format), "{format:?}");
+    }
+    let with_charts = page(&whole, &of_whole);
+    assert!(with_charts.contains("latency by percentile"));
+    assert_eq!(page(&dataset, &comparison), with_charts);
+}
+
+#[test]
+fn what_is_made_of_runs_comes_in_their_order() {
+    let dirs =
+        [format!("b02-1-{NEW}"), format!("b01-1-{BASE}")].map(|run| Path::new(DATA).join(run));
+    let (dataset, names) = read_each(&dirs, |run| run.folder.clone()).unwrap();
+    let folders: Vec<String> = dataset.runs.iter().map(|run| run.folder.clone()).collect();
+    assert_eq!(names, folders);
+    assert_eq!(names, [format!("{DATA}/b01-1-{BASE}"), format!("{DATA}/b02-1-{NEW}")]);
+}
+
+#[test]
 fn golden_text() {
     insta::assert_snapshot!("text", committed_report(Format::Text));
 }
@@ -518,7 +558,7 @@ fn leftovers_of_a_kill_are_passed_over() {
     fs::write(set.folder().join("notes.txt"), "mine").unwrap();
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs.len(), 1);
-    assert_eq!(dataset.runs[0].steps, steps[..1]);
+    assert_eq!(dataset.runs[0].steps, [Arc::new(steps[0].clone())]);
     assert_eq!(set.runs().unwrap(), std::slice::from_ref(record));
 }
 
@@ -536,7 +576,7 @@ fn a_run_can_be_taken_up_and_a_step_written_again() {
     again.update(&record).unwrap();
     let dataset = read(&[set.folder().to_owned()]).unwrap();
     assert_eq!(dataset.runs[0].record.status, Status::Complete);
-    assert_eq!(dataset.runs[0].steps, steps[..1]);
+    assert_eq!(dataset.runs[0].steps, [Arc::new(steps[0].clone())]);
     let other = RunKey { block: 9, ..record.key };
     assert!(matches!(set.run(&other), Err(ResultsError::NotResults { .. })));
 }
@@ -705,6 +745,16 @@ fn every_field_is_documented() {
     let missing: Vec<&String> =
         names.iter().filter(|name| !words.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "docs/results.md does not name {missing:?}");
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let document = fs::read_to_string("docs/results.md").unwrap();
+    for metric in Metric::ALL {
+        let name = serde_json::to_value(metric).unwrap();
+        let name = format!("`{}`", name.as_str().unwrap());
+        assert!(document.contains(&name), "docs/results.md does not name {name}");
+    }
 }
 
 // ---- Formulas -----------------------------------------------------------------------------------
@@ -925,6 +975,51 @@ fn the_interval_is_the_t_interval_on_paired_logarithms() {
     assert!((target.absolute(Metric::Rate).unwrap() - 800.0).abs() < 1e-9);
 }
 
+/// Inserts of 2 ms, and one of `longest_us`.
+fn inserts(longest_us: u64) -> Role {
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, (1 << 42) - 1, 3).unwrap();
+    histogram.record_n(2_000_000, 9_999).unwrap();
+    histogram.record(longest_us * 1000).unwrap();
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+    let latency = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Role { workers: 1, operations: 10_000, rows: 500_000, latency, ..Role::default() }
+}
+
+/// Postgres 12 to 14: the rate is flat, the longest insert rose from 0.037 to 0.696 s.
+#[test]
+fn a_longest_insert_that_grows_is_judged_where_the_rate_is_flat() {
+    let mut runs = clean_runs(4);
+    for (record, _) in &mut runs {
+        record.benchmark = "insert".to_owned();
+    }
+    for (label, longest_ms) in [(BASE, 37), (NEW, 696)] {
+        for (key, step) in steps_of(&mut runs, label, "point-query") {
+            // A tenth to and fro from block to block, a thousandth of the rate.
+            let sway = u64::from(key.block % 2);
+            step.rate = RateUnit::RowsInserted;
+            set_rate(step, 20_000.0 + 20.0 * sway as f64);
+            let longest = longest_ms * (1000 + 100 * sway);
+            step.outcome.roles.insert("inserts".to_owned(), inserts(longest));
+        }
+    }
+    let comparison = compared(&runs);
+    let step = comparison.steps.iter().find(|step| step.name == "point-query").unwrap();
+    let judged = |metric| {
+        let relative = step.targets[1].relative(metric).unwrap();
+        (relative.ratio, relative.judgement.as_ref().unwrap().verdict)
+    };
+    assert_eq!(judged(Metric::Rate).1, Verdict::Same);
+    let (ratio, verdict) = judged(Metric::InsertMax);
+    assert!((ratio / (696.0 / 37.0) - 1.0).abs() < 0.01, "{ratio}");
+    assert_eq!(verdict, Verdict::Slower);
+    // 9,999 of 10,000 take as long as before.
+    assert_eq!(judged(Metric::InsertP99).1, Verdict::Same);
+    let text = render(&comparison, Format::Text);
+    let row = text.lines().find(|line| line.contains("max_insert_ms") && line.contains("WORSE"));
+    assert!(row.is_some(), "{text}");
+}
+
 #[test]
 fn one_pair_has_a_ratio_and_no_interval() {
     let comparison = compared(&clean_runs(1));
@@ -1009,6 +1104,65 @@ fn result_sets_are_not_paired_with_each_other() {
     let other = dataset_of(&runs).runs.into_iter();
     twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
     assert_eq!(rqps(&compare(&twice, &Options::default()).unwrap(), "point-query").pairs, 4);
+}
+
+/// The steps of `runs` become points of a curve: for each target names, recalls and rates, a rate
+/// for each block.
+fn set_points(runs: &mut [(RunRecord, Vec<StepRecord>)], points: &[(&str, &str, f64, &[f64])]) {
+    for (record, steps) in runs {
+        let pattern = steps[0].clone();
+        let own = points.iter().filter(|(label, ..)| *label == record.key.label);
+        *steps = own
+            .zip(1..)
+            .map(|((_, name, recall, rates), index)| {
+                let mut step = pattern.clone();
+                (step.name, step.index) = ((*name).to_owned(), index);
+                step.outcome.extra.insert(Metric::Recall, *recall);
+                set_rate(&mut step, rates[record.key.block as usize - 1]);
+                step
+            })
+            .collect();
+    }
+}
+
+#[test]
+fn targets_of_other_parameters_meet_at_equal_recall() {
+    let mut runs = clean_runs(3);
+    set_points(
+        &mut runs,
+        &[
+            (BASE, "search.m=6.ef=10", 0.965, &[950.0, 950.0, 950.0]),
+            (BASE, "search.m=6.ef=20", 0.985, &[800.0, 1000.0, 1250.0]),
+            (BASE, "search.m=6.ef=40", 0.999, &[400.0, 500.0, 600.0]),
+            (NEW, "search.m=16.ec=64.ef=10", 0.975, &[900.0, 900.0, 900.0]),
+            (NEW, "search.m=16.ec=64.ef=20", 0.984, &[400.0, 400.0, 625.0]),
+        ],
+    );
+    let comparison = compared(&runs);
+    let choice = |recall: &str, target: usize| {
+        let step = comparison.steps.iter().find(|step| step.name == recall);
+        step.and_then(|step| step.targets[target].chosen.as_deref())
+    };
+    // At .99 only the base is there; at .96 the base has another point, but a slower one.
+    let choices = comparison.steps.iter().filter(|step| step.is_choice());
+    let recalls: Vec<&str> = choices.map(|step| step.name.as_str()).collect();
+    assert_eq!(recalls, ["recall=0.98", "recall=0.97"]);
+    assert_eq!(choice("recall=0.98", 0), Some("search.m=6.ef=20"));
+    assert_eq!(choice("recall=0.98", 1), Some("search.m=16.ec=64.ef=20"));
+    assert_eq!(choice("recall=0.97", 1), Some("search.m=16.ec=64.ef=10"));
+    // Ratios .5, .4, .5 block by block.
+    let relative = rqps(&comparison, "recall=0.98");
+    assert_eq!(relative.pairs, 3);
+    assert!((relative.ratio - 0.1f64.cbrt()).abs() < 1e-12, "{relative:?}");
+    assert!(relative.judgement.as_ref().unwrap().test.is_some());
+    // Recalls that differ between choices are no loss of recall, and nobody failed to measure.
+    assert_eq!(drops(&comparison), []);
+    let text = render(&comparison, Format::Text);
+    assert!(text.contains("recall=0.98"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&render(&comparison, Format::Json)).unwrap();
+    let steps = json["comparison"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["name"] == "recall=0.97").unwrap();
+    assert_eq!(step["targets"][0]["chosen"], "search.m=6.ef=20");
 }
 
 #[test]

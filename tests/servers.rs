@@ -77,6 +77,7 @@ fn shell(script: &str, folder: &Path) -> Job {
         stdin: None,
         log: folder.join("log"),
         run_as: None,
+        memory_group: None,
         remove_after: None,
         on_loss: Stop::HARD,
     }
@@ -406,6 +407,7 @@ fn site(folder: &Path, build: &Build) -> Site {
         sockets: folder.join("s"),
         storage_engine: None,
         run_as: user::choose(None).unwrap(),
+        memory_group: None,
         tcp_port: None,
         warden_program: PathBuf::from(RQPS),
         start_timeout: Duration::from_secs(120),

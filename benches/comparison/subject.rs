@@ -81,6 +81,7 @@ impl Subject {
             sockets: sockets.path().join("s"),
             storage_engine: target.storage_engine.clone(),
             run_as,
+            memory_group: None,
             tcp_port: None,
             warden_program: RQPS.into(),
             start_timeout: Duration::from_secs(120),

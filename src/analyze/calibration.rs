@@ -78,16 +78,15 @@ pub fn calibrate(
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         steps,
         slot: slot_effect(comparison),
-        canaries: gates.iter().flat_map(|gate| canaries(gate)).collect(),
+        canary_pairs: gates.iter().flat_map(|gate| canary_pairs(gate)).collect(),
         out_of_range: gates.iter().map(|gate| gate.out_of_range() as u32).sum(),
     })
 }
 
-/// All readings but those of blocks that were thrown away.
-fn canaries(gate: &HostGate) -> Vec<Canary> {
+/// The readings beside all blocks that were not thrown away.
+fn canary_pairs(gate: &HostGate) -> Vec<[Canary; 2]> {
     let kept = gate.blocks.iter().filter(|block| !block.discarded);
-    let of_blocks = kept.flat_map(|block| block.before.iter().chain(&block.after));
-    gate.first_canaries.iter().chain(of_blocks).cloned().collect()
+    kept.filter_map(|block| Some([block.before.clone()?, block.after.clone()?])).collect()
 }
 
 fn noise(step: &str, differences: &[f64]) -> Option<StepNoise> {
@@ -216,7 +215,7 @@ mod tests {
             blocks: 5,
             steps,
             slot: SlotEffect::default(),
-            canaries: Vec::new(),
+            canary_pairs: Vec::new(),
             out_of_range: 0,
         }
     }

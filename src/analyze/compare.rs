@@ -1,14 +1,16 @@
 //! Targets divided by their base, step by step, over pairs that were measured in the same block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::caveat::{self, Caveat};
+use super::equal_recall;
 use super::groups::{GroupSummary, summarize_groups};
-use super::metrics::{self, Values};
+use super::measured::{self, Distribution, Measured};
+use super::metrics::Values;
 use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
@@ -16,7 +18,7 @@ use crate::domain::config::Config;
 use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, LoadRecord, Role, Run, RunKey, ServerEvent, Status, StepRecord};
+use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::verdict::{Rules, Schedule};
 use crate::os::threads;
@@ -143,6 +145,10 @@ pub struct StepComparison {
 pub struct TargetStep {
     /// The target.
     pub label: String,
+    /// The step that was measured, where it is not that of the comparison but the target's own
+    /// choice: its best at a recall.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
     /// Completed measurements, in the order of the runs.
     pub samples: Vec<Sample>,
     /// Those that did not come to their end.
@@ -157,7 +163,34 @@ pub struct TargetStep {
     pub explanations: Vec<Explanation>,
 }
 
+impl StepComparison {
+    /// True if its targets were not measured under its name, but each has its own choice in it.
+    pub fn is_choice(&self) -> bool {
+        self.targets.iter().any(|target| target.chosen.is_some())
+    }
+}
+
 impl TargetStep {
+    /// A target that has nothing of a step.
+    pub(super) fn none(label: &str) -> TargetStep {
+        TargetStep {
+            label: label.to_owned(),
+            chosen: None,
+            samples: Vec::new(),
+            failures: Vec::new(),
+            folders: Arc::default(),
+            metrics: BTreeMap::new(),
+            explanations: Vec::new(),
+        }
+    }
+
+    /// The same measurements in another step, with no ratio yet.
+    pub(super) fn chosen_for_another(&self, name: &str) -> TargetStep {
+        let mut chosen = TargetStep { chosen: Some(name.to_owned()), ..self.clone() };
+        chosen.metrics.values_mut().for_each(|result| result.relative = None);
+        chosen
+    }
+
     /// The metric in comparison with the base.
     pub fn relative(&self, metric: Metric) -> Option<&Relative> {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
@@ -188,30 +221,12 @@ pub struct Sample {
     /// no intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// Operations per second in each interval, as the record has them.
+    /// How its latencies are distributed; `None` where the histogram cannot be read.
     #[serde(skip)]
-    pub per_second: Vec<f64>,
-    /// Kinds of workers, as the record has them.
+    pub distribution: Option<Distribution>,
+    /// What all this follows from; its latencies may be gone ([`measured::digest`]).
     #[serde(skip)]
-    pub roles: BTreeMap<String, Role>,
-    /// What the benchmark alone tells, as the record has it.
-    #[serde(skip)]
-    pub own: Own,
-}
-
-/// What only some benchmarks record of a step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Own {
-    /// When the window began.
-    pub started: String,
-    /// See [`Outcome::facts`](crate::domain::run::Outcome::facts).
-    pub facts: BTreeMap<String, String>,
-    /// See [`Outcome::series`](crate::domain::run::Outcome::series).
-    pub series: BTreeMap<String, Vec<f64>>,
-    /// See [`Outcome::buckets`](crate::domain::run::Outcome::buckets).
-    pub buckets: BTreeMap<String, Vec<u64>>,
-    /// See [`Outcome::server_log`](crate::domain::run::Outcome::server_log).
-    pub server_log: Vec<ServerEvent>,
+    pub record: Arc<StepRecord>,
 }
 
 /// A step that did not come to its end.
@@ -302,12 +317,26 @@ pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Resul
 /// interval. Where both sides were measured but never in one block, the ratio is that of the
 /// medians, has no pairs and no interval, and a caveat says so.
 pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, AnalyzeError> {
+    let measured = threads::map(dataset.runs.iter().collect(), measured::measure);
+    compare_measured(dataset, measured, options)
+}
+
+/// The same with what [`measured::measure`] or [`measured::digest`] made of each run of the
+/// dataset, in its order.
+pub fn compare_measured(
+    dataset: &Dataset,
+    measured: Vec<Vec<Option<Measured>>>,
+    options: &Options,
+) -> Result<Comparison, AnalyzeError> {
+    assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
     let labels = ordered_labels(dataset, options.base.as_deref())?;
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
-    let targets: Vec<TargetFacts> =
-        labels.iter().map(|label| target_facts(dataset, label)).collect();
-    let steps = threads::map(step_heads(dataset), |(head, places)| {
-        compare_step(dataset, &labels, head, &places)
+    let targets = target_facts(dataset, &labels);
+    let heads = step_heads(dataset, &labels, measured);
+    let steps = threads::map(heads, |head| {
+        let mut step = measured_step(dataset, &labels, head);
+        divide(&runs, &mut step);
+        step
     });
     let groups = summarize_groups(&steps);
     let mut comparison = Comparison {
@@ -323,6 +352,11 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
         gates: dataset.gates.clone(),
         caveats: Vec::new(),
     };
+    let mut choices = equal_recall::steps(&comparison);
+    choices.iter_mut().for_each(|step| divide(&comparison.runs, step));
+    // What a reader of points wants to know first.
+    let points = comparison.steps.partition_point(|step| step.group < Group::Point);
+    comparison.steps.splice(points..points, choices);
     verdict::judge(&mut comparison, &dataset.gates);
     comparison.caveats = caveat::find(dataset, &comparison);
     Ok(comparison)
@@ -330,14 +364,11 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
 
 /// Labels with the base first and the others in the order of the plans.
 fn ordered_labels(dataset: &Dataset, base: Option<&str>) -> Result<Vec<String>, AnalyzeError> {
-    let mut labels: Vec<String> = Vec::new();
-    for run in &dataset.runs {
-        for label in run.record.targets.iter().chain([&run.record.key.label]) {
-            if !labels.contains(label) {
-                labels.push(label.clone());
-            }
-        }
-    }
+    let records = dataset.runs.iter().map(|run| &run.record);
+    let named = records.flat_map(|record| record.targets.iter().chain([&record.key.label]));
+    let mut known = BTreeSet::new();
+    let new = named.filter(|label| known.insert(label.as_str()));
+    let mut labels: Vec<String> = new.cloned().collect();
     let Some(first) = labels.first().cloned() else { return Err(AnalyzeError::NoRuns) };
     let base = base.unwrap_or(&first);
     match labels.iter().position(|label| label == base) {
@@ -367,9 +398,9 @@ fn run_facts(run: &Run) -> RunFacts {
     }
 }
 
-fn target_facts(dataset: &Dataset, label: &str) -> TargetFacts {
-    let mut facts = TargetFacts {
-        label: label.to_owned(),
+fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFacts> {
+    let nothing = |label: &String| TargetFacts {
+        label: label.clone(),
         target: None,
         manifests: Vec::new(),
         configs: Vec::new(),
@@ -377,20 +408,26 @@ fn target_facts(dataset: &Dataset, label: &str) -> TargetFacts {
         loads: Vec::new(),
         runs: Vec::new(),
     };
+    let mut targets: Vec<TargetFacts> = labels.iter().map(nothing).collect();
+    let places = places(labels);
     for (index, run) in dataset.runs.iter().enumerate() {
         let record = &run.record;
-        if record.key.label == label {
-            facts.target.get_or_insert_with(|| record.target.clone());
-            push_new(&mut facts.manifests, &record.manifest);
-            push_new(&mut facts.configs, &record.config);
-            push_new(&mut facts.workloads, &record.workload);
-            if let Some(load) = &record.load {
-                push_new(&mut facts.loads, load);
-            }
-            facts.runs.push(index);
+        let facts = &mut targets[places[record.key.label.as_str()]];
+        facts.target.get_or_insert_with(|| record.target.clone());
+        push_new(&mut facts.manifests, &record.manifest);
+        push_new(&mut facts.configs, &record.config);
+        push_new(&mut facts.workloads, &record.workload);
+        if let Some(load) = &record.load {
+            push_new(&mut facts.loads, load);
         }
+        facts.runs.push(index);
     }
-    facts
+    targets
+}
+
+/// Where each label stands. All labels of a dataset are among those of [`ordered_labels`].
+fn places(labels: &[String]) -> HashMap<&str, usize> {
+    labels.iter().enumerate().map(|(place, label)| (label.as_str(), place)).collect()
 }
 
 fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
@@ -399,23 +436,41 @@ fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
     }
 }
 
-/// Place of a step: run, step in the run.
-type Place = (usize, usize);
+/// A step, and how it went each time that it was carried out.
+struct Head<'a> {
+    /// The first time.
+    step: &'a StepRecord,
+    /// For each target, in the order of the runs.
+    times: Vec<Vec<Time<'a>>>,
+}
 
-/// The reported steps of all runs in the field's order, and where each was carried out.
-fn step_heads(dataset: &Dataset) -> Vec<(&StepRecord, Vec<Place>)> {
-    let mut places: BTreeMap<&str, (&StepRecord, Vec<Place>)> = BTreeMap::new();
-    let counts = |run: &&(usize, &Run)| !matches!(run.1.record.status, Status::Discarded(_));
-    for (run_index, run) in dataset.runs.iter().enumerate().filter(|run| counts(&run)) {
-        for (step_index, step) in run.steps.iter().enumerate().filter(|(_, step)| step.reported) {
-            let entry = places.entry(&step.name).or_insert_with(|| (step, Vec::new()));
-            entry.1.push((run_index, step_index));
+/// Place of the run, its record of the step, and what follows from that if it was completed.
+type Time<'a> = (usize, &'a Arc<StepRecord>, Option<Measured>);
+
+/// The reported steps of all runs in the field's order.
+fn step_heads<'a>(
+    dataset: &'a Dataset,
+    labels: &[String],
+    measured: Vec<Vec<Option<Measured>>>,
+) -> Vec<Head<'a>> {
+    let places = places(labels);
+    let mut heads: BTreeMap<&str, Head<'a>> = BTreeMap::new();
+    for ((index, run), measured) in dataset.runs.iter().enumerate().zip(measured) {
+        if let Status::Discarded(_) = run.record.status {
+            continue;
+        }
+        assert_eq!(measured.len(), run.steps.len(), "every step is measured");
+        let target = places[run.record.key.label.as_str()];
+        for (step, measured) in run.steps.iter().zip(measured).filter(|(step, _)| step.reported) {
+            let new = || Head { step, times: labels.iter().map(|_| Vec::new()).collect() };
+            let head = heads.entry(&step.name).or_insert_with(new);
+            head.times[target].push((index, step, measured));
         }
     }
-    let mut heads: Vec<_> = places.into_values().collect();
+    let mut heads: Vec<Head<'a>> = heads.into_values().collect();
     // Steps of the Insert Benchmark build on each other: their order is that of the sequence.
     let sequence = dataset.runs.iter().all(|run| run.record.benchmark == "insert");
-    heads.sort_by(|(a, _), (b, _)| match sequence {
+    heads.sort_by(|Head { step: a, .. }, Head { step: b, .. }| match sequence {
         true => (a.index, &a.name).cmp(&(b.index, &b.name)),
         false => (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name))),
     });
@@ -433,98 +488,78 @@ fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
     (text, std::cmp::Reverse(number), name)
 }
 
-fn compare_step(
-    dataset: &Dataset,
-    labels: &[String],
-    head: &StepRecord,
-    places: &[Place],
-) -> StepComparison {
-    let targets: Vec<TargetStep> =
-        labels.iter().map(|label| target_step(dataset, label, places)).collect();
-    let mut step = StepComparison {
-        name: head.name.clone(),
-        group: head.group,
-        detail: head.detail.clone(),
-        rate: head.rate,
-        targets,
-    };
-    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey)> {
-        let key = |sample: &Sample| pair_key(&dataset.runs[sample.run]);
+fn measured_step(dataset: &Dataset, labels: &[String], head: Head<'_>) -> StepComparison {
+    let targets = labels.iter().zip(head.times);
+    StepComparison {
+        name: head.step.name.clone(),
+        group: head.step.group,
+        detail: head.step.detail.clone(),
+        rate: head.step.rate,
+        targets: targets.map(|(label, times)| target_step(dataset, label, times)).collect(),
+    }
+}
+
+/// Fills in the ratios of all targets but the base.
+fn divide(runs: &[RunFacts], step: &mut StepComparison) {
+    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey<'_>)> {
+        let key = |sample: &Sample| pair_key(&runs[sample.run]);
         target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
     };
-    let base_keys: BTreeMap<PairKey, usize> =
-        pair_keys(&step.targets[0]).into_iter().map(|(index, key)| (key, index)).collect();
-    let (base, others) = match step.targets.split_first_mut() {
-        Some((base, others)) => (&*base, others),
-        None => return step,
-    };
+    let Some((base, others)) = step.targets.split_first_mut() else { return };
+    let base_keys: BTreeMap<PairKey<'_>, usize> =
+        pair_keys(base).into_iter().map(|(index, key)| (key, index)).collect();
     for target in others {
         let pairs: Vec<(usize, usize)> = pair_keys(target)
             .into_iter()
             .filter_map(|(index, key)| base_keys.get(&key).map(|base| (*base, index)))
             .collect();
-        for &metric in Metric::ALL {
+        let known: Vec<Metric> = target.metrics.keys().copied().collect();
+        for metric in known {
             let relative = relative(metric, base, target, &pairs);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
             }
         }
     }
-    step
 }
 
 /// What two runs share if they may be paired: result set, block, attempt.
 type PairKey<'a> = (&'a str, u32, u32);
 
-fn pair_key(run: &Run) -> PairKey<'_> {
-    (&run.result_set, run.record.key.block, run.record.key.attempt)
+fn pair_key(run: &RunFacts) -> PairKey<'_> {
+    (&run.result_set, run.key.block, run.key.attempt)
 }
 
-fn target_step(dataset: &Dataset, label: &str, places: &[Place]) -> TargetStep {
-    let mut samples = Vec::new();
+fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetStep {
+    let mut samples = Vec::with_capacity(times.len());
     let mut failures = Vec::new();
-    for &(run, step) in
-        places.iter().filter(|(run, _)| dataset.runs[*run].record.key.label == label)
-    {
-        let record = &dataset.runs[run].steps[step];
-        if record.status != Status::Complete {
+    for (run, record, measured) in times {
+        let Some(Measured { values, course, distribution }) = measured else {
             failures.push(Failure { run, status: record.status.clone() });
             continue;
-        }
+        };
         samples.push(Sample {
             run,
             events: record.outcome.events,
             statements: record.outcome.statements,
             errors: record.outcome.errors.values().sum(),
             no_ops: record.outcome.no_ops,
-            values: metrics::values(record),
-            course: Course::of(&record.per_second),
-            per_second: record.per_second.clone(),
-            roles: record.outcome.roles.clone(),
-            own: Own {
-                started: record.started.clone(),
-                facts: record.outcome.facts.clone(),
-                series: record.outcome.series.clone(),
-                buckets: record.outcome.buckets.clone(),
-                server_log: record.outcome.server_log.clone(),
-            },
+            values,
+            course,
+            distribution,
+            record: Arc::clone(record),
         });
     }
-    let metrics = Metric::ALL
-        .iter()
-        .filter_map(|&metric| metric_result(&samples, metric).map(|result| (metric, result)))
+    let mut known = BTreeSet::new();
+    samples.iter().for_each(|sample| known.extend(sample.values.metrics()));
+    let metrics = known
+        .into_iter()
+        .filter_map(|metric| metric_result(&samples, metric).map(|result| (metric, result)))
         .collect();
     let runs = samples.iter().map(|sample| sample.run);
     let runs = runs.chain(failures.iter().map(|failure| failure.run));
     let folders = runs.map(|run| dataset.runs[run].folder.clone()).collect();
-    TargetStep {
-        label: label.to_owned(),
-        samples,
-        failures,
-        folders,
-        metrics,
-        explanations: Vec::new(),
-    }
+    TargetStep { samples, failures, folders, metrics, ..TargetStep::none(label) }
 }
 
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {

@@ -5,7 +5,7 @@ use super::compare::{Comparison, Sample, StepComparison};
 use super::histogram::Histogram;
 use super::insert_rules::{is_query_step, target_rate};
 use super::metrics::Values;
-use crate::domain::benchmark::{RateUnit, Shape};
+use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::course;
@@ -99,6 +99,10 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     ];
     for (name, max, p99) in latencies {
         let Some(role) = roles.get(name) else { continue };
+        // Of classes alone no quantile is known; the longest is taken over by itself.
+        if role.latency.is_empty() {
+            continue;
+        }
         let read = Histogram::from_base64(&role.latency).and_then(|all| match all.total() {
             0 => Err("no operation was completed".to_owned()),
             _ => Ok(all.quantiles([0.99, 1.0])),
@@ -222,13 +226,12 @@ fn cpus_of(comparison: &Comparison, sample: &Sample) -> u32 {
     comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
 }
 
-/// Clients and the target rate of inserts of a query step: that of its name times the clients.
+/// The target rate of inserts of a query step: that of its name times the clients, where both are
+/// known.
 pub fn insert_target(comparison: &Comparison, step: &str, target: usize) -> Option<f64> {
     let workload = comparison.targets[target].workloads.first()?;
-    match workload.shape {
-        Shape::Insert(_) => target_rate(step, workload.clients),
-        _ => target_rate(step, 1),
-    }
+    // Of imported tables the clients may not be known.
+    if workload.clients == 0 { None } else { target_rate(step, workload.clients) }
 }
 
 /// A stretch of seconds in which hardly anything was done.
@@ -254,7 +257,7 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
         return stalls;
     }
     for (role, _) in ROLES {
-        let Some(series) = sample.own.series.get(role) else { continue };
+        let Some(series) = sample.record.outcome.series.get(role) else { continue };
         for stall in course::stalls(series) {
             stalls.push(Stall {
                 role,
@@ -270,14 +273,14 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
 }
 
 fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> f64 {
-    let series = sample.own.series.get(&format!("{role}_max_us"));
+    let series = sample.record.outcome.series.get(&format!("{role}_max_us"));
     let within = series.map(|series| &series[from.min(series.len())..to.min(series.len())]);
     within.into_iter().flatten().copied().fold(0.0, f64::max) / 1e3
 }
 
 /// The second in which the longest operation of a role ended, and its length in ms.
 pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
-    let series = sample.own.series.get(&format!("{role}_max_us"))?;
+    let series = sample.record.outcome.series.get(&format!("{role}_max_us"))?;
     let place = (0..series.len()).max_by(|a, b| series[*a].total_cmp(&series[*b]))?;
     Some((place, series[place] / 1e3))
 }
@@ -286,7 +289,7 @@ pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
 /// counters; `nothing known` if they tell nothing.
 pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
     let mut all = Vec::new();
-    for event in &sample.own.server_log {
+    for event in &sample.record.outcome.server_log {
         let begun = event.at_seconds - event.took_seconds.unwrap_or(0.0);
         if begun < to && event.at_seconds >= from {
             let took = event.took_seconds.map(|took| format!(" of {took:.1} s"));
@@ -321,17 +324,34 @@ fn counters(sample: &Sample, from: usize, to: usize) -> Vec<String> {
             _ => None,
         }
     };
-    sample.own.series.iter().filter_map(told).collect()
+    sample.record.outcome.series.iter().filter_map(told).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::compare::Own;
-    use crate::domain::run::ServerEvent;
+    use crate::domain::benchmark::Group;
+    use crate::domain::run::{Outcome, ServerEvent, Status};
 
     fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
         let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
+        let record = StepRecord {
+            format: 1,
+            index: 1,
+            name: "l.i1".to_owned(),
+            group: Group::Load,
+            reported: true,
+            detail: String::new(),
+            rate: RateUnit::RowsInserted,
+            status: Status::Complete,
+            started: String::new(),
+            outcome: Outcome { series: series.collect(), server_log, ..Outcome::default() },
+            usage: Default::default(),
+            data_bytes: None,
+            per_second: Vec::new(),
+            stalled: Vec::new(),
+            imported: None,
+        };
         Sample {
             run: 0,
             events: 0,
@@ -340,9 +360,8 @@ mod tests {
             no_ops: 0,
             values: Values::default(),
             course: None,
-            per_second: Vec::new(),
-            roles: Default::default(),
-            own: Own { series: series.collect(), server_log, ..Own::default() },
+            distribution: None,
+            record: record.into(),
         }
     }
 

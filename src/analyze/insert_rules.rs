@@ -145,14 +145,18 @@ pub fn longest_shades(seconds: &[f64]) -> Vec<Shade> {
     seconds.iter().map(shade).collect()
 }
 
-/// Gray level, 0 to 255, of a percentage in a table of response times: darker is more. `None` for
-/// an empty cell.
-pub fn share_level(percent: f64) -> Option<u8> {
-    if percent <= 0.0 {
-        return None;
-    }
-    let step = (percent / 5.0).round().clamp(0.0, 20.0) as u8;
-    Some(254 - 2 * step)
+/// The grays of [`share_gray`]: 254 − 2 k of 255.
+const GRAYS: [&str; 21] = [
+    "#fefefe", "#fcfcfc", "#fafafa", "#f8f8f8", "#f6f6f6", "#f4f4f4", "#f2f2f2", "#f0f0f0",
+    "#eeeeee", "#ececec", "#eaeaea", "#e8e8e8", "#e6e6e6", "#e4e4e4", "#e2e2e2", "#e0e0e0",
+    "#dedede", "#dcdcdc", "#dadada", "#d8d8d8", "#d6d6d6",
+];
+
+/// Gray of a percentage in a table of response times, as CSS writes it: darker is more, k =
+/// round(percent / 5). `None` for an empty cell.
+pub fn share_gray(percent: f64) -> Option<&'static str> {
+    let step = (percent / 5.0).round().clamp(0.0, 20.0) as usize;
+    (percent > 0.0).then(|| GRAYS[step])
 }
 
 /// A printed number: its value, and half a unit of its last place.
@@ -313,8 +317,14 @@ mod tests {
         assert_eq!(longest_shades(&[0.037, 0.321, 0.696]), [Green, Plain, Red]);
         // Close together: no green.
         assert_eq!(longest_shades(&[0.098, 0.100, 0.103]), [Plain, Plain, Red]);
-        assert_eq!(share_level(0.0), None);
-        assert_eq!((share_level(0.1), share_level(100.0)), (Some(254), Some(214)));
+        assert_eq!(share_gray(0.0), None);
+        assert_eq!((share_gray(0.1), share_gray(100.0)), (Some("#fefefe"), Some("#d6d6d6")));
+        // 254 − 2 × round(12.5 / 5)
+        assert_eq!(share_gray(12.5), Some("#f8f8f8"));
+        for (step, gray) in GRAYS.iter().enumerate() {
+            let level = 254 - 2 * step;
+            assert_eq!(*gray, format!("#{level:02x}{level:02x}{level:02x}"));
+        }
     }
 
     #[test]

@@ -34,6 +34,9 @@ const COMMON: [Metric; 15] = [
     Metric::DataSize,
 ];
 
+/// The latency histogram of a step, or why it cannot be read.
+pub(super) type Latencies = Result<Histogram, String>;
+
 /// The metrics of one step of one run, and why some are missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values {
@@ -52,6 +55,12 @@ impl Values {
     /// Why a metric is missing.
     pub fn why_missing(&self, metric: Metric) -> Option<&str> {
         self.missing.get(&metric).map(String::as_str)
+    }
+
+    /// Those that it has, and those that are missing for a reason.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
+        let there = self.numbers.iter().map(|(metric, _)| *metric);
+        there.chain(self.missing.keys().copied())
     }
 
     pub(super) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
@@ -127,11 +136,16 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
 ///
 /// [`Outcome::extra`]: crate::domain::run::Outcome::extra
 pub fn values(step: &StepRecord) -> Values {
+    with_latencies(step, &Histogram::from_base64(&step.outcome.latency))
+}
+
+/// The same, from the step's histogram or why it cannot be read.
+pub(super) fn with_latencies(step: &StepRecord, latencies: &Latencies) -> Values {
     let mut values = Values::default();
     if step.imported.is_some() {
-        put_imported(&mut values, step);
+        put_imported(&mut values, step, latencies);
     } else {
-        put_measured(&mut values, step);
+        put_measured(&mut values, step, latencies);
     }
     for (metric, value) in super::insert::own_metrics(step) {
         values.put(metric, value);
@@ -144,7 +158,7 @@ pub fn values(step: &StepRecord) -> Values {
 
 /// What may be computed from somebody else's counts: a rate and latencies, if they have those.
 /// Nothing else was counted, and zeros stand for nothing.
-fn put_imported(values: &mut Values, step: &StepRecord) {
+fn put_imported(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
     for metric in COMMON {
         values.put(metric, Err("not in the imported files".to_owned()));
     }
@@ -152,11 +166,11 @@ fn put_imported(values: &mut Values, step: &StepRecord) {
         values.put(Metric::Rate, rate(step));
     }
     if !step.outcome.latency.is_empty() {
-        put_latencies(values, step);
+        put_latencies(values, latencies);
     }
 }
 
-fn put_measured(values: &mut Values, step: &StepRecord) {
+fn put_measured(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
     let rate = rate(step);
     values.put(Metric::Rate, rate.clone());
     let per_op = |per_second: Result<f64, String>| match (&rate, &per_second) {
@@ -177,12 +191,12 @@ fn put_measured(values: &mut Values, step: &StepRecord) {
     values.put(Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64)));
     values.put(Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb)));
     values.put(Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb)));
-    put_latencies(values, step);
+    put_latencies(values, latencies);
     let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
-    super::kv::put(values, step);
+    super::kv::put(values, step, latencies);
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.
@@ -222,9 +236,9 @@ fn missing_counter(step: &StepRecord, counter: &str) -> String {
     reason.cloned().unwrap_or_else(|| "it was not sampled".to_owned())
 }
 
-fn put_latencies(values: &mut Values, step: &StepRecord) {
+fn put_latencies(values: &mut Values, latencies: &Latencies) {
     let metrics = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
-    match Histogram::from_base64(&step.outcome.latency) {
+    match latencies {
         Err(why) => {
             for metric in metrics {
                 values.put(metric, Err(why.clone()));

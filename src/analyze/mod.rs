@@ -4,17 +4,20 @@
 pub mod calibration;
 pub mod caveat;
 pub mod compare;
+mod equal_recall;
 pub mod gate;
 pub mod groups;
 pub mod histogram;
 pub mod insert;
 pub mod insert_rules;
 pub mod kv;
+pub mod measured;
 pub mod metrics;
 pub mod plans;
 pub mod recall;
 pub mod verdict;
 
 pub use caveat::Caveat;
-pub use compare::{AnalyzeError, Comparison, compare};
+pub use compare::{AnalyzeError, Comparison, compare, compare_measured};
+pub use measured::digest;
 pub use verdict::Options;

@@ -1,6 +1,8 @@
 //! Curves of recall and rate: points with their intervals, frontiers, the best configuration for a
 //! wanted recall and those that cannot be told from it, and recall that was lost.
 
+use std::collections::BTreeMap;
+
 use super::compare::{CONFIDENCE, Comparison, Sample, StepComparison, TargetStep};
 use crate::domain::metric::Metric;
 use crate::domain::vector::Point;
@@ -249,7 +251,7 @@ impl CurvePoint {
 /// by more than builds of one index differ by.
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
-    for step in &comparison.steps {
+    for step in comparison.steps.iter().filter(|step| !step.is_choice()) {
         let Some((base, others)) = step.targets.split_first() else { continue };
         for target in others {
             drops.extend(drop_of(comparison, step, base, target));
@@ -264,18 +266,17 @@ fn drop_of(
     base: &TargetStep,
     target: &TargetStep,
 ) -> Option<Drop> {
-    let key = |sample: &Sample| {
+    let recall = |sample: &Sample| {
+        let recall = sample.values.get(Metric::Recall)?;
         let run = &comparison.runs[sample.run];
-        (run.result_set.clone(), run.key.block, run.key.attempt)
+        Some(((run.result_set.as_str(), run.key.block, run.key.attempt), recall))
     };
+    let bases: BTreeMap<_, f64> = base.samples.iter().filter_map(recall).collect();
     let pairs: Vec<(f64, f64)> = target
         .samples
         .iter()
-        .filter_map(|sample| {
-            let other = base.samples.iter().find(|other| key(other) == key(sample))?;
-            let recall = |sample: &Sample| sample.values.get(Metric::Recall);
-            Some((recall(other)?, recall(sample)?))
-        })
+        .filter_map(recall)
+        .filter_map(|(key, recall)| Some((*bases.get(&key)?, recall)))
         .collect();
     let differences: Vec<f64> = pairs.iter().map(|(base, target)| target - base).collect();
     let mean = mean_interval(&differences, CONFIDENCE)?;

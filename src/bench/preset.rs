@@ -79,7 +79,7 @@ pub const FULL: Preset = Preset {
     cache_bytes: None,
 };
 
-/// For a first look: two targets and four blocks in about a quarter of an hour.
+/// For a first look: two targets and four blocks in about twenty minutes.
 pub const QUICK: Preset = Preset {
     name: "quick",
     about: "200k rows, 2 s a step: about 2 minutes a run",

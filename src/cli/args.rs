@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::RangedI64ValueParser;
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
 use crate::units;
 
@@ -22,7 +23,9 @@ pub(super) enum Command {
     Quickstart(Quickstart),
     /// Measure targets against each other; the first is the base
     Compare(Compare),
-    /// Print the plan of a comparison, and its cost, instead of running it
+    /// Print the plan of a comparison, and its cost, instead of running it. Takes the options of
+    /// compare; those that say where and in which form change nothing here
+    #[command(mut_args(hide_what_a_plan_does_not_hold))]
     Plan(Compare),
     /// Run a plan file, or go on with a result folder
     Run(Run),
@@ -56,6 +59,12 @@ pub(super) enum Command {
     Spinner,
 }
 
+/// Whoever puts `plan` in the place of `compare` need not take options away.
+fn hide_what_a_plan_does_not_hold(arg: Arg) -> Arg {
+    let idle = ["out", "configs", "work", "cache", "format"].contains(&arg.get_id().as_str());
+    arg.hide(idle)
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Vector {
     /// Hold a set of vectors against its specification, and the neighbours of a file against exact
@@ -65,8 +74,8 @@ pub(super) enum Vector {
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyData {
-    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance
-    /// [default: 60000 generated rows of 784]
+    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance,
+    /// neighbours [default: 60000 generated rows of 784]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
     /// Indexes that are built in memory and asked, as m/ef_construction, or none [default: of the
@@ -90,8 +99,8 @@ pub(super) struct Quickstart {
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// What to measure: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; each may
-    /// begin with LABEL= and end in :CONFIG (examples: mysql@8.0.33  old=postgres=/opt/pg:big
-    /// postgres://user@host/db)
+    /// begin with LABEL= and, but for a DSN, end in :CONFIG (examples: mysql@8.0.33
+    /// old=postgres=/opt/pg:big postgres://user@host/db)
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -114,7 +123,8 @@ pub(super) struct Shape {
     /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
     #[arg(long, value_name = "NAME", default_value = "quick")]
     pub preset: String,
-    /// Sequence of steps: abbreviated (since 2025) or full (42) [default: the preset's]
+    /// Sequence of the steps of sysbench: abbreviated (since 2025) or full (42) [default: the
+    /// preset's]
     #[arg(long, value_enum)]
     pub order: Option<OrderWord>,
     /// Only steps whose name matches; may be given several times; !GLOB leaves out
@@ -122,23 +132,23 @@ pub(super) struct Shape {
     pub steps: Vec<String>,
     /// Rounds; each measures every target once. auto measures until every step is settled
     /// [default: 4; of doctor --aa: 12]
-    #[arg(long, value_name = "N|auto")]
+    #[arg(long, value_name = "N|auto", allow_hyphen_values = true)]
     pub blocks: Option<BlocksWord>,
     /// With --blocks auto: rounds before the first look at the results [default: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub min_blocks: Option<u32>,
     /// With --blocks auto: rounds at the last look [default: 12]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub max_blocks: Option<u32>,
     /// With --blocks auto: time for everything, loading included, such as 30m
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
     /// Small fixed work before and after each round, a few tenths of a second in all: a round
     /// during which the host was another one than usual is thrown away and measured again
     #[arg(long, value_enum, default_value = "on")]
     pub canaries: Switch,
     /// Concurrent clients, each with a connection or a thread of its own [default: the preset's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub clients: Option<u32>,
     /// Change one setting of the workload, such as rows=1M; may be given several times. A key that
     /// the benchmark does not have is answered with those that it has
@@ -163,7 +173,13 @@ pub(super) struct Shape {
     #[arg(long, value_enum)]
     pub idle: Option<IdleWord>,
     /// Seed of data, order and statements
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_hyphen_values = true,
+        value_parser = whole::<u64>
+    )]
     pub seed: u64,
 }
 
@@ -176,7 +192,8 @@ pub(super) struct Folders {
     /// Your configurations: DIR/DBMS/NAME.conf
     #[arg(long, value_name = "DIR", default_value = "configs")]
     pub configs: PathBuf,
-    /// Where data and snapshots go while measuring [default: beside the results]
+    /// Where data and snapshots go while measuring, into a folder of their own that is removed in
+    /// the end [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     #[command(flatten)]
@@ -185,7 +202,8 @@ pub(super) struct Folders {
 
 #[derive(Debug, Args)]
 pub(super) struct CacheFolder {
-    /// Cache of builds [default: /var/cache/rqps as root, else the XDG cache folder]
+    /// Cache of builds and of data sets [default: /var/cache/rqps as root, else the XDG cache
+    /// folder]
     #[arg(long = "cache", value_name = "DIR", env = "RQPS_CACHE")]
     pub cache: Option<PathBuf>,
 }
@@ -224,14 +242,14 @@ pub(super) struct Gate {
     #[command(flatten)]
     pub rules: RuleOptions,
     /// Chance of a false regression, per target and metric [default: 0.05]
-    #[arg(long, value_name = "ALPHA", value_parser = share)]
+    #[arg(long, value_name = "ALPHA", value_parser = share, allow_hyphen_values = true)]
     pub alpha: Option<f64>,
     /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o … [default:
     /// o/s]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub metrics: Vec<String>,
     /// Share of verdicts that may be unclear [default: 50%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub unclear_max: Option<f64>,
     /// End with 3 if a single verdict is unclear
     #[arg(long)]
@@ -245,14 +263,14 @@ pub(super) struct Gate {
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct RuleOptions {
     /// A difference of this share counts, and one shown to be smaller is none [default: 2%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub delta: Option<f64>,
     /// Differences up to this share are what another link order gives, and no evidence [default:
     /// 1%]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub tau: Option<f64>,
     /// Share of wrong ones among the differences listed [default: 0.05]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub q: Option<f64>,
 }
 
@@ -335,13 +353,13 @@ pub(super) struct Import {
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Clients of the columns of a table with several: 1,2,3
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = at_least_1())]
     pub clients: Vec<u32>,
     /// Steps of a table of the Insert Benchmark that does not name them, in order: l.i0,l.x,…
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub steps: Vec<String>,
     /// CPUs of the host that was measured [default: as the tags tell]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_1())]
     pub cpus: Option<u32>,
     /// Labels of the rows or columns of a table that does not tell its targets, in order
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
@@ -452,6 +470,14 @@ impl FromStr for BlocksWord {
                 .map_err(|_| "write a number from 1 to 999, or auto".to_owned()),
         }
     }
+}
+
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "write a whole number".to_owned())
+}
+
+fn at_least_1() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {

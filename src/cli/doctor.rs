@@ -18,13 +18,14 @@ use crate::lab::calibrations;
 use crate::os::host;
 use crate::os::noise::findings::{self, Finding, Level};
 use crate::os::noise::{canary, readings};
+use crate::plan::words;
 use crate::results;
 
 /// How long the host is watched doing nothing.
 const WATCH: Duration = Duration::from_secs(3);
 /// Blocks of an A/A run that does not say how many: the fewest that tell a spread well enough.
 const AA_BLOCKS: u32 = 12;
-/// A handful of steps of all groups.
+/// A handful of steps of all groups of sysbench. Those of other benchmarks build on each other.
 const AA_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
@@ -33,6 +34,7 @@ const AA_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
+const SYSBENCH: &str = "sysbench";
 /// A line of text is broken here.
 const WIDTH: usize = 96;
 
@@ -139,21 +141,21 @@ fn push_wrapped(text: &mut String, head: &str, words: &str) {
 }
 
 /// `--aa`: measures, calibrates, keeps and tells.
-fn against_itself(words: &Doctor, target: &str) -> Result<u8> {
-    if target.split_once('=').is_some_and(|(label, _)| !label.contains(['@', '/', ':']))
-        && target.matches('=').count() > 1
-    {
+fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
+    if words::label_of(target).is_some() {
         bail!("measure `{target}` against itself: leave the label out, there will be two");
     }
-    let mut shape = words.shape.clone();
+    // A fault is one of the word as it was written, which the labels would hide.
+    words::targets(&[target.to_owned()])?;
+    let mut shape = said.shape.clone();
     shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
-    if shape.steps.is_empty() {
+    if shape.steps.is_empty() && shape.bench == SYSBENCH {
         shape.steps = AA_STEPS.map(str::to_owned).to_vec();
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     // It makes a calibration and must not be judged by an earlier one.
-    let (summary, out) = measure::measure(plan, &words.folders, PathBuf::new())?;
+    let (summary, out) = measure::measure(plan, &said.folders, PathBuf::new())?;
     for fault in &summary.faults {
         tell!("rqps: failed: {fault}");
     }
@@ -166,7 +168,7 @@ fn against_itself(words: &Doctor, target: &str) -> Result<u8> {
     let known = calibrate(&dataset, &comparison, target)?;
     let file = calibrations::keep(&folders::calibrations()?, &known)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
-    match words.format {
+    match said.format {
         DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&known)?),
         DoctorFormat::Text => {
             let rules = Rules::default();

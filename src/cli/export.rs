@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::analyze::{self, Comparison};
 use crate::cli::args::{Export, ExportFormat};
-use crate::cli::{exit, gate};
+use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
 use crate::report::export::{Flat, Kind, TABLES, rows};
@@ -18,17 +18,19 @@ use crate::results;
 
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
-    let dataset = results::read(&words.folders).context("read the results")?;
+    let (dataset, measured) =
+        results::read_each(&words.folders, analyze::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
     let options = analyze::Options { base: words.base.clone(), rules };
-    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+    let comparison =
+        analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),
     }
     .with_context(|| format!("export to {}", words.output.display()))?;
     tell!("rqps: {count} rows in {}", words.output.display());
-    Ok(exit::FINE)
+    Ok(report::ended(&comparison))
 }
 
 fn each_row(
@@ -43,6 +45,9 @@ fn each_row(
 
 /// A file for each table in a folder.
 fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("it is a file\nhint: name a folder for the tables");
+    }
     fs::create_dir_all(folder)?;
     let mut count = 0;
     for table in &TABLES {

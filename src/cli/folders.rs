@@ -57,9 +57,13 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     Path::new("rqps-results").join(name)
 }
 
-/// The user's configurations: only if the folder is there or was asked for.
-pub(super) fn configs(said: &Path) -> Option<PathBuf> {
-    (said.is_dir() || said != Path::new("configs")).then(|| said.to_owned())
+/// The user's configurations: only if the folder is there. One that was asked for must be.
+pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
+    match said.is_dir() {
+        true => Ok(Some(said.to_owned())),
+        false if said == Path::new("configs") => Ok(None),
+        false => bail!("look for configurations in {}: there is no such folder", said.display()),
+    }
 }
 
 /// The lock that keeps a second rqps from measuring on this host. Tests that run beside each other

@@ -24,9 +24,11 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     gate.unclear_max = words.unclear_max.or(gate.unclear_max);
     gate.fail_on_inconclusive |= words.fail_on_inconclusive;
     let rules = with_options(&gate, &words.rules)?;
-    let dataset = results::read(&words.folders).context("read the results")?;
+    let (dataset, measured) =
+        results::read_each(&words.folders, analyze::digest).context("read the results")?;
     let options = analyze::Options { base: words.base.clone(), rules };
-    let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+    let comparison =
+        analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
         Ending::Boring => exit::FINE,

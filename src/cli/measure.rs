@@ -129,7 +129,7 @@ pub(super) fn run(words: &Run) -> Result<u8> {
         }
         _ => words.plan.clone(),
     };
-    if words.resume && words.plan.is_dir() && !path.is_file() {
+    if words.resume && words.plan.is_dir() && matches!(path.try_exists(), Ok(false)) {
         bail!(
             "go on with {}: it holds no plan.toml\nhint: name the folder that a measurement told \
              when it was broken off",
@@ -213,10 +213,7 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         canaries: shape.canaries == Switch::On,
         gate: None,
     };
-    file::check(&plan)?;
-    for target in &plan.targets {
-        plan.stages(target)?;
-    }
+    file::check(&plan).context("make a plan of these words")?;
     Ok(plan)
 }
 
@@ -261,7 +258,7 @@ pub(super) fn measure(
         plan,
         out: out.clone(),
         cache: folders::cache(folders.cache.cache.as_deref())?,
-        configs: folders::configs(&folders.configs),
+        configs: folders::configs(&folders.configs)?,
         calibrations,
         work: folders.work.clone(),
         program: super::program()?,
@@ -271,7 +268,11 @@ pub(super) fn measure(
     let mut display = Display::new();
     let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
     drop(display);
-    let summary = summary.with_context(|| format!("carry out the plan ({})", out.display()))?;
+    // The folder is named where there is one: what was wrong from the beginning has made none.
+    let summary = summary.with_context(|| match out.is_dir() {
+        true => format!("carry out the plan ({})", out.display()),
+        false => "carry out the plan".to_owned(),
+    })?;
     Ok((summary, out))
 }
 

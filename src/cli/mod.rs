@@ -70,7 +70,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            tell!("rqps: failed to {}", fault::text(&error));
+            tell!("rqps: failed to {}", fault::text(&error).trim_end());
             ExitCode::from(exit::USAGE)
         }
     }

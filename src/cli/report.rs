@@ -1,15 +1,17 @@
 //! `rqps report`: what result folders hold, in a form of the reader's choice.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::analyze::Comparison;
+use crate::analyze::compare::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::{exit, gate};
-use crate::domain::run::{Dataset, Run, StepRecord};
+use crate::domain::run::{Dataset, Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
 use crate::{analyze, report, results};
@@ -21,10 +23,31 @@ const FILE: &str = "report.html";
 pub(super) fn print(words: &Report) -> Result<u8> {
     let found = Found::read(&words.folders, words.base.as_deref(), &words.rules)?;
     match &words.output {
-        Some(path) => write(path, &found.render(words.format, folder_of(path))?)?,
-        None => to_stdout(&found.render(words.format, Path::new("."))?)?,
+        Some(path) => found.save(path, words.format)?,
+        None => found.show(words.format)?,
     }
-    Ok(exit::FINE)
+    Ok(ended(&found.comparison))
+}
+
+/// How a command ends that shows runs: with an error where there is no number in any of them, and
+/// then says so, because what was written looks like a report.
+pub(super) fn ended(comparison: &Comparison) -> u8 {
+    let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
+    if comparison.steps.iter().any(measured) {
+        return exit::FINE;
+    }
+    let runs = &comparison.runs;
+    let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
+    tell!("rqps: no step was measured: of {} runs {failed} failed", runs.len());
+    let first = runs.iter().find_map(|run| match &run.status {
+        Status::Failed(why) => Some((&run.folder, why.trim())),
+        _ => None,
+    });
+    if let Some((folder, why)) = first {
+        tell!("{folder}: {why}");
+    }
+    tell!("hint: mend the cause and go on with `rqps run --resume DIR`");
+    exit::RUN_FAILED
 }
 
 /// The report of a result folder that was just written, and the same as a page inside it.
@@ -35,8 +58,8 @@ pub(super) fn of_new_results(
 ) -> Result<()> {
     let found = Found::read(&[folder], None, rules)?;
     let page = folder.join(FILE);
-    write(&page, &found.render(args::Format::Html, folder)?)?;
-    to_stdout(&found.render(format, Path::new("."))?)?;
+    found.save(&page, args::Format::Html)?;
+    found.show(format)?;
     tell!("rqps: open {}", page.display());
     Ok(())
 }
@@ -54,27 +77,38 @@ impl Found {
         rules: &RuleOptions,
     ) -> Result<Found> {
         let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
-        let dataset = results::read(&folders).context("read the results")?;
+        let (dataset, measured) =
+            results::read_each(&folders, analyze::digest).context("read the results")?;
         let rules = gate::rules(&folders, rules)?;
         let options = analyze::Options { base: base.map(str::to_owned), rules };
-        let comparison = analyze::compare(&dataset, &options).context("compare the runs")?;
+        let comparison =
+            analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
         Ok(Found { dataset, comparison })
     }
 
-    /// The report in one form, to be written into the folder `place`: links of HTML are relative to
-    /// it.
-    fn render(&self, format: args::Format, place: &Path) -> Result<String> {
-        let format = match format {
-            args::Format::Html => return self.page(place),
-            args::Format::Text => Format::Text,
-            args::Format::Tsv => Format::Tsv,
-            args::Format::Csv => Format::Csv,
-            args::Format::Json => Format::Json,
-            args::Format::Markdown => Format::Markdown,
-        };
-        Ok(report::render(&self.comparison, format))
+    /// Writes the report to a file.
+    fn save(&self, path: &Path, format: args::Format) -> Result<()> {
+        let doing = || format!("write {}", path.display());
+        match without_page(format) {
+            Some(format) => {
+                let mut file = File::create(path).with_context(doing)?;
+                report::write(&self.comparison, format, &mut file).with_context(doing)
+            }
+            None => fs::write(path, self.page(folder_of(path))?).with_context(doing),
+        }
     }
 
+    /// Prints the report.
+    fn show(&self, format: args::Format) -> Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        match without_page(format) {
+            Some(format) => report::write(&self.comparison, format, &mut stdout)?,
+            None => stdout.write_all(self.page(Path::new("."))?.as_bytes())?,
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// The report as a page to be put into the folder `place`: links are relative to it.
     fn page(&self, place: &Path) -> Result<String> {
         let mut links = BTreeMap::new();
         for run in &self.dataset.runs {
@@ -93,6 +127,18 @@ impl Found {
     }
 }
 
+/// The form of a report that needs nothing but a comparison; `None` for a page.
+fn without_page(format: args::Format) -> Option<Format> {
+    Some(match format {
+        args::Format::Html => return None,
+        args::Format::Text => Format::Text,
+        args::Format::Tsv => Format::Tsv,
+        args::Format::Csv => Format::Csv,
+        args::Format::Json => Format::Json,
+        args::Format::Markdown => Format::Markdown,
+    })
+}
+
 /// The folder that a file is in.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -108,15 +154,4 @@ fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
     let up = from.components().skip(shared).map(|_| Path::new("..").as_os_str());
     let down = to.components().skip(shared).map(|part| part.as_os_str());
     Ok(up.chain(down).collect())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("write {}", path.display()))
-}
-
-fn to_stdout(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    Ok(())
 }

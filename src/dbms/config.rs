@@ -183,6 +183,11 @@ pub fn load(
     Ok(Config { name, text, hash })
 }
 
+/// Whether there is a config of that name, where no version of the DBMS is known yet.
+pub fn check_name(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(), ConfigError> {
+    find(dbms, name, folder).map(drop)
+}
+
 /// Names of what is shipped for a DBMS.
 pub fn shipped(dbms: Dbms) -> Vec<&'static str> {
     SHIPPED.iter().filter(|(of, _, _)| *of == dbms).map(|(_, name, _)| *name).collect()

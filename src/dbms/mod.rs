@@ -57,6 +57,8 @@ pub struct Site {
     pub storage_engine: Option<String>,
     /// The user of the server, if rqps runs as root.
     pub run_as: Option<User>,
+    /// A control group that the server is started in; `None` for that of rqps.
+    pub memory_group: Option<PathBuf>,
     /// Listen on this port of 127.0.0.1, too; `None` for the private socket only.
     pub tcp_port: Option<u16>,
     /// The program of rqps itself, which has the warden as a hidden subcommand.

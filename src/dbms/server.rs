@@ -273,6 +273,7 @@ impl Server {
         }
         self.log_start = log::end(&log);
         let job = Job {
+            memory_group: self.site.memory_group.clone(),
             remove_after: Some(self.site.sockets.clone()),
             ..self.job(program, args, log, on_loss)
         };
@@ -304,6 +305,7 @@ impl Server {
             stdin: None,
             log,
             run_as: self.site.run_as.as_ref().map(|user| user.identity()),
+            memory_group: None,
             remove_after: None,
             on_loss,
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::insert::{InsertShape, InsertWork};
 use crate::domain::kv::{KvShape, KvWork};
 use crate::domain::script::Script;
-use crate::domain::vector::{Ground, VectorShape, VectorWork};
+use crate::domain::vector::{VectorShape, VectorWork};
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -177,6 +177,15 @@ impl Step {
             Work::Insert(_) | Work::Kv(_) | Work::Vector(_) => None,
         }
     }
+}
+
+/// What steps make and others rest on: an index rests on its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ground {
+    /// The filled table.
+    Table,
+    /// The index on it.
+    Index,
 }
 
 /// What the clients of a step do.

@@ -43,9 +43,10 @@ pub enum CanaryRule {
     /// No canary was read: nothing is known of the host between blocks.
     #[default]
     Off,
-    /// The 99 % range of the canaries of an A/A calibration of this host.
+    /// By an A/A calibration of this host: slower than its canaries usually were, or changed from
+    /// before to after the block by more than the 99 % range of what they did in its blocks.
     Calibration,
-    /// A range around the median of this plan's own canaries, in the absence of a calibration.
+    /// Slower than this plan's own canaries usually are, in the absence of a calibration.
     Own,
 }
 
@@ -77,8 +78,8 @@ pub struct BlockRecord {
     pub before: Option<Canary>,
     /// After its last server was stopped; `None` if canaries are off, or the block was broken off.
     pub after: Option<Canary>,
-    /// Why the canaries call the host another one than usual: "spin 1.31 of the median, allowed
-    /// 0.91 to 1.10"; `None` if they are in range or off.
+    /// Why the canaries call the host another one than usual: "after it, spin 1.31 times as
+    /// slow as usual, allowed up to 1.15"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
     /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
     /// measured again. A block that is out of range after too many were is kept: the gate has
@@ -146,8 +147,10 @@ pub struct Calibration {
     pub steps: Vec<StepNoise>,
     /// First place in a block against the second.
     pub slot: SlotEffect,
-    /// Every canary that was read.
-    pub canaries: Vec<Canary>,
+    /// Canaries before and after each block that counted. Empty in a file of a version that kept
+    /// them otherwise: its plan goes by canaries of its own.
+    #[serde(default)]
+    pub canary_pairs: Vec<[Canary; 2]>,
     /// Blocks that were out of range of the canaries, attempts included.
     pub out_of_range: u32,
 }

@@ -2,6 +2,7 @@
 //! Judgements are computed from them later.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -406,6 +407,6 @@ pub struct Run {
     pub result_set: String,
     /// `run.json`.
     pub record: RunRecord,
-    /// `steps/*.json` in order.
-    pub steps: Vec<StepRecord>,
+    /// `steps/*.json` in order. Shared with the samples that are made of them.
+    pub steps: Vec<Arc<StepRecord>>,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::benchmark::Ground;
+
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorShape {
@@ -323,15 +325,6 @@ pub enum Act {
     },
     /// VACUUM, OPTIMIZE.
     Clean,
-}
-
-/// What steps make and others rest on: an index rests on its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ground {
-    /// The filled table.
-    Table,
-    /// The index on it.
-    Index,
 }
 
 impl Act {

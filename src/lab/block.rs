@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Stage, Step};
+use crate::domain::benchmark::{Ground, Stage, Step};
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
-use crate::domain::vector::Ground;
 use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{self, Seat};
@@ -33,7 +32,7 @@ struct Run<'a> {
     /// What is not there since a step failed, and the name of that step.
     lost: Option<(Ground, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
-    _group: Option<MemoryGroup>,
+    group: Option<MemoryGroup>,
 }
 
 /// Which block, in which order, with which stages.
@@ -138,9 +137,13 @@ fn start<'a>(
             .with_context(|| format!("restore the snapshot of {}", subject.target.label))
     };
     let started = restored.and_then(|()| {
-        let mut control = subject.control(bench, data.clone(), logs.clone())?;
-        control.start()?;
-        let group = memory::limit(bench, &subject.target.label, control.as_ref())?;
+        let group = memory::group(&bench.assignment.plan.workload, &subject.target)?;
+        let path = group.as_ref().map(|group| group.path().to_owned());
+        let mut control = subject.control(bench, data.clone(), logs.clone(), path)?;
+        control.start().map_err(|error| match memory::killed(group.as_ref()) {
+            Some(why) => anyhow::Error::new(error).context(why),
+            None => error.into(),
+        })?;
         Ok((control, group))
     });
     let (control, group) = match started {
@@ -156,7 +159,7 @@ fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = Run { subject, record, folder, data, control, lost: None, _group: group };
+    let mut run = Run { subject, record, folder, data, control, lost: None, group };
     if let Err(error) = run.settle_in(bench, &logs, progress) {
         run.fail(bench, &error, progress);
     }
@@ -307,7 +310,7 @@ impl Run<'_> {
                 Err(error.context(format!("measure {}", step.name)))
             }
             Err(error) => {
-                let text = fault::text(&error);
+                let text = self.words(&error);
                 let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
                 self.folder.write_step(&failed, &[])?;
                 let run = self.record.key.folder();
@@ -333,12 +336,21 @@ impl Run<'_> {
         None
     }
 
+    /// A fault of its server in words, with what the kernel did to it.
+    fn words(&self, error: &anyhow::Error) -> String {
+        let text = fault::text(error);
+        match memory::killed(self.group.as_ref()) {
+            Some(why) => format!("{text}; {why}"),
+            None => text,
+        }
+    }
+
     fn fail(&mut self, bench: &Bench<'_>, error: &anyhow::Error, progress: &mut Progress<'_>) {
         if bench.stopped() {
             self.record.status = Status::Interrupted;
             return;
         }
-        let text = fault::text(error);
+        let text = self.words(error);
         self.record.status = Status::Failed(text.clone());
         let run = self.record.key.folder();
         self.subject.fault(format!("{run}: {text}"), progress);

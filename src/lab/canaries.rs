@@ -5,36 +5,56 @@ use std::path::PathBuf;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::domain::gate::{Canary, CanaryRule};
+use crate::domain::gate::Canary;
 use crate::os::noise::canary;
 
 /// Readings before the first block: enough for a first median.
 pub(super) const FIRST_READINGS: usize = 3;
-/// A block with a host that never changes is thrown away this often, by a calibration: 1 %.
+/// Blocks of a calibration from which a spread can be taken.
+pub(super) const PAIRS_MIN: usize = 3;
+/// A block of a host that never changes is thrown away this often, with a calibration: 1 %.
 const CHANCE: f64 = 0.01;
-/// Values that a block is judged by: three canaries, before and after.
-const VALUES_OF_BLOCK: f64 = 6.0;
+/// Values that a block is judged by with a calibration: the levels of three canaries before and
+/// after it, and their three changes.
+const VALUES_OF_BLOCK: f64 = 9.0;
 /// Turns a median absolute deviation into a standard deviation, for normal noise.
 const MAD_TO_SD: f64 = 1.4826;
 
-/// The three values of a canary.
+/// One of the three values of a canary.
 struct Kind {
     name: &'static str,
     /// Larger is slower, whatever the unit.
     slowness: fn(&Canary) -> Option<f64>,
-    /// Changes up to this factor are never out of range, with a calibration and without.
-    floor: [f64; 2],
+    /// A reading that is slower by up to this factor is never out of range: both targets of a block
+    /// have the same host.
+    level_floor: f64,
+    /// A change within a block by up to this factor is never out of range. That of fsync is wide: a
+    /// disk that answers from a cache wanders that far with nothing else running.
+    change_floor: f64,
 }
 
 const KINDS: [Kind; 3] = [
-    Kind { name: "spin", slowness: |canary| canary.spin_ns, floor: [1.03, 1.15] },
+    Kind { name: "spin", slowness: |canary| canary.spin_ns, level_floor: 1.15, change_floor: 1.03 },
     Kind {
         name: "memory",
         slowness: |canary| canary.memory_mb_s.map(|rate| 1e6 / rate),
-        floor: [1.05, 1.25],
+        level_floor: 1.25,
+        change_floor: 1.05,
     },
-    Kind { name: "fsync", slowness: |canary| canary.fsync_ns, floor: [1.3, 3.0] },
+    Kind { name: "fsync", slowness: |canary| canary.fsync_ns, level_floor: 3.0, change_floor: 2.0 },
 ];
+
+impl Kind {
+    /// ln of the slowness; `None` if it was not read.
+    fn ln(&self, canary: &Canary) -> Option<f64> {
+        (self.slowness)(canary).filter(|value| *value > 0.0).map(f64::ln)
+    }
+
+    /// How much slower it was after a block than before, as a logarithm.
+    fn change(&self, [before, after]: [&Canary; 2]) -> Option<f64> {
+        Some(self.ln(after)? - self.ln(before)?)
+    }
+}
 
 /// Where readings come from.
 pub(super) enum Source {
@@ -72,46 +92,48 @@ impl Source {
     }
 }
 
-/// Why `reading` is out of the range that `reference` gives by `rule`; `None` if it is in it, or if
+/// Why `reading` is slower than the usual level that `reference` tells; `None` if it is not, or if
 /// there is too little to tell.
 ///
-/// With a calibration the range is the prediction interval of normal noise on logarithms, at 99 %
-/// for a block as a whole. Without, it is the same around the median, with a robust standard
-/// deviation (1.4826 × median absolute deviation) of the plan's own readings, and it has no lower
-/// end: a host that is faster than before shows that the readings before were disturbed. Both are
-/// at least as wide as the floors: a change of 3 % (15 % without a calibration) of spin, 5 %
-/// (25 %) of memory, 1.3 times (3 times) of fsync.
-pub(super) fn out_of_range(
-    rule: CanaryRule,
-    reference: &[&Canary],
-    reading: &Canary,
-) -> Option<String> {
-    let faults: Vec<String> = KINDS
-        .iter()
-        .filter_map(|kind| {
-            let slowness =
-                |canary: &Canary| (kind.slowness)(canary).filter(|value| *value > 0.0).map(f64::ln);
-            let values: Vec<f64> = reference.iter().filter_map(|canary| slowness(canary)).collect();
-            let (centre, half) = match rule {
-                CanaryRule::Off => return None,
-                CanaryRule::Calibration => prediction(&values)?,
-                CanaryRule::Own => around_median(&values)?,
-            };
-            let floor = kind.floor[usize::from(rule == CanaryRule::Own)];
-            let half = half.max(floor.ln());
-            let difference = slowness(reading)? - centre;
-            let least = if rule == CanaryRule::Own { f64::NEG_INFINITY } else { -half };
-            (difference > half || difference < least).then(|| {
-                format!(
-                    "{} {:.2} times as slow as usual, allowed {:.2} to {:.2}",
-                    kind.name,
-                    difference.exp(),
-                    least.exp(),
-                    half.exp()
-                )
-            })
+/// The range is the 99 % prediction interval of normal noise on logarithms around the median, with
+/// a robust standard deviation (1.4826 × median absolute deviation), and at least as wide as the
+/// floors: 15 % of spin, 25 % of memory, 3 times of fsync. It has no lower end: a host that is
+/// faster than before shows that the readings before were disturbed.
+pub(super) fn slow(reference: &[&Canary], reading: &Canary) -> Option<String> {
+    let faults = KINDS.iter().filter_map(|kind| {
+        let values: Vec<f64> = reference.iter().filter_map(|canary| kind.ln(canary)).collect();
+        let (centre, half) = around_median(&values)?;
+        let (difference, half) = (kind.ln(reading)? - centre, half.max(kind.level_floor.ln()));
+        (difference > half).then(|| {
+            let [times, most] = [difference, half].map(f64::exp);
+            format!("{} {times:.2} times as slow as usual, allowed up to {most:.2}", kind.name)
         })
-        .collect();
+    });
+    joined(faults.collect())
+}
+
+/// Why the host was another one after a block than before it, by what it did from before to after
+/// the blocks of its A/A calibration; `None` if it was not, or if there is too little to tell.
+///
+/// The range is the 99 % prediction interval of normal noise on the logarithms of after / before,
+/// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that
+/// is slow, or fast, all along is the same for both targets of a block and is no fault.
+pub(super) fn changed(known: &[[Canary; 2]], block: [&Canary; 2]) -> Option<String> {
+    let faults = KINDS.iter().filter_map(|kind| {
+        let of = |[before, after]: &[Canary; 2]| kind.change([before, after]);
+        let values: Vec<f64> = known.iter().filter_map(of).collect();
+        let (centre, half) = prediction(&values)?;
+        let (change, half) = (kind.change(block)?, half.max(kind.change_floor.ln()));
+        ((change - centre).abs() > half).then(|| {
+            let [times, least, most] = [change, centre - half, centre + half].map(f64::exp);
+            let name = kind.name;
+            format!("{name} {times:.2} times as slow as before it, allowed {least:.2} to {most:.2}")
+        })
+    });
+    joined(faults.collect())
+}
+
+fn joined(faults: Vec<String>) -> Option<String> {
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
@@ -132,9 +154,9 @@ fn around_median(values: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// How many standard deviations, estimated from `n` values, the next value may be off:
-/// t × √(1 + 1/n). `None` below three values.
+/// t × √(1 + 1/n). `None` below [`PAIRS_MIN`] values.
 fn deviations(n: usize) -> Option<f64> {
-    if n < 3 {
+    if n < PAIRS_MIN {
         return None;
     }
     let n = n as f64;
@@ -159,50 +181,73 @@ mod tests {
         }
     }
 
-    fn judge(rule: CanaryRule, reference: &[f64], reading: &Canary) -> Option<String> {
+    fn level(reference: &[f64], reading: &Canary) -> Option<String> {
         let reference: Vec<Canary> = reference.iter().map(|spin| canary(*spin)).collect();
-        out_of_range(rule, &reference.iter().collect::<Vec<_>>(), reading)
+        slow(&reference.iter().collect::<Vec<_>>(), reading)
+    }
+
+    fn change(known: &[f64], before: f64, after: f64) -> Option<String> {
+        let known: Vec<[Canary; 2]> =
+            known.iter().map(|times| [canary(100.0), canary(100.0 * times)]).collect();
+        changed(&known, [&canary(before), &canary(after)])
     }
 
     #[test]
     fn prediction_intervals_are_those_of_the_t_distribution() {
-        // scipy: m ± t.ppf(1 - 0.01/12, 4) · std(ddof=1) · sqrt(1 + 1/5) of 1, 2, 3, 4, 5.
+        // m ± t(1 - 0.01/18; 4) · std · sqrt(1 + 1/5) of 1, 2, 3, 4, 5, with the closed form of the
+        // t distribution on 4 degrees of freedom.
         let (centre, half) = prediction(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!((centre - 3.0).abs() < 1e-12);
-        assert!((half - 13.040_041).abs() < 1e-4, "{half}");
+        assert!((half - 14.508_231).abs() < 1e-4, "{half}");
         assert_eq!(prediction(&[1.0, 1.0]), None);
     }
 
     #[test]
-    fn small_changes_are_in_range_and_large_ones_are_told() {
+    fn a_slow_host_is_told_and_a_fast_one_is_no_fault() {
         let steady = [100.0, 100.1, 99.9, 100.0, 100.05, 99.95];
-        for rule in [CanaryRule::Own, CanaryRule::Calibration] {
-            assert_eq!(judge(rule, &steady, &canary(102.0)), None);
-            let fault = judge(rule, &steady, &canary(130.0)).unwrap();
-            assert!(fault.starts_with("spin 1.30 times as slow"), "{fault}");
+        assert_eq!(level(&steady, &canary(106.0)), None);
+        assert_eq!(level(&steady, &canary(70.0)), None);
+        let fault = level(&steady, &canary(130.0)).unwrap();
+        assert!(
+            fault.starts_with("spin 1.30 times as slow as usual, allowed up to 1.15"),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn a_change_within_a_block_is_told_whatever_the_level() {
+        let steady = [1.001, 0.999, 1.0, 1.0005, 0.9995, 1.0];
+        for before in [50.0, 100.0, 200.0] {
+            assert_eq!(change(&steady, before, 1.02 * before), None);
+            for times in [1.06, 0.94] {
+                let fault = change(&steady, before, times * before).unwrap();
+                assert!(
+                    fault.contains(&format!("{times:.2} times as slow as before it")),
+                    "{fault}"
+                );
+                assert!(fault.ends_with("allowed 0.97 to 1.03"), "{fault}");
+            }
         }
-        // A host that is faster than on the day of its calibration is another one, too.
-        assert!(judge(CanaryRule::Calibration, &steady, &canary(70.0)).is_some());
-        assert_eq!(judge(CanaryRule::Own, &steady, &canary(70.0)), None);
-        assert!(judge(CanaryRule::Calibration, &steady, &canary(106.0)).is_some());
-        assert_eq!(judge(CanaryRule::Own, &steady, &canary(106.0)), None);
-        assert_eq!(judge(CanaryRule::Off, &steady, &canary(900.0)), None);
     }
 
     #[test]
     fn a_noisy_host_has_a_wide_range() {
-        let noisy = [100.0, 140.0, 80.0, 120.0, 95.0, 150.0];
-        assert_eq!(judge(CanaryRule::Own, &noisy, &canary(160.0)), None);
-        assert_eq!(judge(CanaryRule::Calibration, &noisy, &canary(160.0)), None);
+        assert_eq!(level(&[100.0, 140.0, 80.0, 120.0, 95.0, 150.0], &canary(160.0)), None);
+        assert_eq!(change(&[1.0, 1.4, 0.8, 1.2, 0.95, 1.5], 100.0, 160.0), None);
     }
 
     #[test]
     fn what_could_not_be_read_has_no_say() {
         let blind = Canary { spin_ns: None, ..canary(1.0) };
-        assert_eq!(judge(CanaryRule::Own, &[100.0, 100.0, 100.0], &blind), None);
-        assert_eq!(judge(CanaryRule::Own, &[], &canary(100.0)), None);
+        assert_eq!(level(&[100.0, 100.0, 100.0], &blind), None);
+        assert_eq!(level(&[], &canary(100.0)), None);
+        assert_eq!(change(&[1.0, 1.0], 100.0, 900.0), None, "two blocks tell no spread");
+        let known = vec![[canary(100.0), canary(100.0)]; 3];
+        assert_eq!(changed(&known, [&blind, &canary(900.0)]), None);
         let slow_disk = Canary { fsync_ns: Some(5e6), ..canary(100.0) };
-        let fault = judge(CanaryRule::Own, &[100.0, 100.0, 100.0], &slow_disk).unwrap();
+        let fault = level(&[100.0, 100.0, 100.0], &slow_disk).unwrap();
+        assert!(fault.starts_with("fsync 5.00"), "{fault}");
+        let fault = changed(&known, [&canary(100.0), &slow_disk]).unwrap();
         assert!(fault.starts_with("fsync 5.00"), "{fault}");
     }
 }

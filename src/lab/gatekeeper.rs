@@ -134,12 +134,8 @@ impl Gatekeeper {
     pub(super) fn after(&mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Fate> {
         let reading = self.read();
         let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
-        let before = self.gate.blocks[index].before.clone();
-        let judged = [("before", &before), ("after", &reading)].map(|(when, reading)| {
-            let fault = reading.as_ref().and_then(|reading| self.fault(reading));
-            fault.map(|fault| format!("{when} it, {fault}"))
-        });
-        let faults: Vec<String> = judged.into_iter().flatten().collect();
+        let before = self.gate.blocks[index].before.as_ref();
+        let faults = self.faults(before, reading.as_ref());
         let discarded = !faults.is_empty() && self.may_discard();
         let entry = &mut self.gate.blocks[index];
         entry.after = reading;
@@ -183,14 +179,27 @@ impl Gatekeeper {
         reading
     }
 
-    fn fault(&self, reading: &Canary) -> Option<String> {
-        let own: Vec<&Canary> = self.own_canaries();
-        let calibrated = self.gate.calibration.iter().flat_map(|known| &known.canaries);
-        let reference: Vec<&Canary> = match self.gate.canaries {
-            CanaryRule::Calibration => calibrated.collect(),
-            CanaryRule::Own | CanaryRule::Off => own,
+    /// Why a block with these readings before and after it does not count.
+    fn faults(&self, before: Option<&Canary>, after: Option<&Canary>) -> Vec<String> {
+        let slow = |when: &str, reading: Option<&Canary>| {
+            Some(format!("{when} it, {}", self.fault(reading?)?))
         };
-        canaries::out_of_range(self.gate.canaries, &reference, reading)
+        let changed = || canaries::changed(self.known(), [before?, after?]);
+        [slow("before", before), slow("after", after), changed()].into_iter().flatten().collect()
+    }
+
+    /// Why a reading is slower than usual.
+    fn fault(&self, reading: &Canary) -> Option<String> {
+        let known: Vec<&Canary> = self.known().iter().flatten().collect();
+        canaries::slow(&if known.is_empty() { self.own_canaries() } else { known }, reading)
+    }
+
+    /// The readings before and after each block of the calibration that this plan goes by.
+    fn known(&self) -> &[[Canary; 2]] {
+        match (&self.gate.canaries, &self.gate.calibration) {
+            (CanaryRule::Calibration, Some(known)) => &known.canary_pairs,
+            _ => &[],
+        }
     }
 
     /// This plan's own readings: those at its beginning, and of all blocks that were in range.
@@ -243,7 +252,7 @@ impl Gatekeeper {
 fn rule(source: &Source, calibration: Option<&Calibration>) -> CanaryRule {
     match calibration {
         _ if source.is_off() => CanaryRule::Off,
-        Some(known) if known.canaries.len() >= FIRST_READINGS => CanaryRule::Calibration,
+        Some(known) if known.canary_pairs.len() >= canaries::PAIRS_MIN => CanaryRule::Calibration,
         _ => CanaryRule::Own,
     }
 }

@@ -12,6 +12,7 @@ pub mod fault;
 mod gatekeeper;
 mod measure;
 mod memory;
+mod outfit;
 pub mod place;
 mod prepare;
 mod progress;
@@ -33,13 +34,14 @@ use crate::lab::canaries::Source;
 use crate::lab::course::Course;
 use crate::lab::event::Event;
 use crate::lab::gatekeeper::{Fate, Gatekeeper};
-use crate::lab::place::Place;
+use crate::lab::outfit::Outfit;
+use crate::lab::place::{Claim, Place};
 use crate::lab::progress::Progress;
 use crate::lab::resume::History;
 use crate::lab::subject::Subject;
 use crate::obtain::Cache;
 use crate::os::spinner::Spinner;
-use crate::os::{clock, disk, host};
+use crate::os::{clock, disk, host, user};
 use crate::plan::{Plan, cost, file, order};
 use crate::results::ResultSet;
 
@@ -97,13 +99,14 @@ impl Bench<'_> {
 ///
 /// # Errors
 /// What stops everything: a build that cannot be obtained, a configuration that does not exist, a
-/// folder that cannot be written, another rqps on this host. A target that fails later is a line in
-/// the summary and the others go on.
+/// folder that cannot be written, another rqps on this host. Of what can be known before the result
+/// folder is made none is made. A target that fails later is a line in the summary and the others
+/// go on.
 pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Result<Summary> {
-    let bench = open(assignment)?;
-    memory::try_out(&bench)?;
     let mut progress = Progress::new(events);
-    let mut subjects = subject::all(&bench, &mut progress)?;
+    let (claim, outfits) = look_ahead(assignment, &mut progress)?;
+    let bench = open(assignment, claim)?;
+    let mut subjects = subject::all(&bench, outfits)?;
     let source = canary_source(&bench, &subjects);
     let calibration = calibrations::find(&assignment.calibrations, &bench, &mut progress);
     let mut keeper = Gatekeeper::open(&bench, source, calibration, &mut progress)?;
@@ -195,9 +198,28 @@ fn canary_source(bench: &Bench<'_>, subjects: &[Subject]) -> Source {
     }
 }
 
-fn open(assignment: &Assignment) -> Result<Bench<'_>> {
+/// Refuses what can be told to lead nowhere before a folder is made for it: first without the
+/// host's lock, then with it what would be noise to another who measures.
+fn look_ahead(
+    assignment: &Assignment,
+    progress: &mut Progress<'_>,
+) -> Result<(Claim, Vec<Outfit>)> {
+    let Assignment { plan, out, work, .. } = assignment;
+    let run_as = user::choose(None)?;
+    if !ResultSet::is_begun(out, &file::print(plan))? {
+        let bytes = cost::estimate(plan, &[]).disk_bytes;
+        place::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
+    }
+    let search = outfit::Search::begin(assignment, progress)?;
+    memory::try_out(plan)?;
+    let claim = Claim::new(out, &assignment.host_lock, run_as)?;
+    let outfits = search.end(claim.run_as.as_ref(), progress)?;
+    Ok((claim, outfits))
+}
+
+fn open(assignment: &Assignment, claim: Claim) -> Result<Bench<'_>> {
     let plan = &assignment.plan;
-    let place = Place::open(&assignment.out, assignment.work.as_deref(), &assignment.host_lock)?;
+    let place = Place::open(claim, &assignment.out, assignment.work.as_deref())?;
     let facts = host::read(&place.target(""));
     let host_fingerprint = host::fingerprint(&facts);
     // A folder that holds results of this plan already is gone on with.
@@ -223,7 +245,7 @@ fn open(assignment: &Assignment) -> Result<Bench<'_>> {
 /// # Errors
 /// The folder cannot be made or is not a cache.
 pub fn open_cache(folder: &std::path::Path) -> Result<Cache> {
-    Cache::open(folder).with_context(|| format!("open the cache of builds {}", folder.display()))
+    Ok(Cache::open(folder)?)
 }
 
 /// The time of day in the form that run folders use.

@@ -15,6 +15,42 @@ use crate::os::user::{self, User};
 /// One measuring program per host: a second one would be noise to the first.
 pub const HOST_LOCK: &str = "/tmp/rqps.measuring.lock";
 
+/// Where work folders are when servers cannot reach the results.
+const ELSEWHERE: &str = "/var/tmp";
+
+/// The host for one measuring program, and the result folder if it is there already: all that is
+/// taken before it is known that the plan can be carried out.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// Who servers run as, when rqps runs as root.
+    pub(super) run_as: Option<User>,
+    doing: String,
+    results: Option<Lock>,
+    host: Lock,
+}
+
+impl Claim {
+    /// Locks the result folder, if there is one, and the host.
+    ///
+    /// # Errors
+    /// Another rqps writes there or measures on this host.
+    pub(super) fn new(results: &Path, host_lock: &Path, run_as: Option<User>) -> Result<Claim> {
+        let doing = format!("rqps, results in {}", results.display());
+        let of_results = results.is_dir().then(|| lock_results(results, &doing)).transpose()?;
+        let host = Lock::acquire(host_lock, &doing).with_context(|| {
+            "measure on this host: another rqps measures on it, and each would be noise to the \
+             other; wait for it or stop it"
+        })?;
+        Ok(Claim { run_as, doing, results: of_results, host })
+    }
+}
+
+fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
+    Lock::acquire(&results.join(".lock"), doing).with_context(|| {
+        format!("use the result folder {}: another rqps writes there", results.display())
+    })
+}
+
 /// The folders of one plan, locked for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -26,31 +62,17 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Locks the result folder and the host, and makes the work folder.
+    /// Makes the result folder and the work folder.
     ///
     /// # Errors
-    /// Another rqps writes there or measures on this host; the work folder cannot be made or
-    /// reached.
-    pub(super) fn open(results: &Path, work: Option<&Path>, host_lock: &Path) -> Result<Place> {
-        if results.is_file() {
-            bail!(
-                "keep results in {}: it is a file; choose another folder with --out",
-                results.display()
-            );
-        }
+    /// Another rqps writes there; a folder cannot be made or reached.
+    pub(super) fn open(claim: Claim, results: &Path, work: Option<&Path>) -> Result<Place> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
-        let doing = format!("rqps, results in {}", results.display());
-        let results_lock = Lock::acquire(&results.join(".lock"), &doing).with_context(|| {
-            format!("use the result folder {}: another rqps writes there", results.display())
-        })?;
-        let host_lock = Lock::acquire(host_lock, &doing).with_context(|| {
-            "measure on this host: another rqps measures on it, and each would be noise to the \
-             other; wait for it or stop it"
-        })?;
-        let run_as = user::choose(None)?;
+        let Claim { run_as, doing, results: locked, host } = claim;
+        let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
         let work = choose_work(results, work, run_as.as_ref())?;
-        Ok(Place { work, run_as, _results: results_lock, _host: host_lock })
+        Ok(Place { work, run_as, _results: of_results, _host: host })
     }
 
     /// The folder of one target: its snapshot and its data.
@@ -77,42 +99,67 @@ impl Place {
     /// # Errors
     /// Less space is free than `bytes`.
     pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
-        let free = disk::free_bytes(&self.work)
-            .with_context(|| format!("ask how much is free under {}", self.work.display()))?;
-        if free < bytes {
-            bail!(
-                "keep data and snapshots in {}: about {} MB are needed and {} MB are free\n\
-                 hint: use fewer rows, or another disk with --work",
-                self.work.display(),
-                bytes / 1_000_000,
-                free / 1_000_000
-            );
-        }
-        Ok(())
+        check_space(&self.work, &self.work, bytes)
     }
 }
 
+/// The same before any folder of a new plan is made.
+///
+/// # Errors
+/// Less space is free than `bytes`.
+pub(super) fn check_space_for(
+    results: &Path,
+    work: Option<&Path>,
+    run_as: Option<&User>,
+    bytes: u64,
+) -> Result<()> {
+    let folder = work.unwrap_or(results);
+    // Of a relative path the last ancestor is empty, and means where we are.
+    let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let closed = run_as.is_some_and(|user| user::check_reachable(there, user).is_err());
+    match work.is_none() && closed {
+        true => check_space(Path::new(ELSEWHERE), Path::new(ELSEWHERE), bytes),
+        false => check_space(folder, there, bytes),
+    }
+}
+
+fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
+    let free = disk::free_bytes(there)
+        .with_context(|| format!("ask how much is free under {}", there.display()))?;
+    if free < bytes {
+        bail!(
+            "keep data and snapshots in {}: about {} MB are needed and {} MB are free\n\
+             hint: use fewer rows, or another disk with --work",
+            folder.display(),
+            bytes / 1_000_000,
+            free / 1_000_000
+        );
+    }
+    Ok(())
+}
+
+/// The work folder: beside the results, or one of its own where the user said, because it is
+/// removed in the end and what else lies there is not ours.
 fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Result<PathBuf> {
-    let beside = match work {
-        Some(work) => work.to_owned(),
-        None => results.join(".work"),
+    let beside = fs::canonicalize(results)?.join(".work");
+    let own = format!("rqps-{}", short_name(beside.as_os_str().as_encoded_bytes()));
+    let folder = match work {
+        Some(work) => work.join(&own),
+        None => beside,
     };
-    fs::create_dir_all(&beside).with_context(|| format!("make {}", beside.display()))?;
-    let beside = fs::canonicalize(&beside)?;
-    let Some(user) = run_as else { return Ok(beside) };
-    let unreachable = match user::check_reachable(&beside, user) {
-        Ok(()) => return Ok(beside),
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    let folder = fs::canonicalize(&folder)?;
+    let Some(user) = run_as else { return Ok(folder) };
+    let unreachable = match user::check_reachable(&folder, user) {
+        Ok(()) => return Ok(folder),
         Err(error) => error,
     };
     if work.is_some() {
         return Err(unreachable).context("use the folder of --work");
     }
     // Results under root's own home are closed to servers; what they need goes where they may.
-    let elsewhere = PathBuf::from(format!(
-        "/var/tmp/rqps-{}",
-        short_name(beside.as_os_str().as_encoded_bytes())
-    ));
-    fs::remove_dir(&beside).ok();
+    fs::remove_dir(&folder).ok();
+    let elsewhere = Path::new(ELSEWHERE).join(own);
     fs::create_dir_all(&elsewhere).with_context(|| format!("make {}", elsewhere.display()))?;
     user::check_reachable(&elsewhere, user)?;
     Ok(elsewhere)

@@ -114,7 +114,7 @@ fn fill(
 ) -> Result<Option<LoadRecord>> {
     let logs = bench.assignment.out.join("load").join(&subject.target.label);
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-    let mut control = subject.control(bench, data.to_owned(), logs.clone())?;
+    let mut control = subject.control(bench, data.to_owned(), logs.clone(), None)?;
     progress.doing(&subject.target.label, "initialise", None);
     control.init()?;
     progress.doing(&subject.target.label, "start", None);

@@ -90,7 +90,7 @@ impl Fates {
                     Status::Failed(_) => {
                         *fates.failed.entry(place).or_default() += 1;
                         let of_run = fates.of_runs.entry(record.key.folder()).or_default();
-                        of_run.push(step.name);
+                        of_run.push(step.name.clone());
                     }
                     Status::Complete => drop(fates.complete.insert(place)),
                     _ => {}

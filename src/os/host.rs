@@ -41,6 +41,12 @@ pub fn read(data_folder: &Path) -> Host {
     host
 }
 
+/// MemTotal of this machine in bytes; 0 if it cannot be read.
+pub fn memory_bytes() -> u64 {
+    let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| proc::memory(&text).ok());
+    memory.unwrap_or_default().total_bytes
+}
+
 /// The version of the C library that this program runs with, as `2.36`; `None` if it is not glibc.
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "a function of the C library")]

@@ -116,6 +116,8 @@ pub struct Job {
     pub log: PathBuf,
     /// Only when rqps runs as root.
     pub run_as: Option<Identity>,
+    /// A control group that it is started in. If rqps is gone before it, the warden removes it.
+    pub memory_group: Option<PathBuf>,
     /// Removed, with all in it, after the last process has ended.
     pub remove_after: Option<PathBuf>,
     /// How the tree is ended when rqps is gone.

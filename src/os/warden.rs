@@ -17,7 +17,7 @@ use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::os::process::{Job, Stop, StopSignal, send, tree};
-use crate::os::shared_memory;
+use crate::os::{cgroup, shared_memory};
 
 /// How often the tree is looked at again while it is being ended.
 const END_POLL: Duration = Duration::from_millis(10);
@@ -75,10 +75,14 @@ fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> 
     let (tell, events) = mpsc::channel();
     // Before the start, so that an early death is not missed.
     watch_signals(tell.clone())?;
-    let root = job.start()?;
+    let root = match &job.memory_group {
+        Some(group) => cgroup::start_in(group, || job.start())?,
+        None => job.start()?,
+    };
     say(&format!("pid {root}"));
     thread::spawn(move || watch_commands(input, &tell));
     let mut status = None;
+    let mut lost = false;
     let stop = loop {
         match events.recv() {
             Ok(Event::Child) => {
@@ -88,10 +92,17 @@ fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> 
                 }
             }
             Ok(Event::Stop(stop)) => break stop,
-            Ok(Event::Lost) | Err(_) => break job.on_loss,
+            Ok(Event::Lost) | Err(_) => {
+                lost = true;
+                break job.on_loss;
+            }
         }
     };
-    end_tree(job, root, stop, &events, &mut status);
+    lost |= end_tree(job, root, stop, &events, &mut status);
+    // Its owner can start again in it, and removes it, while there is one.
+    if let Some(group) = job.memory_group.as_ref().filter(|_| lost) {
+        cgroup::remove(group);
+    }
     if let Some(folder) = &job.remove_after {
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -197,14 +208,15 @@ fn reap(root: u32, status: &mut Option<String>) -> bool {
     }
 }
 
-/// Ends every process below this one, the root in good order if there is time.
+/// Ends every process below this one, the root in good order if there is time. Returns true if the
+/// lab was lost meanwhile.
 fn end_tree(
     job: &Job,
     root: u32,
     mut stop: Stop,
     events: &Receiver<Event>,
     status: &mut Option<String>,
-) {
+) -> bool {
     let own = std::process::id();
     // Who is killed cannot free it.
     let mut shared_memory = BTreeSet::new();
@@ -216,11 +228,11 @@ fn end_tree(
     // A stopped process cannot shut down.
     signal_all(Signal::CONT);
     let mut deadline = Instant::now() + Duration::from_millis(stop.timeout_ms);
-    let mut ask = true;
+    let (mut ask, mut lost) = (true, false);
     loop {
         if reap(root, status) {
             shared_memory::remove_abandoned(&shared_memory);
-            return;
+            return lost;
         }
         let hard = stop.signal == StopSignal::Kill;
         if status.is_none() && ask && !hard {
@@ -236,7 +248,10 @@ fn end_tree(
         // A harder order may come while the first one is carried out.
         let more = match events.recv_timeout(END_POLL) {
             Ok(Event::Stop(more)) => more,
-            Ok(Event::Lost) => job.on_loss,
+            Ok(Event::Lost) => {
+                lost = true;
+                job.on_loss
+            }
             Ok(Event::Child) => continue,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::{self, Order};
+use crate::bench::{self, Order, SelectError};
 use crate::domain::benchmark::{Pace, Placement, Workload};
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
@@ -23,6 +23,9 @@ pub enum PlanError {
     /// A target word is wrong.
     #[error(transparent)]
     Word(#[from] WordError),
+    /// A glob that matches no step.
+    #[error(transparent)]
+    Steps(#[from] SelectError),
     /// A value that cannot be measured.
     #[error("{0}")]
     Value(String),
@@ -62,7 +65,14 @@ fn is_yes(value: &bool) -> bool {
 /// # Errors
 /// See [`PlanError`]; each names the field or the word.
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
-    let file: PlanFile = toml::from_str(text)?;
+    let mut unknown = Vec::new();
+    let fields = toml::Deserializer::parse(text)?;
+    let file: PlanFile =
+        serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))?;
+    if !unknown.is_empty() {
+        let text = format!("a plan has no `{}`; `rqps plan` prints one", unknown.join("`, `"));
+        return Err(PlanError::Value(text));
+    }
     let seed = file.seed.parse().map_err(|_| {
         PlanError::Value(format!("seed `{}` is not a number from 0 to 2^64 - 1", file.seed))
     })?;
@@ -104,7 +114,7 @@ pub fn gate_rules(text: &str) -> Result<GateRules, PlanError> {
 /// Refuses what cannot be measured.
 ///
 /// # Errors
-/// [`PlanError::Value`] naming the field.
+/// [`PlanError::Value`] naming the field, [`PlanError::Steps`] the glob.
 pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let wrong = |text: &str| Err(PlanError::Value(text.to_owned()));
     let workload = &plan.workload;
@@ -128,22 +138,24 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if workload.clients == 0 || workload.clients > 10_000 {
         return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
     }
-    if workload.tables == 0 || workload.rows == 0 {
-        return wrong("tables and rows must be at least 1");
+    // The widest limits of the settings of any benchmark.
+    if !(1..=10_000).contains(&workload.tables) || !(1..=100_000_000_000).contains(&workload.rows) {
+        return wrong("tables must be from 1 to 10000, and rows from 1 to 100000000000");
     }
     let seconds = [workload.read_seconds, workload.write_seconds];
-    if seconds.iter().any(|seconds| !(seconds.is_finite() && *seconds > 0.0)) {
-        return wrong("read_seconds and write_seconds must be above 0");
+    if seconds.iter().any(|seconds| !(*seconds > 0.0 && *seconds <= 86_400.0)) {
+        return wrong("read_seconds and write_seconds must be above 0 and 86400 at most");
     }
-    let pauses = [workload.warmup_seconds, workload.settle_scale];
-    if pauses.iter().any(|pause| !(pause.is_finite() && *pause >= 0.0)) {
-        return wrong("warmup_seconds and settle_scale must be 0 or above");
+    let pauses = [(workload.warmup_seconds, 3600.0), (workload.settle_scale, 10.0)];
+    if pauses.iter().any(|(pause, most)| !(0.0..=*most).contains(pause)) {
+        return wrong("warmup_seconds must be from 0 to 3600, and settle_scale from 0 to 10");
     }
     for target in &plan.targets {
         bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
         if plan.benchmark == "vector" {
             bench::vector::check_target(target).map_err(PlanError::Value)?;
         }
+        plan.stages(target)?;
     }
     Ok(())
 }
@@ -301,6 +313,11 @@ mod tests {
         fails("blocks = 4", "blocks = { budget = \"soon\" }", "soon");
         fails("blocks = 4", "blocks = { budget = \"0s\" }", "above 0");
         fails("clients = 1", "clients = 0", "clients must be");
+        fails("rows = 200000", "rows = 9000000000000000000", "rows from 1 to");
+        fails("read_seconds = 2.0", "read_seconds = 1e300", "86400 at most");
+        fails("settle_scale = 0.02", "settle_scale = nan", "settle_scale from 0 to 10");
+        fails("point*", "pint*", "`pint*` matches none");
+        fails("clients = 1", "clients = 1\nclient = 2", "a plan has no `workload.client`");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
@@ -315,7 +332,7 @@ mod tests {
         let interleave = Interleave::default_of("insert");
         assert_eq!(interleave, Interleave::Run);
         let benchmark = "insert".to_owned();
-        let plan = Plan { benchmark, workload, interleave, ..plan() };
+        let plan = Plan { benchmark, workload, interleave, steps: Vec::new(), ..plan() };
         let mut expected = plan.clone();
         expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
         let printed = print(&plan);

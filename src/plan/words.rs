@@ -106,7 +106,7 @@ fn parse(word: &str) -> Result<(Target, bool), WordError> {
 }
 
 /// `label=rest`, where the label is no DBMS name: `postgres=/opt/pg` has none.
-fn label_of(word: &str) -> Option<(&str, &str)> {
+pub fn label_of(word: &str) -> Option<(&str, &str)> {
     let (before, rest) = word.split_once('=')?;
     if Dbms::from_name(before).is_some() || before.contains(['/', '@', ':']) {
         return None;

@@ -2,22 +2,29 @@
 
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
 use crate::analyze::Comparison;
-use crate::analyze::compare::StepComparison;
+use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 
 /// The relative rate of every step of a group on every target, with intervals, from 0. One chart
-/// for each group that has a ratio.
+/// for each group that has a ratio. Steps that only one of the targets has, such as those named
+/// after parameters of an index, have no place in it.
 pub(super) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
     let group = |group: Group| {
-        let steps: Vec<&StepComparison> =
-            comparison.steps.iter().filter(|step| step.group == group).collect();
-        of_group(comparison, group, &steps)
+        let of_group = comparison.steps.iter().filter(|step| step.group == group);
+        let shared: Vec<&StepComparison> = of_group.filter(|step| is_shared(step)).collect();
+        chart(comparison, group, &shared)
     };
     Group::ALL.into_iter().filter_map(group).collect()
 }
 
-fn of_group(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
+/// True if the base and another target have it, or a run of theirs failed in it.
+fn is_shared(step: &StepComparison) -> bool {
+    let has = |target: &TargetStep| !target.samples.is_empty() || !target.failures.is_empty();
+    step.targets.first().is_some_and(has) && step.targets.iter().skip(1).any(has)
+}
+
+fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
     let names = steps.iter().map(|step| step.name.clone()).collect();
     let title = format!("{}: rate relative to {}", group.name(), comparison.base);
     let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Bars)

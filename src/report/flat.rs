@@ -1,6 +1,7 @@
 //! Tables for programs: TSV in the field's layout, and one long CSV.
 
 use std::fmt::Write;
+use std::io;
 
 use super::document::Digits;
 use crate::analyze::Comparison;
@@ -195,23 +196,23 @@ fn unit(metric: Metric, step: &StepComparison) -> &'static str {
 }
 
 /// A head and one row for each number of each completed step of each run.
-pub(super) fn csv(comparison: &Comparison) -> String {
-    let mut text = "step,group,target,block,attempt,metric,value,unit,run_folder\n".to_owned();
+pub(super) fn write_csv(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
+    writeln!(out, "step,group,target,block,attempt,metric,value,unit,run_folder")?;
     for (step, target) in cells(comparison) {
         for sample in &target.samples {
-            push_sample(&mut text, comparison, step, &target.label, sample);
+            write_sample(out, comparison, step, &target.label, sample)?;
         }
     }
-    text
+    Ok(())
 }
 
-fn push_sample(
-    text: &mut String,
+fn write_sample(
+    out: &mut impl io::Write,
     comparison: &Comparison,
     step: &StepComparison,
     label: &str,
     sample: &Sample,
-) {
+) -> io::Result<()> {
     let run = &comparison.runs[sample.run];
     let head = format!(
         "{},{},{},{},{}",
@@ -225,7 +226,7 @@ fn push_sample(
     for &metric in Metric::ALL {
         if let Some(value) = sample.values.get(metric) {
             let (name, unit) = (metric.name(), unit(metric, step));
-            let _ = writeln!(text, "{head},{name},{value},{unit},{folder}");
+            writeln!(out, "{head},{name},{value},{unit},{folder}")?;
         }
     }
     let counts = [
@@ -235,8 +236,9 @@ fn push_sample(
         ("no_ops", sample.no_ops),
     ];
     for (name, count) in counts {
-        let _ = writeln!(text, "{head},{name},{count},count,{folder}");
+        writeln!(out, "{head},{name},{count},count,{folder}")?;
     }
+    Ok(())
 }
 
 /// RFC 4180: quotes where a comma, a quote or a line end would be misread.

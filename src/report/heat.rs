@@ -3,11 +3,10 @@
 
 use super::document::Digits;
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::TargetStep;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::Judgement;
 use crate::domain::metric::{Better, Metric};
-use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
 
@@ -101,7 +100,7 @@ pub struct Sample {
 }
 
 /// The overview; `None` where there is nothing to compare.
-pub(super) fn overview(comparison: &Comparison, dataset: &Dataset) -> Option<Heat> {
+pub(super) fn overview(comparison: &Comparison) -> Option<Heat> {
     if comparison.targets.len() < 2 || comparison.steps.is_empty() {
         return None;
     }
@@ -110,11 +109,7 @@ pub(super) fn overview(comparison: &Comparison, dataset: &Dataset) -> Option<Hea
         name: step.name.clone(),
         group: step.group.name(),
         unit: rate_unit(step.rate),
-        cells: step
-            .targets
-            .iter()
-            .map(|target| cell(comparison, dataset, step, target, &metrics))
-            .collect(),
+        cells: step.targets.iter().map(|target| cell(comparison, target, &metrics)).collect(),
     });
     Some(Heat {
         targets: comparison.targets.iter().map(|target| target.label.clone()).collect(),
@@ -139,21 +134,11 @@ fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
     all.filter(|metric| *metric == Metric::Rate || (wanted(*metric) && measured(*metric))).collect()
 }
 
-fn cell(
-    comparison: &Comparison,
-    dataset: &Dataset,
-    step: &StepComparison,
-    target: &TargetStep,
-    metrics: &[Metric],
-) -> Cell {
-    let samples = target.samples.iter().map(|sample| {
-        let records = dataset.runs.get(sample.run).map(|run| run.steps.as_slice());
-        let record = records.unwrap_or_default().iter().find(|record| record.name == step.name);
-        Sample {
-            folder: comparison.runs[sample.run].folder.clone(),
-            file: record.map(|r| format!("{:02}-{}", r.index, r.name)).unwrap_or_default(),
-            values: metrics.iter().map(|metric| sample.values.get(*metric)).collect(),
-        }
+fn cell(comparison: &Comparison, target: &TargetStep, metrics: &[Metric]) -> Cell {
+    let samples = target.samples.iter().map(|sample| Sample {
+        folder: comparison.runs[sample.run].folder.clone(),
+        file: format!("{:02}-{}", sample.record.index, sample.record.name),
+        values: metrics.iter().map(|metric| sample.values.get(*metric)).collect(),
     });
     let missing = match (target.samples.is_empty(), target.failures.is_empty()) {
         (false, _) => "",

@@ -4,6 +4,7 @@
 
 use super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
+use super::tables;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{Sample, StepComparison};
 use crate::analyze::insert::{
@@ -12,7 +13,7 @@ use crate::analyze::insert::{
 };
 use crate::analyze::insert_rules::{
     Shade, Throughput, absolute_shades, insert_rate_shade, is_query_step, longest_shades,
-    meets_sla, relative_shade,
+    meets_sla, relative_shade, share_gray,
 };
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
@@ -49,6 +50,12 @@ fn mark(shade: Shade) -> Option<Mark> {
         Shade::Yellow => (" -", "more than 5 % below the base"),
     };
     Some(Mark { sign, colour: shade.css(), meaning })
+}
+
+/// The shade of a class of response times.
+fn gray(percent: f64) -> Option<Mark> {
+    let meaning = "the darker, the more";
+    share_gray(percent).map(|colour| Mark { sign: "", colour, meaning })
 }
 
 /// One number of every target in one step; `None` where there is none.
@@ -312,7 +319,7 @@ fn class_table(
         let mut sums = vec![0u64; CLASSES.len()];
         let mut longest: f64 = 0.0;
         for sample in &of_target.samples {
-            for (sum, count) in sums.iter_mut().zip(sample.own.buckets.get(role)?) {
+            for (sum, count) in sums.iter_mut().zip(sample.record.outcome.buckets.get(role)?) {
                 *sum += count;
             }
             let of_step = insert::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
@@ -329,7 +336,7 @@ fn class_table(
         let share = |count: &u64| match 100.0 * *count as f64 / total as f64 {
             _ if *count == 0 => Cell::text(""),
             percent if percent < 0.0005 => Cell::text("nonzero"),
-            percent => Cell::number(percent, Digits::Fixed(3), "%"),
+            percent => Cell::number(percent, Digits::Fixed(3), "%").marked(gray(percent)),
         };
         let mut cells = vec![Cell::text(&comparison.targets[*target].label)];
         cells.extend(sums.iter().map(share));
@@ -361,6 +368,7 @@ fn variance(comparison: &Comparison) -> Section {
                 a second with less than a tenth of the median second's rate. What the server did \
                 is from its log and its counters in those seconds.";
     let mut blocks = vec![Block::Paragraph(text.to_owned())];
+    blocks.extend(judged_table(comparison).map(Block::Table));
     blocks.push(Block::Table(longest_table(comparison)));
     let (stalls, left_out) = stall_rows(comparison);
     if stalls.is_empty() {
@@ -378,6 +386,58 @@ fn variance(comparison: &Comparison) -> Section {
     section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
 }
 
+/// What averages hide, and digits of its numbers.
+const EVENNESS: [(Metric, Digits); 6] = [
+    (Metric::InsertMax, Digits::Fixed(1)),
+    (Metric::InsertP99, Digits::Fixed(3)),
+    (Metric::DeleteMax, Digits::Fixed(1)),
+    (Metric::StalledSeconds, Digits::Fixed(0)),
+    (Metric::SecondsVariation, Digits::Fixed(3)),
+    (Metric::SecondsP99, Digits::Fixed(0)),
+];
+
+/// Their verdicts: of the longest insert in every step, of the others where they differ. `None`
+/// where nothing was compared.
+fn judged_table(comparison: &Comparison) -> Option<Table> {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for target in step.targets.iter().skip(1) {
+            for (metric, digits) in EVENNESS {
+                let Some(relative) = target.relative(metric) else { continue };
+                let verdict = relative.judgement.as_ref().map(|judgement| judgement.verdict);
+                let differs = verdict.is_some_and(|it| it.is_worse() || it.is_better());
+                if metric != Metric::InsertMax && !differs {
+                    continue;
+                }
+                rows.push(vec![
+                    Cell::text(&step.name),
+                    Cell::text(&target.label),
+                    Cell::text(metric.name()),
+                    tables::absolute(&step.targets[0], metric, digits, metric.unit()),
+                    tables::absolute(target, metric, digits, metric.unit()),
+                    tables::judged(target, metric, Digits::Ratio),
+                    match verdict {
+                        Some(verdict) => Cell::text(verdict.word(metric)),
+                        None => Cell::missing("not compared"),
+                    },
+                ]);
+            }
+        }
+    }
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("metric"),
+        Column::numbers(comparison.base.clone()),
+        Column::numbers("absolute"),
+        Column::numbers("relative"),
+        Column::words("verdict"),
+    ];
+    let caption = "Longest inserts, and other metrics of evenness that differ: medians over the \
+                   blocks";
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
 fn longest_table(comparison: &Comparison) -> Table {
     let mut rows = Vec::new();
     for step in &comparison.steps {
@@ -387,7 +447,8 @@ fn longest_table(comparison: &Comparison) -> Table {
                     let second = insert::longest(sample, role).map(|(second, _)| second);
                     (longest_of(sample, role), second)
                 };
-                let samples = of_target.samples.iter().filter(|s| s.roles.contains_key(role));
+                let has = |sample: &&Sample| sample.record.outcome.roles.contains_key(role);
+                let samples = of_target.samples.iter().filter(has);
                 let Some(worst) = samples.max_by(|a, b| of_sample(a).0.total_cmp(&of_sample(b).0))
                 else {
                     continue;
@@ -404,7 +465,7 @@ fn longest_table(comparison: &Comparison) -> Table {
                     Cell::text(&comparison.targets[target].label),
                     Cell::text(name),
                     Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
-                    Cell::text(format!("{}{at}", worst.own.started)),
+                    Cell::text(format!("{}{at}", worst.record.started)),
                     Cell::text(server),
                 ]);
             }
@@ -433,7 +494,7 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
                         Cell::text(&step.name),
                         Cell::text(&comparison.targets[target].label),
                         Cell::text(run.key.folder()).from_runs(vec![run.folder.clone()]),
-                        Cell::text(format!("{} + {} s", sample.own.started, stall.from)),
+                        Cell::text(format!("{} + {} s", sample.record.started, stall.from)),
                         Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
                         Cell::text(stall.role),
                         Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
@@ -475,7 +536,7 @@ fn chart(
     let mut series = Vec::new();
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
-            let Some(values) = sample.own.series.get(column) else { continue };
+            let Some(values) = sample.record.outcome.series.get(column) else { continue };
             let mut line = Series::new(&target.label, slot, Line::Straight);
             line.runs = vec![comparison.runs[sample.run].folder.clone()];
             line.points = thinned(values, factor, column.ends_with("_max_us"));

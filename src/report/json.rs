@@ -1,5 +1,7 @@
 //! The comparison as JSON (docs/results.md, "Reports").
 
+use std::io;
+
 use serde::Serialize;
 
 use crate::analyze::Comparison;
@@ -15,10 +17,8 @@ struct Envelope<'a> {
 }
 
 /// Pretty JSON with a final line end.
-pub(super) fn render(comparison: &Comparison) -> String {
+pub(super) fn write(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
     let envelope = Envelope { schema: SCHEMA, comparison };
-    // Text keys and plain values only, so this cannot fail; a caller would have no way out.
-    let mut json = serde_json::to_string_pretty(&envelope).unwrap_or_default();
-    json.push('\n');
-    json
+    serde_json::to_writer_pretty(&mut *out, &envelope)?;
+    writeln!(out)
 }

@@ -125,7 +125,8 @@ fn published(comparison: &Comparison) -> Option<Section> {
 /// The section; `None` where no step is one of the sequence.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let ours = comparison.steps.iter().flat_map(|step| &step.targets);
-    if !ours.flat_map(|target| &target.samples).any(|sample| sample.own.facts.contains_key(STATS)) {
+    let mut samples = ours.flat_map(|target| &target.samples);
+    if !samples.any(|sample| sample.record.outcome.facts.contains_key(STATS)) {
         return published(comparison);
     }
     let mut blocks = vec![Block::Facts(libraries(comparison))];
@@ -164,7 +165,7 @@ fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
     let facts = comparison.targets.iter().enumerate().map(|(index, target)| {
         let samples =
             comparison.steps.iter().filter_map(|step| step.targets.get(index)?.samples.first());
-        let mut said = samples.filter_map(|sample| sample.own.facts.get("library"));
+        let mut said = samples.filter_map(|sample| sample.record.outcome.facts.get("library"));
         let said = said.next().cloned().unwrap_or_else(|| "says nothing of itself".to_owned());
         let mut compilers =
             target.manifests.iter().filter_map(|manifest| manifest.compiler.clone());
@@ -217,7 +218,8 @@ fn absolute(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
 fn writers(comparison: &Comparison) -> Option<Table> {
     let mut rows = Vec::new();
     for (step, target) in pairs(comparison) {
-        let Some(writer) = target.samples.first().and_then(|sample| sample.roles.get("writer"))
+        let first = target.samples.first();
+        let Some(writer) = first.and_then(|sample| sample.record.outcome.roles.get("writer"))
         else {
             continue;
         };
@@ -254,7 +256,7 @@ fn levels(comparison: &Comparison) -> Vec<Table> {
     let last = |index: usize| {
         let of_target = |step: &StepComparison| {
             let sample = step.targets.get(index)?.samples.first()?;
-            Some((step.name.clone(), stats::parse(sample.own.facts.get(STATS)?)))
+            Some((step.name.clone(), stats::parse(sample.record.outcome.facts.get(STATS)?)))
         };
         let steps: Vec<&StepComparison> = comparison.steps.iter().filter(writes).collect();
         steps.into_iter().rev().find_map(of_target)

@@ -25,6 +25,8 @@ pub mod timeline;
 mod vector;
 mod verdicts;
 
+use std::io::{self, BufWriter, Write};
+
 use crate::analyze::Comparison;
 
 pub use build::{Options, document};
@@ -67,13 +69,33 @@ impl Format {
 
 /// The whole report in one form. It ends with a line end.
 pub fn render(comparison: &Comparison, format: Format) -> String {
+    let mut bytes = Vec::new();
+    // Memory takes all, and every form is made of text and plain values: this cannot fail.
+    let _ = write(comparison, format, &mut bytes);
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// The same, written while it is made: what has rows for each step of each run is longer than a
+/// large comparison itself.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(comparison: &Comparison, format: Format, out: &mut dyn Write) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
     match format {
-        Format::Text => text::render(&document(comparison, &Options::default())),
-        Format::Tsv => flat::tsv(comparison),
-        Format::Csv => flat::csv(comparison),
-        Format::Json => json::render(comparison),
-        Format::Markdown => markdown::render(&build::bug_report(comparison)),
+        Format::Text => {
+            let document = document(comparison, &Options::default());
+            out.write_all(text::render(&document).as_bytes())?;
+        }
+        Format::Tsv => out.write_all(flat::tsv(comparison).as_bytes())?,
+        Format::Csv => flat::write_csv(comparison, &mut out)?,
+        Format::Json => json::write(comparison, &mut out)?,
+        Format::Markdown => {
+            let document = build::bug_report(comparison);
+            out.write_all(markdown::render(&document).as_bytes())?;
+        }
     }
+    out.flush()
 }
 
 /// A document as text.

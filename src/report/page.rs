@@ -23,7 +23,7 @@ pub(super) fn document(
 ) -> Document {
     let mut sections = vec![verdict(comparison)];
     sections.extend(build::loud_caveats(comparison));
-    match heat::overview(comparison, dataset) {
+    match heat::overview(comparison) {
         Some(heat) => sections.push(Section {
             id: "overview",
             heading: "Overview".to_owned(),
@@ -36,7 +36,7 @@ pub(super) fn document(
     sections.extend(build::of_benchmarks(comparison));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
-    sections.extend(settings::plans(comparison, dataset));
+    sections.extend(settings::plans(comparison));
     sections.extend(tables::load(comparison));
     sections.extend(build::caveats(comparison));
     sections.extend(blocks::section(comparison));

@@ -6,7 +6,6 @@ use super::document::{Block, Cell, Column, Fold, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::plans::normalize;
-use crate::domain::run::Dataset;
 
 /// More targets than this do not fit side by side: values are listed with their targets instead.
 const SIDE_BY_SIDE_MAX: usize = 5;
@@ -97,9 +96,9 @@ fn settings(text: &str) -> BTreeMap<String, String> {
 
 /// Steps whose query plans differ from the base's, with the plans as the DBMS gave them. `None` if
 /// no plan differs.
-pub(super) fn plans(comparison: &Comparison, dataset: &Dataset) -> Option<Section> {
-    let folds: Vec<Block> =
-        comparison.steps.iter().flat_map(|step| of_step(dataset, step)).map(Block::Fold).collect();
+pub(super) fn plans(comparison: &Comparison) -> Option<Section> {
+    let measured = comparison.steps.iter().filter(|step| !step.is_choice());
+    let folds: Vec<Block> = measured.flat_map(of_step).map(Block::Fold).collect();
     let note = "Plans are compared without their numbers (costs, estimates, names of tables and \
                 indexes). Shown is that of the first run of each target.";
     let mut blocks = vec![Block::Paragraph(note.to_owned())];
@@ -112,13 +111,11 @@ pub(super) fn plans(comparison: &Comparison, dataset: &Dataset) -> Option<Sectio
 type Variant<'a> = (String, &'a str, Vec<&'a str>);
 
 /// One fold for each kind of statement whose plans are not all alike.
-fn of_step(dataset: &Dataset, step: &StepComparison) -> Vec<Fold> {
+fn of_step(step: &StepComparison) -> Vec<Fold> {
     let mut kinds: BTreeMap<&str, Vec<Variant<'_>>> = BTreeMap::new();
     for target in &step.targets {
-        let record = target.samples.first().and_then(|sample| {
-            dataset.runs[sample.run].steps.iter().find(|record| record.name == step.name)
-        });
-        for (kind, plan) in record.iter().flat_map(|record| &record.outcome.plans) {
+        let first = target.samples.first();
+        for (kind, plan) in first.iter().flat_map(|sample| &sample.record.outcome.plans) {
             let variants = kinds.entry(kind).or_default();
             let normal = normalize(plan);
             match variants.iter_mut().find(|(other, _, _)| *other == normal) {

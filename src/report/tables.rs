@@ -78,7 +78,12 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
 }
 
 /// The median over the runs.
-fn absolute(target: &TargetStep, metric: Metric, digits: Digits, unit: &'static str) -> Cell {
+pub(super) fn absolute(
+    target: &TargetStep,
+    metric: Metric,
+    digits: Digits,
+    unit: &'static str,
+) -> Cell {
     let cell = match target.absolute(metric) {
         Some(number) => Cell::number(number, digits, unit),
         None => Cell::missing(why_missing(target, metric)),
@@ -175,11 +180,15 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// One step: absolute values, then those relative to the base.
+/// One step: absolute values, then those relative to the base. A target has no row where it was not
+/// measured: steps named after parameters of an index are those of one DBMS alone.
 pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
-        let skip = usize::from(relative_rows);
-        let targets = step.targets.iter().skip(skip);
+        let has_any = |target: &&TargetStep| match relative_rows {
+            true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
+            false => !target.samples.is_empty() || !target.failures.is_empty(),
+        };
+        let targets = step.targets.iter().filter(has_any);
         targets
             .map(|target| {
                 let mut cells: Vec<Cell> = EFFICIENCY
@@ -201,8 +210,9 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
         Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
     };
     let mut blocks = vec![table("--- absolute", rows(false))];
-    if step.targets.len() > 1 {
-        blocks.push(table(&format!("--- relative to {}", comparison.base), rows(true)));
+    let relative = rows(true);
+    if !relative.is_empty() {
+        blocks.push(table(&format!("--- relative to {}", comparison.base), relative));
     }
     blocks
 }
@@ -212,7 +222,7 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / base with the interval that its verdict rests on.
-fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+pub(super) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let cell = relative(target, metric, digits);

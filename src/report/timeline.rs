@@ -4,7 +4,7 @@
 use super::chart::{Axis, Chart, Form, Line, Point, Scale, Series, Span};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
-use crate::analyze::histogram::Histogram;
+use crate::analyze::measured::QUANTILES;
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::run::{Dataset, Run, Second, StepRecord};
@@ -20,10 +20,6 @@ const POINTS_MAX: usize = 200_000;
 const SERIES_MIN: usize = 30;
 /// No screen shows more.
 const SERIES_MAX: usize = 600;
-
-/// Quantiles of the distribution charts; those that rest on fewer than ten events are left out.
-const QUANTILES: [f64; 12] =
-    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9995, 0.9999];
 
 /// One run of a step by time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,10 +42,6 @@ pub(super) fn charts(
     step: &StepComparison,
     seconds: &SecondsOf,
 ) -> Vec<Chart> {
-    let of_step = |run: usize| {
-        let run = &dataset.runs[run];
-        run.steps.iter().find(|record| record.name == step.name).map(|record| (run, record))
-    };
     let name = &step.name;
     let unit = rate_unit(step.rate);
     let time = || Axis::linear("time in the step", "s");
@@ -67,7 +59,7 @@ pub(super) fn charts(
     let most = points_per_run(comparison);
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
-            let Some((run, record)) = of_step(sample.run) else { continue };
+            let (run, record) = (&dataset.runs[sample.run], &sample.record);
             let rows = seconds(run, record).unwrap_or_else(|fault| {
                 faults.push(fault);
                 Vec::new()
@@ -199,7 +191,7 @@ fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
     )
     .axes(Axis { scale: Scale::Tail, ..Axis::tail() }, Axis::log("latency", "ms"));
     for (slot, target) in step.targets.iter().enumerate() {
-        let points = quantile_points(dataset, step, target);
+        let points = quantile_points(target);
         if !points.is_empty() {
             let runs = target.samples.iter().map(|s| dataset.runs[s.run].folder.clone()).collect();
             let series = Series::new(target.label.clone(), slot, Line::Straight);
@@ -212,22 +204,14 @@ fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
     chart
 }
 
-fn quantile_points(dataset: &Dataset, step: &StepComparison, target: &TargetStep) -> Vec<Point> {
-    let mut least_events = u64::MAX;
-    let mut runs: Vec<[u64; QUANTILES.len()]> = Vec::new();
-    for sample in &target.samples {
-        let records = &dataset.runs[sample.run].steps;
-        let record = records.iter().find(|record| record.name == step.name);
-        let histogram = record.map(|record| Histogram::from_base64(&record.outcome.latency));
-        // A histogram that cannot be decoded is a caveat already.
-        if let Some(Ok(histogram)) = histogram {
-            least_events = least_events.min(histogram.total());
-            runs.push(histogram.quantiles(QUANTILES));
-        }
-    }
+/// A percentile that would rest on fewer than ten events is left out.
+fn quantile_points(target: &TargetStep) -> Vec<Point> {
+    // A histogram that cannot be decoded is a caveat already.
+    let runs = || target.samples.iter().filter_map(|sample| sample.distribution);
+    let least_events = runs().map(|run| run.events).min().unwrap_or(0);
     let shown = |quantile: f64| least_events as f64 * (1.0 - quantile) >= 10.0;
     let point = |(index, quantile): (usize, &f64)| {
-        let of_runs: Vec<f64> = runs.iter().map(|run| run[index] as f64 / 1e6).collect();
+        let of_runs: Vec<f64> = runs().map(|run| run.latencies_ns[index] as f64 / 1e6).collect();
         // A logarithmic axis has no place for 0, which a fake clock can give.
         let y = median(&of_runs).filter(|y| *y > 0.0 && shown(*quantile))?;
         Some(Point::at(*quantile, y))

@@ -277,7 +277,7 @@ fn indexes(comparison: &Comparison) -> Option<Section> {
     ];
     let is_build = |step: &&StepComparison| {
         let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
-        Point::of_step(&step.name).is_none()
+        is_no_point(step)
             && (has(Metric::LoadSeconds) || has(Metric::IndexSeconds) || has(Metric::BuildSeconds))
     };
     let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_build).collect();
@@ -306,7 +306,7 @@ fn cases(comparison: &Comparison) -> Option<Section> {
     ];
     let is_case = |step: &&StepComparison| {
         let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
-        Point::of_step(&step.name).is_none() && (has(Metric::Recall) || has(Metric::CleanSeconds))
+        is_no_point(step) && (has(Metric::Recall) || has(Metric::CleanSeconds))
     };
     let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_case).collect();
     let caption = "Medians over the builds. rows/k below 1: queries got fewer rows than they asked \
@@ -316,6 +316,11 @@ fn cases(comparison: &Comparison) -> Option<Section> {
         heading: "Targets, filters, writes, restarts".to_owned(),
         blocks: vec![Block::Table(table)],
     })
+}
+
+/// True if it is neither a point of a curve nor a choice among them.
+fn is_no_point(step: &StepComparison) -> bool {
+    Point::of_step(&step.name).is_none() && !step.is_choice()
 }
 
 fn value(target: &TargetStep, metric: Metric) -> Option<f64> {

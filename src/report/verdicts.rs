@@ -8,7 +8,7 @@ use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 
 /// Metrics whose verdicts are counted beside the rate's, as far as there are any.
-const BESIDE: [Metric; 9] = [
+const BESIDE: [Metric; 12] = [
     Metric::CpuPerOp,
     Metric::ServerCpuPerOp,
     Metric::ClientCpuPerOp,
@@ -18,6 +18,10 @@ const BESIDE: [Metric; 9] = [
     Metric::WriteKbPerOp,
     Metric::P99,
     Metric::ServerRss,
+    // What averages hide: of the Insert Benchmark alone.
+    Metric::InsertMax,
+    Metric::DeleteMax,
+    Metric::SecondsVariation,
 ];
 
 /// The summary of all verdicts; none for a base alone.

@@ -18,8 +18,8 @@ pub enum ResultsError {
         source: std::io::Error,
     },
     /// A file is not what it should be.
-    #[error("read `{}`, line {line}{}: {why}; restore the file from a copy, or remove its run \
-             folder to do without that run", path.display(), in_field(field))]
+    #[error("read `{}`, line {line}{}: {why}; restore the file from a copy{}", path.display(),
+            in_field(field), way_around(path))]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -72,6 +72,15 @@ pub enum ResultsError {
 
 fn in_field(field: &Option<String>) -> String {
     field.as_ref().map(|field| format!(", field `{field}`")).unwrap_or_default()
+}
+
+/// How to do without the file.
+fn way_around(path: &Path) -> &'static str {
+    match path.file_name().and_then(|name| name.to_str()) {
+        Some("host.json" | "plan.toml") => "",
+        Some("gate.json") => ", or remove it to do without what the host did beside the blocks",
+        _ => ", or remove its run folder to do without that run",
+    }
 }
 
 impl ResultsError {

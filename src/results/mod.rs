@@ -9,6 +9,6 @@ mod seconds;
 mod store;
 
 pub use error::ResultsError;
-pub use read::{read, read_run};
+pub use read::{read, read_each, read_run};
 pub use seconds::{COLUMNS, Column, read_seconds, seconds_of};
 pub use store::{ResultSet, RunFolder};

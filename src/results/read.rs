@@ -1,9 +1,10 @@
 //! Reading result sets and run folders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,29 +21,36 @@ use crate::os::threads;
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
 /// without a `run.json` and files that are no steps are passed over.
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
+    read_each(dirs, |_| ()).map(|(dataset, _)| dataset)
+}
+
+/// The same, with what `take` makes of each run as soon as it is read, in the order of the runs.
+/// What it removes from a run is not held in memory while the others are read.
+pub fn read_each<T: Send>(
+    dirs: &[PathBuf],
+    take: impl Fn(&mut Run) -> T + Sync,
+) -> Result<(Dataset, Vec<T>), ResultsError> {
     let mut sets = Sets::default();
     let mut places: Vec<Place> = Vec::new();
+    let mut known = BTreeSet::new();
     for dir in dirs {
-        for place in places_of(dir, &mut sets)? {
-            if !places.iter().any(|other| other.real == place.real) {
-                places.push(place);
-            }
-        }
+        let of_dir = places_of(dir, &mut sets)?;
+        places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
-    let runs = threads::map(places, |place| read_run(&place.shown, &place.result_set));
-    let mut runs = runs.into_iter().collect::<Result<Vec<Run>, ResultsError>>()?;
-    let mut order: Vec<String> = Vec::new();
-    for run in &runs {
-        if !order.contains(&run.result_set) {
-            order.push(run.result_set.clone());
-        }
-    }
-    let rank = |set: &String| order.iter().position(|other| other == set);
-    runs.sort_by(|a, b| {
-        let ranks = rank(&a.result_set).cmp(&rank(&b.result_set));
-        ranks.then_with(|| a.record.key.cmp(&b.record.key))
+    let runs = threads::map(places, |place| {
+        let mut run = read_run(&place.shown, &place.result_set)?;
+        let taken = take(&mut run);
+        Ok((run, taken))
     });
-    Ok(Dataset { hosts: sets.hosts, runs, gates: sets.gates })
+    let mut runs = runs.into_iter().collect::<Result<Vec<(Run, T)>, ResultsError>>()?;
+    let mut ranks: BTreeMap<String, usize> = BTreeMap::new();
+    for (run, _) in &runs {
+        let next = ranks.len();
+        ranks.entry(run.result_set.clone()).or_insert(next);
+    }
+    runs.sort_by_cached_key(|(run, _)| (ranks.get(&run.result_set), run.record.key.clone()));
+    let (runs, taken) = runs.into_iter().unzip();
+    Ok((Dataset { hosts: sets.hosts, runs, gates: sets.gates }, taken))
 }
 
 /// What was read of result sets besides their runs.
@@ -110,7 +118,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
         folder: folder.display().to_string(),
         result_set: result_set.to_owned(),
         record,
-        steps,
+        steps: steps.into_iter().map(Arc::new).collect(),
     })
 }
 

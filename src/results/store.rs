@@ -31,17 +31,7 @@ impl ResultSet {
     /// begin with a dot) is refused.
     pub fn create(dir: &Path, plan_toml: &str, host: &Host) -> Result<ResultSet, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
-        let occupied = |why: String| ResultsError::Occupied { path: dir.to_owned(), why };
-        if !dir.exists() {
-            atomic::create_folder(dir)?;
-        }
-        if !dir.is_dir() {
-            return Err(occupied("it is a file, not a folder".to_owned()));
-        }
-        if set.plan_path().exists() {
-            if set.plan()? != plan_toml {
-                return Err(occupied("it holds the results of another plan".to_owned()));
-            }
+        if ResultSet::is_begun(dir, plan_toml)? {
             let there = set.host()?;
             if fingerprint(&there) != fingerprint(host) {
                 let why = format!(
@@ -49,19 +39,42 @@ impl ResultSet {
                      ({})",
                     differing_facts(&there, host)
                 );
-                return Err(occupied(why));
+                return Err(ResultsError::Occupied { path: dir.to_owned(), why });
             }
             return Ok(set);
         }
-        for name in read::entries(dir)? {
-            if name != "host.json" {
-                return Err(occupied(format!("it holds `{name}` and no plan.toml")));
-            }
+        if !dir.exists() {
+            atomic::create_folder(dir)?;
         }
         // The plan comes last: it is what makes the folder a result set.
         atomic::write(&set.host_path(), &json(host, "host.json")?)?;
         atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
         Ok(set)
+    }
+
+    /// Whether `dir` holds results of this plan; false for a folder that is missing or empty. Makes
+    /// nothing. What [`ResultSet::create`] refuses on every host is refused here.
+    pub fn is_begun(dir: &Path, plan_toml: &str) -> Result<bool, ResultsError> {
+        let set = ResultSet { folder: dir.to_owned() };
+        let occupied = |why: String| Err(ResultsError::Occupied { path: dir.to_owned(), why });
+        if !dir.exists() {
+            return Ok(false);
+        }
+        if !dir.is_dir() {
+            return occupied("it is a file, not a folder".to_owned());
+        }
+        if set.plan_path().exists() {
+            return match set.plan()? == plan_toml {
+                true => Ok(true),
+                false => occupied("it holds the results of another plan".to_owned()),
+            };
+        }
+        for name in read::entries(dir)? {
+            if name != "host.json" {
+                return occupied(format!("it holds `{name}` and no plan.toml"));
+            }
+        }
+        Ok(false)
     }
 
     /// Opens a result set that is there.
@@ -71,9 +84,9 @@ impl ResultSet {
             "there is no such folder"
         } else if !dir.is_dir() {
             "it is a file, not a folder"
-        } else if !set.plan_path().exists() {
+        } else if !is_there(&set.plan_path())? {
             "it holds no plan.toml"
-        } else if !set.host_path().exists() {
+        } else if !is_there(&set.host_path())? {
             "it holds a plan and nothing measured; `rqps run` carries out a plan"
         } else {
             set.host()?;
@@ -193,6 +206,11 @@ impl RunFolder {
         check_name(name, "log")?;
         atomic::write(&self.folder.join("logs").join(name), text.as_bytes())
     }
+}
+
+/// A file in a folder that may not be looked into is not missing.
+fn is_there(path: &Path) -> Result<bool, ResultsError> {
+    path.try_exists().map_err(ResultsError::io("look for", path))
 }
 
 /// Pretty JSON with a final line end, proven to read back: JSON has no NaN and no infinity, and a

@@ -88,7 +88,9 @@ impl WireError {
 }
 
 /// Rows of text as the control plane reads them: `None` is NULL.
-pub type TextRows = Vec<Vec<Option<String>>>;
+pub type TextRows = Vec<TextRow>;
+
+type TextRow = Vec<Option<String>>;
 
 /// What is done with the rows of a reply.
 trait RowSink {
@@ -118,6 +120,24 @@ impl RowSink for Ids<'_> {
             }
             _ => false,
         }
+    }
+}
+
+/// Keeps rows as text.
+struct Rows {
+    rows: TextRows,
+    /// Reads a row.
+    text: fn(&[u8]) -> Option<TextRow>,
+}
+
+impl RowSink for Rows {
+    const WANTS_ROWS: bool = true;
+
+    fn row(&mut self, body: &[u8]) -> bool {
+        let row = (self.text)(body);
+        let read = row.is_some();
+        self.rows.extend(row);
+        read
     }
 }
 

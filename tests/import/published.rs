@@ -7,7 +7,7 @@ use rqps::domain::metric::Metric;
 use rqps::report::{Format as Form, render};
 use rqps::results::import::ibench_tables::{self, merged, relative_rows, split_size};
 use rqps::results::import::text::Text;
-use rqps::results::import::{Format, Options, iostat, vmstat};
+use rqps::results::import::{Format, Options, ibench_histograms, ibench_summary, iostat, vmstat};
 
 use crate::{check, compared, read, skipped, texts, value};
 use rqps::results::import::notice::NoticeKind;
@@ -117,27 +117,162 @@ fn november_2021_gives_the_published_ratios() {
     let file = folder.join("21_11_30.20m.my.metrics.tsv");
     let published = read(Format::IbenchMytools, &[&file], &Options::default()).unwrap();
     let comparison = compared(Format::IbenchMytools, &published);
-    let golden = [
-        ("l.i0", [0.896, 0.629, 0.629, 0.637, 0.629, 0.627]),
-        ("l.x", [1.378, 1.186, 1.159, 1.077, 1.109, 1.264]),
-        ("l.i1", [0.879, 0.654, 0.680, 0.695, 0.728, 0.726]),
-        ("q100.1", [1.072, 0.943, 0.936, 0.826, 0.785, 0.807]),
-        ("q500.1", [1.011, 0.892, 0.881, 0.778, 0.740, 0.764]),
-        ("q1000.1", [0.974, 0.859, 0.855, 0.744, 0.717, 0.737]),
+    let golden: [(&str, &[f64]); 6] = [
+        ("l.i0", &[0.896, 0.629, 0.629, 0.637, 0.629, 0.627]),
+        ("l.x", &[1.378, 1.186, 1.159, 1.077, 1.109, 1.264]),
+        ("l.i1", &[0.879, 0.654, 0.680, 0.695, 0.728, 0.726]),
+        ("q100.1", &[1.072, 0.943, 0.936, 0.826, 0.785, 0.807]),
+        ("q500.1", &[1.011, 0.892, 0.881, 0.778, 0.740, 0.764]),
+        ("q1000.1", &[0.974, 0.859, 0.855, 0.744, 0.717, 0.737]),
     ];
-    for (name, expected) in golden {
-        let step = comparison.steps.iter().find(|step| step.name == name).unwrap();
-        for (target, expected) in step.targets[1..].iter().zip(expected) {
-            let ratio = target.relative(Metric::Rate).unwrap().ratio;
-            assert!((ratio - expected).abs() < 0.00051, "{name} {}: {ratio}", target.label);
-        }
-    }
+    check_ratios(&comparison, &golden);
     assert_eq!(value(&published, "my8027.cy8", "l.i0", Metric::HostCpuPerOp), Some(21.0));
     let all = [folder.join("21_11_30.20m.pg.metrics.tsv"), folder.join("21_11_30.summary.txt")];
     let all: Vec<&Path> = all.iter().map(PathBuf::as_path).collect();
     let published = read(Format::IbenchMytools, &all, &Options::default()).unwrap();
     let longest = |label| value(&published, label, "l.i1", Metric::InsertMax);
     assert_eq!(longest("pg124.cx5").zip(longest("pg140.cx5")), Some((37.0, 696.0)));
+}
+
+/// Acceptance tests 2, 3 and 5 of the specification, by the words of the program itself.
+#[test]
+fn columns_and_colours_of_november_2021_follow() {
+    let Some(folder) = fixtures("columns_and_colours", "insert") else { return };
+    let said = |files: &[&str]| -> String {
+        let out = tempfile::tempdir().unwrap();
+        let out = out.path().join("out").display().to_string();
+        let paths = files.iter().map(|file| folder.join(file).display().to_string());
+        let paths: Vec<String> = paths.collect();
+        let mut words = vec!["import", "ibench-mytools", "--clients", "1", "--out", &out];
+        words.extend(paths.iter().map(String::as_str));
+        let done = crate::rqps(&words);
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stderr).unwrap()
+    };
+    let sets = [("20m.my", 42), ("500m.my", 42), ("20m.pg", 18)];
+    for (set, cells) in sets {
+        let metrics = format!("21_11_30.{set}.metrics.tsv");
+        let said = said(&[&metrics, "21_11_30.summary.txt"]);
+        // The CPUs are not told: the rows allow four, and no other number.
+        let columns =
+            format!("columns of rows that follow from others on 4 CPUs: {cells} of {cells}");
+        assert!(said.contains(&columns), "{said}");
+        for (name, cells) in sets.into_iter().chain([("500m.pg", 18)]) {
+            let colours = format!(
+                "colours of {name} by the rule of November 2021, which took every target for \
+                 missed: {cells} of {cells}"
+            );
+            assert!(said.contains(&colours), "{colours}: {said}");
+        }
+        assert!(!said.contains("mismatch") && !said.contains("says little"), "{said}");
+    }
+}
+
+/// A cell of the table of throughput is the rate of the row of metrics, and each of 120.
+#[test]
+fn throughput_of_november_2021_is_that_of_the_metrics() {
+    let Some(folder) = fixtures("throughput", "insert") else { return };
+    let summary = ibench_summary::parse(&text(&folder.join("21_11_30.summary.txt"))).unwrap();
+    let mut cells = 0;
+    for set in ["20m.my", "500m.my", "20m.pg"] {
+        let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
+        let metrics = ibench_tables::parse(&text(&file)).unwrap();
+        let table = summary.iter().find(|table| table.name == set).unwrap();
+        for (line, target, row) in &table.rows {
+            for (step, cell) in table.steps.iter().zip(row) {
+                let of_row = |row: &&ibench_tables::MetricsRow| {
+                    split_size(&row.tag).1 == target && row.step.as_ref() == Some(step)
+                };
+                let row = metrics.rows.iter().find(of_row).unwrap();
+                let column = if step.starts_with('q') { "qps" } else { "ips" };
+                assert_eq!(row.cell(column), Some(cell.printed.as_str()), "{set}, line {line}");
+                cells += 1;
+            }
+        }
+    }
+    assert_eq!(cells, 42 + 42 + 18);
+}
+
+#[test]
+fn response_times_of_november_2021_add_up() {
+    let Some(folder) = fixtures("response_times", "insert") else { return };
+    let rows = text(&folder.join("21_11_30.rt_histograms.tsv"));
+    let rows = ibench_histograms::parse(&rows).unwrap();
+    assert_eq!(rows.len(), 101);
+    let bounds = [0.0, 0.000_256, 0.001, 0.004, 0.016, 0.064, 0.256, 1.0, 4.0, 16.0];
+    for row in &rows {
+        let shares: Vec<f64> =
+            row.cells.iter().map(|cell| cell.parse().unwrap_or(0.000_25)).collect();
+        let sum: f64 = shares.iter().sum();
+        assert!((sum - 100.0).abs() <= 0.02, "line {}: {sum}", row.line);
+        // The longest is in the last class that has any, as far as it was printed.
+        let last = shares.iter().rposition(|share| *share > 0.0).unwrap();
+        let longest: f64 = row.max.parse().unwrap();
+        let above = bounds.get(last + 1).copied().unwrap_or(f64::INFINITY);
+        assert!(longest >= bounds[last] - 0.0005, "line {}: {longest}", row.line);
+        assert!(longest <= above + 0.0005, "line {}: {longest}", row.line);
+    }
+    let tables: std::collections::BTreeSet<_> =
+        rows.iter().map(|row| (&row.report, &row.step, &row.op)).collect();
+    assert_eq!(tables.len(), 19);
+}
+
+/// Section 9.2 of the specification, each ratio to the third decimal.
+#[test]
+fn io_bound_november_2021_gives_the_published_ratios() {
+    let Some(folder) = fixtures("io_bound_november_2021", "insert") else { return };
+    let imported = |set: &str| {
+        let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
+        read(Format::IbenchMytools, &[&file], &Options::default()).unwrap()
+    };
+    let my = imported("500m.my");
+    let golden: [(&str, &[f64]); 6] = [
+        ("l.i0", &[0.958, 0.666, 0.666, 0.681, 0.676, 0.683]),
+        ("l.x", &[1.670, 1.613, 1.546, 1.528, 1.563, 1.565]),
+        ("l.i1", &[1.135, 0.763, 0.858, 1.051, 1.123, 1.080]),
+        ("q100.1", &[1.012, 0.931, 1.109, 1.145, 1.149, 1.133]),
+        ("q500.1", &[1.005, 0.855, 1.062, 1.082, 1.084, 1.079]),
+        ("q1000.1", &[1.007, 0.842, 1.050, 1.084, 1.077, 1.082]),
+    ];
+    check_ratios(&compared(Format::IbenchMytools, &my), &golden);
+    let of = |label, step, metric| value(&my, label, step, metric);
+    let cost = |label| of(label, "l.i1", Metric::HostCpuPerOp);
+    assert_eq!([cost("my5649.cy8"), cost("my8020.cy8")], [Some(152.0), Some(285.0)]);
+    assert_eq!([cost("my8022.cy8"), cost("my8027.cy8")], [Some(207.0), Some(179.0)]);
+    let switches = |label| of(label, "l.i1", Metric::ContextSwitchesPerOp);
+    assert_eq!([switches("my5649.cy8"), switches("my8020.cy8")], [Some(2.861), Some(5.842)]);
+    let queries = |label| of(label, "q100.1", Metric::HostCpuPerOp);
+    assert_eq!([queries("my5649.cy8"), queries("my8027.cy8")], [Some(929.0), Some(815.0)]);
+    let pg = imported("20m.pg");
+    let last: [(&str, &[f64]); 6] = [
+        ("l.i0", &[0.980]),
+        ("l.x", &[0.985]),
+        ("l.i1", &[0.979]),
+        ("q100.1", &[0.999]),
+        ("q500.1", &[1.005]),
+        ("q1000.1", &[0.997]),
+    ];
+    let comparison = compared(Format::IbenchMytools, &pg);
+    for (name, expected) in last {
+        let step = comparison.steps.iter().find(|step| step.name == name).unwrap();
+        assert_eq!(step.targets[2].label, "pg140.cx5");
+        let ratio = step.targets[2].relative(Metric::Rate).unwrap().ratio;
+        assert!((ratio - expected[0]).abs() < 0.00051, "{name}: {ratio}");
+    }
+    // The write-back that l.i1 left behind.
+    let my = imported("20m.my");
+    let written = |label| value(&my, label, "q100.1", Metric::WriteKbPerInsert);
+    assert_eq!([written("my5649.cy8"), written("my8027.cy8")], [Some(2.405), Some(13.233)]);
+}
+
+fn check_ratios(comparison: &analyze::Comparison, golden: &[(&str, &[f64])]) {
+    for (name, expected) in golden {
+        let step = comparison.steps.iter().find(|step| step.name == *name).unwrap();
+        for (target, expected) in step.targets[1..].iter().zip(*expected) {
+            let ratio = target.relative(Metric::Rate).unwrap().ratio;
+            assert!((ratio - expected).abs() < 0.00051, "{name} {}: {ratio}", target.label);
+        }
+    }
 }
 
 #[test]

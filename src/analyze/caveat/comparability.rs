@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Caveat, Disagreement, Evidence, Kind, disagreement, spell};
+use super::{Caveat, Disagreement, Evidence, Kind, disagreement, distinct, spell};
 use crate::analyze::metrics::rate_unit;
+use crate::domain::benchmark::Workload;
 use crate::domain::build::Source;
 use crate::domain::config::Config;
 use crate::domain::run::RunRecord;
@@ -108,9 +109,18 @@ fn hosts(evidence: &Evidence) -> Option<Caveat> {
 
 /// Each field of the workload in which runs differ; placement and idle state have their own kind.
 fn workloads(evidence: &Evidence) -> Vec<Caveat> {
-    let runs = evidence.dataset.runs.iter();
-    let all = runs.map(|run| (run.record.key.label.clone(), known_workload(&run.record)));
-    let differing = differing_fields(all.collect());
+    // Nearly always the same in every run of a target.
+    let mut by_label: BTreeMap<&str, Vec<(bool, &Workload)>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for record in evidence.dataset.runs.iter().map(|run| &run.record) {
+        let known = by_label.entry(&record.key.label).or_default();
+        let own = (is_imported(record), &record.workload);
+        if !known.contains(&own) {
+            known.push(own);
+            all.push((record.key.label.clone(), known_workload(record)));
+        }
+    }
+    let differing = differing_fields(all);
     let caveats = differing.into_iter().filter_map(|(field, values)| {
         let kind = match field.as_str() {
             "placement" => Kind::DifferentPlacement,
@@ -125,13 +135,17 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
 /// The fields of a run's workload. Imported files tell few, and 0 stands for what they do not.
 fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
     let mut fields = fields(&record.workload);
-    if let Source::Imported(_) = record.target.source {
+    if is_imported(record) {
         let scale = ["tables", "rows", "clients", "read_seconds", "write_seconds"];
         fields.retain(|name, value| {
             scale.contains(&name.as_str()) && value.parse().is_ok_and(|value: f64| value > 0.0)
         });
     }
     fields
+}
+
+fn is_imported(record: &RunRecord) -> bool {
+    matches!(record.target.source, Source::Imported(_))
 }
 
 /// Top-level fields of a record as compact JSON, text without its quotes.
@@ -164,13 +178,9 @@ fn steps(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
         let pairs = step.targets.iter().zip(records).flat_map(|(target, records)| {
-            records.iter().map(|record| {
-                let meaning = format!(
-                    "{} {} `{}`",
-                    record.group.name(),
-                    rate_unit(record.rate),
-                    record.detail
-                );
+            let own = records.iter().map(|record| (record.group, record.rate, &record.detail));
+            distinct(own).into_iter().map(|(group, rate, detail)| {
+                let meaning = format!("{} {} `{detail}`", group.name(), rate_unit(rate));
                 (target.label.clone(), meaning)
             })
         });

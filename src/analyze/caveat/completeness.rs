@@ -88,7 +88,7 @@ fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
             && (0..step.targets.len())
                 .filter(|place| !step.targets[*place].samples.is_empty())
                 .all(|place| dbms(place) != dbms(target));
-        own.samples.is_empty() && own.failures.is_empty() && !anothers
+        own.samples.is_empty() && own.failures.is_empty() && !anothers && !step.is_choice()
     });
     let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
     let text = "not measured, while another target was".to_owned();

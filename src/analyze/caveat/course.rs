@@ -5,37 +5,41 @@ use crate::stats::course::Course;
 use crate::stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
+    evidence.by_target(|target, label| of_target(evidence, target, label))
+}
+
+fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut caveats = Vec::new();
-    for (target, label) in evidence.targets() {
-        let stalls = each(evidence, target, |courses| {
-            let longest = |course: &Course| course.evenness.map(|even| even.longest_stall);
-            courses.iter().filter_map(longest).max().filter(|seconds| *seconds > 0)
-        });
-        let longest = stalls.iter().map(|(_, seconds)| *seconds).max();
-        caveats.extend(longest.map(|seconds| {
+    let stalls = each(evidence, target, |courses| {
+        let longest = |course: &Course| course.evenness.map(|even| even.longest_stall);
+        courses.iter().filter_map(longest).max().filter(|seconds| *seconds > 0)
+    });
+    let longest = stalls.iter().map(|(_, seconds)| *seconds).max();
+    caveats.extend(
+        longest.map(|seconds| {
             caveat(Kind::Stalls, label, &stalls, format!("up to {seconds} s on end"))
-        }));
-        // One run in a hundred looks unsteady by chance: most of a step's runs must.
-        let unsteady = each(evidence, target, |courses| {
-            let count = courses.iter().filter(|course| course.is_unsteady()).count();
-            (2 * count > courses.len()).then_some(count)
-        });
-        let most = unsteady.iter().map(|(_, runs)| *runs).max();
-        caveats.extend(most.map(|runs| {
-            caveat(Kind::NotSteady, label, &unsteady, format!("in up to {runs} runs of a step"))
-        }));
-        let drifting = each(evidence, target, |courses| {
-            let drifts: Vec<f64> = courses.iter().filter_map(Course::drift).collect();
-            if 2 * drifts.len() > courses.len() { median(&drifts) } else { None }
-        });
-        let largest = drifting.iter().map(|(_, drift)| *drift);
-        let largest = largest.max_by(|a, b| a.abs().total_cmp(&b.abs()));
-        caveats.extend(largest.map(|drift| {
-            let way = if drift < 0.0 { "falls" } else { "rises" };
-            let text = format!("{way} by up to {} over the window", percent(drift.abs()));
-            caveat(Kind::Drifting, label, &drifting, text)
-        }));
-    }
+        }),
+    );
+    // One run in a hundred looks unsteady by chance: most of a step's runs must.
+    let unsteady = each(evidence, target, |courses| {
+        let count = courses.iter().filter(|course| course.is_unsteady()).count();
+        (2 * count > courses.len()).then_some(count)
+    });
+    let most = unsteady.iter().map(|(_, runs)| *runs).max();
+    caveats.extend(most.map(|runs| {
+        caveat(Kind::NotSteady, label, &unsteady, format!("in up to {runs} runs of a step"))
+    }));
+    let drifting = each(evidence, target, |courses| {
+        let drifts: Vec<f64> = courses.iter().filter_map(Course::drift).collect();
+        if 2 * drifts.len() > courses.len() { median(&drifts) } else { None }
+    });
+    let largest = drifting.iter().map(|(_, drift)| *drift);
+    let largest = largest.max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    caveats.extend(largest.map(|drift| {
+        let way = if drift < 0.0 { "falls" } else { "rises" };
+        let text = format!("{way} by up to {} over the window", percent(drift.abs()));
+        caveat(Kind::Drifting, label, &drifting, text)
+    }));
     caveats
 }
 

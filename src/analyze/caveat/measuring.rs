@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind, NO_OP_SHARE_MIN,
-    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement, percent, spell, worst,
+    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement, distinct, percent, spell,
+    worst,
 };
 use crate::analyze::insert_rules::SLA_SHARE;
 use crate::analyze::plans;
@@ -14,31 +15,34 @@ use crate::domain::run::StepRecord;
 use crate::stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
-    let mut caveats = Vec::new();
-    for (target, label) in evidence.targets() {
-        if evidence.is_imported(target) {
-            caveats.extend(imported(evidence, target, label));
-        } else if evidence.is_embedded(target) {
-            let text = "no server process; the DBMS runs inside the driver".to_owned();
-            let kind = Kind::EmbeddedDbms;
-            caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
-        } else {
-            caveats.extend(client_bound(evidence, target, label));
-        }
-        caveats.extend(missed_pace(evidence, target, label));
-        caveats.extend(errors(evidence, target, label));
-        caveats.extend(no_operations(evidence, target, label));
-        caveats.extend(steal(evidence, target, label));
-        caveats.extend(foreign(evidence, target, label));
-        caveats.extend(pressure(evidence, target, label));
-        caveats.extend(swapped(evidence, target, label));
-        caveats.extend(throttled(evidence, target, label));
-        caveats.extend(unmeasured(evidence, target, label));
-        caveats.extend(unreadable(evidence, target, label));
-        caveats.extend(notes(evidence, target, label));
-    }
+    let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));
     caveats.extend(no_ops(evidence));
     caveats.extend(sources(evidence));
+    caveats
+}
+
+fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if evidence.is_imported(target) {
+        caveats.extend(imported(evidence, target, label));
+    } else if evidence.is_embedded(target) {
+        let text = "no server process; the DBMS runs inside the driver".to_owned();
+        let kind = Kind::EmbeddedDbms;
+        caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
+    } else {
+        caveats.extend(client_bound(evidence, target, label));
+    }
+    caveats.extend(missed_pace(evidence, target, label));
+    caveats.extend(errors(evidence, target, label));
+    caveats.extend(no_operations(evidence, target, label));
+    caveats.extend(steal(evidence, target, label));
+    caveats.extend(foreign(evidence, target, label));
+    caveats.extend(pressure(evidence, target, label));
+    caveats.extend(swapped(evidence, target, label));
+    caveats.extend(throttled(evidence, target, label));
+    caveats.extend(unmeasured(evidence, target, label));
+    caveats.extend(unreadable(evidence, target, label));
+    caveats.extend(notes(evidence, target, label));
     caveats
 }
 
@@ -294,13 +298,13 @@ fn sources(evidence: &Evidence) -> Vec<Caveat> {
     let mut by_counter: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
     for records in &evidence.records {
         for (target, label) in evidence.targets() {
-            for record in &records[target] {
-                for (counter, source) in &record.usage.sources {
-                    let pairs = by_counter.entry(counter).or_default();
-                    let pair = (label.to_owned(), source.clone());
-                    if !pairs.contains(&pair) {
-                        pairs.push(pair);
-                    }
+            // Nearly always the same in every run.
+            let of_runs = records[target].iter().flat_map(|record| &record.usage.sources);
+            for (counter, source) in distinct(of_runs) {
+                let pairs = by_counter.entry(counter).or_default();
+                let pair = (label.to_owned(), source.clone());
+                if !pairs.contains(&pair) {
+                    pairs.push(pair);
                 }
             }
         }

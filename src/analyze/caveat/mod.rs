@@ -6,13 +6,12 @@ mod course;
 mod measuring;
 mod planning;
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
-use super::compare::Comparison;
+use super::compare::{Comparison, StepComparison, TargetStep};
 use crate::domain::build::Source;
 use crate::domain::run::{Dataset, StepRecord};
+use crate::os::threads;
 
 /// A client thread that used more than this share of its CPU limits the rate.
 pub const CLIENT_BUSY_MAX: f64 = 0.8;
@@ -230,7 +229,7 @@ struct Evidence<'a> {
 
 /// All caveats, the gravest first; those of one kind in the order of targets and steps.
 pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
-    let evidence = Evidence { dataset, comparison, records: records(dataset, comparison) };
+    let evidence = Evidence { dataset, comparison, records: records(comparison) };
     let mut caveats = comparability::find(&evidence);
     caveats.extend(completeness::find(&evidence));
     caveats.extend(measuring::find(&evidence));
@@ -240,20 +239,18 @@ pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
     caveats
 }
 
-fn records<'a>(dataset: &'a Dataset, comparison: &Comparison) -> Vec<Vec<Vec<&'a StepRecord>>> {
-    let by_name: Vec<HashMap<&str, &StepRecord>> = dataset
-        .runs
-        .iter()
-        .map(|run| run.steps.iter().map(|step| (step.name.as_str(), step)).collect())
-        .collect();
-    let of = |step: &super::compare::StepComparison| {
-        let of_target = |target: &super::compare::TargetStep| {
-            let runs = target.samples.iter().map(|sample| sample.run);
-            runs.filter_map(|run| by_name[run].get(step.name.as_str()).copied()).collect()
-        };
-        step.targets.iter().map(of_target).collect()
-    };
-    comparison.steps.iter().map(of).collect()
+fn records(comparison: &Comparison) -> Vec<Vec<Vec<&StepRecord>>> {
+    fn of_target(target: &TargetStep) -> Vec<&StepRecord> {
+        target.samples.iter().map(|sample| &*sample.record).collect()
+    }
+    fn of_step(step: &StepComparison) -> Vec<Vec<&StepRecord>> {
+        match step.is_choice() {
+            // What is wrong with them is told of the steps that they were measured as.
+            true => vec![Vec::new(); step.targets.len()],
+            false => step.targets.iter().map(of_target).collect(),
+        }
+    }
+    comparison.steps.iter().map(of_step).collect()
 }
 
 impl<'a> Evidence<'a> {
@@ -267,6 +264,12 @@ impl<'a> Evidence<'a> {
         steps
             .filter_map(|(step, records)| Some((step.name.clone(), judge(&records[target])?)))
             .collect()
+    }
+
+    /// What `find` finds on each target, given its place and label; in the order of targets.
+    fn by_target(&self, find: impl Fn(usize, &'a str) -> Vec<Caveat> + Sync) -> Vec<Caveat> {
+        let targets = self.targets().collect();
+        threads::map(targets, |(target, label)| find(target, label)).into_iter().flatten().collect()
     }
 
     /// Places and labels of all targets.
@@ -310,6 +313,17 @@ fn percent(share: f64) -> String {
         _ if percent >= 1.0 => format!("{percent:.1} %"),
         _ => format!("{percent:.2} %"),
     }
+}
+
+/// The distinct ones of a list that has few, in the order of their first appearance.
+fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    distinct
 }
 
 /// Distinct values in the order of their first appearance, each with the distinct names that have

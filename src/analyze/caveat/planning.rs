@@ -21,21 +21,23 @@ impl<'a> Normalized<'a> {
 }
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
+    evidence.by_target(|target, label| of_target(evidence, target, label))
+}
+
+fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut normalized = Normalized::default();
     let mut caveats = Vec::new();
-    for (target, label) in evidence.targets() {
-        if target > 0 && same_dialect(evidence, target) {
-            for (difference, steps) in differences(evidence, target, &mut normalized) {
-                caveats.push(Caveat {
-                    kind: Kind::PlanDiffers,
-                    target: Some(label.to_owned()),
-                    steps,
-                    text: difference.spell(&evidence.comparison.base, label),
-                });
-            }
+    if target > 0 && same_dialect(evidence, target) {
+        for (difference, steps) in differences(evidence, target, &mut normalized) {
+            caveats.push(Caveat {
+                kind: Kind::PlanDiffers,
+                target: Some(label.to_owned()),
+                steps,
+                text: difference.spell(&evidence.comparison.base, label),
+            });
         }
-        caveats.extend(changes(evidence, target, label, &mut normalized));
     }
+    caveats.extend(changes(evidence, target, label, &mut normalized));
     caveats
 }
 

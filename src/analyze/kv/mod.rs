@@ -5,8 +5,7 @@ mod buckets;
 mod samples;
 pub mod stats;
 
-use crate::analyze::histogram::Histogram;
-use crate::analyze::metrics::Values;
+use crate::analyze::metrics::{Latencies, Values};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::course;
@@ -22,7 +21,7 @@ const GIB: f64 = (1 << 30) as f64;
 pub const STATS: &str = "stats";
 
 /// Adds the metrics of the RocksDB sequence, if the step is one of it.
-pub(super) fn put(values: &mut Values, step: &StepRecord) {
+pub(super) fn put(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
     let Some(text) = step.outcome.facts.get(STATS) else { return };
     let stats = stats::parse(text);
     let outcome = &step.outcome;
@@ -31,7 +30,7 @@ pub(super) fn put(values: &mut Values, step: &StepRecord) {
     }
     put_tree(values, &stats, written_bytes(step));
     put_stalls(values, &stats);
-    put_latency(values, step);
+    put_latency(values, latencies);
     if let Some(evenness) = course::evenness(&step.per_second) {
         values.put(Metric::RateVariation, Ok(100.0 * evenness.cv));
     }
@@ -103,8 +102,8 @@ fn put_stalls(values: &mut Values, stats: &Stats) {
     }
 }
 
-fn put_latency(values: &mut Values, step: &StepRecord) {
-    let Ok(histogram) = Histogram::from_base64(&step.outcome.latency) else { return };
+fn put_latency(values: &mut Values, latencies: &Latencies) {
+    let Ok(histogram) = latencies else { return };
     if histogram.total() == 0 {
         return;
     }
@@ -112,7 +111,7 @@ fn put_latency(values: &mut Values, step: &StepRecord) {
     if histogram.total() >= 10 * P9999_EVENTS {
         values.put(Metric::P9999, Ok(p9999 as f64 / 1e6));
     }
-    let buckets = Buckets::of(&histogram);
+    let buckets = Buckets::of(histogram);
     let compat = [
         (Metric::P50Compat, 50.0),
         (Metric::P99Compat, 99.0),

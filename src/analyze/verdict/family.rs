@@ -11,6 +11,10 @@ use crate::stats::power::{self, Aim};
 use crate::stats::sequential::Looks;
 use crate::stats::summary;
 
+/// Up to so many pairs the borrowed variance is itself so uncertain that lists of equal targets
+/// have a SMALL about twice as often as q says (docs/verdicts.md, small differences at few pairs).
+const HINT_PAIRS: usize = 4;
+
 /// What the members of a family have in common.
 pub(super) struct Family<'a> {
     pub rules: &'a Rules,
@@ -246,6 +250,11 @@ impl Family<'_> {
         }
         if member.pairs == 2 {
             reasons.push("2 pairs hardly show how far blocks scatter".to_owned());
+        }
+        let small = matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
+        if small && prior.is_some() && member.pairs <= HINT_PAIRS {
+            let pairs = member.pairs;
+            reasons.push(format!("a hint: with {pairs} pairs SMALL errs more often than q says"));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
     }

@@ -178,7 +178,7 @@ mod tests {
             blocks: 13,
             steps: (0..20).map(step).collect(),
             slot: SlotEffect::default(),
-            canaries: Vec::new(),
+            canary_pairs: Vec::new(),
             out_of_range: 0,
         }
     }

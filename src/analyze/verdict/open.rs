@@ -28,7 +28,7 @@ pub struct OpenStep {
 /// [`RunRecord::schedule`]: crate::domain::run::RunRecord::schedule
 pub fn open_steps(comparison: &Comparison, schedule: &Schedule) -> Vec<OpenStep> {
     let mut open = Vec::new();
-    for step in &comparison.steps {
+    for step in comparison.steps.iter().filter(|step| !step.is_choice()) {
         let mut targets = Vec::new();
         let mut needed = 0;
         for target in step.targets.iter().skip(1) {

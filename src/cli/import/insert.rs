@@ -7,15 +7,15 @@ use crate::domain::metric::Metric;
 use crate::results::import::ibench_summary::{SummaryKind, SummaryTable};
 use crate::results::import::ibench_tables::MetricsRow;
 use crate::results::import::notice::{Notice, NoticeKind};
-use crate::results::import::{Check, Options, Published};
+use crate::results::import::{Check, Options, Published, PublishedRun};
 
 /// Adds what was checked, and what does not follow, to what is said.
 pub(super) fn check(published: &mut Published, options: &Options) {
     let metrics = std::mem::take(&mut published.metrics);
     if !metrics.is_empty() {
         check_identities(&metrics, options.cpus, published);
-        note_missed_targets(options, published);
     }
+    note_missed_targets(published);
     let summaries = std::mem::take(&mut published.summaries);
     for (path, table) in &summaries {
         let clients = options.clients.first().copied().unwrap_or(1);
@@ -52,12 +52,13 @@ fn check_identities(
 }
 
 /// Query steps that did not reach 95 % of their rate of inserts.
-fn note_missed_targets(options: &Options, published: &mut Published) {
-    let Some(clients) = options.clients.first() else { return };
+fn note_missed_targets(published: &mut Published) {
     let mut missed = Vec::new();
-    for run in &published.runs {
+    // Clients that are not known are 0.
+    let clients = |run: &PublishedRun| run.record.workload.clients;
+    for run in published.runs.iter().filter(|run| clients(run) > 0) {
         for step in &run.steps {
-            let target = rules::target_rate(&step.name, *clients);
+            let target = rules::target_rate(&step.name, clients(run));
             let achieved = step.outcome.extra.get(&Metric::InsertRate);
             if let (Some(target), Some(achieved)) = (target, achieved)
                 && !rules::meets_sla(*achieved, target)

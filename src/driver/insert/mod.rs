@@ -18,6 +18,7 @@ mod writer;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -170,18 +171,22 @@ impl Crew {
             let (order, inbox) = channel();
             orders.push(order);
             let (shared, news) = (Arc::clone(&shared), sender.clone());
-            let who = said(*post);
+            let post = *post;
             // Not joined: one that hangs in a statement must not keep the process alive.
             std::thread::Builder::new()
-                .name(who.clone())
+                .name(said(post))
                 .stack_size(STACK)
                 .spawn(move || {
-                    if let Err(fault) = live(&shared, index, &inbox, &news) {
+                    let life = || live(&shared, index, &inbox, &news);
+                    let lived = catch_unwind(AssertUnwindSafe(life));
+                    if let Some(fault) = fault_of(post, lived) {
                         // If nobody listens any more, there is nobody to tell.
                         let _ = news.send(News::Fault(fault));
                     }
                 })
-                .map_err(|error| format!("failed to start the thread of {who}: {error}"))?;
+                .map_err(|error| {
+                    format!("failed to start the thread of {}: {error}", said(post))
+                })?;
         }
         Ok(Crew { shared, begun, orders, news })
     }
@@ -265,6 +270,19 @@ impl Crew {
         series.add(&interval);
         talk.say(&Message::Interval(interval))?;
         Ok(Finished { ended, end, series: series.into_columns() })
+    }
+}
+
+/// The fault with which a worker's life ended, if it did. One that panicked is as dead as one whose
+/// connection is gone, and its partners would wait for it for ever.
+fn fault_of(post: Post, lived: std::thread::Result<Result<(), String>>) -> Option<String> {
+    match lived {
+        Ok(Ok(())) => None,
+        Ok(Err(fault)) => Some(fault),
+        Err(_) => Some(format!(
+            "{}: it ended by a fault of rqps, told in the log of the driver",
+            said(post)
+        )),
     }
 }
 
@@ -377,4 +395,20 @@ fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
         }
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::insert::meter::RoleKind;
+
+    #[test]
+    fn a_worker_that_panics_is_a_fault_with_its_name() {
+        let post = Post { role: RoleKind::Delete, client: 1, thread: 0 };
+        let of = |life: fn() -> Result<(), String>| fault_of(post, catch_unwind(life));
+        assert_eq!(of(|| Ok(())), None);
+        assert_eq!(of(|| Err("no more".to_owned())).as_deref(), Some("no more"));
+        let fault = of(|| panic!("a bug")).unwrap_or_default();
+        assert!(fault.starts_with("the deleter of client 2: it ended by a fault"), "{fault}");
+    }
 }

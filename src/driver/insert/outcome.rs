@@ -138,3 +138,73 @@ fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> 
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::{Pace, Placement};
+    use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
+
+    /// A query step with deletes.
+    fn task(clients: u32) -> WorkTask<InsertWork> {
+        let deletes = Deletes { sql: String::new(), min_sql: String::new(), resync_every: 0 };
+        let work = InsertWork {
+            shared: false,
+            setup: Vec::new(),
+            maintenance: Vec::new(),
+            price: PriceKind::Whole,
+            writes: Writes {
+                insert_sql: String::new(),
+                rows: 1000,
+                rows_per_commit: 50,
+                rows_per_second: Some(1000),
+                pacing: Pacing::Open,
+                queue: 8,
+                deletes: Some(deletes),
+            },
+            indexes: Vec::new(),
+            indexes_one_by_one: Vec::new(),
+            indexed_rows: 0,
+            queries: Some(Queries {
+                workers: 1,
+                kinds: Vec::new(),
+                rows_per_query: 10,
+                max_sql: None,
+            }),
+            observe: Vec::new(),
+            size: Vec::new(),
+        };
+        WorkTask {
+            work,
+            clients,
+            warmup_seconds: 0.0,
+            seconds: 1.0,
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            server_pid: None,
+            storage_engine: None,
+            cache: None,
+        }
+    }
+
+    /// Each of three clients has an inserter, a deleter and a query worker.
+    #[test]
+    fn the_busiest_of_all_workers_of_all_clients_counts() {
+        let task = task(3);
+        let recorders = make::recorders(&task);
+        assert_eq!(recorders.len(), 9);
+        for busy in 0..9 {
+            let mut ended = vec![Ended::default(); 9];
+            for (place, ended) in ended.iter_mut().enumerate() {
+                let share = if place == busy { 0.93 } else { 0.1 };
+                ended.cpu = WorkerCpu { used_ns: (share * 1e9) as u64, share };
+            }
+            let outcome = outcome(&task, &recorders, &ended, 1_000_000_000);
+            assert_eq!(outcome.client_busiest, 0.93, "worker {busy}");
+            let role = recorders[busy].role.name();
+            for (name, of_role) in &outcome.roles {
+                assert_eq!(of_role.busiest, if name == role { 0.93 } else { 0.1 }, "{name}");
+            }
+        }
+    }
+}

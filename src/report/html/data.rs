@@ -145,16 +145,41 @@ fn heights(points: &[Point]) -> String {
         }
         return json;
     };
-    let units = |value: f64| (value / unit).round();
-    let whole = |value: f64| if value.is_nan() { "null".to_owned() } else { value.to_string() };
-    let column = |get: &dyn Fn(&Point) -> f64| list(points, |point| whole(get(point)));
-    let mut json = format!("\"k\":{},\"y\":{}", number(unit), column(&|point| units(point.y)));
+    let units = |value: f64| rounded(value / unit);
+    let ys = list(points, |point| {
+        let (value, decimals) = units(point.y);
+        written(value, decimals)
+    });
+    let mut json = format!("\"k\":{},\"y\":{ys}", number(unit));
     if has_interval {
-        let low = column(&|point| units(point.y) - units(ends(point).0));
-        let high = column(&|point| units(ends(point).1) - units(point.y));
+        let apart = |low: f64, high: f64| {
+            let ((low, of_low), (high, of_high)) = (units(low), units(high));
+            written(high - low, of_low.max(of_high))
+        };
+        let low = list(points, |point| apart(ends(point).0, point.y));
+        let high = list(points, |point| apart(point.y, ends(point).1));
         let _ = write!(json, ",\"lo\":{low},\"hi\":{high}");
     }
     json
+}
+
+/// So many units, and the decimals that are written of them: none where whole ones tell the value
+/// to half a per cent. What is far below the others, such as a second of a stall, is read.
+fn rounded(units: f64) -> (f64, usize) {
+    let size = units.abs().log10().floor();
+    let decimals = if size.is_finite() { (2.0 - size).clamp(0.0, 15.0) as usize } else { 0 };
+    let power = 10_f64.powi(decimals as i32);
+    ((units * power).round() / power, decimals)
+}
+
+/// Without the zeros at its end.
+fn written(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match decimals {
+        _ if value.is_nan() => "null".to_owned(),
+        0 => text,
+        _ => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
 }
 
 /// A round number of which the median value has 400 to 1000, so that none can be told from the next

@@ -39,7 +39,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub struct Material<'a> {
     /// What was found.
     pub comparison: &'a Comparison,
-    /// What it was found in: plans and latencies of single runs come from here.
+    /// What it was found in: where the rows by the second are.
     pub dataset: &'a Dataset,
     /// Reads the rows by the second of a step.
     pub seconds: &'a SecondsOf<'a>,

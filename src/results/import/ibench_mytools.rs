@@ -1,8 +1,10 @@
-//! `ibench-mytools`: tables of the Insert Benchmark's perf reports, put together and checked
-//! against each other.
+//! `ibench-mytools`: tables of the Insert Benchmark's perf reports and the raw files behind them,
+//! put together and checked against each other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::ibench_raw::RawStep;
+use super::ibench_record::{self, Reading};
 use super::ibench_sources::{self, Sources, folder_of};
 use super::ibench_tables::{MetricsRow, MetricsTable, merged, relative_rows, split_size};
 use super::notice::{Notice, NoticeKind};
@@ -34,6 +36,7 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
             taker.take(text, row);
         }
     }
+    taker.take_raw(&sources.raw, options);
     if taker.published.runs.is_empty() {
         let path = paths.first().cloned().unwrap_or_default();
         let why = "it holds no absolute metrics: give o.sum or mrg files with it";
@@ -60,18 +63,22 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
 /// The size whose rows are taken: results of two sizes are two results.
 fn one_size(sources: &Sources, published: &mut Published) -> Option<String> {
     let mut first: Option<String> = None;
-    for (text, table) in sources.sums.iter().chain(&sources.tables).chain(&sources.merged) {
-        let sizes = table.rows.iter().filter_map(|row| split_size(&row.tag).0);
-        for size in sizes {
-            let taken = first.get_or_insert_with(|| size.to_owned());
-            if taken != size {
-                let what = format!(
-                    "rows of {size}: {taken} was taken; import another size by itself, by the \
-                     names of its files"
-                );
-                published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
-                break;
-            }
+    let of_tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+    let sizes = of_tables.flat_map(|(text, table)| {
+        table.rows.iter().map(move |row| (split_size(&row.tag).0, text.path()))
+    });
+    let of_raw = sources.raw.iter().map(|raw| (raw.size.as_deref(), raw.folder.as_path()));
+    let mut told: Vec<&Path> = Vec::new();
+    for (size, path) in sizes.chain(of_raw) {
+        let Some(size) = size else { continue };
+        let taken = first.get_or_insert_with(|| size.to_owned());
+        if taken != size && !told.contains(&path) {
+            told.push(path);
+            let what = format!(
+                "rows of {size}: {taken} was taken; import another size by itself, by the names \
+                 of its files"
+            );
+            published.notices.push(Notice::of(NoticeKind::Left, path, what));
         }
     }
     first
@@ -144,6 +151,55 @@ impl Taker {
         }
     }
 
+    /// Steps of one size and one number of clients, after the tables, whose numbers stand.
+    fn take_raw(&mut self, raw: &[RawStep], options: &Options) {
+        let of_tables = !self.published.runs.is_empty();
+        // Either none has the published fault of vmstat's means or all have it: ratios are to be
+        // right.
+        let corrected = !options.compat && !of_tables && raw.iter().all(|raw| raw.vm.is_some());
+        let mut taken: Option<u32> = None;
+        let size = self.size.clone();
+        let is_taken = |raw: &&RawStep| raw.size.is_none() || raw.size == size;
+        for raw in raw.iter().filter(is_taken) {
+            let clients = *taken.get_or_insert(raw.clients);
+            if clients != raw.clients {
+                let what = format!(
+                    "{} of {} clients: {clients} were taken; import these by themselves",
+                    raw.step, raw.clients
+                );
+                self.published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
+                continue;
+            }
+            self.clients = Some(clients);
+            let machine = tag::decode(&raw.target).machine;
+            let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
+            let mut record = self.step(&raw.target, &raw.step).clone();
+            let reading = Reading { options, cpus, corrected };
+            ibench_record::fill(&mut record, raw, reading, &mut self.published);
+            *self.step(&raw.target, &raw.step) = record;
+        }
+        let Some(clients) = taken else { return };
+        let mut note = |what: String| {
+            let file = "raw files".to_owned();
+            let notice = Notice { kind: NoticeKind::Note, file, line: None, text: what };
+            self.published.notices.push(notice);
+        };
+        if clients > 1 {
+            note(format!(
+                "seconds of {clients} clients are added by each client's own clock, and they did \
+                 not start at the same moment"
+            ));
+        }
+        if !corrected && !options.compat && raw.iter().any(|raw| raw.vm.is_some()) {
+            note(
+                "CPU and context switches are as the published scripts count them, some 4.5 % too \
+                 low, because not all of these numbers can be had without that; ratios are not \
+                 affected"
+                    .to_owned(),
+            );
+        }
+    }
+
     /// Longest times into the metrics, all rows into the logs of their targets.
     fn take_histograms(&mut self, sources: &Sources) {
         for (text, rows) in &sources.histograms {
@@ -176,7 +232,7 @@ impl Taker {
                 }
                 let line = format!("{step}\t{op}\t{}\t{}\n", row.cells.join("\t"), row.max);
                 let run = &mut self.published.runs[place];
-                if run.logs.is_empty() {
+                if !run.logs.iter().any(|(name, _)| name == RESPONSE_TIMES) {
                     let heads = super::ibench_histograms::BUCKETS.join("\t");
                     run.log(RESPONSE_TIMES, &format!("step\top\t{heads}\tmax_s\n"));
                 }

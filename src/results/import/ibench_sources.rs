@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::ImportError;
 use super::ibench_histograms::{self, HistogramRow};
+use super::ibench_raw::{self, RawStep};
 use super::ibench_summary::{self, SummaryTable};
 use super::ibench_tables::{self, MetricsTable};
 use super::mytools_sources::names;
@@ -47,6 +48,8 @@ pub(super) struct Sources {
     pub histograms: Vec<(Text, Vec<HistogramRow>)>,
     /// Summary tables with colours.
     pub summaries: Vec<(Text, Vec<SummaryTable>)>,
+    /// Steps of targets, from the files that were written while they ran.
+    pub raw: Vec<RawStep>,
     /// What was not taken.
     pub notices: Vec<Notice>,
 }
@@ -54,7 +57,7 @@ pub(super) struct Sources {
 impl Sources {
     fn count(&self) -> usize {
         let tables = self.sums.len() + self.tables.len() + self.merged.len() + self.relative.len();
-        tables + self.histograms.len() + self.summaries.len()
+        tables + self.histograms.len() + self.summaries.len() + self.raw.len()
     }
 }
 
@@ -68,10 +71,18 @@ pub(super) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, Impor
     for path in paths {
         let before = sources.count();
         if path.is_dir() {
-            take_folder(path, steps, &mut sources)?;
+            if ibench_raw::is_step(path)? {
+                // A step by itself is of the target whose folder it is in.
+                let above = fs::canonicalize(path).map_err(ImportError::io(path))?;
+                let above = above.parent().unwrap_or(Path::new("/"));
+                let own = std::slice::from_ref(path);
+                sources.raw.extend(ibench_raw::read(above, own, &mut sources.notices)?);
+            } else if !take_target(path, &mut sources)? {
+                take_folder(path, steps, &mut sources)?;
+            }
             if sources.count() == before {
-                let why = "it holds no rows of metrics (heads `ips qps … tag`), no histogram and \
-                           no summary";
+                let why = "it holds no rows of metrics (heads `ips qps … tag`), no histogram, no \
+                           summary, and no step with the output of a client (o.ib.dopN.K)";
                 return Err(ImportError::foreign(path, why));
             }
         } else if !take_text(Text::read(path)?, steps, &mut sources)? {
@@ -83,15 +94,23 @@ pub(super) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, Impor
     Ok(sources)
 }
 
+/// `false` if the folder has no steps.
+fn take_target(folder: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    let steps = ibench_raw::steps_of(folder)?;
+    sources.raw.extend(ibench_raw::read(folder, &steps, &mut sources.notices)?);
+    Ok(!steps.is_empty())
+}
+
 fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result<(), ImportError> {
     let mut left = Vec::new();
     for name in names(folder)? {
         let path = folder.join(&name);
         if path.is_dir() {
             // Folders that the report's scripts make beside the sums.
-            if ["res.", "rt.", "sum."].iter().any(|prefix| name.starts_with(prefix)) {
+            let of_report = ["res.", "rt.", "sum."].iter().any(|prefix| name.starts_with(prefix));
+            if of_report || ibench_raw::is_of_clients(&name) {
                 take_folder(&path, steps, sources)?;
-            } else {
+            } else if !take_target(&path, sources)? {
                 let text = "a folder: import it by itself if it holds results".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             }

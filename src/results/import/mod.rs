@@ -14,8 +14,12 @@ mod dbbench_runs;
 pub mod dbbench_table;
 mod error;
 mod folder;
+pub mod ibench_client;
 pub mod ibench_histograms;
 mod ibench_mytools;
+pub mod ibench_raw;
+mod ibench_record;
+pub mod ibench_res;
 mod ibench_sources;
 pub mod ibench_summary;
 pub mod ibench_tables;
@@ -55,7 +59,7 @@ pub enum Format {
     SysbenchMytools,
     /// What sysbench 1.0 and 1.1 print.
     Sysbench,
-    /// Published results of the Insert Benchmark: tables of perf reports.
+    /// Published results of the Insert Benchmark: tables of perf reports, and raw files.
     IbenchMytools,
     /// db_bench of RocksDB: published report tables, and its own output.
     Dbbench,

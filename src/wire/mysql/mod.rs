@@ -8,7 +8,9 @@ mod packet;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{CountRows, Ids, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
+use super::{
+    CountRows, Ids, Prepared, Reply, RowSink, Rows, TextRows, Value, ValueType, WireError,
+};
 use crate::domain::endpoint::{Address, Login};
 use packet::{HEADER, LONGEST};
 
@@ -166,9 +168,9 @@ impl Client {
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         self.command(packet::COM_QUERY, sql.as_bytes())?;
-        let mut rows = Rows(Vec::new());
+        let mut rows = Rows { rows: Vec::new(), text: packet::text_row };
         self.finish(&mut rows)?;
-        Ok(rows.0)
+        Ok(rows.rows)
     }
 
     /// Runs `LOAD DATA LOCAL INFILE …` and sends it a file that exists only here: `fill` appends
@@ -364,23 +366,6 @@ impl Client {
             self.channel.skip(HEADER + length)?;
         }
         Ok(())
-    }
-}
-
-/// Keeps rows as text.
-struct Rows(TextRows);
-
-impl RowSink for Rows {
-    const WANTS_ROWS: bool = true;
-
-    fn row(&mut self, body: &[u8]) -> bool {
-        match packet::text_row(body) {
-            Some(row) => {
-                self.0.push(row);
-                true
-            }
-            None => false,
-        }
     }
 }
 

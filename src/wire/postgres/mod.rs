@@ -7,7 +7,9 @@ mod message;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{CountRows, Ids, Prepared, Reply, RowSink, TextRows, Value, ValueType, WireError};
+use super::{
+    CountRows, Ids, Prepared, Reply, RowSink, Rows, TextRows, Value, ValueType, WireError,
+};
 use crate::domain::endpoint::{Address, Login};
 
 /// Bytes of COPY data that are gathered before they are written.
@@ -174,9 +176,9 @@ impl Client {
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         self.query(sql)?;
-        let mut rows = Rows(Vec::new());
+        let mut rows = Rows { rows: Vec::new(), text: message::text_row };
         self.finish(Sent::Simple, Reply::default(), &mut rows)?;
-        Ok(rows.0)
+        Ok(rows.rows)
     }
 
     /// Runs `COPY … FROM STDIN` and feeds it: `fill` appends rows in COPY's text form and returns
@@ -374,23 +376,6 @@ impl Client {
 struct Described {
     parameters: usize,
     result_set: bool,
-}
-
-/// Keeps rows as text.
-struct Rows(TextRows);
-
-impl RowSink for Rows {
-    const WANTS_ROWS: bool = true;
-
-    fn row(&mut self, body: &[u8]) -> bool {
-        match message::text_row(body) {
-            Some(row) => {
-                self.0.push(row);
-                true
-            }
-            None => false,
-        }
-    }
 }
 
 #[cfg(test)]

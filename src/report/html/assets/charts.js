@@ -85,7 +85,7 @@ function tooltip(chart, series, place, theme) {
     : chart.x.s === "tail" ? `p${text(series.x[place] * 100, 6)}`
     : `${chart.x.n} ${text(series.x[place], 5)} ${chart.x.u}`;
   const lines = [`<b>${escaped(series.n)}</b>`, escaped(x),
-    `${escaped(chart.y.n)} <b>${text(series.y[place], 5)}</b> ${escaped(chart.y.u)}` +
+    `${escaped(chart.y.n)} ${series.k ? "≈ " : ""}<b>${text(series.y[place], 5)}</b> ${escaped(chart.y.u)}` +
       (low == null ? "" : ` [${text(low, 4)}, ${text(high, 4)}]`)];
   if (series.t && series.t[place]) lines.push(escaped(series.t[place]));
   const runs = series.R || (series.r && series.r[place]) || [];

@@ -1,0 +1,145 @@
+//! What the targets of a plan run: builds and settings. All of it is looked at before anything is
+//! taken or made, as far as it is here; what must be fetched is fetched alone on the host, and
+//! before the results have a folder. So a word that leads nowhere costs nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench;
+use crate::dbms;
+use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::build::{Build, Source};
+use crate::domain::config::Config;
+use crate::domain::kv::KEY_BYTES;
+use crate::domain::target::Target;
+use crate::lab::Assignment;
+use crate::lab::progress::Progress;
+use crate::obtain::{self, Cache, Clients, Found};
+use crate::os::host;
+use crate::os::user::User;
+use crate::wire::dsn::Dsn;
+
+/// Bytes that a loaded row takes in a cache, indexes and page overhead included, rounded up.
+const CACHED_ROW_BYTES: u64 = 400;
+/// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
+const CACHE_FLOOR_BYTES: u64 = 256 << 20;
+
+/// What one target runs.
+pub(super) struct Outfit {
+    pub(super) build: Build,
+    pub(super) config: Config,
+}
+
+/// The outfits of a plan as far as they are known without fetching.
+pub(super) struct Search<'a> {
+    assignment: &'a Assignment,
+    cache: Cache,
+    clients: Clients,
+    found: Vec<Found>,
+}
+
+impl<'a> Search<'a> {
+    /// Looks for every build and every configuration. Takes and makes nothing but the cache.
+    ///
+    /// # Errors
+    /// A build that is nowhere, a configuration that does not exist or is not for that build.
+    pub(super) fn begin(
+        assignment: &'a Assignment,
+        progress: &mut Progress<'_>,
+    ) -> Result<Search<'a>> {
+        let cache = super::open_cache(&assignment.cache)?;
+        let clients = Clients { stop: Arc::clone(&assignment.stop), ..Clients::default() };
+        let mut found = Vec::new();
+        for target in &assignment.plan.targets {
+            let label = &target.label;
+            let mut say = |what: &str| progress.doing(label, what, None);
+            let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
+            match &one {
+                Found::Here(build) => configure(assignment, target, build).map(drop),
+                Found::Wanted(_) => {
+                    let folder = assignment.configs.as_deref();
+                    dbms::config::check_name(target.dbms, &target.config, folder)
+                        .with_context(|| format!("configure {label}"))
+                }
+            }?;
+            found.push(one);
+        }
+        Ok(Search { assignment, cache, clients, found })
+    }
+
+    /// Fetches what is missing. `run_as` is who servers run as, when rqps runs as root.
+    ///
+    /// # Errors
+    /// As [`Search::begin`], and a build that servers may not reach.
+    pub(super) fn end(
+        self,
+        run_as: Option<&User>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Vec<Outfit>> {
+        let mut outfits = Vec::new();
+        for (target, found) in self.assignment.plan.targets.iter().zip(self.found) {
+            let label = &target.label;
+            let mut say = |what: &str| progress.doing(label, what, None);
+            let build = match found {
+                Found::Here(build) => build,
+                Found::Wanted(wanted) => {
+                    obtain::fetch(&self.clients, &wanted, &self.cache, &mut say)?
+                }
+            };
+            if let Some(closed) = closed_to_servers(run_as, &build) {
+                bail!(
+                    "run {label}: servers run as an unprivileged user, and {} is closed to \
+                     others\nhint: move the build, or open that folder (chmod o+x)",
+                    closed.display()
+                );
+            }
+            let config = configure(self.assignment, target, &build)?;
+            outfits.push(Outfit { build, config });
+        }
+        Ok(outfits)
+    }
+}
+
+/// The settings of a target. A server that somebody else runs has its own, which its logs tell.
+fn configure(assignment: &Assignment, target: &Target, build: &Build) -> Result<Config> {
+    if let Source::Dsn(dsn) = &target.source {
+        // A build without TLS cannot reach a server that wants it, whenever it tries.
+        Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
+        let (name, text) = ("its own".to_owned(), String::new());
+        return Ok(Config { name, hash: dbms::config::hash(&text), text });
+    }
+    let plan = &assignment.plan;
+    let memory = host::memory_bytes() / plan.targets.len() as u64;
+    let version = &build.manifest.version;
+    let cache = cache_bytes(&plan.workload, memory);
+    let configs = assignment.configs.as_deref();
+    dbms::config::load(target.dbms, &target.config, configs, version, cache)
+        .with_context(|| format!("configure {}", target.label))
+}
+
+/// The folder that keeps an unprivileged server from its build, if rqps runs as root.
+fn closed_to_servers(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
+    run_as?;
+    let server = !build.manifest.dbms.is_embedded();
+    build.root.as_deref().filter(|_| server).and_then(obtain::closed_folder)
+}
+
+/// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory,
+/// or of the limit that is put on it.
+pub(super) fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
+    let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
+    let memory = memory_share.min(bench::memory_limit(workload).unwrap_or(u64::MAX));
+    workload.cache_bytes.unwrap_or(wanted.min(memory / 10 * 6))
+}
+
+/// Bytes of all data in a cache.
+pub(super) fn data_bytes(workload: &Workload) -> u64 {
+    let row = match &workload.shape {
+        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
+        _ => CACHED_ROW_BYTES,
+    };
+    u64::from(workload.tables) * workload.rows * row
+}
