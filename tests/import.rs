@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
 
+#[path = "import/forms.rs"]
+mod forms;
 #[path = "import/published.rs"]
 mod published;
 #[path = "import/samples.rs"]

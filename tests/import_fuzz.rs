@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use rqps::datagen::rng::Rng;
 use rqps::results::import::text::Text;
 use rqps::results::import::{
-    self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_table,
-    ibench_client, ibench_histograms, ibench_raw, ibench_res, ibench_summary, ibench_tables,
-    iostat, met_tables, sb_met, sysbench_names, sysbench_output, sysbench_tables, tag, vmstat,
+    self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_rates,
+    dbbench_table, ibench_client, ibench_histograms, ibench_raw, ibench_res, ibench_summary,
+    ibench_tables, iostat, met_tables, sb_met, sysbench_names, sysbench_output, sysbench_tables,
+    tag, vmstat,
 };
 
 fn cases() -> u64 {
@@ -187,6 +188,17 @@ fn tables_of_rates() {
 }
 
 #[test]
+fn tables_of_rates_without_heads() {
+    let (_, rows) = samples::QPS_ABS.split_once("\n\n").unwrap();
+    check(31, &[rows, "a_range=1,1.00,0.9,\nb_range=1,1,inf\n"], |text| {
+        let _ = sysbench_tables::is_unnamed(text);
+        sysbench_tables::parse_unnamed(text).inspect(|table| {
+            let _ = (table.is_relative(), table.width());
+        })
+    });
+}
+
+#[test]
 fn blocks_of_rates() {
     check(2, &[samples::BLOCKS, samples::BLOCK_RATIOS], |text| {
         let _ = sysbench_tables::is_blocks(text);
@@ -281,15 +293,20 @@ fn reports_of_db_bench() {
     let aligned = samples::DBB_SUM.replace('\t', "  ");
     check(11, &[samples::DBB_SUM, &aligned], |text| {
         let _ = dbbench_table::is_report(text);
-        dbbench_table::parse_report(text)
+        dbbench_table::parse_report(text).inspect(|table| {
+            for derived in &table.derived {
+                let _ = derived.again(table);
+            }
+        })
     });
 }
 
 #[test]
 fn rates_of_db_bench() {
-    check(12, &[samples::DBB_RATES, samples::DBB_RATIOS], |text| {
-        dbbench_table::parse_rates(text).inspect(|rates| {
-            let _ = (rates.are_ratios(), rates.width());
+    let heads = "test,9.8.4,10.3.4,\nfillseq.v400,1.00,1.50\n";
+    check(12, &[samples::DBB_RATES, samples::DBB_RATIOS, heads], |text| {
+        dbbench_rates::parse_rates(text).inspect(|rates| {
+            let _ = (rates.are_ratios(), rates.width(), rates.base());
         })
     });
 }

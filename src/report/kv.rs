@@ -81,12 +81,53 @@ const LEVEL_COLUMNS: [(&str, usize); 9] = [
     ("Comp(cnt)", 0),
 ];
 
+/// Columns of published reports that are others than ours.
+const PUBLISHED: Columns = &[
+    (Metric::LsmSize, Digits::Fixed(3)),
+    (Metric::BlobSize, Digits::Fixed(3)),
+    (Metric::CompactionWritten, Digits::Fixed(1)),
+    (Metric::WriteAmp, Digits::Fixed(2)),
+    (Metric::WriteAmpCompat, Digits::Fixed(1)),
+    (Metric::CompactionMbPerSecond, Digits::Fixed(1)),
+    (Metric::CompactionWallSeconds, Digits::Fixed(0)),
+    (Metric::CompactionWallSecondsCompat, Digits::Fixed(0)),
+    (Metric::CompactionCpuSeconds, Digits::Fixed(0)),
+    (Metric::CompactionCpuSecondsCompat, Digits::Fixed(0)),
+    (Metric::BlobRead, Digits::Fixed(1)),
+    (Metric::BlobReadCompat, Digits::Fixed(1)),
+    (Metric::BlobWritten, Digits::Fixed(1)),
+    (Metric::BlobWrittenCompat, Digits::Fixed(1)),
+    (Metric::Uptime, Digits::Fixed(0)),
+    (Metric::StallPercent, Digits::Fixed(1)),
+    (Metric::StallCount, Digits::Fixed(0)),
+];
+
+/// What was published of the sequence; `None` where nothing but rates was.
+fn published(comparison: &Comparison) -> Option<Section> {
+    let has = |metric| pairs(comparison).any(|(_, target)| target.absolute(metric).is_some());
+    if !has(Metric::MicrosPerOp) {
+        return None;
+    }
+    let some = |columns: Columns| -> Vec<(Metric, Digits)> {
+        columns.iter().filter(|(metric, _)| has(*metric)).copied().collect()
+    };
+    let speed = "Speed and CPU (percentiles by db_bench's histogram, us)";
+    let tables = [
+        table(comparison, speed, &some(SPEED), |_| true),
+        table(comparison, "The tree", &some(PUBLISHED), |_| true),
+        table(comparison, "Why writes were held back", &some(STALLS), has_stalls),
+    ];
+    let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
+    blocks.push(Block::List(vec![NOTES[2].to_owned(), NOTES[3].to_owned()]));
+    Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
+}
+
 /// The section; `None` where no step is one of the sequence.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let ours = comparison.steps.iter().flat_map(|step| &step.targets);
     let mut samples = ours.flat_map(|target| &target.samples);
     if !samples.any(|sample| sample.record.outcome.facts.contains_key(STATS)) {
-        return None;
+        return published(comparison);
     }
     let mut blocks = vec![Block::Facts(libraries(comparison))];
     let tables = [
@@ -142,7 +183,7 @@ fn has_stalls(target: &TargetStep) -> bool {
 fn table(
     comparison: &Comparison,
     caption: &str,
-    metrics: Columns,
+    metrics: &[(Metric, Digits)],
     shown: fn(&TargetStep) -> bool,
 ) -> Option<Table> {
     let mut columns: Vec<Column> =

@@ -33,7 +33,7 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
     for named in paths {
         if named.path.is_dir() {
             take_folder(&named.path, &mut sources)?;
-        } else if !take_file(&named.path, &mut sources)? {
+        } else if !take_text(Text::read(&named.path)?, &mut sources)? {
             let why = "it holds neither points of a plot (`NAME(key=value, …) recall qps`), nor a \
                        table of builds, nor selected rows, nor a log of ann-benchmarks";
             return Err(ImportError::foreign(&named.path, why));
@@ -46,6 +46,7 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
         let why = "it holds no points of a plot; give the plot's text with it";
         return Err(ImportError::foreign(&path, why));
     }
+    leave_nameless(&mut sources, &mut published);
     check_builds(&sources, &mut published);
     take_points(&sources, options, &mut published);
     check_selected(&sources, &mut published);
@@ -60,10 +61,15 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         if path.is_dir() {
             let text = "a folder: import it by itself if it holds results".to_owned();
             sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
-        } else if take_file(&path, sources)? {
-            found = true;
         } else {
-            left.push(name);
+            let taken = match Text::of_folder(&path)? {
+                Some(text) => take_text(text, sources)?,
+                None => false,
+            };
+            match taken {
+                true => found = true,
+                false => left.push(name),
+            }
         }
     }
     if !found {
@@ -76,14 +82,8 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     Ok(())
 }
 
-/// `false` if the file is of none of the forms.
-fn take_file(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
-    let text = match Text::read(path) {
-        Ok(text) => text,
-        // A picture beside the texts.
-        Err(ImportError::Malformed { .. }) => return Ok(false),
-        Err(fault) => return Err(fault),
-    };
+/// `false` if the text is of none of the forms.
+fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     if ann_text::is_log(&text) {
         let builds = ann_text::parse_log(&text)?;
         sources.builds.push((text, builds));
@@ -107,6 +107,10 @@ fn is_build_of(build: &Build, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
         && configuration.ef_construction() == build.ef_construction.as_deref()
+        && match configuration.quantization() {
+            Some(quantization) => build.quantization.as_deref().is_none_or(|q| q == quantization),
+            None => build.quantization.is_none(),
+        }
 }
 
 /// `search.m=16.ec=64.ef=20`, as steps of vector search are named; parameters of no name of ours
@@ -134,18 +138,29 @@ fn step_name(configuration: &Configuration, clients: u32) -> String {
 
 fn take_points(sources: &Sources, options: &Options, published: &mut Published) {
     let clients = options.clients.first().copied().unwrap_or(1);
-    let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
+    let mut repeats: BTreeMap<(String, String), Vec<(usize, &PlotPoint)>> = BTreeMap::new();
     let mut without_build = 0;
-    for (text, point) in
-        sources.plots.iter().flat_map(|(text, points)| points.iter().map(move |p| (text, p)))
+    for (file, text, point) in sources
+        .plots
+        .iter()
+        .enumerate()
+        .flat_map(|(file, (text, points))| points.iter().map(move |point| (file, text, point)))
     {
         let configuration = &point.configuration;
         let algorithm = &configuration.algorithm;
         let step = step_name(configuration, clients);
-        let block = repeats.entry((algorithm.clone(), step.clone())).or_default();
-        *block += 1;
+        let seen = repeats.entry((algorithm.clone(), step.clone())).or_default();
+        // Plots of all points and of some of them are two files with the same measurements.
+        let again = |(other, before): &&(usize, &PlotPoint)| {
+            *other != file && (before.recall, before.qps) == (point.recall, point.qps)
+        };
+        if seen.iter().any(|before| again(&before)) {
+            continue;
+        }
+        seen.push((file, point));
+        let block = u32::try_from(seen.len()).unwrap_or(u32::MAX);
         let tag = untagged(algorithm, dbms_of(algorithm));
-        let run = published.run(algorithm, *block, &tag);
+        let run = published.run(algorithm, block, &tag);
         run.record.workload.clients = clients;
         let kind = StepKind { group: Group::Point, rate: RateUnit::Queries };
         let record = run.step(Format::AnnBenchmarks.word(), &step, kind);
@@ -192,6 +207,18 @@ fn dbms_of(algorithm: &str) -> Dbms {
     }
 }
 
+/// Builds whose M no line of the log tells belong to no point.
+fn leave_nameless(sources: &mut Sources, published: &mut Published) {
+    for (text, builds) in &mut sources.builds {
+        let all = builds.len();
+        builds.retain(|build| !build.m.is_empty());
+        if builds.len() < all {
+            let what = format!("{} builds, of which the log does not tell M", all - builds.len());
+            published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
+        }
+    }
+}
+
 /// Builds that several files tell must agree.
 fn check_builds(sources: &Sources, published: &mut Published) {
     let all =
@@ -206,6 +233,7 @@ fn check_builds(sources: &Sources, published: &mut Published) {
             *other < file
                 && earlier.algorithm.eq_ignore_ascii_case(&build.algorithm)
                 && (&earlier.m, &earlier.ef_construction) == (&build.m, &build.ef_construction)
+                && (earlier.quantization == build.quantization)
         });
         let Some((_, _, earlier)) = earlier else { continue };
         let (Some(here), Some(there)) = (&build.seconds, &earlier.seconds) else { continue };
@@ -231,7 +259,16 @@ fn same_number(number: f64, printed: &str) -> bool {
 
 /// Published rows must be points, with their build times, and the best of their recall.
 fn check_selected(sources: &Sources, published: &mut Published) {
-    let points: Vec<&PlotPoint> = sources.plots.iter().flat_map(|(_, points)| points).collect();
+    let mut points: Vec<&PlotPoint> = Vec::new();
+    for point in sources.plots.iter().flat_map(|(_, points)| points) {
+        let same = |other: &&PlotPoint| {
+            (other.recall, other.qps) == (point.recall, point.qps)
+                && other.configuration.is_same(&point.configuration)
+        };
+        if !points.iter().any(same) {
+            points.push(point);
+        }
+    }
     let (mut are_points, mut are_best, mut of_points, mut of_best) = (0, 0, 0, 0);
     let (mut are_timed, mut of_timed) = (0, 0);
     let mut notices = Vec::new();
@@ -258,7 +295,7 @@ fn check_selected(sources: &Sources, published: &mut Published) {
                 }
             }
             let Some(target) = row.target else { continue };
-            let best = best(&points, &row.configuration.algorithm, target);
+            let best = best(&points, &row.configuration, target);
             let Some(best) = best.get(row.place) else { continue };
             of_best += 1;
             let qps = number(&row.qps).unwrap_or(0.0);
@@ -283,19 +320,17 @@ fn check_selected(sources: &Sources, published: &mut Published) {
 }
 
 fn is_point(row: &Selected, point: &PlotPoint) -> bool {
-    row.configuration == point.configuration
-        && same_number(point.recall, &row.recall)
+    same_number(point.recall, &row.recall)
         && same_number(point.qps, &row.qps)
+        && row.configuration.is_same(&point.configuration)
 }
 
-/// The points of an algorithm with at least that recall, the fastest first. Recall has three
+/// The points of the same kind with at least that recall, the fastest first. Recall has three
 /// decimals, so 1.000 means 0.9995 or more.
-fn best<'a>(points: &[&'a PlotPoint], algorithm: &str, recall: f64) -> Vec<&'a PlotPoint> {
-    let mut found: Vec<&PlotPoint> = points
-        .iter()
-        .filter(|point| point.configuration.algorithm == algorithm && point.recall >= recall)
-        .copied()
-        .collect();
+fn best<'a>(points: &[&'a PlotPoint], like: &Configuration, recall: f64) -> Vec<&'a PlotPoint> {
+    let is_of =
+        |point: &&&PlotPoint| point.configuration.kind() == like.kind() && point.recall >= recall;
+    let mut found: Vec<&PlotPoint> = points.iter().filter(is_of).copied().collect();
     found.sort_by(|a, b| b.qps.total_cmp(&a.qps));
     found
 }

@@ -34,6 +34,26 @@ impl Configuration {
         self.any(&["ef_search", "hnsw_ef", "ef"])
     }
 
+    /// How vectors are shortened in the index.
+    pub fn quantization(&self) -> Option<&str> {
+        self.any(&["quantization"])
+    }
+
+    /// What has a best configuration of its own: the algorithm, and how vectors are shortened.
+    pub fn kind(&self) -> (&str, Option<&str>) {
+        (&self.algorithm, self.quantization())
+    }
+
+    /// True for the same parameters, whatever they are called: `ef_cons` is `ef_construction`.
+    pub fn is_same(&self, other: &Configuration) -> bool {
+        let known = |of: &Configuration| {
+            [of.m(), of.ef_construction(), of.ef_search()].map(|value| value.map(str::to_owned))
+        };
+        self.algorithm == other.algorithm
+            && known(self) == known(other)
+            && self.others() == other.others()
+    }
+
     /// Parameters that have no name of ours, as `name=value`.
     pub fn others(&self) -> Vec<String> {
         let known = [self.m(), self.ef_construction(), self.ef_search()];
@@ -142,6 +162,8 @@ pub struct Build {
     pub m: String,
     /// ef_construction, if there is one.
     pub ef_construction: Option<String>,
+    /// How vectors are shortened, where the log tells.
+    pub quantization: Option<String>,
     /// Seconds for table, rows and index, as printed.
     pub seconds: Option<String>,
     /// Size of the index, MiB.
@@ -245,10 +267,19 @@ fn selected_line(line: &str) -> Option<(Vec<String>, Configuration)> {
     Some((numbers, Configuration::read(&line[place..])?)).filter(|_| whole)
 }
 
-/// True if the text holds selected rows.
+/// True if the text holds selected rows, perhaps below a legend.
 pub fn is_selected(text: &Text) -> bool {
-    let first = text.first();
-    first.starts_with("Best QPS") || selected_line(first).is_some()
+    let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
+    let first = lines.find(|line| !is_legend(line));
+    first.is_some_and(|line| line.starts_with("Best QPS") || selected_line(line).is_some())
+}
+
+/// `Legend`, `* recall & QPS - results from the benchmark`, `recall TAB QPS TAB isecs …`.
+fn is_legend(line: &str) -> bool {
+    let words: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
+    let heads = words.first().is_some_and(|word| word == "recall")
+        && words.get(1).is_some_and(|word| word == "qps");
+    line.trim_end_matches(':') == "Legend" || line.starts_with('*') || heads
 }
 
 /// Reads selected rows, under `Best QPS with recall >= X` or as a plain list.
@@ -260,7 +291,7 @@ pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
     let mut target = None;
     for (line, row) in text.lines() {
         let trimmed = row.trim();
-        if trimmed.is_empty() {
+        if trimmed.is_empty() || is_legend(trimmed) {
             continue;
         }
         if let Some(rest) = trimmed.strip_prefix("Best QPS with recall >=") {
@@ -272,7 +303,7 @@ pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
             return Err(text.malformed(line, "expected `recall qps NAME(key=value, …)`"));
         };
         let same = |other: &&Selected| {
-            other.target == target && other.configuration.algorithm == configuration.algorithm
+            other.target == target && other.configuration.kind() == configuration.kind()
         };
         let place = rows.iter().filter(same).count();
         let mut numbers = numbers.into_iter();
@@ -316,6 +347,7 @@ pub fn parse_log(text: &Text) -> Result<Vec<Build>, ImportError> {
             current = Some(instantiated(line, row));
         }
         let Some(build) = &mut current else { continue };
+        name_build(row, build);
         if let Some(rest) = row.strip_prefix("Built index in") {
             build.seconds = Some(value(rest)?.1);
             build.line = line;
@@ -353,6 +385,28 @@ fn instantiated(line: usize, row: &str) -> Build {
         m: value(&["M", "m"]).unwrap_or_default(),
         ef_construction: value(&["efConstruction", "ef_construction", "ef_construct"]),
         ..Build::default()
+    }
+}
+
+/// `12 M, euclidean metric`, `Qdrant: 32 ef_cons, 8 M, angular metric, none quantization`: what a
+/// module says of itself where its arguments have no names.
+fn name_build(row: &str, build: &mut Build) {
+    if !row.contains(" metric") || !row.contains(" M,") {
+        return;
+    }
+    let said = row.split_once(": ").map_or(row, |(_, said)| said);
+    for part in said.split(',') {
+        let mut words = part.split_whitespace();
+        let (Some(value), Some(name), None) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let value = value.to_owned();
+        match name {
+            "M" if build.m.is_empty() => build.m = value,
+            "ef_cons" => build.ef_construction = build.ef_construction.take().or(Some(value)),
+            "quantization" => build.quantization = Some(value),
+            _ => {}
+        }
     }
 }
 
@@ -410,6 +464,37 @@ mod tests {
         assert_eq!((rows[1].target, rows[1].place), (Some(0.99), 1));
         assert_eq!(rows[1].seconds.as_deref(), Some("70.7"));
         assert_eq!((rows[2].place, rows[2].qps.as_str()), (0, "4745.0"));
+    }
+
+    #[test]
+    fn selections_have_legends_and_kinds() {
+        let rows = "Legend\n* recall & QPS - results\n* isecs - seconds\n\n\
+            Best QPS with recall >= 0.99\nrecall\tQPS\tisecs\talgorithm\n\
+            0.990   10704\t 71.2\tPGVector(m=16, ef_cons=96, ef_search=20)\n\
+            0.990 571.8     Qdrant((m=32, ef_construct=256, quantization=none, hnsw_ef=40)\n\
+            0.990 763.6     Qdrant((m=48, ef_construct=192, quantization=scalar, hnsw_ef=40)\n";
+        assert!(is_selected(&text(rows)) && !is_plot(&text(rows)));
+        let rows = parse_selected(&text(rows)).unwrap();
+        assert_eq!((rows[0].seconds.as_deref(), rows[0].line), (Some("71.2"), 7));
+        assert_eq!((rows[1].place, rows[2].place), (0, 0));
+        let of = |text: &str| Configuration::read(text).unwrap();
+        let plotted = of("PGVector(m=16, ef_construction=96, ef_search=20)");
+        assert!(rows[0].configuration.is_same(&plotted));
+        assert!(!rows[1].configuration.is_same(&rows[2].configuration));
+        assert!(!plotted.is_same(&of("PGVector(m=16, ef_construction=96, ef_search=40)")));
+        assert!(!plotted.is_same(&of("PGVector(m=16, ef_construction=96, ef_search=20, x=1)")));
+    }
+
+    #[test]
+    fn modules_name_what_their_arguments_do_not() {
+        let log = "Trying to instantiate a.qdrant.Qdrant(['angular', 'none', 8, 32])\n\
+            Qdrant: 32 ef_cons, 8 M, angular metric, none quantization\nBuilt index in 189.3\n\
+            Trying to instantiate a.mariadb.MariaDB(['euclidean', {'M': 12}])\n\
+            12 M, euclidean metric\nBuilt index in 27.4387\n";
+        let builds = parse_log(&text(log)).unwrap();
+        let (m, cons) = (builds[0].m.as_str(), builds[0].ef_construction.as_deref());
+        assert_eq!((m, cons, builds[0].quantization.as_deref()), ("8", Some("32"), Some("none")));
+        assert_eq!((builds[1].m.as_str(), builds[1].ef_construction.as_deref()), ("12", None));
     }
 
     #[test]

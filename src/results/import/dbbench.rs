@@ -1,25 +1,24 @@
 //! `dbbench`: published tables of db_bench reports and plain output of db_bench.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::dbbench_output::{self, DbBench, Log};
-use super::dbbench_table::{self, RatesOnly, ReportRow, ReportTable, gib};
+use super::dbbench_metrics::{fill, group, report_values, tag_of};
+use super::dbbench_output::{self, Log};
+use super::dbbench_rates::{self, RatesOnly};
+use super::dbbench_runs::Runs;
+use super::dbbench_table::{self, ReportRow, ReportTable};
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
-use super::published::{self, Published, StepKind, add_file, untagged};
-use super::tag::Tag;
+use super::published::{self, Published, StepKind, add_file};
+use super::sysbench_record::{decimals_agree, each_second};
 use super::text::{Text, number};
 use super::{Format, ImportError, Named, Options};
-use crate::domain::benchmark::{Group, RateUnit};
-use crate::domain::build::{Dbms, Version};
+use crate::domain::benchmark::RateUnit;
+use crate::domain::build::Version;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Status, StepRecord};
-use crate::stats::ratio::follows;
-
-/// From this version on, the published columns of the compaction table are those beside the named
-/// ones.
-const SHIFTED_SINCE: [u32; 2] = [10, 3];
+use crate::stats::ratio::{follows, printed_ratio};
 
 /// Workloads of the published scripts, as names of files and folders tell them.
 const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
@@ -31,17 +30,26 @@ const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
 /// any; ratios alone; `--labels` that do not fit.
 pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
     let published = Published { benchmark: "kv", ..Published::default() };
-    let mut taker =
-        Taker { published, options, workload: None, ratios: Vec::new(), seen: Seen::new() };
+    let mut taker = Taker {
+        published,
+        options,
+        workload: None,
+        tables: Vec::new(),
+        reports: Vec::new(),
+        rows: Runs::default(),
+        logs: Runs::default(),
+        blocks: BTreeMap::new(),
+    };
     for named in paths {
         if named.path.is_dir() {
             taker.take_folder(&named.path)?;
-        } else if !taker.take_file(&named.path, named.label.as_deref())? {
+        } else if !taker.take_text(Text::read(&named.path)?, named.label.as_deref())? {
             let why = "it holds neither rows of a report (heads `ops_sec mb_sec … test …`), nor \
                        rates with names of steps, nor results of db_bench (`… micros/op …`)";
             return Err(ImportError::foreign(&named.path, why));
         }
     }
+    taker.take_tables()?;
     if taker.published.runs.is_empty() {
         let path = paths.first().map(|named| named.path.clone()).unwrap_or_default();
         let why = "it holds no rates of db_bench; ratios alone are not enough";
@@ -53,31 +61,42 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
     Ok(published)
 }
 
-/// Step and label → what tells one measurement from another.
-type Seen = BTreeMap<(String, String), Vec<String>>;
-
 struct Taker<'a> {
     published: Published,
     options: &'a Options,
     /// The workload whose files are taken: results of two are two results.
     workload: Option<&'static str>,
-    ratios: Vec<(Text, RatesOnly)>,
-    seen: Seen,
+    /// Tables of rates and ratios, which are looked at when all reports are known.
+    tables: Vec<(Text, RatesOnly)>,
+    /// What reports tell of their tables' columns: file, labels of the rows of a step.
+    reports: Vec<(PathBuf, Vec<String>)>,
+    rows: Runs,
+    logs: Runs,
+    /// Label and step → how many repetitions.
+    blocks: BTreeMap<(String, String), u32>,
 }
 
 impl Taker<'_> {
+    fn left(&mut self, path: &Path, what: impl Into<String>) {
+        self.published.notices.push(Notice::of(NoticeKind::Left, path, what));
+    }
+
     fn take_folder(&mut self, folder: &Path) -> Result<(), ImportError> {
         let mut left = Vec::new();
         let mut found = false;
         for name in names(folder)? {
             let path = folder.join(&name);
             if path.is_dir() {
-                let text = "a folder: import it by itself if it holds results".to_owned();
-                self.published.notices.push(Notice::of(NoticeKind::Left, &path, text));
-            } else if self.take_file(&path, None)? {
-                found = true;
-            } else {
-                left.push(name);
+                self.left(&path, "a folder: import it by itself if it holds results");
+                continue;
+            }
+            let taken = match Text::of_folder(&path)? {
+                Some(text) => self.take_text(text, None)?,
+                None => false,
+            };
+            match taken {
+                true => found = true,
+                false => left.push(name),
             }
         }
         if !found {
@@ -85,33 +104,27 @@ impl Taker<'_> {
             return Err(ImportError::foreign(folder, why));
         }
         if !left.is_empty() {
-            let text = format!("of none of the forms: {}", left.join(", "));
-            self.published.notices.push(Notice::of(NoticeKind::Left, folder, text));
+            self.left(folder, format!("of none of the forms: {}", left.join(", ")));
         }
         Ok(())
     }
 
-    /// `false` if the file is of none of the forms.
-    fn take_file(&mut self, path: &Path, label: Option<&str>) -> Result<bool, ImportError> {
-        let text = match Text::read(path) {
-            Ok(text) => text,
-            Err(ImportError::Malformed { .. }) if label.is_none() => return Ok(false),
-            Err(fault) => return Err(fault),
-        };
+    /// `false` if the text is of none of the forms.
+    fn take_text(&mut self, text: Text, label: Option<&str>) -> Result<bool, ImportError> {
         // Belongs to the log beside it.
         if text.first().starts_with("secs_elapsed") {
             return Ok(true);
         }
         let report = dbbench_table::is_report(&text);
         let log = !report && dbbench_output::is_log(&text);
-        if !report && !log && !dbbench_table::is_rates(&text) {
+        if !report && !log && !dbbench_rates::is_rates(&text) {
             return Ok(false);
         }
-        if let Some(workload) = workload_of(path) {
+        if let Some(workload) = workload_of(text.path()) {
             let taken = *self.workload.get_or_insert(workload);
             if taken != workload {
                 let what = format!("{workload}: {taken} was taken; import {workload} by itself");
-                self.published.notices.push(Notice::of(NoticeKind::Left, path, what));
+                self.left(text.path(), what);
                 return Ok(true);
             }
         }
@@ -122,30 +135,53 @@ impl Taker<'_> {
             let log = dbbench_output::parse(&text)?;
             self.take_log(&text, &log, label)?;
         } else {
-            let rates = dbbench_table::parse_rates(&text)?;
-            match rates.are_ratios() {
-                true => self.ratios.push((text, rates)),
-                false => self.take_rates(&text, &rates)?,
-            }
+            let rates = dbbench_rates::parse_rates(&text)?;
+            self.tables.push((text, rates));
         }
         Ok(true)
     }
 
     fn take_report(&mut self, text: &Text, table: &ReportTable) {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut labels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for row in &table.rows {
             let place = places.entry(&row.test).or_default();
             let label = self.label(table, row, *place);
             *place += 1;
-            self.take_row(text, row, &label);
+            let label = self.take_row(text, row, &label);
+            labels.entry(&row.test).or_default().push(label);
         }
-        if !table.derived.is_empty() {
-            let what = format!(
-                "{} lines of ratios or deviations that somebody computed",
-                table.derived.len()
-            );
-            let line = table.derived.first().copied().unwrap_or(1);
-            self.published.notices.push(Notice::at(NoticeKind::Left, text.path(), line, what));
+        // Tables of rates have one column for each row.
+        let mut of_steps = labels.into_values();
+        if let Some(first) = of_steps.next().filter(|first| of_steps.all(|other| other == *first)) {
+            self.reports.push((text.path().to_owned(), first));
+        }
+        self.check_derived(text, table);
+    }
+
+    /// Ratios, means and deviations that somebody wrote below the rows.
+    fn check_derived(&mut self, text: &Text, table: &ReportTable) {
+        let (mut agree, mut of, mut unknown) = (0, 0, 0);
+        for derived in &table.derived {
+            let Some(again) = derived.again(table) else {
+                unknown += 1;
+                continue;
+            };
+            for (printed, value) in derived.cells.iter().zip(again) {
+                of += 1;
+                if decimals_agree(value, printed) {
+                    agree += 1;
+                    continue;
+                }
+                let what = format!("{printed} is published, the rates above give {value:.3}");
+                let notice = Notice::at(NoticeKind::Mismatch, text.path(), derived.line, what);
+                self.published.notices.push(notice);
+            }
+        }
+        self.published.check("ratios, means and deviations below rows", agree, of);
+        if unknown > 0 {
+            let what = format!("{unknown} lines below rows that do not tell what they are of");
+            self.left(text.path(), what);
         }
     }
 
@@ -163,42 +199,20 @@ impl Taker<'_> {
         row.cell("version").unwrap_or("unknown").to_owned()
     }
 
-    fn take_row(&mut self, text: &Text, row: &ReportRow, label: &str) {
+    /// Takes a row and returns the label that its run got.
+    fn take_row(&mut self, text: &Text, row: &ReportRow, label: &str) -> String {
         let version = row.cell("version");
-        let identity = format!(
-            "{}|{}|{}|{}",
-            version.unwrap_or(""),
-            row.cell("githash").unwrap_or(""),
-            row.cell("date").unwrap_or(""),
-            row.cell("ops_sec").unwrap_or("")
-        );
-        let seen = self.seen.entry((row.test.clone(), label.to_owned())).or_default();
-        if seen.contains(&identity) {
-            // The same row stands in several tables.
-            return;
-        }
-        seen.push(identity);
-        let nth = seen.len();
-        let (label, block) = match (nth, self.options.repeats) {
-            (1, _) => (label.to_owned(), 1),
-            (nth, true) => (label.to_owned(), u32::try_from(nth).unwrap_or(u32::MAX)),
-            (nth, false) => (format!("{label}#{nth}"), 1),
-        };
-        if nth == 2 && !self.options.repeats {
-            let what = format!(
-                "{} has several rows of {label}: each became a target of its own (--labels names \
-                 them; --repeats takes them for repetitions)",
-                row.test
-            );
-            let first = !self.published.notices.iter().any(|notice| {
-                notice.file == text.name() && notice.text.contains("--repeats takes")
-            });
-            if first {
-                let notice = Notice::at(NoticeKind::Note, text.path(), row.line, what);
-                self.published.notices.push(notice);
-            }
-        }
+        let cells = ["version", "githash", "date", "ops_sec"];
+        let identity = cells.map(|name| row.cell(name).unwrap_or("")).join("|");
         let date = row.cell("date").and_then(rfc3339);
+        let (place, again) = self.rows.place(label, &row.test, &identity, date.as_deref());
+        let (label, block) = self.numbered(label, place);
+        if again {
+            return label;
+        }
+        if place == 1 && !self.options.repeats {
+            self.note_several(text, row.line, &row.test, &label);
+        }
         let record = self.step(&label, block, version, &row.test);
         add_file(record, &text.name());
         if let Some(date) = &date {
@@ -207,7 +221,7 @@ impl Taker<'_> {
         if row.failed {
             let why = format!("published as failed ({}, line {})", text.name(), row.line);
             record.status = Status::Failed(why);
-            return;
+            return label;
         }
         for (metric, value) in report_values(row, version) {
             published::put(record, metric, value);
@@ -219,73 +233,64 @@ impl Taker<'_> {
         {
             run.record.started = date;
         }
+        label
     }
 
-    fn take_rates(&mut self, text: &Text, rates: &RatesOnly) -> Result<(), ImportError> {
-        let labels = self.labels_of_columns(text, rates)?;
-        for (line, step, cells) in &rates.rows {
-            for (label, cell) in labels.iter().zip(cells) {
-                let version = Version::new(label.clone());
-                let version = (version.numbers().len() > 1).then_some(label.as_str());
-                let record = self.step(label, 1, version, step);
-                add_file(record, &text.name());
-                match number(cell) {
-                    Some(value) => {
-                        published::put(record, Metric::Rate, value);
-                    }
-                    None => {
-                        let why = format!("published as {cell} ({}, line {line})", text.name());
-                        record.status = Status::Failed(why);
-                    }
-                }
-            }
+    /// The label and block of the run at a place: a target of its own, or a repetition.
+    fn numbered(&self, label: &str, place: usize) -> (String, u32) {
+        match (place, self.options.repeats) {
+            (0, _) => (label.to_owned(), 1),
+            (_, true) => (label.to_owned(), u32::try_from(place + 1).unwrap_or(u32::MAX)),
+            (_, false) => (format!("{label}#{}", place + 1), 1),
         }
-        Ok(())
     }
 
-    fn labels_of_columns(
-        &mut self,
-        text: &Text,
-        rates: &RatesOnly,
-    ) -> Result<Vec<String>, ImportError> {
-        let width = rates.width();
-        if self.options.labels.len() == width {
-            return Ok(self.options.labels.clone());
+    fn note_several(&mut self, text: &Text, line: usize, test: &str, label: &str) {
+        let said = self.published.notices.iter().any(|notice| {
+            notice.kind == NoticeKind::Note && notice.text.contains("--repeats takes")
+        });
+        if !said {
+            let label = label.trim_end_matches("#2");
+            let what = format!(
+                "{test} was measured several times as {label}: each run became a target of its \
+                 own (--labels or LABEL=FILE name them; --repeats takes them for repetitions)"
+            );
+            self.published.notices.push(Notice::at(NoticeKind::Note, text.path(), line, what));
         }
-        if !self.options.labels.is_empty() {
-            let given = self.options.labels.len();
-            let name = text.name();
-            return Err(ImportError::Words(format!(
-                "`{name}`: it has {width} columns, and --labels names {given}"
-            )));
-        }
-        let what = "versions of the columns are not in this file: targets are named col-1, col-2 \
-                    … (say them with --labels)";
-        self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
-        Ok((1..=width).map(|column| format!("col-{column}")).collect())
     }
 
     fn take_log(&mut self, text: &Text, log: &Log, label: Option<&str>) -> Result<(), ImportError> {
         let version = log.version.as_deref();
         let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let label = label.map(str::to_owned);
-        let label = label.or_else(|| version.map(|version| format!("rocksdb-{version}")));
-        let label = label.unwrap_or(stem);
-        let beside = PathBuf::from(format!("{}.r.csv", text.path().display()));
-        let seconds = match beside.is_file() && log.results.len() == 1 {
-            true => dbbench_output::parse_seconds(&Text::read(&beside)?)?,
-            false => Vec::new(),
+        let tests: BTreeSet<&str> = log.results.iter().map(|result| result.name.as_str()).collect();
+        let own = version.map(|version| format!("{}-{version}", log.product));
+        let own = own.unwrap_or(stem);
+        let label = match label {
+            // Several files of one label were said to be repetitions.
+            Some(label) => label.to_owned(),
+            None if self.options.repeats => own,
+            None => {
+                let place = self.logs.place_of_file(&own, &tests);
+                let (label, _) = self.numbered(&own, place);
+                if place == 1 {
+                    let line = log.results.first().map_or(1, |result| result.line);
+                    let test = tests.first().copied().unwrap_or_default();
+                    self.note_several(text, line, test, &label);
+                }
+                label
+            }
         };
+        let (seconds, beside) = self.seconds_beside(text, log)?;
         for result in &log.results {
-            let seen = self.seen.entry((result.name.clone(), label.clone())).or_default();
-            seen.push(format!("{}:{}", text.name(), result.line));
-            let block = u32::try_from(seen.len()).unwrap_or(u32::MAX);
+            let block = self.blocks.entry((label.clone(), result.name.clone())).or_default();
+            *block += 1;
+            let block = *block;
             let record = self.step(&label, block, version, &result.name);
             add_file(record, &text.name());
-            fill(record, result, version);
+            fill(record, result);
             if !seconds.is_empty() {
-                record.per_second = seconds.iter().map(|(_, rate)| *rate).collect();
-                add_file(record, &beside.display().to_string());
+                record.per_second.clone_from(&seconds);
+                add_file(record, &beside);
             }
             if let Some(command) = &log.command {
                 let line = format!("{}\t{command}\n", result.name);
@@ -294,7 +299,42 @@ impl Taker<'_> {
                     .log("commands.txt", &line);
             }
         }
+        self.note_log(text, log);
         Ok(())
+    }
+
+    /// Operations by the second from the file beside a log of one benchmark, and its name.
+    fn seconds_beside(
+        &mut self,
+        text: &Text,
+        log: &Log,
+    ) -> Result<(Vec<f64>, String), ImportError> {
+        let beside = PathBuf::from(format!("{}.r.csv", text.path().display()));
+        let name = beside.display().to_string();
+        if !beside.is_file() || log.results.len() != 1 {
+            return Ok((Vec::new(), name));
+        }
+        let rows = dbbench_output::parse_seconds(&Text::read(&beside)?)?;
+        if !each_second(&rows) {
+            self.left(&beside, "its lines are not those of each second");
+            return Ok((Vec::new(), name));
+        }
+        Ok((rows.iter().map(|(_, rate)| *rate).collect(), name))
+    }
+
+    fn note_log(&mut self, text: &Text, log: &Log) {
+        if let Some((line, _)) = log.passed.first() {
+            let names: BTreeSet<&str> = log.passed.iter().map(|(_, name)| name.as_str()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let what = format!("warm-up runs and work between benchmarks: {}", names.join(", "));
+            self.published.notices.push(Notice::at(NoticeKind::Left, text.path(), *line, what));
+        }
+        let with = log.results.iter().filter(|result| result.stats.uptime.is_some());
+        if log.results.len() > 1 && with.count() > 0 {
+            let what = "statistics of RocksDB tell of the time since the database was opened, not \
+                        of one benchmark alone";
+            self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
+        }
     }
 
     fn step(
@@ -310,45 +350,159 @@ impl Taker<'_> {
         run.step(Format::Dbbench.word(), step, kind)
     }
 
-    /// Tables of ratios against the rates: the first column is the base.
-    fn check_ratios(&mut self) {
-        for (text, ratios) in std::mem::take(&mut self.ratios) {
-            let runs: Vec<_> =
-                self.published.runs.iter().filter(|run| run.record.key.block == 1).collect();
-            if runs.len() != ratios.width() {
-                let what = format!(
-                    "ratios of {} versions, and there are rates of {}: not checked",
-                    ratios.width(),
-                    runs.len()
-                );
-                self.published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
+    /// Rates of tables without reports; where there are reports, both must agree.
+    fn take_tables(&mut self) -> Result<(), ImportError> {
+        let tables = std::mem::take(&mut self.tables);
+        let mut nameless: Option<String> = None;
+        for (text, rates) in tables {
+            if rates.are_ratios() {
+                self.tables.push((text, rates));
                 continue;
             }
-            let rate = |column: usize, step: &str| {
-                let record = runs[column].steps.iter().find(|record| record.name == step)?;
-                record.outcome.extra.get(&Metric::Rate).copied()
-            };
-            let (mut agree, mut of, mut wrong) = (0, 0, Vec::new());
-            for (line, step, cells) in &ratios.rows {
-                for (column, cell) in cells.iter().enumerate() {
-                    let (Some(value), Some(base)) = (rate(column, step), rate(0, step)) else {
-                        continue;
+            let labels = match self.labels_of(&text, &rates)? {
+                Some(labels) => labels,
+                None if !self.published.runs.is_empty() => {
+                    let other = match &nameless {
+                        Some(file) => format!("and {file} was taken as col-1, col-2 …"),
+                        None => "as those of other files have".to_owned(),
                     };
-                    of += 1;
-                    if follows(cell, value, base) {
-                        agree += 1;
-                    } else {
-                        let label = &runs[column].record.key.label;
-                        let what = format!(
-                            "{step} of {label}: {cell} is published, {value} / {base} gives {:.2}",
-                            value / base
-                        );
-                        wrong.push(Notice::at(NoticeKind::Mismatch, text.path(), *line, what));
-                    }
+                    let what = format!(
+                        "its columns have no versions, {other}: import it by itself, or say \
+                         --labels"
+                    );
+                    self.left(text.path(), what);
+                    continue;
+                }
+                None => {
+                    let what = "versions of the columns are not in this file: targets are named \
+                                col-1, col-2 … (say them with --labels)";
+                    let notice = Notice::of(NoticeKind::Note, text.path(), what);
+                    self.published.notices.push(notice);
+                    nameless = Some(text.name());
+                    (1..=rates.width()).map(|column| format!("col-{column}")).collect()
+                }
+            };
+            self.take_rates(&text, &rates, &labels);
+        }
+        Ok(())
+    }
+
+    fn take_rates(&mut self, text: &Text, rates: &RatesOnly, labels: &[String]) {
+        for (line, step, cells) in &rates.rows {
+            for (label, cell) in labels.iter().zip(cells) {
+                let version = Version::new(label.clone());
+                let version = (version.numbers().len() > 1).then_some(label.as_str());
+                let record = self.step(label, 1, version, step);
+                add_file(record, &text.name());
+                let Some(value) = number(cell) else {
+                    let why = format!("published as {cell} ({}, line {line})", text.name());
+                    record.status = Status::Failed(why);
+                    continue;
+                };
+                let before = *record.outcome.extra.entry(Metric::Rate).or_insert(value);
+                if !decimals_agree(before, cell) {
+                    let what = format!(
+                        "{step} of {label}: {cell} here, {before} in a file read before, which \
+                         was taken"
+                    );
+                    let notice = Notice::at(NoticeKind::Mismatch, text.path(), *line, what);
+                    self.published.notices.push(notice);
                 }
             }
-            self.published.notices.append(&mut wrong);
-            self.published.check("relative rates from absolute ones", agree, of);
+        }
+    }
+
+    /// Labels of the columns: as asked, as the heads say, as the report of the same name says.
+    fn labels_of(
+        &self,
+        text: &Text,
+        rates: &RatesOnly,
+    ) -> Result<Option<Vec<String>>, ImportError> {
+        let (width, asked) = (rates.width(), &self.options.labels);
+        if asked.len() == width {
+            return Ok(Some(asked.clone()));
+        }
+        if !rates.labels.is_empty() {
+            return Ok(Some(rates.labels.clone()));
+        }
+        let same = |(path, labels): &&(PathBuf, Vec<String>)| {
+            labels.len() == width && kin(path) == kin(text.path())
+        };
+        if let Some((_, labels)) = self.reports.iter().find(same) {
+            return Ok(Some(labels.clone()));
+        }
+        match asked.is_empty() {
+            true => Ok(None),
+            false => {
+                let (given, name) = (asked.len(), text.name());
+                Err(ImportError::Words(format!(
+                    "`{name}`: it has {width} columns, and --labels names {given}"
+                )))
+            }
+        }
+    }
+
+    /// Tables of ratios against the rates; one column is the base.
+    fn check_ratios(&mut self) {
+        for (text, ratios) in std::mem::take(&mut self.tables) {
+            let first = self.published.runs.iter().filter(|run| run.record.key.block == 1);
+            let order: Vec<String> = first.map(|run| run.record.key.label.clone()).collect();
+            let labels = match self.labels_of(&text, &ratios) {
+                Ok(Some(labels)) => labels,
+                _ if order.len() == ratios.width() => order,
+                _ => {
+                    let what = format!(
+                        "ratios of {} versions, and there are rates of {}: not checked",
+                        ratios.width(),
+                        order.len()
+                    );
+                    self.left(text.path(), what);
+                    continue;
+                }
+            };
+            let Some(base) = ratios.base() else {
+                let what = "ratios to a version that is not among the columns: not checked";
+                self.left(text.path(), what);
+                continue;
+            };
+            self.check_table(&text, &ratios, &labels, base);
+        }
+    }
+
+    fn check_table(&mut self, text: &Text, ratios: &RatesOnly, labels: &[String], base: usize) {
+        let runs = &self.published.runs;
+        let rate = |label: &str, step: &str| {
+            let mut runs = runs.iter().filter(|run| run.record.key.block == 1);
+            let run = runs.find(|run| run.record.key.label == label)?;
+            let record = run.steps.iter().find(|record| record.name == step)?;
+            record.outcome.extra.get(&Metric::Rate).copied()
+        };
+        let (mut agree, mut of, mut without) = (0, 0, 0);
+        let mut wrong = Vec::new();
+        for (line, step, cells) in &ratios.rows {
+            for (label, cell) in labels.iter().zip(cells) {
+                let (Some(value), Some(base)) = (rate(label, step), rate(&labels[base], step))
+                else {
+                    without += 1;
+                    continue;
+                };
+                of += 1;
+                if follows(cell, value, base) {
+                    agree += 1;
+                } else {
+                    let again = printed_ratio(value, base);
+                    let what = format!(
+                        "{step} of {label}: {cell} is published, {value} / {base} gives {again}"
+                    );
+                    wrong.push(Notice::at(NoticeKind::Mismatch, text.path(), *line, what));
+                }
+            }
+        }
+        self.published.notices.append(&mut wrong);
+        self.published.check("relative rates from absolute ones", agree, of);
+        if without > 0 {
+            let what = format!("{without} ratios have no rates in these files: not checked");
+            self.left(text.path(), what);
         }
     }
 }
@@ -362,24 +516,21 @@ fn workload_of(path: &Path) -> Option<&'static str> {
     of(&parts).or_else(|| of(&folder.split('.').collect::<Vec<_>>()))
 }
 
-fn tag_of(label: &str, version: Option<&str>) -> Tag {
-    let speedb = label.to_lowercase().contains("speedb");
-    let name = if speedb { "speedb" } else { "rocksdb" };
-    let mut tag = untagged(label, Dbms::from_name(name).unwrap_or(Dbms::Other));
-    tag.version = version.map(Version::new);
-    tag
-}
-
-fn group(step: &str) -> Group {
-    if step.starts_with("fill") {
-        Group::Load
-    } else if step.starts_with("overwrite") || step.starts_with("update") {
-        Group::Write
-    } else if step.contains("range") || step.contains("seek") || step.starts_with("readseq") {
-        Group::Range
-    } else {
-        Group::Point
+/// What files have in common that the published scripts made of one report: `sum.iobuf.8x.txt`,
+/// `abs.iobuf.8x.tsv`, `rel2.iobuf.8x.csv`, `fmt.iobuf.8x.abs0.tsv`.
+fn kin(path: &Path) -> (PathBuf, String) {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let ends = ["gz", "sdev", "txt", "tsv", "csv", "abs0", "abs1"];
+    let mut parts: Vec<&str> = name.split('.').collect();
+    while parts.last().is_some_and(|part| ends.contains(part)) {
+        parts.pop();
     }
+    let kinds = ["sum", "sum2", "summary", "abs", "rel", "rel2", "fmt", "csum", "csum2"];
+    if parts.first().is_some_and(|part| kinds.contains(part)) {
+        parts.remove(0);
+    }
+    (folder, parts.join("."))
 }
 
 /// `2025-05-9T01:44:24`, whose day has one digit or two.
@@ -393,135 +544,19 @@ fn rfc3339(date: &str) -> Option<String> {
     whole.then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
 }
 
-/// Metrics of the columns of a report. Those that are wrong by their formula or position go under
-/// their `_compat` names, and under the plain ones as well where they are right.
-fn report_values(row: &ReportRow, version: Option<&str>) -> Vec<(Metric, f64)> {
-    let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
-    let mut values = Vec::new();
-    for (column, cell) in &row.cells {
-        let value = match column.as_str() {
-            "lsm_sz" | "blob_sz" => gib(cell),
-            _ => number(cell),
-        };
-        let Some(value) = value else { continue };
-        let (plain, compat) = match column.as_str() {
-            "ops_sec" => (Some(Metric::Rate), None),
-            "mb_sec" => (Some(Metric::MbPerSecond), None),
-            "lsm_sz" => (Some(Metric::LsmSize), None),
-            "blob_sz" => (Some(Metric::BlobSize), None),
-            "c_wgb" => (Some(Metric::CompactionWritten), None),
-            "w_amp" => (None, Some(Metric::WriteAmpCompat)),
-            "c_mbps" => (Some(Metric::CompactionMbPerSecond), None),
-            "c_wsecs" => {
-                (Some(Metric::CompactionWallSeconds), Some(Metric::CompactionWallSecondsCompat))
-            }
-            "c_csecs" => {
-                (Some(Metric::CompactionCpuSeconds), Some(Metric::CompactionCpuSecondsCompat))
-            }
-            "b_rgb" => (Some(Metric::BlobRead), Some(Metric::BlobReadCompat)),
-            "b_wgb" => (Some(Metric::BlobWritten), Some(Metric::BlobWrittenCompat)),
-            "usec_op" => (Some(Metric::MicrosPerOp), None),
-            "p50" => (None, Some(Metric::P50Compat)),
-            "p99" => (None, Some(Metric::P99Compat)),
-            "p99.9" => (None, Some(Metric::P999Compat)),
-            "p99.99" => (None, Some(Metric::P9999Compat)),
-            "pmax" => (None, Some(Metric::MaxCompat)),
-            "uptime" => (Some(Metric::Uptime), None),
-            "stall%" => (Some(Metric::StallPercent), None),
-            "Nstall" => (Some(Metric::StallCount), None),
-            "u_cpu" => (Some(Metric::UserCpu), None),
-            "s_cpu" => (Some(Metric::SystemCpu), None),
-            "rss" => (Some(Metric::PeakRss), None),
-            _ => (None, None),
-        };
-        values.extend(compat.map(|metric| (metric, value)));
-        if compat.is_none() || !shifted {
-            values.extend(plain.map(|metric| (metric, value)));
-        }
-    }
-    values
-}
-
-/// What a plain log tells. Columns of the compaction table go by their names, so nothing is
-/// shifted; the write amplification is that of its definition.
-fn fill(record: &mut StepRecord, result: &DbBench, version: Option<&str>) {
-    let stats = &result.stats;
-    let outcome = &mut record.outcome;
-    outcome.seconds = result.seconds.unwrap_or(0.0);
-    outcome.events = result.operations.or(result.observed).unwrap_or(0);
-    outcome.statements = result.operations.unwrap_or(0);
-    let sum = |name: &str| {
-        let found = stats.sum.iter().find(|(head, _)| head == name);
-        found.and_then(|(_, cell)| if name == "Size" { gib(cell) } else { number(cell) })
-    };
-    let percentile =
-        |which: f64| result.percentiles.iter().find(|(p, _)| *p == which).map(|(_, value)| *value);
-    let ratio = |written: Option<f64>| match (written, stats.ingest_gib) {
-        (Some(written), Some(ingest)) if ingest > 0.0 => Some(written / ingest),
-        _ => None,
-    };
-    let with_flush = stats.compaction_gib.zip(stats.flush_gib).map(|(all, flush)| all + flush);
-    let stall = |name: &str| {
-        let found = stats.stalls.iter().find(|(cause, _)| cause == name);
-        found.map(|(_, count)| *count as f64)
-    };
-    let old_form = version.is_some_and(|version| !Version::new(version).at_least(&[8, 1]));
-    let published_stalls = match old_form && !stats.stalls.is_empty() {
-        true => {
-            let counted = stats.stalls.iter().filter(|(cause, _)| !cause.starts_with("cf-"));
-            Some(counted.map(|(_, count)| *count as f64).sum())
-        }
-        false => stall("total-delays").zip(stall("total-stops")).map(|(a, b)| a + b),
-    };
-    let values = [
-        (Metric::Rate, Some(result.ops_per_second)),
-        (Metric::MicrosPerOp, Some(result.micros_per_op)),
-        (Metric::MbPerSecond, result.mb_per_second),
-        (Metric::LsmSize, sum("Size")),
-        (Metric::CompactionWritten, stats.compaction_gib),
-        (Metric::WriteAmp, ratio(stats.compaction_gib)),
-        (Metric::WriteAmpCompat, ratio(with_flush)),
-        (Metric::CompactionMbPerSecond, stats.compaction_mb_per_second),
-        (Metric::CompactionWallSeconds, sum("Comp(sec)")),
-        (Metric::CompactionCpuSeconds, sum("CompMergeCPU(sec)")),
-        (Metric::BlobRead, sum("Rblob(GB)")),
-        (Metric::BlobWritten, sum("Wblob(GB)")),
-        (Metric::P50Compat, percentile(50.0)),
-        (Metric::P99Compat, percentile(99.0)),
-        (Metric::P999Compat, percentile(99.9)),
-        (Metric::P9999Compat, percentile(99.99)),
-        (Metric::MaxCompat, result.max_micros),
-        (Metric::Uptime, stats.uptime),
-        (Metric::StallPercent, stats.stall_percent),
-        (Metric::StallCount, published_stalls),
-        (Metric::StallL0Delays, stall("l0-file-count-limit-delays")),
-        (Metric::StallL0Stops, stall("l0-file-count-limit-stops")),
-        (Metric::StallMemtableDelays, stall("memtable-limit-delays")),
-        (Metric::StallMemtableStops, stall("memtable-limit-stops")),
-        (Metric::StallPendingDelays, stall("pending-compaction-bytes-delays")),
-        (Metric::StallPendingStops, stall("pending-compaction-bytes-stops")),
-    ];
-    for (metric, value) in values {
-        if let Some(value) = value {
-            outcome.extra.insert(metric, value);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_workload_group_and_day() {
+    fn names_tell_workload_kin_and_day() {
         assert_eq!(workload_of(Path::new("a/sum.iobuf.8x.txt")), Some("iobuf"));
         assert_eq!(workload_of(Path::new("res.byrx/summary.tsv")), Some("byrx"));
         assert_eq!(workload_of(Path::new("summary.tsv")), None);
-        let check = |step: &str, expected: Group| assert_eq!(group(step), expected, "{step}");
-        check("fillseq.wal_disabled.v400", Group::Load);
-        check("fwdrangewhilewriting.t8", Group::Range);
-        check("readwhilewriting.t8", Group::Point);
-        check("overwriteandwait.t8.s0", Group::Write);
+        let of = |name: &str| kin(Path::new(name));
+        assert_eq!(of("a/abs.iobuf.8x.tsv"), of("a/sum.iobuf.8x.txt"));
+        assert_eq!(of("a/fmt.byrx.lru.abs0.tsv"), of("a/sum.byrx.lru.txt"));
+        assert_ne!(of("a/abs.iobuf.7x.tsv"), of("a/sum.iobuf.8x.txt"));
         assert_eq!(rfc3339("2025-05-9T01:44:24").as_deref(), Some("2025-05-09T01:44:24Z"));
         assert_eq!((rfc3339("2025-05-9"), rfc3339("x-y-zT00:00:00")), (None, None));
     }

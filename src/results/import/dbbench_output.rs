@@ -49,6 +49,8 @@ pub struct Stats {
     pub stall_percent: Option<f64>,
     /// Causes of stalls, and how often.
     pub stalls: Vec<(String, u64)>,
+    /// Blob files, GiB.
+    pub blob_gib: Option<f64>,
 }
 
 /// A whole file.
@@ -56,52 +58,142 @@ pub struct Stats {
 pub struct Log {
     /// The command line, if it is the first line.
     pub command: Option<String>,
-    /// Version of RocksDB.
+    /// `rocksdb` or `speedb`.
+    pub product: String,
+    /// Its version.
     pub version: Option<String>,
     /// As printed.
     pub date: Option<String>,
     /// Benchmarks in order.
     pub results: Vec<DbBench>,
+    /// Lines and names of what is no benchmark: warm-up runs (`fillseq[X3-W1]`), and work between
+    /// benchmarks such as flush and compact.
+    pub passed: Vec<(usize, String)>,
 }
+
+/// What `--benchmarks` can name that is work on the tree and no load of clients.
+const CHORES: [&str; 9] = [
+    "flush",
+    "compact",
+    "compact0",
+    "compact1",
+    "compactall",
+    "waitforcompaction",
+    "verify",
+    "verifychecksum",
+    "verifyfilechecksums",
+];
 
 /// True if the text looks like output of db_bench.
 pub fn is_log(text: &Text) -> bool {
-    text.lines().any(|(_, line)| is_result(line))
+    text.lines().any(|(_, line)| is_result(line) || version(line.trim()).is_some())
 }
 
 fn is_result(line: &str) -> bool {
     line.contains(" micros/op ") && line.contains("ops/sec")
 }
 
-/// Reads a file.
+/// Where a line stands.
+#[derive(Default)]
+struct Place {
+    /// Names of the columns of the compaction table.
+    heads: Vec<String>,
+    /// True below a result and `Microseconds per write:`, until the statistics of the database:
+    /// files of each level have histograms of the same form.
+    histogram: bool,
+    /// True between `Warming up benchmark` and `Running benchmark`.
+    warming: bool,
+    /// Statistics that were printed while a benchmark ran, before its result.
+    running: Option<DbBench>,
+}
+
+/// Reads a file. Statistics that are printed while a benchmark runs (`--stats_per_interval`) are
+/// those of its end where none are printed after it.
 ///
 /// # Errors
 /// A result line without its numbers, percentiles that are none, a file without a result.
 pub fn parse(text: &Text) -> Result<Log, ImportError> {
     let mut log = Log::default();
-    let mut heads: Vec<String> = Vec::new();
+    let mut place = Place::default();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
-        if line == 1 && trimmed.contains("db_bench") {
+        if log.command.is_none() && log.results.is_empty() && is_command(trimmed) {
             log.command = Some(trimmed.to_owned());
         } else if is_result(row) {
             let result = result(row).ok_or_else(|| {
                 let why = "expected `NAME : X micros/op N ops/sec …`";
                 text.malformed(line, why)
             })?;
-            log.results.push(DbBench { line, ..result });
-        } else if let Some(version) = trimmed.strip_prefix("RocksDB:") {
-            log.version = version.split_whitespace().last().map(str::to_owned);
+            place.histogram = true;
+            if place.warming || CHORES.contains(&result.name.as_str()) {
+                log.passed.push((line, result.name));
+            } else {
+                let stats = place.running.take().unwrap_or_default().stats;
+                log.results.push(DbBench { line, stats, ..result });
+            }
+        } else if let Some((product, version)) = version(trimmed) {
+            (log.product, log.version) = (product, Some(version));
         } else if let Some(date) = trimmed.strip_prefix("Date:") {
             log.date = Some(date.trim().to_owned());
-        } else if let Some(last) = log.results.last_mut() {
-            take_statistic(text, line, trimmed, &mut heads, last)?;
+        } else if trimmed.starts_with("Warming up benchmark") {
+            place.warming = true;
+        } else if trimmed.starts_with("Running benchmark for") {
+            place.warming = false;
+        } else {
+            take_statistic_of(text, line, trimmed, &mut place, &mut log)?;
         }
     }
     match log.results.is_empty() {
-        true => Err(text.cut_short("a result of db_bench (`NAME : X micros/op N ops/sec`)")),
+        true => {
+            let lines = text.lines().map(|(_, line)| line.trim());
+            let said = lines.filter(|line| !line.is_empty()).last();
+            let expected = "a result of db_bench (`NAME : X micros/op N ops/sec`)";
+            let said = said.unwrap_or_default();
+            Err(text.cut_short(&format!("{expected}; the last that it says is `{said}`")))
+        }
         false => Ok(log),
     }
+}
+
+/// Gives a statistic to the benchmark that runs, or to the one whose result was printed last.
+fn take_statistic_of(
+    text: &Text,
+    line: usize,
+    row: &str,
+    place: &mut Place,
+    log: &mut Log,
+) -> Result<(), ImportError> {
+    // `… thread 0: (100000,200000) ops and (…) ops/second in (…) seconds`.
+    let runs = row.contains(") ops and (");
+    if runs || place.running.is_some() || log.results.is_empty() {
+        let before = runs || place.running.is_some();
+        let mut running = place.running.take().unwrap_or_default();
+        take_statistic(text, line, row, place, &mut running)?;
+        let tells = before || running != DbBench::default();
+        place.running = tells.then_some(running);
+        return Ok(());
+    }
+    match log.results.last_mut() {
+        Some(last) => take_statistic(text, line, row, place, last),
+        None => Ok(()),
+    }
+}
+
+/// The command line that scripts write before the output.
+fn is_command(line: &str) -> bool {
+    line.contains("db_bench") && line.contains("--benchmarks")
+}
+
+/// `RocksDB:    version 6.29`, `Speedb: version 2.8.0`.
+fn version(line: &str) -> Option<(String, String)> {
+    let (product, rest) = line.split_once(':')?;
+    let version = rest.trim().strip_prefix("version ")?;
+    let product = product.trim().to_lowercase();
+    let known = ["rocksdb", "speedb"].contains(&product.as_str());
+    let version = version.split_whitespace().next()?;
+    let version = version.split_once('(').map_or(version, |(version, _)| version);
+    let digit = version.starts_with(|c: char| c.is_ascii_digit());
+    (known && digit).then(|| (product, version.to_owned()))
 }
 
 /// Old: `name : X micros/op N ops/sec; Y MB/s (a of b found)`. Since 7.3: `… N ops/sec S seconds K
@@ -132,18 +224,23 @@ fn take_statistic(
     text: &Text,
     line: usize,
     row: &str,
-    heads: &mut Vec<String>,
+    place: &mut Place,
     result: &mut DbBench,
 ) -> Result<(), ImportError> {
+    let Place { heads, histogram, .. } = place;
     let stats = &mut result.stats;
-    if let Some(rest) = row.strip_prefix("Percentiles:") {
+    if row.starts_with("Microseconds per ") {
+        *histogram = true;
+    } else if row.starts_with("** ") {
+        *histogram = false;
+    } else if let Some(rest) = row.strip_prefix("Percentiles:").filter(|_| *histogram) {
         let percentiles = percentiles(rest);
         result.percentiles =
             percentiles.ok_or_else(|| text.malformed(line, "expected `P50: X P75: Y …`"))?;
-    } else if row.starts_with("Min:") && row.contains("Max:") {
+    } else if *histogram && row.starts_with("Min:") && row.contains("Max:") {
         let max = row.rsplit_once("Max:").and_then(|(_, max)| number(max));
         result.max_micros = Some(max.ok_or_else(|| text.malformed(line, "Max: is no number"))?);
-    } else if let Some(rest) = row.strip_prefix("Count:") {
+    } else if let Some(rest) = row.strip_prefix("Count:").filter(|_| *histogram) {
         result.observed = rest.split_whitespace().next().and_then(|count| count.parse().ok());
     } else if row.starts_with("Level ") && row.contains("Files") {
         *heads = row.split_whitespace().map(str::to_owned).collect();
@@ -167,11 +264,20 @@ fn take_statistic(
             percent.and_then(|percent| number(percent.trim().trim_end_matches("percent")));
     } else if let Some(rest) = row.strip_prefix("Stalls(count):") {
         stats.stalls = old_stalls(rest);
+    } else if let Some(rest) = row.strip_prefix("Blob file count:") {
+        let total = rest.split_once("total size:").map(|(_, total)| total);
+        stats.blob_gib = total.and_then(|total| size(total, ","));
     } else if let Some(rest) = row.strip_prefix("Write Stall (count):") {
         let causes = rest.split(',').filter_map(|part| part.split_once(':'));
         let causes = causes
             .filter_map(|(name, count)| Some((name.trim().to_owned(), count.trim().parse().ok()?)));
-        stats.stalls.extend(causes);
+        for (name, count) in causes {
+            // Statistics may be printed many times; the last are those of the end.
+            match stats.stalls.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, before)) => *before = count,
+                None => stats.stalls.push((name, count)),
+            }
+        }
     }
     Ok(())
 }
@@ -318,6 +424,82 @@ Cumulative stall: 00:00:2.500 H:M:S, 24.8 percent
         assert_eq!(stalls[2], ("memtable-limit-delays".to_owned(), 7));
     }
 
+    const DUMP: &str = "\
+** Compaction Stats [default] **
+Level    Files   Size     Score Read(GB)  Write(GB) Comp(sec) CompMergeCPU(sec)
+ Sum      9/1   3.00 GB   0.0      0.2     1.5      9.21       8.50
+Uptime(secs): 20.0 total, 10.0 interval
+Blob file count: 2, total size: 1.5 GB, garbage size: 0.0 GB, space amp: 1.0
+Write Stall (count): l0-file-count-limit-delays: 7, total-delays: 9, interval: 2 total count
+** File Read Latency Histogram By Level [default] **
+** Level 0 read latency histogram (micros):
+Count: 696 Average: 489.8118  StdDev: 222.40
+Min: 3  Median: 452.3077  Max: 1896
+Percentiles: P50: 452.31 P75: 641.30 P99: 1068.00 P99.9: 1860.80 P99.99: 1896.00
+";
+
+    #[test]
+    fn histograms_of_files_are_not_those_of_the_benchmark() {
+        let log = of(&format!("{LOG}{DUMP}")).unwrap();
+        let result = &log.results[0];
+        assert_eq!((result.percentiles[2], result.max_micros), ((99.0, 5.87), Some(5824.0)));
+        assert_eq!(result.observed, Some(4_264_390));
+        // The last statistics are those of the end.
+        let stats = &result.stats;
+        assert_eq!((stats.uptime, stats.blob_gib), (Some(20.0), Some(1.5)));
+        assert_eq!(stats.stalls[0], ("l0-file-count-limit-delays".to_owned(), 7));
+        assert_eq!(stats.stalls.len(), 3);
+    }
+
+    #[test]
+    fn statistics_while_a_benchmark_runs_are_its_own() {
+        let thread = "2023/11/01-12:00:00  ... thread 0: (100,200) ops and (8.1,8.1) ops/second in \
+            (0.1,0.2) seconds\n";
+        let second = "readrandom : 4.0 micros/op 250000 ops/sec; 1.0 MB/s (9 of 10 found)\n";
+        let log = of(&format!("{LOG}{thread}{DUMP}{second}")).unwrap();
+        let uptimes: Vec<_> = log.results.iter().map(|result| result.stats.uptime).collect();
+        assert_eq!(uptimes, [Some(10.1), Some(20.0)]);
+        assert_eq!(log.results[1].percentiles, []);
+        // Before the first result as well, with or without a line of a thread.
+        let first = of(&format!("{DUMP}{second}")).unwrap();
+        assert_eq!(first.results[0].stats.uptime, Some(20.0));
+        assert_eq!(first.results[0].percentiles, []);
+    }
+
+    #[test]
+    fn warming_and_chores_are_no_results() {
+        let result = |name: &str, rate: u32| {
+            format!(
+                "{name:12} :  2.345 micros/op {rate} ops/sec 1.0 seconds 9 operations; 1 MB/s\n"
+            )
+        };
+        let text = format!(
+            "Warming up benchmark by running 1 times\n{}Running benchmark for 2 times\n{}{}\
+             readrandom [AVG    2 runs] : 25 (± 10) ops/sec;   1.0 (± 0.1) MB/sec\n\
+             waitforcompaction(/x): finished with status (OK)\n{}{DUMP}",
+            result("readrandom", 10),
+            result("readrandom", 20),
+            "... finished 20000 ops             \r".to_owned() + &result("readrandom", 30),
+            result("waitforcompaction", 1),
+        );
+        let log = of(&text).unwrap();
+        let rates: Vec<f64> = log.results.iter().map(|result| result.ops_per_second).collect();
+        assert_eq!(rates, [20.0, 30.0]);
+        let passed: Vec<(usize, &str)> =
+            log.passed.iter().map(|(line, name)| (*line, name.as_str())).collect();
+        assert_eq!(passed, [(2, "readrandom"), (8, "waitforcompaction")]);
+        assert_eq!(log.results[1].stats.uptime, Some(20.0));
+    }
+
+    #[test]
+    fn versions_are_those_of_the_product() {
+        let of = |product: &str, version: &str| Some((product.to_owned(), version.to_owned()));
+        assert_eq!(version("RocksDB:    version 6.29"), of("rocksdb", "6.29"));
+        assert_eq!(version("Speedb:     version 2.8.0(8.6.7)"), of("speedb", "2.8.0"));
+        assert_eq!(version("LevelDB:    version 1.20"), None);
+        assert_eq!(version("Keys:       20 bytes each"), None);
+    }
+
     #[test]
     fn faults_name_the_line() {
         let check = |text: &str, expected: &str| {
@@ -325,6 +507,9 @@ Cumulative stall: 00:00:2.500 H:M:S, 24.8 percent
             assert!(fault.contains(expected), "{fault}");
         };
         check(&LOG[..150], "the file ends here, before a result of db_bench");
+        let full =
+            format!("{}put error: No space left on device\n", &LOG[..LOG.find("over").unwrap()]);
+        check(&full, "the last that it says is");
         check("x : fast micros/op 1 ops/sec\n", "line 1: expected `NAME :");
         check(&LOG.replace("P50: 2.10", "P50: x"), "line 8: expected `P50");
         let rows =

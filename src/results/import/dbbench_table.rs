@@ -2,7 +2,7 @@
 //! and tables of rates alone.
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::text::{Text, amount, number};
 
 /// A file of report rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,8 +11,59 @@ pub struct ReportTable {
     pub paths: Vec<String>,
     /// Rows in order.
     pub rows: Vec<ReportRow>,
-    /// Lines that are neither: ratios and deviations that somebody computed.
-    pub derived: Vec<usize>,
+    /// Lines below the rows of a step: what somebody computed from their rates.
+    pub derived: Vec<Derived>,
+}
+
+/// A ratio, or mean and deviation, of the rows above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derived {
+    /// From 1.
+    pub line: usize,
+    /// The rows that it is of: places in the table, end not included.
+    pub rows: (usize, usize),
+    /// As printed: the second rate / the first; or mean, deviation, deviation / mean.
+    pub cells: Vec<String>,
+}
+
+impl Derived {
+    /// What follows from the rates of its rows, in the order of its cells; `None` if it is not
+    /// known how it was made.
+    pub fn again(&self, table: &ReportTable) -> Option<Vec<f64>> {
+        let rows = table.rows.get(self.rows.0..self.rows.1)?;
+        let rates: Option<Vec<f64>> =
+            rows.iter().map(|row| number(row.cell("ops_sec").unwrap_or(""))).collect();
+        let rates = rates.filter(|rates| rates.iter().all(|rate| *rate > 0.0))?;
+        match (self.cells.len(), rates.as_slice()) {
+            (1, [first, second]) => Some(vec![second / first]),
+            (3, [_, ..]) => {
+                let n = rates.len() as f64;
+                let mean = rates.iter().sum::<f64>() / n;
+                // Of these repetitions, not of all that could have been.
+                let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+                let deviation = (squares / n).sqrt();
+                Some(vec![mean, deviation, deviation / mean])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `0.981`; `mean=616072 TAB stddev=832.9 TAB sdev/mean=0.001`, with or without the names. A row
+/// that was cut short begins with a whole number.
+fn derived(line: &str) -> Option<Vec<String>> {
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    let value = |cell: &&str| cell.rsplit_once('=').map_or(*cell, |(_, value)| value).to_owned();
+    let values: Vec<String> = cells.iter().map(value).collect();
+    let numbers: Option<Vec<f64>> = values.iter().map(|value| number(value)).collect();
+    let is_derived = match numbers?.as_slice() {
+        [_] => line.contains('.'),
+        [mean, deviation, quotient] => {
+            line.starts_with("mean=") || (deviation / mean - quotient).abs() <= 0.001
+        }
+        _ => false,
+    };
+    is_derived.then_some(values)
 }
 
 /// One row: a step of a version.
@@ -60,6 +111,7 @@ struct Head {
 pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
     let mut table = ReportTable::default();
     let mut heads: Vec<Head> = Vec::new();
+    let mut first = 0;
     for (line, row) in text.lines() {
         let trimmed = row.trim();
         if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -67,17 +119,14 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         }
         if is_heads(row) {
             heads = words(row);
+            first = table.rows.len();
             continue;
         }
         let count = trimmed.split_whitespace().count();
         if heads.is_empty() && count == 1 && trimmed.contains('/') {
             table.paths.push(trimmed.to_owned());
-        } else if count <= 3
-            && number(trimmed.split_whitespace().next().unwrap_or("")).is_some()
-            && !row.contains("\t\t")
-        {
-            // `1.001` below a pair of rows; mean, deviation and their quotient.
-            table.derived.push(line);
+        } else if let Some(cells) = derived(trimmed) {
+            table.derived.push(Derived { line, rows: (first, table.rows.len()), cells });
         } else if heads.is_empty() {
             return Err(text.malformed(line, "a row before the heads (`ops_sec mb_sec … test …`)"));
         } else {
@@ -167,6 +216,9 @@ fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, Impor
         if !is_text && !row.failed && number(cell).is_none() {
             return Err(text.malformed(line, format!("`{cell}` under `{name}` is no number")));
         }
+        if name == "ops_sec" && !row.failed && amount(cell).is_none() {
+            return Err(text.malformed(line, format!("`{cell}` under `{name}` is no rate")));
+        }
     }
     match row.cell("test") {
         Some(test) => row.test = test.to_owned(),
@@ -190,77 +242,6 @@ pub fn gib(text: &str) -> Option<f64> {
     number(number_text).map(|number| number * factor)
 }
 
-/// A table of rates or ratios: a row for each step, a column for each version, names last (TSV) or
-/// first (CSV). The versions are not in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RatesOnly {
-    /// Line, step, cells as printed.
-    pub rows: Vec<(usize, String, Vec<String>)>,
-}
-
-impl RatesOnly {
-    /// True if all cells have two decimals.
-    pub fn are_ratios(&self) -> bool {
-        let mut cells = self.rows.iter().flat_map(|(_, _, cells)| cells);
-        cells.all(|cell| cell.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2))
-    }
-
-    /// Number of columns.
-    pub fn width(&self) -> usize {
-        self.rows.iter().map(|(_, _, cells)| cells.len()).max().unwrap_or(0)
-    }
-}
-
-/// True if the text begins as a row of rates with a name of a step.
-pub fn is_rates(text: &Text) -> bool {
-    split_rates(text.first()).is_some()
-}
-
-fn split_rates(line: &str) -> Option<(String, Vec<String>)> {
-    let separator = if line.contains('\t') { '\t' } else { ',' };
-    let mut cells: Vec<String> = line.split(separator).map(|cell| cell.trim().to_owned()).collect();
-    if cells.len() < 2 {
-        return None;
-    }
-    let name = match number(&cells[0]) {
-        Some(_) => cells.pop()?,
-        None => cells.remove(0),
-    };
-    let named = number(&name).is_none() && name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let numbers = cells.iter().all(|cell| number(cell).is_some() || cell == "failed");
-    (named && numbers && !name.contains(char::is_whitespace)).then_some((name, cells))
-}
-
-/// Reads such a table.
-///
-/// # Errors
-/// A line that is no row, rows of different widths, a step twice, an empty table.
-pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
-    let mut table = RatesOnly::default();
-    for (line, row) in text.lines() {
-        if row.trim().is_empty() {
-            continue;
-        }
-        let Some((name, cells)) = split_rates(row) else {
-            return Err(text.malformed(line, "expected rates and the name of a step"));
-        };
-        if let Some((_, _, first)) = table.rows.first()
-            && first.len() != cells.len()
-        {
-            let why = format!("{} rates where the rows above have {}", cells.len(), first.len());
-            return Err(text.malformed(line, why));
-        }
-        if table.rows.iter().any(|(_, other, _)| *other == name) {
-            return Err(text.malformed(line, format!("`{name}` has a row already")));
-        }
-        table.rows.push((line, name, cells));
-    }
-    match table.rows.is_empty() {
-        true => Err(text.cut_short("the first row of rates")),
-        false => Ok(table),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -281,11 +262,30 @@ mod tests {
         );
         let table = parse_report(&text(&content)).unwrap();
         assert_eq!(table.paths.len(), 2);
-        assert_eq!(table.derived, [8]);
+        let derived = Derived { line: 8, rows: (1, 2), cells: vec!["1.001".to_owned()] };
+        assert_eq!(table.derived, [derived]);
         let [first, second] = table.rows.as_slice() else { panic!("{table:?}") };
         assert_eq!((first.cell("ops_sec"), first.cell("Nstall")), (Some("100"), None));
         assert_eq!((first.test.as_str(), first.failed), ("fillseq.v400", false));
         assert_eq!((second.cell("version"), second.failed), (Some("9.9"), true));
+    }
+
+    #[test]
+    fn what_somebody_computed_is_made_again() {
+        let row = |rate: &str| format!("{rate}\t1\t1GB\tNA\t\tx.t1\t\t7.9.1\t\n");
+        let rates = ["614894", "616638", "616683"].map(row).concat();
+        let content = format!(
+            "{HEADS}{rates}mean=616072\tstddev=832.9\tsdev/mean=0.001\n\n{HEADS}{}{}0.981\n",
+            row("1688761"),
+            row("1657437")
+        );
+        let table = parse_report(&text(&content)).unwrap();
+        let [spread, ratio] = table.derived.as_slice() else { panic!("{table:?}") };
+        assert_eq!((spread.rows, ratio.rows), ((0, 3), (3, 5)));
+        let again = spread.again(&table).unwrap();
+        assert!((again[0] - 616_071.667).abs() < 0.001 && (again[1] - 832.94).abs() < 0.01);
+        let again = ratio.again(&table).unwrap();
+        assert!((again[0] - 0.98145).abs() < 1e-5, "{again:?}");
     }
 
     #[test]
@@ -310,31 +310,18 @@ mod tests {
     }
 
     #[test]
-    fn rates_alone_have_names_first_or_last() {
-        let tsv = parse_rates(&text("10\t20\treadrandom.t8\n\n1\t2\tfwdrange.t8\n")).unwrap();
-        let csv = parse_rates(&text("readrandom.t8,10,20\r\nfwdrange.t8,1,2\r\n")).unwrap();
-        assert_eq!(
-            tsv.rows.iter().map(|row| &row.2).collect::<Vec<_>>(),
-            csv.rows.iter().map(|row| &row.2).collect::<Vec<_>>()
-        );
-        assert!(
-            parse_rates(&text("1.00\t0.99\ta.t1\n")).unwrap().are_ratios() && !tsv.are_ratios()
-        );
-    }
-
-    #[test]
     fn faults_name_the_line() {
         let check = |content: &str, expected: &str| {
             let fault = parse_report(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
         check("100\t0.5\t1\t2\ta\n", "line 1: a row before the heads");
-        check(&format!("{HEADS}100\t0.5\n"), "the file ends here");
+        check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells under 9 heads");
         check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells under 9 heads");
         check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2: `x` under `ops_sec`");
         check(&format!("{HEADS}1\t\t\t\t\t\t\t\t\n"), "line 2: the row has no name under `test`");
         check(HEADS, "line 1: the file ends here");
-        let fault = parse_rates(&text("1\t2\ta\n1\tb\n")).unwrap_err().to_string();
-        assert!(fault.contains("line 2: 1 rates where"), "{fault}");
+        check(&format!("{HEADS}1101902\n"), "line 2: the row has no name under `test`");
+        check(&format!("{HEADS}-1\t\t\t\t\tx\t\t\t\n"), "line 2: `-1` under `ops_sec` is no rate");
     }
 }

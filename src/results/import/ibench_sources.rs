@@ -85,7 +85,7 @@ pub(super) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, Impor
                            summary, and no step with the output of a client (o.ib.dopN.K)";
                 return Err(ImportError::foreign(path, why));
             }
-        } else if !take_file(path, steps, &mut sources)? {
+        } else if !take_text(Text::read(path)?, steps, &mut sources)? {
             let why = "it holds neither rows of metrics (heads `ips qps … tag`), nor a histogram \
                        (`256us 1ms …`), nor a summary (`abs:NAME …`)";
             return Err(ImportError::foreign(path, why));
@@ -114,8 +114,14 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
                 let text = "a folder: import it by itself if it holds results".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             }
-        } else if !take_file(&path, steps, sources)? {
-            left.push(name);
+        } else {
+            let taken = match Text::of_folder(&path)? {
+                Some(text) => take_text(text, steps, sources)?,
+                None => false,
+            };
+            if !taken {
+                left.push(name);
+            }
         }
     }
     if !left.is_empty() {
@@ -125,16 +131,11 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
     Ok(())
 }
 
-/// `false` if the file is of none of the forms.
-fn take_file(path: &Path, steps: &[String], sources: &mut Sources) -> Result<bool, ImportError> {
-    let text = match Text::read(path) {
-        Ok(text) => text,
-        Err(ImportError::Malformed { .. }) => return Ok(false),
-        Err(fault) => return Err(fault),
-    };
+/// `false` if the text is of none of the forms.
+fn take_text(text: Text, steps: &[String], sources: &mut Sources) -> Result<bool, ImportError> {
     if ibench_histograms::is_histogram(&text) {
         let mut rows = ibench_histograms::parse(&text)?;
-        let (step, op) = step_and_op(path);
+        let (step, op) = step_and_op(text.path());
         for row in &mut rows {
             row.step = row.step.take().or_else(|| step.clone());
             row.op = row.op.take().or_else(|| op.clone());
@@ -151,7 +152,7 @@ fn take_file(path: &Path, steps: &[String], sources: &mut Sources) -> Result<boo
         return Ok(false);
     }
     let mut table = ibench_tables::parse(&text)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = text.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let by_row = table.rows.iter().all(|row| row.step.is_some());
     if name.starts_with("rel.") || is_relative(&table) {
         set_step(&mut table, name.strip_prefix("rel."));

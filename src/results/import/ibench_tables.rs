@@ -2,7 +2,7 @@
 //! (`o.sum`, `mrg`, metrics tables), and the same relative to a base (`rel`).
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::text::{Text, amount, number};
 use crate::stats::ratio::printed_ratio;
 
 /// A file of metrics rows.
@@ -73,7 +73,7 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
                     return Err(text.malformed(line, format!("two columns are called `{head}`")));
                 }
             }
-            [one] => {
+            [one] if number(one).is_none() => {
                 step = Some((*one).to_owned());
                 group += 1;
             }
@@ -109,8 +109,11 @@ fn metrics_row(
         match head.as_str() {
             "step" => row.step = Some((*cell).to_owned()),
             "tag" => row.tag = (*cell).to_owned(),
-            _ if number(cell).is_none() && !["NA", "inf"].contains(cell) => {
-                let why = format!("`{cell}` under `{head}` is neither a number nor NA");
+            _ if amount(cell).is_none() && !["NA", "inf"].contains(cell) => {
+                let why = match number(cell) {
+                    Some(_) => format!("`{cell}` under `{head}` is below zero"),
+                    None => format!("`{cell}` under `{head}` is neither a number nor NA"),
+                };
                 return Err(text.malformed(line, why));
             }
             _ => row.cells.push((head.clone(), (*cell).to_owned())),
@@ -219,6 +222,8 @@ mod tests {
         check(&SUM.replace("0.045", "slow"), "line 3: `slow` under `maxop`");
         check("ips\tips\ttag\n", "line 1: two columns are called `ips`");
         check("ips\ttag\n", "line 1: the file ends here");
+        check(&SUM.replace("0.045", "-0.045"), "line 3: `-0.045` under `maxop` is below zero");
+        check(&format!("{SUM}10582"), "line 4: 1 cells under 7 heads; is the line cut short?");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::text::{Text, amount};
 
 /// One line of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -122,7 +122,7 @@ fn sample(
     let find = |name: &str| match heads.iter().position(|head| head == name) {
         None => Ok(None),
         // Some locales write a decimal comma.
-        Some(place) => match number(&cells[place].replace(',', ".")) {
+        Some(place) => match amount(&cells[place].replace(',', ".")) {
             Some(value) => Ok(Some(value)),
             None => {
                 let why = format!("`{}` under `{name}` is no number", cells[place]);

@@ -3,7 +3,7 @@
 
 use super::ImportError;
 use super::sysbench_names::{FileName, file_name};
-use super::text::{Text, number};
+use super::text::{Text, amount, number};
 use crate::domain::metric::Metric;
 use crate::stats::ratio::follows;
 
@@ -42,11 +42,18 @@ pub struct Difference {
     pub text: String,
 }
 
+/// A table that compares two numbers of clients, each of which is a target, says so under the head
+/// of a block, which names the first: `base1 sb.met.x.dop1 and base2 sb.met.x.dop48`.
+const PAIR: &str = "base1 ";
+
 /// True if the text begins as such a table.
 pub fn is_met(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
     lines.next().is_some_and(|line| file_name(line).is_some())
-        && lines.next().is_some_and(|line| line.starts_with("---") || line.starts_with("cpu/o"))
+        && lines.next().is_some_and(|line| {
+            let heads = ["---", "cpu/o", PAIR];
+            heads.iter().any(|begin| line.starts_with(begin))
+        })
 }
 
 /// The metric of a column, where it is one of ours in the same unit.
@@ -98,6 +105,7 @@ pub fn parse(text: &Text) -> Result<Vec<MetBlock>, ImportError> {
             return Err(text.malformed(line, "expected the file name of a microbenchmark (sb.…)"));
         };
         match trimmed {
+            _ if trimmed.starts_with(PAIR) && block.heads.is_empty() => block.name.clients = None,
             "--- absolute" => part = Part::Absolute,
             _ if trimmed.starts_with("--- relative to first") => part = Part::Relative,
             _ if trimmed.starts_with("---") => {
@@ -148,9 +156,10 @@ fn take_line(
         return Err(text.malformed(line, why));
     }
     let is_word =
-        |cell: &&String| number(cell).is_none() && (part == Part::Absolute || *cell != "inf");
+        |cell: &&String| amount(cell).is_none() && (part == Part::Absolute || *cell != "inf");
     if let Some(bad) = cells.iter().find(is_word) {
-        return Err(text.malformed(line, format!("`{bad}` is no number")));
+        let what = if number(bad).is_some() { "is below zero" } else { "is no number" };
+        return Err(text.malformed(line, format!("`{bad}` {what}")));
     }
     let rows = if part == Part::Absolute { &mut block.absolute } else { &mut block.relative };
     if rows.iter().any(|other| other.target == last) {
@@ -224,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn two_numbers_of_clients_are_two_targets() {
+        let pair = "sb.met.scan.range100.pk1.dop1\nbase1 sb.met.scan.range100.pk1.dop1 and base2 \
+            sb.met.scan.range100.pk1.dop48\n--- absolute\ncpu/o\t\tcs/o\to/s\tdbms\n\
+            0.000716\t0.081\t2922\tpg180_1u\n0.033489\t0.135\t2836\tpg180_48u\n\
+            --- relative to first result\n46.77\t\t1.67\t0.97\tpg180_48u\n\n";
+        assert!(is_met(&Text::of(Path::new("o.met"), pair)));
+        let blocks = of(pair).unwrap();
+        assert_eq!((blocks.len(), blocks[0].name.clients), (1, None));
+        assert_eq!(blocks[0].absolute[1].target, "pg180_48u");
+        assert_eq!(check(&blocks[0]), []);
+    }
+
+    #[test]
     fn older_heads_go_by_their_names() {
         let old = "sb.met.x.range1.pk1.dop1\n--- absolute\ncpu/o\t\trKB/o\twKB/o\to/s\tdbms\n\
             0.5\t0.000\t1.0\t10\tx.a\n";
@@ -239,6 +261,8 @@ mod tests {
         check("1\t2\n", "line 1: expected the file name");
         check(&MET.replace("\t43\t", "\t"), "line 5: 5 values under 6 heads");
         check(&MET.replace("7.622", "many"), "line 5: `many` is no number");
+        check(&MET.replace("7.622", "nan"), "line 5: `nan` is no number");
+        check(&MET.replace("7.622", "-7.6"), "line 5: `-7.6` is below zero");
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");
         let heads = "cpu/o\t\tcs/o\to/s\tdbms\n1.28\t";

@@ -7,7 +7,10 @@
 mod ann_benchmarks;
 pub mod ann_text;
 mod dbbench;
+mod dbbench_metrics;
 pub mod dbbench_output;
+pub mod dbbench_rates;
+mod dbbench_runs;
 pub mod dbbench_table;
 mod error;
 mod folder;
@@ -22,6 +25,7 @@ pub mod ibench_summary;
 pub mod ibench_tables;
 pub mod iostat;
 pub mod met_tables;
+mod mytools_columns;
 mod mytools_raw;
 mod mytools_sources;
 mod mytools_verify;

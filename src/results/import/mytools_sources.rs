@@ -16,6 +16,8 @@ pub(super) struct Sources {
     /// Absolute rates and ratios, tables with a legend.
     pub absolute: Vec<(Text, RateTable)>,
     pub relative: Vec<(Text, RateTable)>,
+    /// Tables whose columns have no names in the file: CSV as the published scripts write it.
+    pub unnamed: Vec<(Text, RateTable)>,
     /// The same in blocks.
     pub absolute_blocks: Vec<(Text, Vec<Block>)>,
     pub relative_blocks: Vec<(Text, Vec<Block>)>,
@@ -41,11 +43,12 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
             if sources.count() == before {
                 return Err(ImportError::foreign(path, nothing_in(path)?));
             }
-        } else if !take_file(path, &mut sources)? {
+        } else if !take_named(path, &mut sources)? {
             return Err(ImportError::foreign(
                 path,
-                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`), nor as \
-                 blocks (`sb.…`), nor is its name that of a file of one target (`sb.o.…`)",
+                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`, rows with \
+                 `_range=`), nor as blocks (`sb.…`), nor is its name that of a file of one target \
+                 (`sb.o.…`)",
             ));
         }
     }
@@ -54,7 +57,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
 
 impl Sources {
     fn count(&self) -> usize {
-        let tables = self.absolute.len() + self.relative.len();
+        let tables = self.absolute.len() + self.relative.len() + self.unnamed.len();
         let blocks = self.absolute_blocks.len() + self.relative_blocks.len();
         tables + blocks + self.met.len() + self.raw.len()
     }
@@ -109,11 +112,13 @@ fn holds_results(folder: &Path) -> Result<bool, ImportError> {
 }
 
 fn looks_like_table(path: &Path) -> bool {
-    Text::read(path).is_ok_and(|text| {
-        sysbench_tables::is_table(&text)
-            || sysbench_tables::is_blocks(&text)
-            || met_tables::is_met(&text)
-    })
+    path.is_file()
+        && Text::read(path).is_ok_and(|text| {
+            sysbench_tables::is_table(&text)
+                || sysbench_tables::is_unnamed(&text)
+                || sysbench_tables::is_blocks(&text)
+                || met_tables::is_met(&text)
+        })
 }
 
 fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
@@ -132,8 +137,15 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
             } else {
                 left.push(name);
             }
-        } else if !take_file(&path, sources)? {
-            left.push(name);
+        } else {
+            // A file of one target would have made this the folder of a target.
+            let taken = match Text::of_folder(&path)? {
+                Some(text) => take_text(text, sources)?,
+                None => false,
+            };
+            if !taken {
+                left.push(name);
+            }
         }
     }
     if !left.is_empty() {
@@ -163,26 +175,29 @@ fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
 }
 
 /// `false` if the file is of none of the forms.
-fn take_file(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+fn take_named(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    Ok(take_raw(path, sources)? || take_text(Text::read(path)?, sources)?)
+}
+
+/// A file of one target by its name, which is that of its folder; `false` if it is none.
+fn take_raw(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if file_name(&name).is_some() {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
-        let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sources.raw.push((label, path.to_owned()));
-        return Ok(true);
+    if file_name(&name).is_none() {
+        return Ok(false);
     }
-    let text = match Text::read(path) {
-        Ok(text) => text,
-        // A picture or an archive beside the results.
-        Err(ImportError::Malformed { .. }) => return Ok(false),
-        Err(fault) => return Err(fault),
-    };
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
+    let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    sources.raw.push((label, path.to_owned()));
+    Ok(true)
+}
+
+/// A table of any form; `false` if the text is none.
+fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     if sysbench_tables::is_table(&text) {
         let table = sysbench_tables::parse_table(&text)?;
-        let all_ones = table.rows.iter().all(|row| row.cells[0] == "1.00");
-        match table.base.is_some() || all_ones {
+        match table.is_relative() {
             true => sources.relative.push((text, table)),
             false => sources.absolute.push((text, table)),
         }
@@ -195,6 +210,9 @@ fn take_file(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
             true => sources.relative_blocks.push((text, blocks)),
             false => sources.absolute_blocks.push((text, blocks)),
         }
+    } else if sysbench_tables::is_unnamed(&text) {
+        let table = sysbench_tables::parse_unnamed(&text)?;
+        sources.unnamed.push((text, table));
     } else {
         return Ok(false);
     }

@@ -1,17 +1,39 @@
 //! Published sysbench numbers made again from others, cell by cell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Options;
-use super::met_tables;
+use super::met_tables::{self, MetBlock};
 use super::mytools_raw::RawStep;
 use super::mytools_sources::Sources;
 use super::notice::{Notice, NoticeKind};
 use super::published::Published;
 use super::sb_met;
-use super::sysbench_names::LOAD;
+use super::sysbench_names::{LOAD, counts_rows};
+use super::sysbench_tables::RateTable;
 use super::text::{Text, number};
 use crate::stats::ratio::{follows, printed_ratio};
+
+/// The rate of a step and target. Tables that somebody edited leave out `_range=100` where it says
+/// little, and what stands around the tag of every target.
+fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Option<&'a str> {
+    if let Some(rate) = rates.get(&(step, target, column)) {
+        return Some(rate);
+    }
+    let core = |target: &str| {
+        let target = target.strip_prefix("x.").unwrap_or(target);
+        target.trim_end_matches(".pk1").trim_end_matches(".pk0").to_owned()
+    };
+    let is_step = |other: &str| {
+        let short = other.strip_prefix(step).is_some_and(|rest| rest.starts_with("_range="));
+        other == step || short
+    };
+    let mut found = rates.iter().filter(|((other, of, place), _)| {
+        *place == column && is_step(other) && core(of) == core(target)
+    });
+    let (_, rate) = found.next()?;
+    found.next().is_none().then_some(*rate)
+}
 
 /// Step, target, column → rate as printed.
 type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
@@ -105,9 +127,11 @@ fn check_ratios(
 ) {
     let (mut agree, mut of) = (0, 0);
     let mut without = 0;
+    let is_ratio = |printed: &str| number(printed).is_some() || printed == "inf";
     for ratio in ratios {
-        let rate = |target: &str| rates.get(&(ratio.step, target, ratio.column)).copied();
-        let (Some(value), Some(of_base)) = (rate(ratio.target), rate(base)) else {
+        let rate = |target: &str| find(rates, ratio.step, target, ratio.column);
+        let rates = (rate(ratio.target), rate(base));
+        let (Some(value), Some(of_base), true) = (rates.0, rates.1, is_ratio(ratio.printed)) else {
             without += 1;
             continue;
         };
@@ -129,9 +153,49 @@ fn check_ratios(
     }
     published.check("relative rates from absolute ones", agree, of);
     if without > 0 {
-        let what = format!("{without} ratios have no absolute rates in these files: not checked");
+        let what = format!(
+            "{without} ratios are words or have no absolute rates in these files: not checked"
+        );
         published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
     }
+}
+
+/// The number of clients whose metrics rest on the rates of a table; `None` if none or several do.
+pub(super) fn clients_of(
+    table: &RateTable,
+    known: &BTreeSet<u32>,
+    sources: &Sources,
+) -> Option<u32> {
+    let rests = |clients: &&u32| {
+        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+        let blocks = blocks.filter(|block| block.name.clients == Some(**clients));
+        let (mut same, mut of) = (BTreeSet::new(), BTreeSet::new());
+        for block in blocks {
+            let Some(place) = place_of_rate(block) else { continue };
+            let Some(row) = table.rows.iter().find(|row| row.step == block.name.step) else {
+                continue;
+            };
+            for (target, printed) in table.targets.iter().zip(&row.cells) {
+                let met = block.absolute.iter().find(|row| row.target == *target);
+                let Some(met) = met else { continue };
+                let cell = (block.name.step.as_str(), target.as_str());
+                of.insert(cell);
+                if number(printed) == number(&met.cells[place]) {
+                    same.insert(cell);
+                }
+            }
+        }
+        !of.is_empty() && same == of
+    };
+    let mut found = known.iter().filter(rests);
+    let first = found.next()?;
+    found.next().is_none().then_some(*first)
+}
+
+/// The column of the rate, where it is in the unit of tables of rates: that of a scan need not be.
+fn place_of_rate(block: &MetBlock) -> Option<usize> {
+    let place = block.heads.iter().position(|head| head == "o/s");
+    place.filter(|_| !counts_rows(&block.name.step))
 }
 
 /// The column of the blocks whose rates are those that the metrics of these clients rest on.
@@ -140,7 +204,7 @@ pub(super) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
     let mut by_column: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
     for block in blocks.filter(|block| block.name.clients == Some(clients)) {
-        let Some(place) = block.heads.iter().position(|head| head == "o/s") else { continue };
+        let Some(place) = place_of_rate(block) else { continue };
         for row in &block.absolute {
             let cells = rates.iter().filter(|((step, target, _), _)| {
                 *step == block.name.step && *target == row.target && *step != LOAD

@@ -3,7 +3,7 @@
 
 use super::ImportError;
 use super::iostat::Iostat;
-use super::text::{Text, number};
+use super::text::{Text, amount, number};
 use super::vmstat::Vmstat;
 
 /// Cells of an sb.met file, as text: head → cell. Both blocks together.
@@ -58,7 +58,7 @@ pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
                     let why = format!("{} cells under {} heads", cells.len(), names.len());
                     return Err(text.malformed(line, why));
                 }
-                if let Some(bad) = cells.iter().find(|cell| number(cell).is_none()) {
+                if let Some(bad) = cells.iter().find(|cell| amount(cell).is_none()) {
                     return Err(text.malformed(line, format!("`{bad}` is no number")));
                 }
                 let pairs = names.iter().zip(cells);

@@ -1,10 +1,10 @@
 //! `sysbench-mytools`: tables of rates and of hardware metrics, and folders of targets, put
 //! together and checked against each other.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::met_tables;
+use super::mytools_columns::{self, Columns};
 use super::mytools_raw::{self, RawStep};
 use super::mytools_sources::{self, Sources};
 use super::mytools_verify as verify;
@@ -28,6 +28,7 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
     let mut sources = mytools_sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
+    mytools_columns::name(&mut sources, options, &mut published.notices)?;
     let raw = mytools_raw::read(&sources.raw, &mut published.notices)?;
     if sources.absolute.is_empty()
         && sources.absolute_blocks.is_empty()
@@ -59,87 +60,13 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
     Ok(published)
 }
 
-/// What the columns of a table that has several stand for.
-#[derive(Debug, Default)]
-struct Columns {
-    /// Clients of each column, where they are known.
-    clients: Vec<Option<u32>>,
-    /// True if there is one number of clients in all, so that names of steps need not tell it.
-    single: bool,
-    /// True if some column is not known.
-    unknown: bool,
-    /// A file with such columns.
-    file: String,
-}
-
-impl Columns {
-    fn resolve(
-        sources: &Sources,
-        raw: &[RawStep],
-        options: &Options,
-    ) -> Result<Columns, ImportError> {
-        let mut known: BTreeSet<u32> = raw.iter().filter_map(|step| step.clients).collect();
-        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
-        known.extend(blocks.filter_map(|block| block.name.clients));
-        let width_of = |(_, blocks): &(Text, Vec<super::sysbench_tables::Block>)| {
-            let rows = blocks.iter().flat_map(|block| &block.rows);
-            rows.map(|(_, _, cells)| cells.len()).max().unwrap_or(1)
-        };
-        let raw_width = raw.iter().filter_map(|step| Some(step.qps.as_ref()?.1.len())).max();
-        let width = sources.absolute_blocks.iter().map(width_of).chain(raw_width).max();
-        let width = width.unwrap_or(1);
-        let file = sources.absolute_blocks.first().map(|(text, _)| text.name());
-        let mut columns = Columns {
-            clients: vec![None; width],
-            single: width == 1 && known.len() <= 1,
-            unknown: false,
-            file: file.unwrap_or_default(),
-        };
-        if !options.clients.is_empty() {
-            if options.clients.len() < width {
-                let (given, file) = (options.clients.len(), &columns.file);
-                return Err(ImportError::Words(format!(
-                    "`{file}`: it has {width} columns of clients, and --clients names {given}"
-                )));
-            }
-            columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
-        } else if known.len() >= width {
-            columns.clients = known.into_iter().take(width).map(Some).collect();
-        } else {
-            for clients in known {
-                if let Some(place) = verify::column_of(clients, sources) {
-                    columns.clients[place] = Some(clients);
-                }
-            }
-        }
-        columns.unknown = !columns.single && columns.clients.contains(&None);
-        Ok(columns)
-    }
-
-    /// The name of a step in a column of a table.
-    fn name(&self, step: &str, column: usize) -> String {
-        match self.clients.get(column).copied().flatten() {
-            _ if self.single || step == LOAD => step.to_owned(),
-            Some(clients) => format!("{step}.dop{clients}"),
-            None => format!("{step}.col{}", column + 1),
-        }
-    }
-
-    /// The name of a step where the clients are told.
-    fn name_with(&self, step: &str, clients: Option<u32>) -> String {
-        match clients {
-            _ if self.single || step == LOAD => step.to_owned(),
-            Some(clients) => format!("{step}.dop{clients}"),
-            None => self.name(step, 0),
-        }
-    }
-}
-
 /// A published number and where it stands.
 struct Cell<'a> {
     text: &'a Text,
     line: usize,
     printed: &'a str,
+    /// How many of the metric's unit the number counts.
+    unit: f64,
 }
 
 struct Taker {
@@ -170,7 +97,10 @@ impl Taker {
         add_file(record, &name);
         let Some(value) = number(cell.printed) else {
             // A mistyped folder gives a column of words.
-            let why = format!("`{}` is published in place of a number", cell.printed);
+            let why = match cell.printed {
+                "" => "nothing is published".to_owned(),
+                word => format!("`{word}` is published in place of a number"),
+            };
             let text = format!("{step} of {target}: {why}");
             if record.outcome.extra.is_empty() {
                 record.status = Status::Failed(format!("{why} ({name}, line {})", cell.line));
@@ -182,8 +112,20 @@ impl Taker {
         if record.outcome.extra.is_empty() {
             record.status = Status::Complete;
         }
+        let value = value * cell.unit;
         let before = *record.outcome.extra.entry(metric).or_insert(value);
-        if !decimals_agree(before, cell.printed) {
+        if decimals_agree(before / cell.unit, cell.printed) {
+            return;
+        }
+        if counts_rows(step) && metric == Metric::Rate && in_other_unit(before, value) {
+            let text = format!(
+                "the rate of {step} is {} here and {before} in a file read before, which was \
+                 taken: rows, thousands or millions of them per second",
+                cell.printed
+            );
+            let notice = Notice::at(NoticeKind::Note, cell.text.path(), cell.line, text);
+            self.published.notices.push(notice);
+        } else {
             let metric = metric.name();
             let text = format!(
                 "{metric} of {step} of {target}: {} here, {before} in a file read before, which \
@@ -197,23 +139,27 @@ impl Taker {
 
     fn take_tables(&mut self, sources: &Sources) {
         for (text, table) in &sources.absolute {
+            let clients = self.columns.of_table(text);
             for row in &table.rows {
                 let step = match file_name(&row.step) {
                     Some(name) => name.step,
                     None => row.step.clone(),
                 };
-                let name = self.columns.name(&step, 0);
+                let name = self.columns.name_with(&step, clients);
+                let (line, unit) = (row.line, unit(&step, row.cells.iter()));
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
-                    self.put(target, &name, Metric::Rate, &Cell { text, line: row.line, printed });
+                    self.put(target, &name, Metric::Rate, &Cell { text, line, printed, unit });
                 }
             }
         }
         for (text, blocks) in &sources.absolute_blocks {
             for block in blocks {
+                let cells = block.rows.iter().flat_map(|(_, _, cells)| cells);
+                let unit = unit(&block.step, cells);
                 for (line, target, cells) in &block.rows {
                     for (column, printed) in cells.iter().enumerate() {
                         let name = self.columns.name(&block.step, column);
-                        let cell = Cell { text, line: *line, printed };
+                        let cell = Cell { text, line: *line, printed, unit };
                         self.put(target, &name, Metric::Rate, &cell);
                     }
                 }
@@ -228,7 +174,7 @@ impl Taker {
                 for row in &block.absolute {
                     for (head, printed) in block.heads.iter().zip(&row.cells) {
                         if let Some(metric) = met_tables::metric(head) {
-                            let cell = Cell { text, line: row.line, printed };
+                            let cell = Cell { text, line: row.line, printed, unit: 1.0 };
                             self.put(&row.target, &name, metric, &cell);
                         }
                     }
@@ -246,27 +192,34 @@ impl Taker {
                 for (block, line) in blocks {
                     for (head, printed) in block {
                         if let Some(metric) = met_tables::metric(head) {
-                            self.put(&step.label, &name, metric, &Cell { text, line, printed });
+                            let cell = Cell { text, line, printed, unit: 1.0 };
+                            self.put(&step.label, &name, metric, &cell);
                         }
                     }
                 }
             }
             if let Some((text, rates)) = &step.qps {
+                let unit = unit(&step.step, rates.iter());
                 for (column, printed) in rates.iter().enumerate() {
                     let name = self.columns.name(&step.step, column);
-                    self.put(&step.label, &name, Metric::Rate, &Cell { text, line: 1, printed });
+                    let cell = Cell { text, line: 1, printed, unit };
+                    self.put(&step.label, &name, Metric::Rate, &cell);
                 }
             }
             if let Some((text, output)) = &step.output {
                 if let Some(printed) = output.qps.as_deref()
                     && !counts_rows(&step.step)
                 {
-                    let cell = Cell { text, line: output.line, printed };
+                    let cell = Cell { text, line: output.line, printed, unit: 1.0 };
                     self.put(&step.label, &name, Metric::Rate, &cell);
                 }
                 let record = self.step(&step.label, &name);
                 add_file(record, &text.name());
                 sysbench_record::fill(record, output);
+                for (kind, what) in sysbench_record::remarks(output) {
+                    let notice = Notice::of(kind, text.path(), what);
+                    self.published.notices.push(notice);
+                }
                 let run = self.published.run(&step.label, 1, &tag::decode(&step.label));
                 if let Some(line) = sysbench_record::command_line(&name, output) {
                     run.log("commands.txt", &line);
@@ -274,7 +227,7 @@ impl Taker {
                 sysbench_record::fill_workload(
                     &mut run.record.workload,
                     output,
-                    self.columns.single,
+                    self.columns.same_clients,
                 );
             }
             self.take_samples(step, &name, options);
@@ -365,6 +318,20 @@ impl Taker {
             )));
         }
     }
+}
+
+/// How many of our unit the published rates of a step stand for. Until 2024 scans were published in
+/// millions of rows per second with decimals, since then in thousands without any.
+fn unit<'a>(step: &str, mut cells: impl Iterator<Item = &'a String>) -> f64 {
+    let decimals = cells.any(|cell| number(cell).is_some() && cell.contains('.'));
+    if counts_rows(step) && decimals { 1000.0 } else { 1.0 }
+}
+
+/// True for one rate in rows and in thousands or millions of them: published files of one scan
+/// have both.
+fn in_other_unit(a: f64, b: f64) -> bool {
+    let (large, small) = (a.max(b), a.min(b).to_string());
+    [1e3, 1e6].iter().any(|unit| decimals_agree(large / unit, &small))
 }
 
 /// What outputs and tags tell of the machine; the first that tells.

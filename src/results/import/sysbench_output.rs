@@ -1,7 +1,7 @@
 //! What sysbench 1.0 and 1.1 print: options, intermediate reports, statistics, histogram.
 
 use super::ImportError;
-use super::text::{Text, count, number};
+use super::text::{Text, amount, count};
 
 /// One run of sysbench. What its output does not tell is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,12 +40,19 @@ pub struct Output {
     pub latency_min: Option<f64>,
     /// Largest, ms.
     pub latency_max: Option<f64>,
+    /// Sum over all events, ms.
+    pub latency_sum: Option<f64>,
     /// Which percentile was asked for, and its value, ms.
     pub percentile: Option<(u32, f64)>,
     /// Intermediate reports: seconds since the start, queries (or events) per second.
     pub intervals: Vec<(f64, f64)>,
     /// Latency in ms, how many events; of `--histogram`.
     pub histogram: Vec<(f64, u64)>,
+    /// Transactions that `--forced-shutdown` did not wait for.
+    pub unfinished: Option<u64>,
+    /// Seconds since the start of the last report of `--report-checkpoints`: what follows tells of
+    /// the time since then.
+    pub checkpoint: Option<f64>,
 }
 
 /// How many statements of each kind.
@@ -73,7 +80,16 @@ impl Output {
         let words = self.command.as_deref()?.split_whitespace();
         let words = words.filter(|word| !word.starts_with('-') && !word.contains('='));
         let path = words.into_iter().find(|word| word.ends_with(".lua")).or_else(|| {
-            let known = ["oltp_", "select_random_", "bulk_insert", "fileio", "cpu", "memory"];
+            let known = [
+                "oltp_",
+                "select_random_",
+                "bulk_insert",
+                "fileio",
+                "cpu",
+                "memory",
+                "threads",
+                "mutex",
+            ];
             let mut words = self.command.as_deref()?.split_whitespace();
             words.find(|word| known.iter().any(|name| word.starts_with(name)))
         })?;
@@ -85,11 +101,16 @@ impl Output {
     fn is_complete(&self) -> bool {
         self.seconds.is_some() && (self.qps.is_some() || self.events.is_some())
     }
+
+    /// True if the latencies begin and do not come to their end, which is their sum.
+    fn is_cut(&self) -> bool {
+        self.latency_min.is_some() && self.latency_sum.is_none()
+    }
 }
 
 /// True if a line begins the output of a run.
 fn begins(line: &str) -> bool {
-    line.starts_with("sysbench 1.") && line.contains('(')
+    line.trim_start().starts_with("sysbench 1.") && line.contains('(')
 }
 
 /// True if the text looks like the output of sysbench.
@@ -108,7 +129,7 @@ pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
     for (line, row) in text.lines() {
         let again = section != Section::Head && begins(row);
         if again || (current.is_complete() && is_command(row)) {
-            if !current.is_complete() {
+            if !current.is_complete() || current.is_cut() {
                 return Err(
                     text.malformed(line, "a run begins before the one above has statistics")
                 );
@@ -120,10 +141,26 @@ pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
         take_line(text, line, row, &mut section, &mut current)?;
     }
     if !current.is_complete() {
-        return Err(text.cut_short("the statistics of sysbench: the run was broken off"));
+        let why = match fatal(text, current.line) {
+            Some((line, said)) => {
+                return Err(text.malformed(line, format!("the run was broken off: {said}")));
+            }
+            None => "the statistics of sysbench: the run was broken off",
+        };
+        return Err(text.cut_short(why));
+    }
+    if current.is_cut() {
+        return Err(text.cut_short("the sum of the latencies"));
     }
     outputs.push(current);
     Ok(outputs)
+}
+
+/// What sysbench said when it gave up a run that begins at a line.
+fn fatal(text: &Text, begin: usize) -> Option<(usize, &str)> {
+    let mut lines = text.lines().filter(|(line, _)| *line >= begin);
+    let (line, said) = lines.find(|(_, row)| row.trim_start().starts_with("FATAL:"))?;
+    Some((line, said.trim()))
 }
 
 /// The command line that scripts write before the output.
@@ -166,6 +203,9 @@ fn take_line(
         "Latency (ms):" => *section = Section::Latency,
         "Threads fairness:" => *section = Section::Fairness,
         _ if trimmed.starts_with("Latency histogram") => *section = Section::Histogram,
+        _ if trimmed.starts_with("[ ") && trimmed.ends_with("] Checkpoint report:") => {
+            output.checkpoint = Some(time(text, line, trimmed)?);
+        }
         _ if trimmed.starts_with("[ ") => {
             output.intervals.extend(interval(text, line, trimmed)?);
             return Ok(());
@@ -188,7 +228,7 @@ fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), 
         output.clients = Some(clients.parse().map_err(|_| bad(clients))?);
     } else if let Some(warmup) = row.strip_prefix("Warmup time:") {
         let warmup = warmup.trim().trim_end_matches('s');
-        output.warmup_seconds = Some(number(warmup).ok_or_else(|| bad(warmup))?);
+        output.warmup_seconds = Some(amount(warmup).ok_or_else(|| bad(warmup))?);
     } else if let Some(cpus) = row.strip_suffix(" CPUs") {
         output.cpus = cpus.trim().parse().ok();
     }
@@ -201,19 +241,24 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
     let rate = ["qps:", "eps:"].iter().find_map(|name| row.split_once(name).map(|(_, rest)| rest));
     let Some(rate) = rate else { return Ok(None) };
     let rate = rate.split_whitespace().next().unwrap_or("");
+    match amount(rate) {
+        Some(rate) => Ok(Some((time(text, line, row)?, rate))),
+        None => Err(text.malformed(line, format!("`{rate}` is no rate of an intermediate report"))),
+    }
+}
+
+/// `[ 10s ] …` → 10.
+fn time(text: &Text, line: usize, row: &str) -> Result<f64, ImportError> {
     let time = row.trim_start_matches('[').split(']').next().unwrap_or("");
     let time = time.trim().trim_end_matches('s');
-    match (number(time), number(rate)) {
-        (Some(time), Some(rate)) => Ok(Some((time, rate))),
-        _ => Err(text.malformed(line, "an intermediate report without a time or a rate")),
-    }
+    amount(time).ok_or_else(|| text.malformed(line, format!("`{time}` is no time of a report")))
 }
 
 /// `     0.123 |****          42`.
 fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
     let Some((value, rest)) = row.split_once('|') else { return Ok(()) };
     let events = rest.split_whitespace().last().and_then(|word| count(word.trim_matches('*')));
-    match (number(value), events) {
+    match (amount(value), events) {
         (Some(value), Some(events)) => output.histogram.push((value, events)),
         _ => return Err(text.malformed(line, "a line of the histogram without value and count")),
     }
@@ -228,21 +273,28 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
         count(value).ok_or_else(|| text.malformed(line, format!("`{value}` is no count of {name}")))
     };
     let real = || {
-        number(value.trim_end_matches('s'))
+        amount(value.trim_end_matches('s'))
             .ok_or_else(|| text.malformed(line, format!("`{value}` is no {name}")))
     };
     let per_second = || {
         let rate = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
-        let rate = rate.filter(|rate| number(rate).is_some());
+        let rate = rate.filter(|rate| amount(rate).is_some());
         rate.map(str::to_owned)
             .ok_or_else(|| text.malformed(line, format!("no rate per second of {name}")))
     };
-    let statements = output.statements.get_or_insert_default();
     match name.trim() {
-        "read" => statements.reads = whole()?,
-        "write" => statements.writes = whole()?,
-        "other" => statements.others = whole()?,
-        "total" => statements.total = whole()?,
+        // Tests of files: `read: IOPS=2089.10 32.64 MiB/s`.
+        _ if value.starts_with("IOPS=") => {}
+        name @ ("read" | "write" | "other" | "total") => {
+            let count = whole()?;
+            let statements = output.statements.get_or_insert_default();
+            *match name {
+                "read" => &mut statements.reads,
+                "write" => &mut statements.writes,
+                "other" => &mut statements.others,
+                _ => &mut statements.total,
+            } = count;
+        }
         "transactions" => output.transactions = Some(whole()?),
         "queries" => {
             whole()?;
@@ -256,8 +308,9 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
         "min" => output.latency_min = Some(real()?),
         "avg" => output.latency_avg = Some(real()?),
         "max" => output.latency_max = Some(real()?),
-        "sum" => {
-            real()?;
+        "sum" => output.latency_sum = Some(real()?),
+        name if name.starts_with("Number of unfinished transactions") => {
+            output.unfinished = Some(whole()?);
         }
         // `percentile stats: disabled` has no value.
         name if name.ends_with("th percentile") => {
@@ -390,6 +443,58 @@ Latency (ms):
         assert_eq!(of(&OLD.replace('\n', "\r\n")).unwrap(), of(OLD).unwrap());
     }
 
+    /// What version 1.1 prints of files: two parts are called Throughput.
+    const FILES: &str = "\
+sysbench 1.1.0-de18a036cc (using bundled LuaJIT 2.1.0-beta3)
+
+Running the test with following options:
+Number of threads: 1
+
+[ 1s ] reads: 32.64 MiB/s writes: 21.76 MiB/s fsyncs: 4467.33/s latency (ms,95%): 0.500
+
+Throughput:
+         read:  IOPS=2089.10 32.64 MiB/s (34.23 MB/s)
+         write: IOPS=1392.73 21.76 MiB/s (22.82 MB/s)
+         fsync: IOPS=4467.33
+
+Latency (ms):
+         min:                                    0.00
+         avg:                                    0.12
+         max:                                    3.26
+         95th percentile:                        0.50
+         sum:                                 9876.54
+
+Throughput:
+    events/s (eps):                      7949.1600
+    time elapsed:                        10.0220s
+    total number of events:              79618
+";
+
+    #[test]
+    fn tests_of_files_have_events() {
+        let outputs = of(FILES).unwrap();
+        assert_eq!((outputs[0].eps, outputs[0].events), (Some(7949.16), Some(79618)));
+        assert_eq!((outputs[0].statements, outputs[0].percentile), (None, Some((95, 0.5))));
+        let old =
+            FILES.replace("Throughput:\n         read:  IOPS=", "File operations:\n reads/s: ");
+        let old = old.replace("Latency", "Throughput:\n    read, MiB/s:   32.64\n\nLatency");
+        assert_eq!(of(&old).unwrap()[0].events, Some(79618));
+    }
+
+    #[test]
+    fn what_was_forced_or_reported_on_the_way_is_known() {
+        let forced = OLD.replace(
+            "General statistics:",
+            "Number of unfinished transactions on forced shutdown: 3\n\nGeneral statistics:",
+        );
+        assert_eq!(of(&forced).unwrap()[0].unfinished, Some(3));
+        let report = NEW.split_once("SQL statistics:").unwrap().1;
+        let checkpoint = format!("[ 4s ] Checkpoint report:\nSQL statistics:{report}");
+        let both = NEW.replace("Latency histogram", &format!("{checkpoint}Latency histogram"));
+        let outputs = of(&both).unwrap();
+        assert_eq!((outputs.len(), outputs[0].checkpoint), (1, Some(4.0)));
+    }
+
     #[test]
     fn faults_name_the_line() {
         let check = |text: &str, expected: &str| {
@@ -399,6 +504,12 @@ Latency (ms):
         check(&OLD[..200], "before the statistics of sysbench");
         check(&OLD.replace("10.0001s", "soon"), "line 19: `soon` is no total time");
         check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
+        let cut = OLD.split("         max:").next().unwrap();
+        check(cut, "the file ends here, before the sum of the latencies");
+        check(&OLD.replace("1.60", "-nan"), "`-nan` is no avg");
+        check(&OLD.replace("1.60", "-1.60"), "`-1.60` is no avg");
+        let gave_up = format!("{}\nFATAL: `thread_run' function failed\n", &OLD[..200]);
+        check(&gave_up, "the run was broken off: FATAL: `thread_run' function failed");
         let twice = format!("{}\n{OLD}", &OLD[..300]);
         check(&twice, "a run begins before the one above has statistics");
         check("", "line 1: the file ends here");

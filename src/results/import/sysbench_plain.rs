@@ -1,7 +1,8 @@
 //! `sysbench`: the output of sysbench 1.0 and 1.1, one file for each run, or several runs in one.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
@@ -35,16 +36,19 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
     for named in paths {
         match named.path.is_dir() {
             true => take_folder(named, &mut runs, &mut published)?,
-            false => take_file(&named.path, named, &mut runs)?,
+            false => take_text(Text::read(&named.path)?, named, &mut runs)?,
         }
     }
+    leave_twice(&mut runs, &mut published);
     name_steps(&mut runs);
+    name_clients(&mut runs, &mut published);
     let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
+    let threads: BTreeSet<u32> = runs.iter().filter_map(|run| run.output.clients).collect();
     for run in &runs {
         let step = run.step.clone().unwrap_or_default();
         let block = repeats.entry((run.label.clone(), step.clone())).or_default();
         *block += 1;
-        put(run, &step, *block, &mut published);
+        put(run, &step, *block, threads.len() <= 1, &mut published);
     }
     let cpus = options.cpus.or_else(|| runs.iter().find_map(|run| run.output.cpus));
     published.host = published::host(cpus, None, None);
@@ -58,12 +62,9 @@ fn take_folder(
 ) -> Result<(), ImportError> {
     let (mut left, before) = (Vec::new(), runs.len());
     for name in names(&named.path)? {
-        let path = named.path.join(&name);
-        let is_output =
-            path.is_file() && Text::read(&path).is_ok_and(|text| sysbench_output::is_output(&text));
-        match is_output {
-            true => take_file(&path, named, runs)?,
-            false => left.push(name),
+        match Text::of_folder(&named.path.join(&name))? {
+            Some(text) if sysbench_output::is_output(&text) => take_text(text, named, runs)?,
+            _ => left.push(name),
         }
     }
     if runs.len() == before {
@@ -76,8 +77,8 @@ fn take_folder(
     Ok(())
 }
 
-fn take_file(path: &Path, named: &Named, runs: &mut Vec<Run>) -> Result<(), ImportError> {
-    let text = Text::read(path)?;
+fn take_text(text: Text, named: &Named, runs: &mut Vec<Run>) -> Result<(), ImportError> {
+    let path = text.path();
     if !sysbench_output::is_output(&text) {
         let why = "it is no output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
         return Err(ImportError::foreign(path, why));
@@ -108,6 +109,49 @@ fn stem(path: &Path) -> String {
     stem.to_owned()
 }
 
+/// A file that is there twice, or is a link to another, is not a repetition.
+fn leave_twice(runs: &mut Vec<Run>, published: &mut Published) {
+    let mut seen: BTreeMap<(String, Option<String>, PathBuf, usize), String> = BTreeMap::new();
+    runs.retain(|run| {
+        let path = run.text.path();
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let key = (run.label.clone(), run.step.clone(), real, run.output.line);
+        let Some(other) = seen.insert(key, run.text.name()) else { return true };
+        let text = format!("it is the same file as {other}, which was taken");
+        published.notices.push(Notice::of(NoticeKind::Left, path, text));
+        false
+    });
+}
+
+/// Runs of one target with different numbers of clients are no repetitions of one step: its steps
+/// end in `.dopN`. Targets that differ in it are told.
+fn name_clients(runs: &mut [Run], published: &mut Published) {
+    let mut clients: BTreeMap<String, BTreeMap<String, BTreeSet<u32>>> = BTreeMap::new();
+    for run in runs.iter() {
+        let labels = clients.entry(run.step.clone().unwrap_or_default()).or_default();
+        labels.entry(run.label.clone()).or_default().extend(run.output.clients);
+    }
+    let several = |step: &str| clients[step].values().any(|clients| clients.len() > 1);
+    for run in runs.iter_mut() {
+        let step = run.step.clone().unwrap_or_default();
+        if let (Some(threads), true) = (run.output.clients, several(&step)) {
+            run.step = Some(format!("{step}.dop{threads}"));
+        }
+    }
+    for (step, labels) in &clients {
+        let numbers: BTreeSet<u32> = labels.values().flatten().copied().collect();
+        let what = match (numbers.len(), several(step)) {
+            (..2, _) => continue,
+            (_, true) => "its steps are named .dopN",
+            (_, false) => "its targets differ in that",
+        };
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        let text = format!("was run with {} threads: {what}", numbers.join(", "));
+        let file = step.clone();
+        published.notices.push(Notice { kind: NoticeKind::Note, file, line: None, text });
+    }
+}
+
 /// Runs whose step nobody tells: `sysbench` where each target has one file, else the file's name.
 fn name_steps(runs: &mut [Run]) {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -127,7 +171,7 @@ fn name_steps(runs: &mut [Run]) {
     }
 }
 
-fn put(run: &Run, step: &str, block: u32, published: &mut Published) {
+fn put(run: &Run, step: &str, block: u32, same_clients: bool, published: &mut Published) {
     let output = &run.output;
     let tag = tag_of(run);
     let wrote = output.statements.is_some_and(|statements| statements.writes > 0);
@@ -152,9 +196,12 @@ fn put(run: &Run, step: &str, block: u32, published: &mut Published) {
         published::put(record, Metric::Rate, rate);
     }
     let target = published.run(&run.label, block, &tag);
-    sysbench_record::fill_workload(&mut target.record.workload, output, true);
+    sysbench_record::fill_workload(&mut target.record.workload, output, same_clients);
     if let Some(line) = sysbench_record::command_line(step, output) {
         target.log("commands.txt", &line);
+    }
+    for (kind, what) in sysbench_record::remarks(output) {
+        published.notices.push(Notice::at(kind, run.text.path(), output.line, what));
     }
     if counts_rows(step) {
         let text = "a scan counts as one query here; published tables count its rows";

@@ -4,6 +4,7 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
+use super::notice::NoticeKind;
 use super::sysbench_output::Output;
 use crate::domain::benchmark::Workload;
 use crate::domain::metric::Metric;
@@ -13,7 +14,9 @@ use crate::domain::run::StepRecord;
 /// becomes one of ours, with each event at the value that its line names.
 pub(super) fn fill(step: &mut StepRecord, output: &Output) {
     let outcome = &mut step.outcome;
-    outcome.seconds = output.seconds.unwrap_or(0.0);
+    // After a checkpoint, counts are those of the time since then.
+    let before = output.checkpoint.unwrap_or(0.0);
+    outcome.seconds = (output.seconds.unwrap_or(0.0) - before).max(0.0);
     outcome.events = output.events.or(output.transactions).unwrap_or(0);
     if let Some(statements) = output.statements {
         outcome.statements = statements.total;
@@ -27,15 +30,8 @@ pub(super) fn fill(step: &mut StepRecord, output: &Output) {
             outcome.errors.insert(name.to_owned(), count);
         }
     }
-    let percentile = output.percentile.and_then(|(which, value)| {
-        let metric = match which {
-            50 => Metric::P50,
-            95 => Metric::P95,
-            99 => Metric::P99,
-            _ => return None,
-        };
-        Some((metric, value))
-    });
+    let percentile = output.percentile;
+    let percentile = percentile.and_then(|(which, value)| Some((metric_of(which)?, value)));
     let max = output.latency_max.map(|value| (Metric::Max, value));
     for (metric, value) in percentile.into_iter().chain(max) {
         outcome.extra.entry(metric).or_insert(value);
@@ -44,14 +40,56 @@ pub(super) fn fill(step: &mut StepRecord, output: &Output) {
         outcome.latency = histogram;
     }
     // A rate each second; reports further apart say nothing about seconds.
+    if each_second(&output.intervals) {
+        step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
+    }
+}
+
+/// True if reports, seconds since the start and a rate, come every second from the first on.
+pub(super) fn each_second(reports: &[(f64, f64)]) -> bool {
     let mut before = 0.0;
-    let each_second = output.intervals.iter().all(|(time, _)| {
+    reports.iter().all(|(time, _)| {
         let step = time - before;
         before = *time;
         (step - 1.0).abs() < 0.5
-    });
-    if each_second {
-        step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
+    })
+}
+
+/// What was printed and is in no record: another percentile than ours, reports further apart than a
+/// second; and what to know of the numbers.
+pub(super) fn remarks(output: &Output) -> Vec<(NoticeKind, String)> {
+    let mut remarks = Vec::new();
+    if let Some((which, value)) = output.percentile
+        && metric_of(which).is_none()
+        && output.histogram.is_empty()
+    {
+        let text = format!("the {which}th percentile, {value} ms: reports have 50, 95 and 99");
+        remarks.push((NoticeKind::Left, text));
+    }
+    if !each_second(&output.intervals) {
+        let text = format!("{} reports that are not each second's", output.intervals.len());
+        remarks.push((NoticeKind::Left, text));
+    }
+    if let Some(unfinished) = output.unfinished {
+        let text = format!("the run was ended by force: {unfinished} transactions were unfinished");
+        remarks.push((NoticeKind::Note, text));
+    }
+    if let Some(checkpoint) = output.checkpoint {
+        let text = format!(
+            "the run reported on its way: the last statistics were taken, which tell of the time \
+             since {checkpoint} s"
+        );
+        remarks.push((NoticeKind::Note, text));
+    }
+    remarks
+}
+
+fn metric_of(percentile: u32) -> Option<Metric> {
+    match percentile {
+        50 => Some(Metric::P50),
+        95 => Some(Metric::P95),
+        99 => Some(Metric::P99),
+        _ => None,
     }
 }
 

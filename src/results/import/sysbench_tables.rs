@@ -3,17 +3,33 @@
 
 use super::ImportError;
 use super::sysbench_names::{LOAD, file_name};
-use super::text::Text;
+use super::text::{Text, amount, number};
 
 /// A table with one column for each target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateTable {
     /// `Relative to:` of a table of ratios.
     pub base: Option<String>,
-    /// Targets in the order of the columns.
+    /// Targets in the order of the columns; none in a table that does not name them.
     pub targets: Vec<String>,
     /// One for each microbenchmark.
     pub rows: Vec<RateRow>,
+}
+
+impl RateTable {
+    /// True for ratios: the head says so, or the first target is 1.00 throughout. Steps that warm
+    /// have a word in some archives.
+    pub fn is_relative(&self) -> bool {
+        let mut first = self.rows.iter().filter_map(|row| row.cells.first());
+        let ones = first.clone().filter(|cell| *cell == "1.00").count();
+        let base = first.all(|cell| cell == "1.00" || cell == "1" || number(cell).is_none());
+        self.base.is_some() || (ones > 0 && base)
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.rows.first().map_or(0, |row| row.cells.len())
+    }
 }
 
 /// One row of it.
@@ -50,7 +66,8 @@ pub fn is_table(text: &Text) -> bool {
 pub fn is_blocks(text: &Text) -> bool {
     let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
     let head = lines.next().is_some_and(|line| file_name(line).is_some());
-    head && lines.next().is_some_and(|line| !line.starts_with("---") && !line.starts_with("cpu/o"))
+    let of_met = ["---", "cpu/o", "base1 "];
+    head && lines.next().is_some_and(|line| !of_met.iter().any(|begin| line.starts_with(begin)))
 }
 
 /// `col-1 : DIR` of the tables since 2023, `db_1 =TAB DIR` of those before.
@@ -71,12 +88,13 @@ fn legend(line: &str) -> Option<(usize, &str)> {
 ///
 /// # Errors
 /// A legend with a gap, a row with another number of cells than the legend has columns, a row
-/// without a name or without any number, a table without rows.
+/// without a name or without any number, a rate below zero, a microbenchmark that has a row
+/// already, a table without rows.
 pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
     let mut table = RateTable::default();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
-        if trimmed.is_empty() || trimmed.starts_with("col-1\t") || is_heads(trimmed) {
+        if trimmed.is_empty() || is_heads(trimmed) || is_heading(trimmed) {
             continue;
         }
         if let Some(base) = trimmed.strip_prefix("Relative to:") {
@@ -91,7 +109,8 @@ pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
             }
             table.targets.push(target.to_owned());
         } else {
-            table.rows.push(rate_row(text, line, row, table.targets.len())?);
+            let row = rate_row(text, line, row, table.targets.len())?;
+            push_row(text, row, &mut table)?;
         }
     }
     match table.rows.is_empty() {
@@ -110,23 +129,29 @@ fn is_heads(line: &str) -> bool {
     words.next().is_some_and(head) && words.all(head)
 }
 
+/// `- point queries`: what somebody wrote between the groups of rows.
+fn is_heading(line: &str) -> bool {
+    line.starts_with("- ") || line.starts_with('#')
+}
+
 /// A row of TSV has its name last, one of CSV first.
 fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateRow, ImportError> {
     let separator = if row.contains('\t') { '\t' } else { ',' };
+    let row = row.trim_end().trim_end_matches(',');
     let mut cells: Vec<String> = row.split(separator).map(|cell| cell.trim().to_owned()).collect();
     if columns == 0 {
         return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
     }
-    // A remark stands after the name, apart by a tab or by blanks.
+    // A remark stands after the name, apart by tabs or by blanks.
     let mut remark = String::new();
-    if separator == '\t' && cells.len() == columns + 2 {
-        remark = cells.pop().unwrap_or_default();
+    if separator == '\t' && cells.len() > columns + 1 && number(&cells[columns]).is_none() {
+        remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
     }
     if cells.len() != columns + 1 {
-        let why = format!(
-            "{} values under {columns} columns; is the line cut short?",
-            cells.len().saturating_sub(1)
-        );
+        let name = if separator == '\t' { cells.last() } else { cells.first() };
+        let named = name.is_some_and(|name| number(name).is_none());
+        let values = cells.len() - usize::from(named);
+        let why = format!("{values} values under {columns} columns; is the line cut short?");
         return Err(text.malformed(line, why));
     }
     let name = match separator {
@@ -138,22 +163,74 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
         None => (name, ""),
     };
     if !after.is_empty() {
-        remark = after.to_owned();
+        remark = format!("{after} {remark}").trim().to_owned();
     }
-    if step.is_empty() || super::text::number(&step).is_some() {
+    if step.is_empty() || number(&step).is_some() {
         return Err(text.malformed(line, "the row has no name of a microbenchmark"));
     }
-    if cells.iter().all(|cell| super::text::number(cell).is_none() && cell != "inf") {
+    // Steps that warm carry words in some archives.
+    let words = cells.iter().all(|cell| number(cell).is_none() && cell != "inf");
+    if words && !step.contains(".warm") {
         return Err(text.malformed(line, "the row has no number"));
     }
+    no_negative(text, line, &cells)?;
     Ok(RateRow { line, step, cells, remark })
+}
+
+fn no_negative(text: &Text, line: usize, cells: &[String]) -> Result<(), ImportError> {
+    match cells.iter().find(|cell| number(cell).is_some() && amount(cell).is_none()) {
+        Some(cell) => Err(text.malformed(line, format!("`{cell}` is no rate"))),
+        None => Ok(()),
+    }
+}
+
+/// True if the text begins with a row of rates whose columns have no names: CSV as the published
+/// scripts write it, or TSV whose head was left out.
+pub fn is_unnamed(text: &Text) -> bool {
+    let first = text.first();
+    let columns = columns_of(first);
+    columns > 0 && rate_row(text, 1, first, columns).is_ok_and(|row| row.step.contains("_range="))
+}
+
+/// How many cells a row has beside its name.
+fn columns_of(row: &str) -> usize {
+    let row = row.trim_end().trim_end_matches(',');
+    match row.contains('\t') {
+        true => row.split('\t').take_while(|cell| !cell.contains("_range=")).count(),
+        false => row.split(',').count() - 1,
+    }
+}
+
+/// Reads such a table; its columns are those of its first row.
+///
+/// # Errors
+/// As [`parse_table`]; a microbenchmark that has a row already.
+pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
+    let mut table = RateTable::default();
+    let columns = columns_of(text.first());
+    for (line, row) in text.lines() {
+        if row.trim().is_empty() || is_heading(row.trim()) {
+            continue;
+        }
+        push_row(text, rate_row(text, line, row, columns)?, &mut table)?;
+    }
+    Ok(table)
+}
+
+fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), ImportError> {
+    if let Some(other) = table.rows.iter().find(|other| other.step == row.step) {
+        let why = format!("`{}` has a row already, line {}", row.step, other.line);
+        return Err(text.malformed(row.line, why));
+    }
+    table.rows.push(row);
+    Ok(())
 }
 
 /// Reads blocks: a file name, then `v1 TAB v2 … TAB dir` lines, then a blank line.
 ///
 /// # Errors
 /// A line of values before a head or without a target, a number of values that changes within a
-/// block, a block without a line, a file without a block.
+/// block, a target twice in one, a rate below zero, a block without a line, a file without a block.
 pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open = false;
@@ -177,15 +254,19 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
         let mut cells: Vec<String> =
             trimmed.split('\t').map(|cell| cell.trim().to_owned()).collect();
         let target = cells.pop().unwrap_or_default();
-        if cells.is_empty() || target.is_empty() || super::text::number(&target).is_some() {
+        if cells.is_empty() || target.is_empty() || number(&target).is_some() {
             return Err(text.malformed(line, "expected rates, then the target, apart by tabs"));
         }
+        no_negative(text, line, &cells)?;
         // Warm steps of some archives carry a word in place of a number.
         if let Some((_, _, first)) = block.rows.first()
             && first.len() != cells.len()
         {
             let why = format!("{} rates where the line above has {}", cells.len(), first.len());
             return Err(text.malformed(line, why));
+        }
+        if block.rows.iter().any(|(_, other, _)| *other == target) {
+            return Err(text.malformed(line, format!("`{target}` is in this block already")));
         }
         block.rows.push((line, target, cells));
     }
@@ -251,6 +332,47 @@ mod tests {
         check("col-1 : a\n\nx\ty_range=1\n", "line 3: the row has no number");
         check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
         check("col-1 : a\n", "line 1: the file ends here");
+        check("col-1 : a\n\n-1\tx_range=1\n", "line 3: `-1` is no rate");
+        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values under 1 columns");
+        check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` has a row already");
+    }
+
+    #[test]
+    fn tables_that_somebody_edited_are_read() {
+        let edited = "Relative to: a\ncol-1 : b\ncol-2 : c\n\n- point queries\ncol-1\tcol-2\n\
+            0.99\t1.08\thot-points\n0.97\t1.01\tscan_range=100\t\t\t-> 10.5, make young\n\
+            1.00\t1.26\tread-only_range=10\t\t\n";
+        let table = parse_table(&text(edited)).unwrap();
+        let steps: Vec<&str> = table.rows.iter().map(|row| row.step.as_str()).collect();
+        assert_eq!(steps, ["hot-points", "scan_range=100", "read-only_range=10"]);
+        assert_eq!(table.rows[1].remark, "-> 10.5, make young");
+        assert_eq!((table.rows[2].line, table.rows[2].remark.as_str()), (9, ""));
+        assert!(table.is_relative());
+    }
+
+    #[test]
+    fn tables_without_names_of_columns_are_read() {
+        let csv = "hot-points_range=100,76583,78407\nscan_range=100,5.242,5504,\n";
+        assert!(is_unnamed(&text(csv)) && !is_table(&text(csv)));
+        let table = parse_unnamed(&text(csv)).unwrap();
+        assert_eq!((table.width(), table.is_relative()), (2, false));
+        assert_eq!(table.rows[1].cells, ["5.242", "5504"]);
+        let tsv = "1.00\t0.98\thot-points_range=100\t-> c\n1\tinf\tscan_range=100\n";
+        assert!(is_unnamed(&text(tsv)));
+        assert!(parse_unnamed(&text(tsv)).unwrap().is_relative());
+        for other in ["date,1,2\n", "1\t2\tname\n", "x_range=1\n", "x_range=1,y\n", ""] {
+            assert!(!is_unnamed(&text(other)), "{other}");
+        }
+        let cut = parse_unnamed(&text("a_range=1,1,2\nb_range=1,1\n")).unwrap_err().to_string();
+        assert!(cut.contains("line 2: 1 values under 2 columns"), "{cut}");
+    }
+
+    #[test]
+    fn a_word_in_a_step_that_warms_leaves_ratios_ratios() {
+        let old = "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\nin\tin\tx.warm_range=1\n\
+            1.00\t1.02\ta_range=1\n1\tinf\tb_range=1\n";
+        assert!(parse_table(&text(old)).unwrap().is_relative());
+        assert!(!parse_table(&text(TABLE)).unwrap().is_relative());
     }
 
     const BLOCKS: &str = "sb.prepare.o.point-query.warm.range100.pk1\n83333\tx.a\n84033\tx.b\n\n\
@@ -279,5 +401,7 @@ mod tests {
         check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
         check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
+        check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is in this block already");
+        check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2: `-1` is no rate");
     }
 }

@@ -1,7 +1,7 @@
 //! `vmstat N`: columns by name, the sample since boot and repeated heads told apart.
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::text::{Text, amount};
 
 /// One line of numbers, in the units of vmstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -92,7 +92,7 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
             return Err(text.malformed(line, why));
         }
         let value = |name: &str| match heads.iter().position(|head| head == name) {
-            Some(place) => number(cells[place]).ok_or_else(|| {
+            Some(place) => amount(cells[place]).ok_or_else(|| {
                 text.malformed(line, format!("`{}` under `{name}` is no number", cells[place]))
             }),
             None => Ok(0.0),
