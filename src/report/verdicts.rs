@@ -95,7 +95,7 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
             p_value(test.map(|test| test.q_treat)),
             p_value(test.map(|test| test.q_zero)),
             Cell::text(step.name.clone()),
-            Cell::text(explained(&target.explanations)),
+            Cell::text(explained(&target.explanations, &judgement.reasons)),
         ]
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
@@ -161,13 +161,16 @@ fn p_value(p: Option<f64>) -> Cell {
     }
 }
 
-/// `server_cpu_us/o x1.09 [1.07, 1.11]`.
-fn explained(explanations: &[Explanation]) -> String {
-    let parts = explanations.iter().map(|explanation| {
+/// `server_cpu_us/o x1.09 [1.07, 1.11]`, and what to mind of the verdict.
+fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
+    let costs = explanations.iter().map(|explanation| {
         let Explanation { metric, ratio, interval, .. } = explanation;
         format!("{} x{ratio:.2} [{:.2}, {:.2}]", metric.name(), interval.low, interval.high)
     });
-    parts.collect::<Vec<_>>().join(", ")
+    let costs = costs.collect::<Vec<_>>().join(", ");
+    let doubts = reasons.iter().cloned();
+    let parts = std::iter::once(costs).chain(doubts).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// How often each verdict was given, by target and metric.

@@ -13,6 +13,7 @@ mod load;
 mod mixed;
 mod score;
 mod search;
+mod sight;
 pub(crate) mod searcher;
 mod sql;
 mod target;
