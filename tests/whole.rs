@@ -363,8 +363,8 @@ fn a_block_out_of_range_of_the_canaries_is_measured_again() {
     let _turn = turn();
     let folder = tempfile::tempdir().expect("folder");
     let configs = configs(folder.path());
-    // Three first readings, block 1 in range, block 2 disturbed at its end.
-    let targets = with_config(folder.path(), "canaries = 1, 1, 1, 1, 1, 1, 1.9\n");
+    // Three first readings, block 1 disturbed for a moment at its end, block 2 for longer.
+    let targets = with_config(folder.path(), "canaries = 1, 1, 1, 1, 1.9, 1, 1, 1.9, 1.9\n");
     let targets = [targets[0].as_str(), targets[1].as_str()];
     let out = folder.path().join("out");
     let output = compare(&targets, &out, &["--blocks", "4", "--configs", &configs]);

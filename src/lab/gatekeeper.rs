@@ -19,6 +19,9 @@ use crate::results::ResultSet;
 const PAUSES: usize = 3;
 /// Between two readings of them.
 const PAUSE: Duration = Duration::from_secs(5);
+/// A canary sings for a tenth of a second, and a block lasts for minutes: what calls a block out of
+/// range must still be there after so long.
+const MOMENT: Duration = Duration::from_secs(1);
 /// Of the blocks that count, one in so many may be thrown away besides: 20 % of all measured.
 const KEPT_PER_DISCARDED: usize = 4;
 
@@ -110,9 +113,7 @@ impl Gatekeeper {
                 break;
             }
             progress.doing("", &format!("wait for a quieter host ({fault})"), None);
-            if self.source.is_real() {
-                std::thread::sleep(PAUSE);
-            }
+            self.rest(PAUSE);
             reading = self.read();
         }
         self.gate.blocks.push(BlockRecord {
@@ -125,17 +126,22 @@ impl Gatekeeper {
         self.write(bench)
     }
 
-    /// After a block: reads the canaries again and decides. What is thrown away is marked in
-    /// `gate.json` first: if rqps is killed before all its runs are marked, the rest is when the
-    /// plan is resumed.
+    /// After a block: reads the canaries, twice if they are out of range, and decides. What is
+    /// thrown away is marked in `gate.json` first: if rqps is killed before all its runs are
+    /// marked, the rest is when the plan is resumed.
     ///
     /// # Errors
     /// `gate.json` or a `run.json` cannot be written.
     pub(super) fn after(&mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Fate> {
-        let reading = self.read();
         let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
-        let before = self.gate.blocks[index].before.as_ref();
-        let faults = self.faults(before, reading.as_ref());
+        let before = self.gate.blocks[index].before.clone();
+        let mut reading = self.read();
+        let mut faults = self.faults(before.as_ref(), reading.as_ref());
+        if !faults.is_empty() {
+            self.rest(MOMENT);
+            reading = self.read();
+            faults = self.faults(before.as_ref(), reading.as_ref());
+        }
         let discarded = !faults.is_empty() && self.may_discard();
         let entry = &mut self.gate.blocks[index];
         entry.after = reading;
@@ -173,6 +179,12 @@ impl Gatekeeper {
         Ok(bench.results.write_gate(&self.gate)?)
     }
 
+    fn rest(&self, pause: Duration) {
+        if self.source.is_real() {
+            std::thread::sleep(pause);
+        }
+    }
+
     fn read(&mut self) -> Option<Canary> {
         let reading = self.source.read(self.readings);
         self.readings += 1;
@@ -190,8 +202,12 @@ impl Gatekeeper {
 
     /// Why a reading is slower than usual.
     fn fault(&self, reading: &Canary) -> Option<String> {
-        let known: Vec<&Canary> = self.known().iter().flatten().collect();
-        canaries::slow(&if known.is_empty() { self.own_canaries() } else { known }, reading)
+        let rule = self.gate.canaries;
+        let reference = match rule {
+            CanaryRule::Calibration => self.known().iter().flatten().collect(),
+            CanaryRule::Own | CanaryRule::Off => self.own_canaries(),
+        };
+        canaries::slow(rule, &reference, reading)
     }
 
     /// The readings before and after each block of the calibration that this plan goes by.

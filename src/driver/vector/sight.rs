@@ -184,7 +184,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    fn violation(&mut self, what: String) {
+    pub(super) fn violation(&mut self, what: String) {
         self.violations += 1;
         if self.told.len() < TOLD {
             self.told.push(what);
