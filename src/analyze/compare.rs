@@ -163,6 +163,13 @@ pub struct TargetStep {
     pub explanations: Vec<Explanation>,
 }
 
+impl Comparison {
+    /// The steps that were measured under their own names.
+    pub fn measured_steps(&self) -> impl Iterator<Item = &StepComparison> {
+        self.steps.iter().filter(|step| !step.is_choice())
+    }
+}
+
 impl StepComparison {
     /// True if its targets were not measured under its name, but each has its own choice in it.
     pub fn is_choice(&self) -> bool {
@@ -189,6 +196,11 @@ impl TargetStep {
         let mut chosen = TargetStep { chosen: Some(name.to_owned()), ..self.clone() };
         chosen.metrics.values_mut().for_each(|result| result.relative = None);
         chosen
+    }
+
+    /// True if a run of the target carried it out, to its end or not.
+    pub fn was_carried_out(&self) -> bool {
+        !self.samples.is_empty() || !self.failures.is_empty()
     }
 
     /// The metric in comparison with the base.
@@ -524,9 +536,9 @@ fn divide(runs: &[RunFacts], step: &mut StepComparison) {
 }
 
 /// What two runs share if they may be paired: result set, block, attempt.
-type PairKey<'a> = (&'a str, u32, u32);
+pub(super) type PairKey<'a> = (&'a str, u32, u32);
 
-fn pair_key(run: &RunFacts) -> PairKey<'_> {
+pub(super) fn pair_key(run: &RunFacts) -> PairKey<'_> {
     (&run.result_set, run.key.block, run.key.attempt)
 }
 

@@ -4,6 +4,7 @@
 use super::compare::{Comparison, StepComparison, TargetStep};
 use super::recall::{self, Curve, CurvePoint, TARGETS};
 use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::vector::of_clients;
 
 /// A step for each of the published recalls that the base and another target reach, named
 /// `recall=0.99` (`recall=0.99.clients=4` for more clients than one). Each target is in it with the
@@ -47,10 +48,6 @@ fn step(
     recall: f64,
     clients: u32,
 ) -> StepComparison {
-    let clients = match clients {
-        1 => String::new(),
-        clients => format!(".clients={clients}"),
-    };
     let targets = choices.iter().enumerate().map(|(place, choice)| {
         let measured = choice.as_ref().and_then(|name| {
             let step = comparison.steps.iter().find(|step| step.name == *name)?;
@@ -59,7 +56,7 @@ fn step(
         measured.unwrap_or_else(|| TargetStep::none(&comparison.targets[place].label))
     });
     StepComparison {
-        name: format!("recall={recall:.2}{clients}"),
+        name: format!("recall={recall:.2}{}", of_clients(clients)),
         group: Group::Point,
         detail: format!(
             "the fastest configuration of each target with a mean recall of {recall:.2} or more"

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::compare::{CONFIDENCE, Comparison, Sample, StepComparison, TargetStep};
+use super::compare::{CONFIDENCE, Comparison, Sample, StepComparison, TargetStep, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::vector::Point;
 use crate::stats::Interval;
@@ -219,9 +219,7 @@ impl Curve {
         let cheapest = timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
         Some(Choice { best, tied, cheapest })
     }
-}
 
-impl Curve {
     /// What a recall costs in time to build: places of the points that have it, the soonest built
     /// first, each with a higher rate than all that are built sooner. So for any wanted rate the
     /// first that has it tells how long it takes to get there.
@@ -276,7 +274,7 @@ impl CurvePoint {
 /// by more than builds of one index differ by.
 pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
-    for step in comparison.steps.iter().filter(|step| !step.is_choice()) {
+    for step in comparison.measured_steps() {
         let Some((base, others)) = step.targets.split_first() else { continue };
         for target in others {
             drops.extend(drop_of(comparison, step, base, target));
@@ -292,9 +290,8 @@ fn drop_of(
     target: &TargetStep,
 ) -> Option<Drop> {
     let recall = |sample: &Sample| {
-        let recall = sample.values.get(Metric::Recall)?;
         let run = &comparison.runs[sample.run];
-        Some(((run.result_set.as_str(), run.key.block, run.key.attempt), recall))
+        Some((pair_key(run), sample.values.get(Metric::Recall)?))
     };
     let bases: BTreeMap<_, f64> = base.samples.iter().filter_map(recall).collect();
     let pairs: Vec<(f64, f64)> = target

@@ -509,14 +509,15 @@ pub struct Point {
     pub clients: u32,
 }
 
+/// The end of a step's name that tells its clients; one is not told.
+pub fn of_clients(clients: u32) -> String {
+    if clients == 1 { String::new() } else { format!(".clients={clients}") }
+}
+
 impl Point {
     /// The step: `search.m=16.ec=64.ef=20`, with `.clients=4` for more than one.
     pub fn step(&self) -> String {
-        let clients = match self.clients {
-            1 => String::new(),
-            clients => format!(".clients={clients}"),
-        };
-        format!("search.{}.ef={}{clients}", self.index(), self.ef)
+        format!("search.{}.ef={}{}", self.index(), self.ef, of_clients(self.clients))
     }
 
     /// The point that a step of that name measures; `None` for other steps.

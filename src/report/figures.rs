@@ -20,8 +20,8 @@ pub(super) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
 
 /// True if the base and another target have it, or a run of theirs failed in it.
 fn is_shared(step: &StepComparison) -> bool {
-    let has = |target: &TargetStep| !target.samples.is_empty() || !target.failures.is_empty();
-    step.targets.first().is_some_and(has) && step.targets.iter().skip(1).any(has)
+    let mut carried_out = step.targets.iter().map(TargetStep::was_carried_out);
+    carried_out.next().unwrap_or(false) && carried_out.any(|it| it)
 }
 
 fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {

@@ -111,14 +111,13 @@ fn published(comparison: &Comparison) -> Option<Section> {
     let some = |columns: Columns| -> Vec<(Metric, Digits)> {
         columns.iter().filter(|(metric, _)| has(*metric)).copied().collect()
     };
-    let speed = "Speed and CPU (percentiles by db_bench's histogram, us)";
     let tables = [
-        table(comparison, speed, &some(SPEED), |_| true),
+        table(comparison, SPEED_CAPTION, &some(SPEED), |_| true),
         table(comparison, "The tree", &some(PUBLISHED), |_| true),
         table(comparison, "Why writes were held back", &some(STALLS), has_stalls),
     ];
     let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
-    blocks.push(Block::List(vec![NOTES[2].to_owned(), NOTES[3].to_owned()]));
+    blocks.push(notes(&COLUMN_NOTES));
     Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
 }
 
@@ -131,9 +130,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     }
     let mut blocks = vec![Block::Facts(libraries(comparison))];
     let tables = [
-        table(comparison, "Speed and CPU (percentiles by db_bench's histogram, us)", SPEED, |_| {
-            true
-        }),
+        table(comparison, SPEED_CAPTION, SPEED, |_| true),
         table(comparison, "The tree", TREE, |_| true),
         table(comparison, "Why writes were held back", STALLS, has_stalls),
         table(comparison, "Disk and CPU: means over seconds, as iostat and vmstat", HOST, |_| true),
@@ -141,24 +138,34 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     ];
     blocks.extend(tables.into_iter().flatten().map(Block::Table));
     blocks.extend(levels(comparison).into_iter().map(Block::Table));
-    blocks.push(Block::List(NOTES.iter().map(|note| (*note).to_owned()).collect()));
+    blocks.push(notes(&[MEASURING_NOTES.as_slice(), &COLUMN_NOTES].concat()));
     Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls, disk".to_owned(), blocks })
 }
 
-/// What must be known to compare these numbers with others.
-const NOTES: [&str; 6] = [
+fn notes(texts: &[&str]) -> Block {
+    Block::List(texts.iter().map(|text| (*text).to_owned()).collect())
+}
+
+const SPEED_CAPTION: &str = "Speed and CPU (percentiles by db_bench's histogram, us)";
+
+/// What must be known of our measuring to compare these numbers with others.
+const MEASURING_NOTES: [&str; 4] = [
     "The libraries of Java packages are portable builds: CRC32C in software, no io_uring, malloc \
      of the C library. Rates are lower than those of libraries built for one machine.",
     "All versions have the checksum xxHash64 for their blocks unless a config says otherwise: with \
      their own defaults, versions up to 7.7 would pay software CRC32C for each block read.",
+    "client_ns/o is the client's own loop on a store that does nothing: keys, values, clock, \
+     histogram. The rest of an operation's time is the library's.",
+    "The background writer's operations are in no rate and no percentile of the clients.",
+];
+
+/// What the columns mean, whoever measured.
+const COLUMN_NOTES: [&str; 2] = [
     "w_amp counts what flushes and compactions wrote per byte put; the log adds 1. w_amp_compat, \
      c_wsecs_compat and the like are as published, where flushes count twice and columns are taken \
      by their place, which moved in 10.3.",
     "Stall counts say how often a reason for holding writes back was found, not for how long nor \
      how many writes met it; stall% is the share of the time. cf_* variants are not added.",
-    "client_ns/o is the client's own loop on a store that does nothing: keys, values, clock, \
-     histogram. The rest of an operation's time is the library's.",
-    "The background writer's operations are in no rate and no percentile of the clients.",
 ];
 
 fn libraries(comparison: &Comparison) -> Vec<(String, String)> {

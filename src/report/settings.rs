@@ -97,8 +97,8 @@ fn settings(text: &str) -> BTreeMap<String, String> {
 /// Steps whose query plans differ from the base's, with the plans as the DBMS gave them. `None` if
 /// no plan differs.
 pub(super) fn plans(comparison: &Comparison) -> Option<Section> {
-    let measured = comparison.steps.iter().filter(|step| !step.is_choice());
-    let folds: Vec<Block> = measured.flat_map(of_step).map(Block::Fold).collect();
+    let folds: Vec<Block> =
+        comparison.measured_steps().flat_map(of_step).map(Block::Fold).collect();
     let note = "Plans are compared without their numbers (costs, estimates, names of tables and \
                 indexes). Shown is that of the first run of each target.";
     let mut blocks = vec![Block::Paragraph(note.to_owned())];

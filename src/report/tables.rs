@@ -186,7 +186,7 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
         let has_any = |target: &&TargetStep| match relative_rows {
             true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
-            false => !target.samples.is_empty() || !target.failures.is_empty(),
+            false => target.was_carried_out(),
         };
         let targets = step.targets.iter().filter(has_any);
         targets

@@ -77,7 +77,7 @@ fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> 
 }
 
 fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let steps = evidence.comparison.steps.iter();
+    let steps = evidence.comparison.measured_steps();
     let dbms =
         |place: usize| evidence.comparison.targets[place].target.as_ref().map(|target| target.dbms);
     let missing = steps.filter(|step| {
@@ -88,7 +88,7 @@ fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
             && (0..step.targets.len())
                 .filter(|place| !step.targets[*place].samples.is_empty())
                 .all(|place| dbms(place) != dbms(target));
-        own.samples.is_empty() && own.failures.is_empty() && !anothers && !step.is_choice()
+        !own.was_carried_out() && !anothers
     });
     let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
     let text = "not measured, while another target was".to_owned();

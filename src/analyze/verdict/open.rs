@@ -28,7 +28,7 @@ pub struct OpenStep {
 /// [`RunRecord::schedule`]: crate::domain::run::RunRecord::schedule
 pub fn open_steps(comparison: &Comparison, schedule: &Schedule) -> Vec<OpenStep> {
     let mut open = Vec::new();
-    for step in comparison.steps.iter().filter(|step| !step.is_choice()) {
+    for step in comparison.measured_steps() {
         let mut targets = Vec::new();
         let mut needed = 0;
         for target in step.targets.iter().skip(1) {

@@ -5,6 +5,7 @@ use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::vector::{
     Act, Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorShape, VectorWork,
+    of_clients,
 };
 
 /// All steps on a DBMS of this dialect.
@@ -63,11 +64,6 @@ fn indexes(dialect: Dialect, shape: &VectorShape) -> Vec<Index> {
 
 fn point(index: &Index, ef: u32, clients: u32) -> Point {
     Point { m: index.m, ef_construction: index.ef_construction, ef, clients }
-}
-
-/// The end of a step's name that tells its clients; one is not told.
-fn of_clients(clients: u32) -> String {
-    if clients == 1 { String::new() } else { format!(".clients={clients}") }
 }
 
 struct Steps<'a> {
