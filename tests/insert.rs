@@ -537,6 +537,44 @@ fn mysql_receives_the_published_statements() {
 }
 
 #[test]
+fn servers_and_host_are_observed_each_second() {
+    let _turn = turn();
+    let test = "servers_and_host_are_observed_each_second";
+    let targets = ["mysql@5.6.14", "mysql@8.0.33", "postgres@12.22.0", "postgres@17.2.0"];
+    if let Err(why) = builds::roots("", &targets) {
+        return skipped::note(test, &why);
+    }
+    let scene = Scene::new();
+    let output = small(&scene, &targets, &["query_steps=100:range"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let runs = scene.runs();
+    assert_eq!(runs.len(), targets.len());
+    for (folder, _) in runs {
+        let of_queries = |path: &PathBuf| path.to_string_lossy().ends_with("qr100.L1.json");
+        let step = entries(&folder.join("steps")).into_iter().find(of_queries).unwrap();
+        let record: Json = serde_json::from_slice(&fs::read(step).unwrap()).unwrap();
+        let series = &record["outcome"]["series"];
+        let first = |column: &str| {
+            let values = series[column].as_array().unwrap_or_else(|| panic!("{column}: {series}"));
+            assert_eq!(values.len(), series["inserts"].as_array().unwrap().len(), "{column}");
+            values[0].as_f64().unwrap()
+        };
+        // Data that lies in memory has no disk.
+        for column in ["host_iowait", "host_steal"] {
+            assert!((0.0..=1.0).contains(&first(column)), "{column}: {series}");
+        }
+        if folder.to_string_lossy().contains("mysql") {
+            let (used, capacity) = (first("server_redo_used"), first("server_redo_capacity"));
+            assert!(0.0 < used && used < capacity, "{used} of {capacity}");
+            first("server_pages_flushed");
+        } else {
+            first("server_checkpoint_pages");
+            first("server_autovacuum_workers");
+        }
+    }
+}
+
+#[test]
 fn a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on() {
     let _turn = turn();
     let test = "a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on";

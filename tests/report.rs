@@ -912,6 +912,7 @@ fn clean_runs(blocks: u32) -> Vec<(RunRecord, Vec<StepRecord>)> {
             for (shape, index) in SHAPES[1..4].iter().zip(1..) {
                 let mut step = step_record(shape, index, label, 1);
                 step.outcome.client_busiest = 0.2;
+                step.outcome.client_cpu = CpuTime { user_us: 0.3e6, system_us: 1.0e6 };
                 step.outcome.errors.clear();
                 step.outcome.notes.clear();
                 step.outcome.plans.clear();
@@ -1395,6 +1396,9 @@ const CASES: &[Case] = &[
     (Kind::TooFewBlocks, |runs| runs.truncate(4), "as few as 2 pairs (all 3 steps)"),
     (Kind::ClientBound, |runs| runs[1].1[1].outcome.client_busiest = 0.83,
         "up to 83 % of its CPU (scan)"),
+    (Kind::ClientShare,
+        |runs| runs[1].1[1].outcome.client_cpu = CpuTime { user_us: 1e6, system_us: 3e6 },
+        "up to 40 % of the CPU of client and server was the client's (scan)"),
     (Kind::MissedPace, |runs| each_new_step(runs, |step| step.outcome.open =
         Some(OpenOutcome { due: step.outcome.events * 2, behind_seconds_max: 1.0 })),
         "as little as 50 % of the events due"),

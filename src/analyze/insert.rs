@@ -1,5 +1,5 @@
 //! What only the Insert Benchmark tells of a step: its own metrics, the 21 columns of the published
-//! perf reports, the classes of response times, and the stalls with what the server did then.
+//! perf reports, and the classes of response times.
 
 use super::compare::{Comparison, Sample, StepComparison};
 use super::histogram::Histogram;
@@ -234,136 +234,9 @@ pub fn insert_target(comparison: &Comparison, step: &str, target: usize) -> Opti
     if workload.clients == 0 { None } else { target_rate(step, workload.clients) }
 }
 
-/// A stretch of seconds in which hardly anything was done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Stall {
-    /// `inserts`, `deletes`, `queries`.
-    pub role: &'static str,
-    /// Its first second, from 0.
-    pub from: usize,
-    /// Its length in whole seconds.
-    pub seconds: usize,
-    /// The longest operation that ended in it or in the second after it, ms.
-    pub longest_ms: f64,
-    /// What the server did meanwhile.
-    pub server: String,
-}
-
-/// All stalls of a sample, in the order of time. A step that makes indexes has none: nothing is
-/// inserted meanwhile.
-pub fn stalls(sample: &Sample) -> Vec<Stall> {
-    let mut stalls = Vec::new();
-    if sample.values.get(Metric::IndexSeconds).is_some() {
-        return stalls;
-    }
-    for (role, _) in ROLES {
-        let Some(series) = sample.record.outcome.series.get(role) else { continue };
-        for stall in course::stalls(series) {
-            stalls.push(Stall {
-                role,
-                from: stall.start,
-                seconds: stall.len(),
-                longest_ms: longest_in(sample, role, stall.start, stall.end + 1),
-                server: doings(sample, stall.start as f64, stall.end as f64),
-            });
-        }
-    }
-    stalls.sort_by_key(|stall| stall.from);
-    stalls
-}
-
-fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> f64 {
-    let series = sample.record.outcome.series.get(&format!("{role}_max_us"));
-    let within = series.map(|series| &series[from.min(series.len())..to.min(series.len())]);
-    within.into_iter().flatten().copied().fold(0.0, f64::max) / 1e3
-}
-
-/// The second in which the longest operation of a role ended, and its length in ms.
-pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
-    let series = sample.record.outcome.series.get(&format!("{role}_max_us"))?;
-    let place = (0..series.len()).max_by(|a, b| series[*a].total_cmp(&series[*b]))?;
-    Some((place, series[place] / 1e3))
-}
-
-/// What the server did in the seconds from `from` to `to` of the window, from its log and its
-/// counters; `nothing known` if they tell nothing.
-pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
-    let mut all = Vec::new();
-    for event in &sample.record.outcome.server_log {
-        let begun = event.at_seconds - event.took_seconds.unwrap_or(0.0);
-        if begun < to && event.at_seconds >= from {
-            let took = event.took_seconds.map(|took| format!(" of {took:.1} s"));
-            let end = event.at_seconds;
-            let text = format!("{}{} ending at {end:.1} s", event.kind, took.unwrap_or_default());
-            if !all.contains(&text) {
-                all.push(text);
-            }
-        }
-    }
-    all.extend(counters(sample, from as usize, to.ceil() as usize));
-    if all.is_empty() { "nothing known".to_owned() } else { all.join("; ") }
-}
-
-/// Columns of the observer that tell of work, with words for their sums and levels.
-fn counters(sample: &Sample, from: usize, to: usize) -> Vec<String> {
-    let told = |(name, values): (&String, &Vec<f64>)| {
-        let name = name.strip_prefix("server_")?;
-        let within = &values[from.min(values.len())..to.min(values.len())];
-        let sum: f64 = within.iter().sum();
-        let top = within.iter().copied().fold(0.0, f64::max);
-        let usual = median(values).unwrap_or(0.0);
-        match name {
-            "autovacuum_workers" if top > 0.0 => Some(format!("{top:.0} autovacuum workers")),
-            "checkpoint_pages" if sum > 0.0 => Some(format!("checkpoint wrote {sum:.0} pages")),
-            "backend_pages" if sum > 0.0 => Some(format!("backends wrote {sum:.0} pages")),
-            "log_waits" if sum > 0.0 => Some(format!("{sum:.0} waits for the log buffer")),
-            "free_page_waits" if sum > 0.0 => Some(format!("{sum:.0} waits for a free page")),
-            "pages_flushed" if top > 2.0 * usual && sum > 0.0 => {
-                Some(format!("{sum:.0} pages flushed"))
-            }
-            _ => None,
-        }
-    };
-    sample.record.outcome.series.iter().filter_map(told).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::Group;
-    use crate::domain::run::{Outcome, ServerEvent, Status};
-
-    fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
-        let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
-        let record = StepRecord {
-            format: 1,
-            index: 1,
-            name: "l.i1".to_owned(),
-            group: Group::Load,
-            reported: true,
-            detail: String::new(),
-            rate: RateUnit::RowsInserted,
-            status: Status::Complete,
-            started: String::new(),
-            outcome: Outcome { series: series.collect(), server_log, ..Outcome::default() },
-            usage: Default::default(),
-            data_bytes: None,
-            per_second: Vec::new(),
-            stalled: Vec::new(),
-            imported: None,
-        };
-        Sample {
-            run: 0,
-            events: 0,
-            statements: 0,
-            errors: 0,
-            no_ops: 0,
-            values: Values::default(),
-            course: None,
-            distribution: None,
-            record: record.into(),
-        }
-    }
 
     #[test]
     fn the_published_quantiles_of_seconds_are_floors() {
@@ -372,42 +245,5 @@ mod tests {
         assert_eq!((reached(&seconds, 50.0), reached(&seconds, 99.0)), (101.0, 3.0));
         let few = of_seconds(&seconds[..9]);
         assert!(few.iter().all(|(_, value)| value.is_err()));
-    }
-
-    #[test]
-    fn a_stall_is_dated_and_told_with_the_servers_work() {
-        let mut inserts = vec![1000.0; 30];
-        inserts[10] = 0.0;
-        inserts[11] = 50.0;
-        inserts[20] = 99.0;
-        let mut longest = vec![2_000.0; 30];
-        longest[12] = 2_345_000.0;
-        let mut pages = vec![0.0; 30];
-        pages[11] = 700.0;
-        let checkpoint = ServerEvent {
-            at_seconds: 12.5,
-            took_seconds: Some(4.0),
-            kind: "checkpoint".to_owned(),
-            text: "checkpoint complete".to_owned(),
-        };
-        let series =
-            [("inserts", inserts), ("inserts_max_us", longest), ("server_checkpoint_pages", pages)];
-        let sample = sample(&series, vec![checkpoint]);
-        let found = stalls(&sample);
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert_eq!((found[0].role, found[0].from, found[0].seconds), ("inserts", 10, 2));
-        assert_eq!(found[0].longest_ms, 2345.0);
-        assert_eq!(
-            found[0].server,
-            "checkpoint of 4.0 s ending at 12.5 s; checkpoint wrote 700 pages"
-        );
-        assert_eq!((found[1].from, found[1].server.as_str()), (20, "nothing known"));
-        assert_eq!(super::longest(&sample, "inserts"), Some((12, 2345.0)));
-    }
-
-    #[test]
-    fn a_step_without_work_has_no_stalls() {
-        assert_eq!(stalls(&sample(&[("inserts", vec![0.0; 20])], vec![])), []);
-        assert_eq!(stalls(&sample(&[("queries", vec![])], vec![])), []);
     }
 }

@@ -15,6 +15,7 @@ pub mod measured;
 pub mod metrics;
 pub mod plans;
 pub mod recall;
+pub mod stalls;
 pub mod verdict;
 
 pub use caveat::Caveat;

@@ -186,8 +186,9 @@ pub struct InsertWork {
     pub indexed_rows: u64,
     /// The queries; `None` in steps that only write.
     pub queries: Option<Queries>,
-    /// What to ask the server each second, for the report's stalls; the first that it understands.
-    pub observe: Vec<String>,
+    /// What to ask the server each second, for the report's stalls: the first group of statements
+    /// of which it answers each with a row.
+    pub observe: Vec<Vec<String>>,
     /// Asks for the bytes of the tables with their indexes, after the window; the first that the
     /// server understands.
     pub size: Vec<String>,

@@ -13,7 +13,9 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
-use crate::domain::run::{FORMAT, LoadRecord, Outcome, Second, Status, StepRecord, Usage};
+use crate::domain::run::{
+    FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Usage,
+};
 use crate::domain::script::Script;
 use crate::driver::protocol::{
     Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
@@ -329,8 +331,12 @@ pub(super) fn record(
     {
         *size = bytes as f64 / f64::from(1 << 30);
     }
-    if let Work::Kv(_) = step.work {
-        measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds));
+    match step.work {
+        Work::Kv(_) => measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds)),
+        Work::Insert(_) => {
+            measured.outcome.series.extend(analyze::stalls::host_series(&measured.seconds));
+        }
+        _ => {}
     }
     StepRecord {
         per_second: measured.seconds.iter().filter_map(per_second).collect(),
@@ -377,7 +383,7 @@ fn is_stalled(second: &Second) -> bool {
 /// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
 fn per_second(second: &Second) -> Option<f64> {
     let rate = second.statements as f64 / second.seconds;
-    (second.seconds >= 0.5).then_some((rate * 10.0).round() / 10.0)
+    (second.seconds >= SECOND_MIN).then_some((rate * 10.0).round() / 10.0)
 }
 
 /// Operations per second, for whoever watches.

@@ -1,6 +1,6 @@
 //! Sections of the Insert Benchmark: the three summary tables and the metrics rows of the published
 //! perf reports with their colours, classes of response times, longest operations and stalls with
-//! what the server did then, and rates and response times by the second as charts.
+//! what server and host did then, and rates and response times by the second as charts.
 
 use super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
@@ -8,13 +8,13 @@ use super::tables;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{Sample, StepComparison};
 use crate::analyze::insert::{
-    self, CLASSES, COLUMNS, DIGITS, LEGENDS, Legend, ROLES, insert_target, is_insert,
-    median_columns,
+    CLASSES, COLUMNS, DIGITS, LEGENDS, Legend, ROLES, insert_target, is_insert, median_columns,
 };
 use crate::analyze::insert_rules::{
     Shade, Throughput, absolute_shades, insert_rate_shade, is_query_step, longest_shades,
     meets_sla, relative_shade, share_gray,
 };
+use crate::analyze::stalls;
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 
@@ -322,7 +322,7 @@ fn class_table(
             for (sum, count) in sums.iter_mut().zip(sample.record.outcome.buckets.get(role)?) {
                 *sum += count;
             }
-            let of_step = insert::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
+            let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
             longest = longest.max(of_step).max(longest_of(sample, role));
         }
         if sums.iter().sum::<u64>() > 0 {
@@ -361,12 +361,13 @@ fn longest_of(sample: &Sample, role: &str) -> f64 {
     sample.values.get(metric).unwrap_or(0.0) / 1e3
 }
 
-/// Longest operations and stalls, dated, with what the server did then.
+/// Longest operations and stalls, dated, with what server and host did then.
 fn variance(comparison: &Comparison) -> Section {
     let text = "Averages hide this. The longest insert is a metric of its own (max_insert_ms, with \
                 interval and verdict): a jump of it is found where the average is flat. A stall is \
                 a second with less than a tenth of the median second's rate. What the server did \
-                is from its log and its counters in those seconds.";
+                is from its log and its counters, from the beginning of the longest operation on; \
+                what the host did is told where a second had more than twice the median second's.";
     let mut blocks = vec![Block::Paragraph(text.to_owned())];
     blocks.extend(judged_table(comparison).map(Block::Table));
     blocks.push(Block::Table(longest_table(comparison)));
@@ -376,7 +377,7 @@ fn variance(comparison: &Comparison) -> Section {
     } else {
         let heads = ["step", "target", "run", "from second", "seconds", "what", "longest ms"];
         let mut columns: Vec<Column> = heads.map(Column::words).to_vec();
-        columns.push(Column::words("the server then"));
+        columns.push(Column::words("server and host then"));
         let caption = "Stalls".to_owned();
         blocks.push(Block::Table(Table { caption, columns, rows: stalls }));
     }
@@ -444,7 +445,7 @@ fn longest_table(comparison: &Comparison) -> Table {
         for (target, of_target) in step.targets.iter().enumerate() {
             for (role, name) in ROLES {
                 let of_sample = |sample: &&Sample| {
-                    let second = insert::longest(sample, role).map(|(second, _)| second);
+                    let second = stalls::longest(sample, role).map(|(second, _)| second);
                     (longest_of(sample, role), second)
                 };
                 let has = |sample: &&Sample| sample.record.outcome.roles.contains_key(role);
@@ -456,7 +457,7 @@ fn longest_table(comparison: &Comparison) -> Table {
                 let (seconds, second) = of_sample(&worst);
                 let run = &comparison.runs[worst.run].folder;
                 let server = second.map_or_else(String::new, |second| {
-                    insert::doings(worst, second as f64 - seconds, second as f64 + 1.0)
+                    stalls::doings(worst, second as f64 - seconds, second as f64 + 1.0)
                 });
                 // A step of less than half a second has no seconds.
                 let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
@@ -477,7 +478,7 @@ fn longest_table(comparison: &Comparison) -> Table {
         Column::words("what"),
         Column::numbers("longest s"),
         Column::words("ended"),
-        Column::words("the server then"),
+        Column::words("server and host then"),
     ];
     Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
 }
@@ -489,7 +490,7 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
         for (target, of_target) in step.targets.iter().enumerate() {
             for sample in &of_target.samples {
                 let run = &comparison.runs[sample.run];
-                rows.extend(insert::stalls(sample).into_iter().map(|stall| {
+                rows.extend(stalls::stalls(sample).into_iter().map(|stall| {
                     vec![
                         Cell::text(&step.name),
                         Cell::text(&comparison.targets[target].label),
@@ -498,7 +499,7 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
                         Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
                         Cell::text(stall.role),
                         Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
-                        Cell::text(stall.server),
+                        Cell::text(stall.doings),
                     ]
                 }));
             }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CLIENT_BUSY_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind, NO_OP_SHARE_MIN,
-    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement, distinct, percent, spell,
-    worst,
+    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind,
+    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement,
+    distinct, percent, spell, worst,
 };
 use crate::analyze::insert_rules::SLA_SHARE;
 use crate::analyze::plans;
@@ -31,6 +31,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
     } else {
         caveats.extend(client_bound(evidence, target, label));
+        caveats.extend(client_share(evidence, target, label));
     }
     caveats.extend(missed_pace(evidence, target, label));
     caveats.extend(errors(evidence, target, label));
@@ -62,6 +63,19 @@ fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     });
     worst(Kind::ClientBound, label, found, |share| {
         format!("a client thread used up to {} of its CPU", percent(share))
+    })
+}
+
+fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, CLIENT_SHARE_MAX, |record| {
+            let client = record.outcome.client_cpu.total_us();
+            let both = client + record.usage.server_cpu?.total_us();
+            (both > 0.0).then_some(client / both)
+        })
+    });
+    worst(Kind::ClientShare, label, found, |share| {
+        format!("up to {} of the CPU of client and server was the client's", percent(share))
     })
 }
 

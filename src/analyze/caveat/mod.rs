@@ -15,6 +15,9 @@ use crate::os::threads;
 
 /// A client thread that used more than this share of its CPU limits the rate.
 pub const CLIENT_BUSY_MAX: f64 = 0.8;
+/// A client that used more than this share of the CPU of client and server hides differences
+/// between servers (section 7.5 of the specification of the Insert Benchmark).
+pub const CLIENT_SHARE_MAX: f64 = 0.2;
 /// An open pace that achieved less than this share of what was due is behind.
 pub const PACE_ACHIEVED_MIN: f64 = 0.99;
 /// Errors below this share of the events of a step are not worth a caveat.
@@ -133,6 +136,10 @@ kinds! {
     ClientBound, false, "Client-bound",
         "The rate is that of the client, not of the DBMS: use more clients or more CPUs, and look \
          at server_cpu_us/o.";
+    /// The client is a large part of what is measured.
+    ClientShare, false, "The client's part is large",
+        "It is the same for every target, so rates of a closed loop, and cpu/o, are closer to each \
+         other than the servers are: look at server_cpu_us/o.";
     /// An open pace that was not kept.
     MissedPace, false, "Missed pace",
         "The target is overloaded at this rate: its latencies grow with the length of the step. \

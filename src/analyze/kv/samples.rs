@@ -4,17 +4,14 @@
 use std::collections::BTreeMap;
 
 use crate::domain::metric::Metric;
-use crate::domain::run::{DiskUsage, Second, Usage};
+use crate::domain::run::{DiskUsage, SECOND_MIN, Second, Usage};
 use crate::stats::summary;
-
-/// A sample of less than this is a remnant and would weigh as much as a whole one.
-const SAMPLE_MIN: f64 = 0.5;
 
 /// The means of a step; empty where nothing was sampled.
 pub fn averages(seconds: &[Second]) -> BTreeMap<Metric, f64> {
     let mut columns: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
     let sampled = seconds.iter().filter_map(|second| second.usage.as_ref());
-    for usage in sampled.filter(|usage| usage.seconds >= SAMPLE_MIN) {
+    for usage in sampled.filter(|usage| usage.seconds >= SECOND_MIN) {
         let disk = usage.disk.iter().flat_map(|disk| disk_columns(disk, usage.seconds));
         for (metric, value) in disk.chain(host_columns(usage)) {
             columns.entry(metric).or_default().push(value);

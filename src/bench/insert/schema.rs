@@ -283,9 +283,9 @@ fn query(
 }
 
 /// Counters and levels of the server that tell what it does beside the clients: rows of name and
-/// value. Names that end in `_total` count up. The first statement that a version understands is
-/// used.
-pub(super) fn observe(dialect: Dialect) -> Vec<String> {
+/// value, of which names that end in `_total` count up; and InnoDB's own status. Of the groups of
+/// statements the first is used of which a version answers each with a row.
+pub(super) fn observe(dialect: Dialect) -> Vec<Vec<String>> {
     match dialect {
         Dialect::Postgres => {
             let workers = "SELECT 'autovacuum_workers', count(*) FROM pg_stat_activity \
@@ -304,14 +304,30 @@ pub(super) fn observe(dialect: Dialect) -> Vec<String> {
                  UNION ALL SELECT 'backend_pages_total', buffers_backend FROM pg_stat_bgwriter \
                  UNION ALL {workers}"
             );
-            vec![checkpointer, bgwriter]
+            vec![vec![checkpointer], vec![bgwriter]]
         }
-        Dialect::Mysql => vec![
-            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_buffer_pool_pages_dirty', \
-             'Innodb_buffer_pool_pages_flushed', 'Innodb_log_waits', \
-             'Innodb_buffer_pool_wait_free', 'Innodb_history_list_length')"
-                .to_owned(),
-        ],
+        Dialect::Mysql => {
+            let status =
+                |names: &str| format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})");
+            let always = status(
+                "'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_pages_flushed', \
+                 'Innodb_log_waits', 'Innodb_buffer_pool_wait_free', 'Innodb_history_list_length', \
+                 'Rocksdb_stall_micros'",
+            );
+            // MySQL since 8.0.30; MariaDB.
+            let redo = status(
+                "'Innodb_redo_log_logical_size', 'Innodb_redo_log_capacity_resized', \
+                 'Innodb_checkpoint_age', 'Innodb_checkpoint_max_age'",
+            );
+            let redo_until_8_0_29 = [
+                "SHOW ENGINE INNODB STATUS",
+                "SELECT 'redo_capacity', @@innodb_log_file_size * @@innodb_log_files_in_group",
+            ]
+            .map(str::to_owned);
+            let mut earlier = vec![always.clone()];
+            earlier.extend(redo_until_8_0_29);
+            vec![vec![always.clone(), redo], earlier, vec![always]]
+        }
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => Vec::new(),
     }
 }

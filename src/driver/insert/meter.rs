@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::domain::run::{CpuTime, Role};
+use crate::domain::run::{CpuTime, Role, SECOND_MIN};
 use crate::driver::client::SECOND;
 use crate::driver::protocol::Interval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
@@ -182,7 +182,7 @@ pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
 impl SeriesOf {
     /// Adds an interval, unless it is a remnant of a second.
     pub(crate) fn add(&mut self, interval: &Interval) {
-        if interval.seconds < 0.5 {
+        if interval.seconds < SECOND_MIN {
             return;
         }
         for (name, value) in &interval.extra {

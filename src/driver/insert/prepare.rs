@@ -162,9 +162,9 @@ impl Observer {
         }
         let (tell, told) = channel();
         let (latest, stop) = (Arc::clone(&observer.latest), Arc::clone(&observer.stop));
-        let (opener, questions) = (Arc::clone(opener), task.work.observe.clone());
+        let (opener, groups) = (Arc::clone(opener), task.work.observe.clone());
         // Not joined: it ends within a question of the end of the step.
-        std::thread::spawn(move || observe(&opener, &questions, &tell, &latest, &stop));
+        std::thread::spawn(move || observe(&opener, &groups, &tell, &latest, &stop));
         match told.recv() {
             Ok(Ok(seen)) => observer.before = Mutex::new(seen),
             Ok(Err(why)) => observer.note = Some(format!("the server was not observed: {why}")),
@@ -203,27 +203,49 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn first(questions: &[String], opener: &Opener) -> Result<(Session, String, Seen), String> {
+/// The first group of questions that the server answers, each with something.
+fn first(groups: &[Vec<String>], opener: &Opener) -> Result<(Session, Vec<String>, Seen), String> {
     let mut session = opener.open(BESIDE)?;
     let mut why = String::new();
-    for question in questions {
-        match ask(&mut session, question) {
-            Ok(seen) => return Ok((session, question.clone(), seen)),
+    for group in groups {
+        match ask(&mut session, group) {
+            Ok(seen) => return Ok((session, group.clone(), seen)),
             Err(error) => why = error,
         }
     }
     Err(why)
 }
 
-fn ask(session: &mut Session, question: &str) -> Result<Seen, String> {
-    let rows = session.rows(question).map_err(|error| format!("failed to {error}"))?;
-    let pair = |row: Vec<Option<String>>| {
-        let mut cells = row.into_iter();
-        let name = cells.next()??;
-        let value: f64 = cells.next()??.parse().ok()?;
-        Some((column(&name), value))
+fn ask(session: &mut Session, questions: &[String]) -> Result<Seen, String> {
+    let mut all = Seen::new();
+    for question in questions {
+        let rows = session.rows(question).map_err(|error| format!("failed to {error}"))?;
+        let before = all.len();
+        all.extend(rows.into_iter().filter_map(reading));
+        if all.len() == before {
+            return Err(format!("no figures came back for `{question}`"));
+        }
+    }
+    Ok(all)
+}
+
+/// A row of name and value; or of the name of an engine, nothing, and its status.
+fn reading(row: Vec<Option<String>>) -> Option<(String, f64)> {
+    let mut cells = row.into_iter().flatten();
+    let (name, value) = (cells.next()?, cells.next()?);
+    match cells.next() {
+        Some(status) => Some(("redo_used".to_owned(), redo_used(&status)?)),
+        None => Some((column(&name), value.parse().ok()?)),
+    }
+}
+
+/// Bytes of the redo log since the last checkpoint, from `SHOW ENGINE INNODB STATUS`.
+fn redo_used(status: &str) -> Option<f64> {
+    let number = |head: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(head))?;
+        line.trim().parse::<f64>().ok()
     };
-    Ok(rows.into_iter().filter_map(pair).collect())
+    Some(number("Log sequence number")? - number("Last checkpoint at")?)
 }
 
 /// A status variable of MySQL as a column; counters among them are known by name.
@@ -234,7 +256,10 @@ fn column(name: &str) -> String {
         "buffer_pool_pages_flushed" => format!("pages_flushed{COUNTER}"),
         "buffer_pool_wait_free" => format!("free_page_waits{COUNTER}"),
         "log_waits" => format!("log_waits{COUNTER}"),
+        "rocksdb_stall_micros" => format!("write_stall_us{COUNTER}"),
         "buffer_pool_pages_dirty" => "pages_dirty".to_owned(),
+        "redo_log_logical_size" | "checkpoint_age" => "redo_used".to_owned(),
+        "redo_log_capacity_resized" | "checkpoint_max_age" => "redo_capacity".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -242,16 +267,16 @@ fn column(name: &str) -> String {
 /// The life of the observer's thread. `tell` hears the first answer, or why there is none.
 fn observe(
     opener: &Opener,
-    questions: &[String],
+    groups: &[Vec<String>],
     tell: &Sender<Result<Seen, String>>,
     latest: &Mutex<Seen>,
     stop: &AtomicBool,
 ) {
-    let (mut session, question) = match first(questions, opener) {
-        Ok((session, question, seen)) => {
+    let (mut session, questions) = match first(groups, opener) {
+        Ok((session, questions, seen)) => {
             *lock(latest) = seen.clone();
             let _ = tell.send(Ok(seen));
-            (session, question)
+            (session, questions)
         }
         Err(why) => {
             let _ = tell.send(Err(why));
@@ -266,7 +291,26 @@ fn observe(
         }
         next += OBSERVE;
         // A server that does not answer is the workers' fault to tell.
-        let Ok(seen) = ask(&mut session, &question) else { return };
+        let Ok(seen) = ask(&mut session, &questions) else { return };
         *lock(latest) = seen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_of_every_kind_becomes_columns() {
+        let row = |cells: &[&str]| reading(cells.iter().map(|cell| Some((*cell).into())).collect());
+        let is = |name: &str, value| Some((name.to_owned(), value));
+        assert_eq!(row(&["Innodb_redo_log_logical_size", "46690816"]), is("redo_used", 46690816.0));
+        assert_eq!(row(&["Innodb_checkpoint_max_age", "80"]), is("redo_capacity", 80.0));
+        assert_eq!(row(&["checkpoints_total", "3"]), is("checkpoints_total", 3.0));
+        let status = "LOG\n---\nLog sequence number 1635001\nLog flushed up to   1634900\n\
+                      Pages flushed up to 1630000\nLast checkpoint at  1626000\n";
+        assert_eq!(row(&["InnoDB", "", status]), is("redo_used", 9001.0));
+        assert_eq!(row(&["InnoDB", "", "no such line"]), None);
+        assert_eq!(row(&["Innodb_redo_log_enabled", "ON"]), None);
     }
 }
