@@ -4,8 +4,10 @@
 #[path = "../benches/simulated/mod.rs"]
 mod simulated;
 
+use rqps::datagen::rng::Rng;
 use rqps::domain::verdict::Rules;
-use simulated::{QUIET, Rates, Scene, simulate};
+use rqps::stats::sequential::Looks;
+use simulated::{QUIET, Rates, Scene, campaign, simulate};
 
 /// Drift of the host and another layout of the same code: what A/A runs meet.
 const REAL: Scene = Scene { drift: 0.02, layout: 0.005, ..QUIET };
@@ -89,4 +91,26 @@ fn looking_after_every_block_costs_no_false_alarms_and_saves_blocks() {
     let slower = Scene { changed: 4, effect: 0.95_f64.ln(), layout: 0.005, ..QUIET };
     let rates = looked(slower);
     assert!(rates.power > 0.95, "{rates:?}");
+}
+
+/// To be more than τ from 0 is more than to be another than 0, and never easier to show: with noise
+/// far above τ as with noise far below, looked at once or after every block.
+#[test]
+fn a_difference_beyond_tau_is_never_surer_than_one_from_zero() {
+    let mut rng = Rng::stream(3, "tau and zero", 0);
+    let rules = Rules::default();
+    let mut seen = 0;
+    for noise in [0.003, 0.03, 0.3] {
+        for looks in [None, Some(Looks::new(4, 12))] {
+            let scene = Scene { noise, changed: 6, effect: -4.0 * noise, pairs: 12, ..QUIET };
+            for _ in 0..20 {
+                for judgement in campaign(&scene, &rules, looks.as_ref(), &mut rng) {
+                    let test = judgement.test.unwrap();
+                    assert!(test.p_treat >= test.p_zero, "{noise}: {test:?}");
+                    seen += usize::from(test.p_zero < 0.05);
+                }
+            }
+        }
+    }
+    assert!(seen > 500, "{seen} that differ");
 }

@@ -97,7 +97,12 @@ fn differences(scene: &Scene, changed: bool, rng: &mut Rng) -> Vec<f64> {
 }
 
 /// What is said of one campaign.
-fn campaign(scene: &Scene, rules: &Rules, looks: Option<&Looks>, rng: &mut Rng) -> Vec<Judgement> {
+pub(crate) fn campaign(
+    scene: &Scene,
+    rules: &Rules,
+    looks: Option<&Looks>,
+    rng: &mut Rng,
+) -> Vec<Judgement> {
     let lists: Vec<Vec<f64>> =
         (0..scene.steps).map(|step| differences(scene, step < scene.changed, rng)).collect();
     let lists: Vec<&[f64]> = lists.iter().map(Vec::as_slice).collect();

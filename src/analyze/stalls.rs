@@ -64,6 +64,20 @@ fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> Option<(us
     Some((place, series[place] / 1e3))
 }
 
+/// From when to when, in seconds of the window, the server's log tells of checkpoints and of
+/// flushing. Not of vacuum, which never rests.
+pub fn flushing(sample: &Sample) -> Vec<(f64, f64, &str)> {
+    let mut spans = Vec::new();
+    for event in &sample.record.outcome.server_log {
+        if let Some(took) = event.took_seconds
+            && ["checkpoint", "flush"].contains(&event.kind.as_str())
+        {
+            spans.push(((event.at_seconds - took).max(0.0), event.at_seconds, &*event.kind));
+        }
+    }
+    spans
+}
+
 /// What the server and the host did in the seconds from `from` to `to` of the window, as far as it
 /// was out of the ordinary; `nothing known` if nothing was.
 pub fn doings(sample: &Sample, from: f64, to: f64) -> String {

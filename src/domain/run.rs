@@ -357,8 +357,8 @@ pub struct DiskUsage {
     pub write_ms: u64,
 }
 
-/// An interval of fewer seconds is the remnant of one at the end of a window: as a sample of its own
-/// it would weigh as much as a whole second, so no series by the second has it.
+/// An interval of fewer seconds is what remains of one at the end of a window: as a sample of its
+/// own it would weigh as much as a whole second, so no series by the second has it.
 pub const SECOND_MIN: f64 = 0.5;
 
 /// One row of `steps/NN-NAME.csv`: one second of a step. Latencies in microseconds.

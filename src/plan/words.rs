@@ -105,13 +105,14 @@ fn parse(word: &str) -> Result<(Target, bool), WordError> {
     Ok((target, label.is_some()))
 }
 
-/// `label=rest`, where the label is no DBMS name: `postgres=/opt/pg` has none.
+/// `label=rest`. The name of a DBMS is a label where a whole target follows, as in
+/// `pg=postgres@17.2.0`: `postgres=/opt/pg` has none.
 pub fn label_of(word: &str) -> Option<(&str, &str)> {
     let (before, rest) = word.split_once('=')?;
-    if Dbms::from_name(before).is_some() || before.contains(['/', '@', ':']) {
-        return None;
-    }
-    Some((before, rest))
+    let is_dbms = |name: &str| Dbms::from_name(name).is_some();
+    let is_target = |mark| rest.split_once(mark).is_some_and(|(name, _)| is_dbms(name));
+    let is_label = !is_dbms(before) || ["@", "=", "://"].into_iter().any(is_target);
+    (is_label && !before.contains(['/', '@', ':'])).then_some((before, rest))
 }
 
 fn check_label(word: &str, label: &str) -> Result<(), WordError> {
@@ -338,6 +339,10 @@ mod tests {
         let path = || Source::Path(PathBuf::from("/usr/lib/postgresql/17"));
         check("postgres=/usr/lib/postgresql/17", "postgres-17", path(), "default");
         check("x=postgres=/usr/lib/postgresql/17:c", "x", path(), "c");
+        check("pg=postgres@17.2.0", "pg", version("17.2.0"), "default");
+        check("mysql=mysql=/opt/my", "mysql", Source::Path(PathBuf::from("/opt/my")), "default");
+        let dsn = "mysql://me@db.example/bench";
+        check(&format!("mysql={dsn}"), "mysql", Source::Dsn(dsn.to_owned()), "default");
         check("sqlite", "sqlite", Source::CompiledIn, "default");
         check("sqlite:small", "sqlite.small", Source::CompiledIn, "small");
         let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";

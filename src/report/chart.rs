@@ -19,7 +19,7 @@ pub struct Chart {
     pub y: Axis,
     /// In the order of the legend. Series of one name (the runs of a target) share an entry.
     pub series: Vec<Series>,
-    /// Marked ranges of x: stalls.
+    /// Marked ranges of x: stalls, and what the server did.
     pub spans: Vec<Span>,
     /// Values of y to be marked across the chart: a ratio of 1, a threshold.
     pub rules: Vec<Rule>,
@@ -117,9 +117,14 @@ pub struct Span {
     pub to: f64,
     /// Place of the series that it belongs to; `None` for all.
     pub series: Option<usize>,
-    /// What it is: `stall`.
+    /// What it is: [`STALL`], or what the server did.
     pub label: String,
 }
+
+/// The label of a span in which hardly anything was done.
+pub const STALL: &str = "stall";
+/// The label of a span in which the DBMS held writes back.
+pub const HELD_BACK: &str = "writes held back";
 
 /// A marked value of y.
 #[derive(Clone, Debug, PartialEq)]

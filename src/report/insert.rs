@@ -2,7 +2,7 @@
 //! perf reports with their colours, classes of response times, longest operations and stalls with
 //! what server and host did then, and rates and response times by the second as charts.
 
-use super::chart::{Axis, Chart, Form, Line, Point, Series};
+use super::chart::{Axis, Chart, Form, Line, Point, STALL, Series, Span};
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 use super::tables;
 use crate::analyze::Comparison;
@@ -534,10 +534,11 @@ fn chart(
     factor: f64,
     y: Axis,
 ) -> Option<Chart> {
-    let mut series = Vec::new();
+    let (mut series, mut spans) = (Vec::new(), Vec::new());
     for (slot, target) in step.targets.iter().enumerate() {
         for sample in &target.samples {
             let Some(values) = sample.record.outcome.series.get(column) else { continue };
+            spans.extend(marked(sample, column, series.len()));
             let mut line = Series::new(&target.label, slot, Line::Straight);
             line.runs = vec![comparison.runs[sample.run].folder.clone()];
             line.points = thinned(values, factor, column.ends_with("_max_us"));
@@ -549,8 +550,36 @@ fn chart(
     long.then(|| {
         let title = format!("{}: {} over time", step.name, y.name);
         let chart = Chart::new(format!("insert-{}-{column}", step.name), title, Form::Lines);
-        Chart { series, ..chart.axes(Axis::linear("time in the step", "s"), y) }
+        let notes = vec![notes_on(&spans)];
+        Chart { series, spans, notes, ..chart.axes(Axis::linear("time in the step", "s"), y) }
     })
+}
+
+/// What is marked of a run: stalls of the role whose rate is shown, and when the server flushed.
+fn marked(sample: &Sample, column: &str, series: usize) -> Vec<Span> {
+    let of_role = stalls::stalls(sample).into_iter().filter(|stall| stall.role == column);
+    let stalled = of_role.map(|stall| {
+        let from = stall.from as f64;
+        (from, from + stall.seconds as f64, STALL)
+    });
+    stalled
+        .chain(stalls::flushing(sample))
+        .map(|(from, to, label)| Span { from, to, series: Some(series), label: label.to_owned() })
+        .collect()
+}
+
+fn notes_on(spans: &[Span]) -> String {
+    let stalls = spans.iter().filter(|span| span.label == STALL).count();
+    let mut text = "A line for each run.".to_owned();
+    match stalls {
+        0 => {}
+        1 => text.push_str(" 1 stall, marked red."),
+        n => text.push_str(&format!(" {n} stalls, marked red.")),
+    }
+    if spans.len() > stalls {
+        text.push_str(" Checkpoints and flushing by the servers' logs are marked gray.");
+    }
+    text
 }
 
 /// Neighbouring seconds as one point where there are too many: their mean, or the longest.

@@ -1,7 +1,7 @@
 //! Steps by the second: rate and latency over time, stalls, and the distribution of latencies, as
 //! charts. Long series are thinned so that a file stays of a size that opens at once.
 
-use super::chart::{Axis, Chart, Form, Line, Point, Scale, Series, Span};
+use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, STALL, Scale, Series, Span};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::analyze::measured::QUANTILES;
@@ -71,13 +71,13 @@ pub(super) fn charts(
                 from: f64::from(*second) - 1.0,
                 to: f64::from(*second),
                 series: Some(place),
-                label: "writes held back".to_owned(),
+                label: HELD_BACK.to_owned(),
             }));
             rate.spans.extend(trace.stalls.iter().map(|(from, to)| Span {
                 from: *from,
                 to: *to,
                 series: Some(place),
-                label: "stall".to_owned(),
+                label: STALL.to_owned(),
             }));
             let series = Series {
                 runs: vec![run.folder.clone()],

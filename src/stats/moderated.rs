@@ -108,10 +108,15 @@ impl Estimate {
     /// P(T > (|mean| − threshold) / se) + P(T > (|mean| + threshold) / se), at most 1. With a
     /// threshold of 0 it is the two-sided p of the t test.
     pub fn p_beyond(&self, threshold: f64) -> f64 {
-        let away = self.mean.abs();
-        let near = self.tail(away - threshold);
-        let far = self.tail(away + threshold);
+        let (near, far) = self.tails_beyond(threshold);
         (near + far).min(1.0)
+    }
+
+    /// The two tails that [`Estimate::p_beyond`] sums: if the true mean is `threshold` away on the
+    /// side of this one, the chances of one that is farther on that side, and as far on the other.
+    pub fn tails_beyond(&self, threshold: f64) -> (f64, f64) {
+        let away = self.mean.abs();
+        (self.tail(away - threshold), self.tail(away + threshold))
     }
 
     /// TOST: the chance of a mean as near to 0 as this if the true one is `limit` away:

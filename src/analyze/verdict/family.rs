@@ -53,8 +53,9 @@ struct Course {
     member: Option<Member>,
     look: u32,
     settled: bool,
-    /// Largest statistics of all looks, for the three questions.
-    treat: f64,
+    /// Largest statistics of all looks, for the three questions: the first has two tails that
+    /// differ, those of the second are equal, the third has one.
+    treat: (f64, f64),
     zero: f64,
     within: f64,
 }
@@ -115,7 +116,7 @@ fn judge_looks(
         member: None,
         look: 0,
         settled: false,
-        treat: f64::NEG_INFINITY,
+        treat: (f64::NEG_INFINITY, f64::NEG_INFINITY),
         zero: f64::NEG_INFINITY,
         within: f64::NEG_INFINITY,
     };
@@ -149,10 +150,13 @@ fn judge_looks(
 }
 
 fn evidence_of(looks: &Looks, courses: &[Course]) -> Vec<Option<Evidence>> {
-    let of = |course: &Course| Evidence {
-        treat: looks.p_value(course.treat),
-        zero: (2.0 * looks.p_value(course.zero)).min(1.0),
-        within: looks.p_value(course.within),
+    let of = |course: &Course| {
+        let zero = (2.0 * looks.p_value(course.zero)).min(1.0);
+        // Each tail by itself: a boundary for one side is crossed less often than one for both.
+        // Their largest statistics may be of different looks, and yet it is no surer that a
+        // difference is beyond τ than that there is one.
+        let beyond = looks.p_value(course.treat.0) + looks.p_value(course.treat.1);
+        Evidence { treat: beyond.clamp(zero, 1.0), zero, within: looks.p_value(course.within) }
     };
     courses.iter().map(|course| course.member.map(|_| of(course))).collect()
 }
@@ -202,7 +206,9 @@ fn finish_looks(
 impl Course {
     fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
         let evidence = family.evidence(&member);
-        self.treat = self.treat.max(looks.statistic(evidence.treat, look));
+        let (near, far) = member.estimate.tails_beyond(family.rules.tau);
+        self.treat.0 = self.treat.0.max(looks.statistic(near, look));
+        self.treat.1 = self.treat.1.max(looks.statistic(far, look));
         self.zero = self.zero.max(looks.statistic(evidence.zero / 2.0, look));
         self.within = self.within.max(looks.statistic(evidence.within, look));
         self.member = Some(member);

@@ -8,6 +8,7 @@
 mod fake;
 mod make;
 mod meter;
+mod observer;
 mod outcome;
 mod pair;
 mod prepare;
@@ -32,9 +33,9 @@ use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::insert::make::{Maker, Post, Worker, said};
 use crate::driver::insert::meter::{Meter, SeriesOf, WorkerCpu, WorkerRecorder};
+use crate::driver::insert::observer::Observer;
 use crate::driver::insert::outcome::Ended;
 use crate::driver::insert::pair::Pair;
-use crate::driver::insert::prepare::Observer;
 use crate::driver::insert::turns::{Side, Turn};
 use crate::driver::insert::writer::Writer;
 use crate::driver::protocol::{Job, Message, WorkTask};

@@ -292,6 +292,10 @@ function numberAxis(axis, theme) {
     axisLabel: { ...shape.axisLabel, formatter: plain } };
 }
 
+// Seconds in which little was done are loud; what a server did meanwhile is not.
+const spanColour = (span, theme) =>
+  ["stall", "writes held back"].includes(span[3]) ? "#d9480f" : theme.quiet;
+
 function lineOption(chart, width, theme) {
   const slots = 1 + Math.max(...chart.series.map(series => series.s));
   const legend = legendOf(chart, width - 16, theme, slots);
@@ -312,8 +316,9 @@ function lineOption(chart, width, theme) {
       symbolSize: chart.form === "points" ? 8 : 4, step: one.l === "steps" ? "end" : false,
       lineStyle: { width: 1.5, color: paint }, itemStyle: { color: paint }, z: 5,
       data: one.x.map((x, at) => ({ value: [place(x), one.y[at]], of, at })),
-      ...(spans.length ? { markArea: { silent: true, itemStyle: { color: "#d9480f", opacity: 0.22 },
-        label: { show: false }, data: spans.map(span => [{ xAxis: span[0] }, { xAxis: span[1] }]) } } : {}),
+      ...(spans.length ? { markArea: { silent: true, label: { show: false }, data: spans.map(span =>
+        [{ xAxis: span[0], itemStyle: { color: spanColour(span, theme), opacity: 0.22 } },
+         { xAxis: span[1] }]) } } : {}),
       ...(of === 0 && chart.rules.length ? { markLine: { silent: true, symbol: "none",
         lineStyle: { color: theme.ink, type: "dashed" },
         label: { formatter: item => item.name, color: theme.quiet, position: "insideEndTop" },
