@@ -371,16 +371,11 @@ fn variance(comparison: &Comparison) -> Section {
     let mut blocks = vec![Block::Paragraph(text.to_owned())];
     blocks.extend(judged_table(comparison).map(Block::Table));
     blocks.push(Block::Table(longest_table(comparison)));
-    let (stalls, left_out) = stall_rows(comparison);
-    if stalls.is_empty() {
-        blocks.push(Block::Paragraph("No stall of a whole second was seen.".to_owned()));
-    } else {
-        let heads = ["step", "target", "run", "from second", "seconds", "what", "longest ms"];
-        let mut columns: Vec<Column> = heads.map(Column::words).to_vec();
-        columns.push(Column::words("server and host then"));
-        let caption = "Stalls".to_owned();
-        blocks.push(Block::Table(Table { caption, columns, rows: stalls }));
-    }
+    let (stalls, left_out) = stall_table(comparison);
+    blocks.push(stalls.map_or_else(
+        || Block::Paragraph("No stall of a whole second was seen.".to_owned()),
+        Block::Table,
+    ));
     if left_out > 0 {
         blocks.push(Block::Paragraph(format!("{left_out} more stalls are not shown.")));
     }
@@ -483,8 +478,8 @@ fn longest_table(comparison: &Comparison) -> Table {
     Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
 }
 
-/// Rows of the table of stalls, and how many are left out.
-fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
+/// The table of stalls if there are any, and how many are left out of it.
+fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for (target, of_target) in step.targets.iter().enumerate() {
@@ -507,7 +502,19 @@ fn stall_rows(comparison: &Comparison) -> (Vec<Vec<Cell>>, usize) {
     }
     let left_out = rows.len().saturating_sub(STALLS_MAX);
     rows.truncate(STALLS_MAX);
-    (rows, left_out)
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("run"),
+        Column::words("from second"),
+        Column::numbers("seconds"),
+        Column::words("what"),
+        Column::numbers("longest ms"),
+        Column::words("server and host then"),
+    ];
+    let caption = "Stalls".to_owned();
+    let any = !rows.is_empty();
+    (any.then_some(Table { caption, columns, rows }), left_out)
 }
 
 /// Rates and longest response times of each role by the second: one chart each per step, a line for
@@ -577,7 +584,7 @@ fn notes_on(spans: &[Span]) -> String {
         n => text.push_str(&format!(" {n} stalls, marked red.")),
     }
     if spans.len() > stalls {
-        text.push_str(" Checkpoints and flushing by the servers' logs are marked gray.");
+        text.push_str(" Checkpoints and flushing by a server's log have its colour.");
     }
     text
 }

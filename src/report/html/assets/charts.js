@@ -292,9 +292,9 @@ function numberAxis(axis, theme) {
     axisLabel: { ...shape.axisLabel, formatter: plain } };
 }
 
-// Seconds in which little was done are loud; what a server did meanwhile is not.
-const spanColour = (span, theme) =>
-  ["stall", "writes held back"].includes(span[3]) ? "#d9480f" : theme.quiet;
+// Seconds in which little was done are loud; what a server did meanwhile has its target's colour.
+const spanStyle = (span, paint) => ["stall", "writes held back"].includes(span[3])
+  ? { color: "#d9480f", opacity: 0.22 } : { color: paint, opacity: 0.18 };
 
 function lineOption(chart, width, theme) {
   const slots = 1 + Math.max(...chart.series.map(series => series.s));
@@ -317,8 +317,7 @@ function lineOption(chart, width, theme) {
       lineStyle: { width: 1.5, color: paint }, itemStyle: { color: paint }, z: 5,
       data: one.x.map((x, at) => ({ value: [place(x), one.y[at]], of, at })),
       ...(spans.length ? { markArea: { silent: true, label: { show: false }, data: spans.map(span =>
-        [{ xAxis: span[0], itemStyle: { color: spanColour(span, theme), opacity: 0.22 } },
-         { xAxis: span[1] }]) } } : {}),
+        [{ xAxis: span[0], itemStyle: spanStyle(span, paint) }, { xAxis: span[1] }]) } } : {}),
       ...(of === 0 && chart.rules.length ? { markLine: { silent: true, symbol: "none",
         lineStyle: { color: theme.ink, type: "dashed" },
         label: { formatter: item => item.name, color: theme.quiet, position: "insideEndTop" },
