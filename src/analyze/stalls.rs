@@ -150,7 +150,10 @@ struct Reading {
 type Words = fn(Reading) -> String;
 
 /// Columns of seconds that tell of work beside the clients, and what is said of them.
-const TOLD: [(&str, Worth, Words); 11] = [
+const TOLD: [(&str, Worth, Words); 12] = [
+    ("min_key_s", Worth::Unusual(0.1), |it| {
+        format!("writers waited {:.1} s for the smallest key", it.sum)
+    }),
     ("server_autovacuum_workers", Worth::Moved, |it| format!("{:.0} autovacuum workers", it.top)),
     ("server_checkpoint_pages", Worth::Moved, |it| format!("checkpoint wrote {:.0} pages", it.sum)),
     ("server_backend_pages", Worth::Moved, |it| format!("backends wrote {:.0} pages", it.sum)),
@@ -359,6 +362,7 @@ mod tests {
             ("disk_read_ms", with_peak(0.001, 0.04)),
             ("host_iowait", with_peak(0.05, 0.43)),
             ("host_steal", with_peak(0.0, 0.04)),
+            ("min_key_s", with_peak(0.0, 0.9)),
         ]
         .map(|(name, values)| (name.to_owned(), values))
         .into();
@@ -366,6 +370,7 @@ mod tests {
             counted(&series, 3, 6),
             [
                 "redo log 95 % in use",
+                "writers waited 0.9 s for the smallest key",
                 "a write of the disk took 0.31 ms (usually 0.02)",
                 "CPUs waited 43 % of the time for a disk (usually 5 %)",
             ]

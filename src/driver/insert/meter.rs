@@ -51,6 +51,10 @@ pub(crate) struct WorkerRecorder {
     recorder: Recorder,
     operations: AtomicU64,
     rows: AtomicU64,
+    /// Nanoseconds of all answered questions for the smallest key.
+    asked_ns: AtomicU64,
+    /// When the one began that is not answered yet; 0 if there is none.
+    asking_from_ns: AtomicU64,
 }
 
 impl WorkerRecorder {
@@ -62,6 +66,8 @@ impl WorkerRecorder {
             recorder: Recorder::new(scheduled),
             operations: AtomicU64::new(0),
             rows: AtomicU64::new(0),
+            asked_ns: AtomicU64::new(0),
+            asking_from_ns: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +84,25 @@ impl WorkerRecorder {
 
     pub(crate) fn error(&self) {
         self.recorder.error();
+    }
+
+    /// A question for the smallest key begins.
+    pub(crate) fn ask(&self, now_ns: u64) {
+        self.asking_from_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(&self, now_ns: u64) {
+        let from = self.asking_from_ns.swap(0, Ordering::Relaxed);
+        let before = self.asked_ns.load(Ordering::Relaxed);
+        self.asked_ns.store(before + now_ns.saturating_sub(from), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds of all questions until now, the one that is not answered yet included.
+    fn asked_until(&self, now_ns: u64) -> u64 {
+        let from = self.asking_from_ns.load(Ordering::Relaxed);
+        let open = if from > 0 { now_ns.saturating_sub(from) } else { 0 };
+        self.asked_ns.load(Ordering::Relaxed) + open
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -108,6 +133,7 @@ pub(crate) struct Meter {
     recorders: Vec<Arc<WorkerRecorder>>,
     main: RoleKind,
     earlier: BTreeMap<RoleKind, Sums>,
+    asked_ns: u64,
     from_ns: u64,
     second: u32,
 }
@@ -116,7 +142,8 @@ impl Meter {
     /// Starts at the start of the window. `main` is the role that the step's rate counts.
     pub(crate) fn new(recorders: &[Arc<WorkerRecorder>], main: RoleKind, start_ns: u64) -> Meter {
         let earlier = RoleKind::ALL.into_iter().map(|role| (role, Sums::default())).collect();
-        Meter { recorders: recorders.to_vec(), main, earlier, from_ns: start_ns, second: 0 }
+        let recorders = recorders.to_vec();
+        Meter { recorders, main, earlier, asked_ns: 0, from_ns: start_ns, second: 0 }
     }
 
     /// The number of intervals so far.
@@ -157,7 +184,19 @@ impl Meter {
                 interval.extra.insert(format!("{}_max_us", role.name()), us(3));
             }
         }
+        interval.extra.extend(self.asked(now_ns).map(|seconds| ("min_key_s".to_owned(), seconds)));
         interval
+    }
+
+    /// Seconds since the last call in which a client waited for its smallest key: the mean over the
+    /// clients. `None` where nobody deletes.
+    fn asked(&mut self, now_ns: u64) -> Option<f64> {
+        let deleters = self.recorders.iter().filter(|recorder| recorder.role == RoleKind::Delete);
+        let all: Vec<u64> = deleters.map(|recorder| recorder.asked_until(now_ns)).collect();
+        let asked: u64 = all.iter().sum();
+        let since = asked.saturating_sub(self.asked_ns);
+        self.asked_ns += since;
+        (!all.is_empty()).then(|| since as f64 / SECOND / all.len() as f64)
     }
 }
 
@@ -264,5 +303,18 @@ mod tests {
         let mut series = SeriesOf::default();
         [first, second, meter.interval(1_500_000_001)].iter().for_each(|all| series.add(all));
         assert_eq!(series.into_columns()["inserts"], [50.0, 100.0]);
+    }
+
+    #[test]
+    fn waiting_for_the_smallest_key_is_told_while_it_lasts() {
+        let deleters = [(); 2].map(|()| Arc::new(WorkerRecorder::new(RoleKind::Delete, false)));
+        let mut meter = Meter::new(&deleters, RoleKind::Delete, 0);
+        let mut waited = |until_ns: u64| meter.interval(until_ns).extra["min_key_s"];
+        deleters[0].ask(250_000_000);
+        assert_eq!(waited(1_000_000_000), 0.375, "of two clients one waited for 0.75 s");
+        assert_eq!(waited(2_000_000_000), 0.5);
+        deleters[0].answered(2_500_000_000);
+        assert_eq!(waited(3_000_000_000), 0.25);
+        assert_eq!(waited(4_000_000_000), 0.0);
     }
 }

@@ -190,6 +190,7 @@ impl Writer {
     pub(crate) fn resync(&mut self) -> Result<(), String> {
         let Batch::Delete { min_sql, key, .. } = &mut self.batch else { return Ok(()) };
         let start = self.clock.now();
+        self.recorder.ask(start);
         let rows = self
             .session
             .rows(min_sql)
@@ -197,7 +198,9 @@ impl Writer {
         let smallest = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
         *key = smallest.and_then(|text| text.parse().ok()).unwrap_or(0);
         self.min_key.store(*key, Ordering::Relaxed);
-        let took = self.clock.now() - start;
+        let end = self.clock.now();
+        self.recorder.answered(end);
+        let took = end - start;
         let notes = &mut self.notes;
         notes.resync_longest_ns = notes.resync_longest_ns.max(took);
         Ok(())
