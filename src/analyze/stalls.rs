@@ -154,7 +154,10 @@ const TOLD: [(&str, Worth, Words); 12] = [
     ("min_key_s", Worth::Unusual(0.1), |it| {
         format!("writers waited {:.1} s for the smallest key", it.sum)
     }),
-    ("server_autovacuum_workers", Worth::Moved, |it| format!("{:.0} autovacuum workers", it.top)),
+    ("server_autovacuum_workers", Worth::Moved, |it| match it.top {
+        1.0 => "autovacuum at work".to_owned(),
+        most => format!("{most:.0} workers of autovacuum"),
+    }),
     ("server_checkpoint_pages", Worth::Moved, |it| format!("checkpoint wrote {:.0} pages", it.sum)),
     ("server_backend_pages", Worth::Moved, |it| format!("backends wrote {:.0} pages", it.sum)),
     ("server_log_waits", Worth::Moved, |it| format!("{:.0} waits for the log buffer", it.sum)),
@@ -166,10 +169,10 @@ const TOLD: [(&str, Worth, Words); 12] = [
         format!("{:.0} pages flushed in a second (usually {:.0})", it.top, it.usual)
     }),
     ("disk_read_ms", Worth::Unusual(DISK_NOTABLE_MS), |it| {
-        format!("a read of the disk took {:.2} ms (usually {:.2})", it.top, it.usual)
+        format!("a read of the disk took {:.2} ms ({})", it.top, usually_ms(it.usual))
     }),
     ("disk_write_ms", Worth::Unusual(DISK_NOTABLE_MS), |it| {
-        format!("a write of the disk took {:.2} ms (usually {:.2})", it.top, it.usual)
+        format!("a write of the disk took {:.2} ms ({})", it.top, usually_ms(it.usual))
     }),
     ("host_iowait", Worth::Unusual(NOTABLE_SHARE), |it| {
         let (top, usual) = (percent(it.top), percent(it.usual));
@@ -205,6 +208,11 @@ fn redo_in_use(series: &BTreeMap<String, Vec<f64>>) -> Option<Vec<f64>> {
     let (used, capacity) = (series.get("server_redo_used")?, series.get("server_redo_capacity")?);
     let share = |(used, capacity): (&f64, &f64)| used / capacity.max(1.0);
     Some(used.iter().zip(capacity).map(share).collect())
+}
+
+/// A median second without any has 0.
+fn usually_ms(usual: f64) -> String {
+    if usual > 0.0 { format!("usually {usual:.2}") } else { "usually there is none".to_owned() }
 }
 
 fn percent(share: f64) -> String {
@@ -359,7 +367,7 @@ mod tests {
             ("server_redo_used", with_peak(60.0, 95.0)),
             ("server_redo_capacity", vec![100.0; 9]),
             ("disk_write_ms", with_peak(0.02, 0.31)),
-            ("disk_read_ms", with_peak(0.001, 0.04)),
+            ("disk_read_ms", with_peak(0.0, 0.2)),
             ("host_iowait", with_peak(0.05, 0.43)),
             ("host_steal", with_peak(0.0, 0.04)),
             ("min_key_s", with_peak(0.0, 0.9)),
@@ -371,6 +379,7 @@ mod tests {
             [
                 "redo log 95 % in use",
                 "writers waited 0.9 s for the smallest key",
+                "a read of the disk took 0.20 ms (usually there is none)",
                 "a write of the disk took 0.31 ms (usually 0.02)",
                 "CPUs waited 43 % of the time for a disk (usually 5 %)",
             ]

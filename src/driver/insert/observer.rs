@@ -142,7 +142,7 @@ fn column(name: &str) -> String {
         "rocksdb_stall_micros" => format!("write_stall_us{COUNTER}"),
         "buffer_pool_pages_dirty" => "pages_dirty".to_owned(),
         "redo_log_logical_size" | "checkpoint_age" => "redo_used".to_owned(),
-        "redo_log_capacity_resized" | "checkpoint_max_age" => "redo_capacity".to_owned(),
+        "checkpoint_max_age" => "redo_capacity".to_owned(),
         other => other.to_owned(),
     }
 }
