@@ -199,8 +199,8 @@ fn transactions_are_kept_apart_and_tables_filled() {
         "cases=isolation,capacity",
         "ramp=1,2",
         "commit_rows=1,50",
-        "capacity_seconds=2",
-        "seconds=2",
+        "capacity_seconds=1",
+        "seconds=1",
     ];
     let bit = format!("bit={PGVECTOR}:bit");
     let targets = [MARIADB, PGVECTOR, &bit];
