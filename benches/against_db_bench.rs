@@ -287,9 +287,11 @@ fn run_rqps(
         },
         login: Login::default(),
         session_setup: config.text.lines().map(str::to_owned).collect(),
+        mark: None,
         seed,
         tables: 1,
         rows: workload.rows,
+        pause: false,
         task: Task::Kv(Box::new(WorkTask {
             work: (**work).clone(),
             clients: workload.clients,
@@ -301,6 +303,7 @@ fn run_rqps(
             storage_engine: None,
             cache: None,
         })),
+        turns: None,
     };
     drive(&job)
 }

@@ -8,9 +8,12 @@
 mod simulated;
 
 use rqps::domain::verdict::Rules;
+use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::{QUIET, Scene, simulate};
 
 const CAMPAIGNS: u32 = 2000;
+/// Campaigns on hosts that disturb are judged three times each, and are fewer by this factor.
+const HOST_SHARE: u32 = 10;
 
 fn main() {
     // `cargo bench` says so; under `cargo test` once around is enough.
@@ -41,6 +44,52 @@ fn main() {
             rates.blocks,
         );
     }
+    println!();
+    print_hosts((campaigns / HOST_SHARE).max(2), wanted.as_deref());
+}
+
+/// The table of hosts that disturb: a row by the pairs alone, one with what is known of the host.
+fn print_hosts(campaigns: u32, wanted: Option<&str>) {
+    let heads = "| scene | n | judged by | found at -10 % | found at -30 % | any false | SAME \
+                 | NO VERDICT |";
+    println!("{heads}\n{}", "|---".repeat(8) + "|");
+    for (name, host, aa) in hosts() {
+        for pairs in [4, 7] {
+            let head = format!("{name} | {pairs}");
+            if wanted.is_some_and(|wanted| !head.contains(wanted)) {
+                continue;
+            }
+            let [small, large] = [0.1_f64, 0.3].map(|loss| {
+                let effect = (1.0 - loss).ln();
+                let scene = Scene { changed: 4, effect, layout: 0.005, pairs, ..QUIET };
+                simulate_host(&HostScene { scene, host, aa }, campaigns, 7)
+            });
+            for (rule, (small, large)) in
+                ["pairs", "pairs and host"].iter().zip(small.iter().zip(large))
+            {
+                println!(
+                    "| {head} | {rule} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} |",
+                    small.power, large.power, small.any_large, small.same, small.silent
+                );
+            }
+        }
+    }
+}
+
+/// Name, the host, and the host while its A/A run was made.
+fn hosts() -> [(&'static str, Disturbing, Option<Disturbing>); 6] {
+    let calm = Disturbing::default();
+    let busy = Disturbing { share: 0.4, sd: 0.1, ..calm };
+    let slot = Disturbing { slot: 0.02, ..calm };
+    let offset = Disturbing { offset: 0.02, ..calm };
+    [
+        ("calm, A/A run", calm, Some(calm)),
+        ("busy, no A/A run", busy, None),
+        ("busy, A/A run as busy", busy, Some(busy)),
+        ("busy, A/A run calm", busy, Some(calm)),
+        ("slot effect 2 %, A/A run", slot, Some(slot)),
+        ("offsets 2 %, A/A run", offset, Some(offset)),
+    ]
 }
 
 fn scenes() -> Vec<(String, Scene)> {

@@ -64,10 +64,13 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: Task) -> Job {
         endpoint,
         login: Login::default(),
         session_setup: vec![],
+        mark: None,
         seed: 42,
         tables: TABLES,
         rows: ROWS,
+        pause: false,
         task,
+        turns: None,
     }
 }
 
@@ -122,6 +125,31 @@ fn operation(sql: &str, parameters: Vec<Parameter>) -> Operation {
 
 fn point_query() -> Operation {
     operation("SELECT c FROM sbtest{table} WHERE id = ?", vec![Parameter::Id])
+}
+
+#[test]
+fn a_driver_that_is_to_pause_waits_for_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    run(&sqlite(&path, load()));
+    let task = measure(vec![operation("SELECT c FROM sbtest{table} WHERE id = 1", vec![])], false);
+    let mut job = sqlite(&path, Task::Measure(Box::new(task)));
+    job.pause = true;
+    let mut driver = start();
+    let mut input = driver.stdin.take().unwrap();
+    writeln!(input, "{}", serde_json::to_string(&job).unwrap()).unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Message>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next(), Message::Prepared);
+    writeln!(input).unwrap();
+    assert_eq!(next(), Message::Warming);
+    let measured = loop {
+        if let Message::Measured(outcome) = next() {
+            break outcome;
+        }
+    };
+    driver.wait().unwrap();
+    assert!(measured.outside > 0, "statements of the warm-up: {measured:?}");
 }
 
 #[test]

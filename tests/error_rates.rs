@@ -7,6 +7,7 @@ mod simulated;
 use rqps::datagen::rng::Rng;
 use rqps::domain::verdict::Rules;
 use rqps::stats::sequential::Looks;
+use simulated::host::{Disturbing, HostScene, simulate_host};
 use simulated::{QUIET, Rates, Scene, campaign, simulate};
 
 /// Drift of the host and another layout of the same code: what A/A runs meet.
@@ -45,7 +46,7 @@ fn without_layout_even_small_differences_are_as_rare_as_promised() {
 
 #[test]
 fn a_difference_of_three_and_of_five_per_cent_is_found() {
-    // Section 2.4 of the statistics specification, TREAT 1 % and estimate from 2 % on, layout
+    // Simulated by another program: TREAT 1 % and estimate from 2 % on, layout
     // 0.5 %: pairs, power at -3 %, power at -5 %.
     for (pairs, three, five) in [(6, 0.53, 0.94), (10, 0.75, 0.98), (20, 0.89, 1.00)] {
         for (effect, tabled) in [(0.03_f64, three), (0.05, five)] {
@@ -91,6 +92,24 @@ fn looking_after_every_block_costs_no_false_alarms_and_saves_blocks() {
     let slower = Scene { changed: 4, effect: 0.95_f64.ln(), layout: 0.005, ..QUIET };
     let rates = looked(slower);
     assert!(rates.power > 0.95, "{rates:?}");
+}
+
+/// A host that disturbs two blocks of five may not make more false alarms than a calm one, and may
+/// not hide a loss of a half.
+#[test]
+fn a_host_that_disturbs_widens_errors_and_keeps_large_differences() {
+    let calm = Disturbing::default();
+    let busy = Disturbing { share: 0.4, sd: 0.1, ..calm };
+    let slot = Disturbing { slot: 0.02, ..calm };
+    let offset = Disturbing { offset: 0.02, ..calm };
+    let hosts = [(busy, None), (busy, Some(busy)), (busy, Some(calm)), (slot, Some(slot))];
+    for (host, aa) in hosts.into_iter().chain([(offset, Some(offset))]) {
+        let scene = Scene { changed: 4, effect: 0.5_f64.ln(), pairs: 7, ..QUIET };
+        let [alone, with_host] = simulate_host(&HostScene { scene, host, aa }, 60, 11);
+        let limit = 0.05 + slack(0.05, 60);
+        assert!(with_host.any_large <= alone.any_large.max(limit), "{host:?} {with_host:?}");
+        assert!(with_host.power > 0.9, "{host:?} {aa:?}: {with_host:?}, alone {alone:?}");
+    }
 }
 
 /// To be more than τ from 0 is more than to be another than 0, and never easier to show: with noise

@@ -88,7 +88,7 @@ fn what_is_unclear_fails_it_when_it_is_too_much() {
     let noisy = [80.0, 125.0, 100.0];
     let one = set([SAME, SAME, noisy]);
     let line = "UNCLEAR mysql-8.0.33 delete o/s INCONCLUSIVE";
-    check(one.path(), &[], 0, &[line, "needs "]);
+    check(one.path(), &[], 0, &[line, "sample size "]);
     check(one.path(), &["--fail-on-inconclusive"], 3, &[line]);
     check(one.path(), &["--unclear-max", "20%"], 3, &["1 of 3 verdicts unclear, 20 % may be"]);
     check(set([noisy, noisy, SAME]).path(), &[], 3, &["NO VERDICT (exit 3)"]);
@@ -221,4 +221,92 @@ fn every_form_says_the_same() {
     let words = ["--format", "junit", "-o", file.to_str().unwrap()];
     assert_eq!(check(set.path(), &words, 1, &[]), "");
     assert_eq!(fs::read_to_string(&file).unwrap(), xml);
+}
+
+/// What a command says, with its exit code.
+fn said(words: &[&str]) -> (String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_rqps")).args(words).output().unwrap();
+    (String::from_utf8(output.stdout).unwrap(), output.status.code())
+}
+
+/// Single published values cannot be judged, and nobody can measure more of them: a broken column
+/// is one finding, what steps have in common is said once, and no row is without a number.
+#[test]
+fn reports_of_imports_say_a_thing_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = scratch.path().join("qps.tsv");
+    let names = ["point-query", "scan", "update-index", "delete", "hot-points"];
+    let mut rows = "col-1 : a\ncol-2 : b\ncol-3 : c\n\ncol-1\tcol-2\tcol-3\n".to_owned();
+    for (step, base) in names.iter().zip([8.0, 80.0, 800.0, 1600.0, 2400.0]) {
+        rows.push_str(&format!("{base}\t{}\t0\t{step}\n", base * 1.375));
+    }
+    fs::write(&table, rows).unwrap();
+    let out = scratch.path().join("out");
+    let (table, out) = (table.to_str().unwrap(), out.to_str().unwrap());
+    assert_eq!(said(&["import", "sysbench-mytools", table, "--out", out]).1, Some(0));
+    for format in ["text", "markdown"] {
+        let (text, code) = said(&["report", out, "--format", format]);
+        assert_eq!(code, Some(0));
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let count = |part: &str| text.matches(part).count();
+        assert_eq!(count("--blocks"), 0, "{text}");
+        assert_eq!(count("no rate above 0 on any of 5 steps"), 1, "{text}");
+        assert_eq!(count("one pair cannot show"), 1, "{text}");
+        assert_eq!(count("a value is 0, and has no logarithm"), 1, "{text}");
+        assert!(text.contains("geometric mean of rQPS 1.375."), "{text}");
+        assert!(text.contains("Each ratio is that of one pair"), "{text}");
+        let dashes = text.contains("- - - -") || text.contains("| - | - | - |");
+        assert!(!dashes, "{text}");
+    }
+    let (text, code) = said(&["gate", out]);
+    assert_eq!((text.lines().count(), code), (3, Some(3)), "{text}");
+    assert!(text.contains("5 steps: one pair cannot show") && !text.contains("FAILED"), "{text}");
+}
+
+/// Of many targets a page counts those that are SLOWER; where nothing was tested, none is not it.
+#[test]
+fn untested_targets_are_not_told_as_not_slower() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = scratch.path().join("qps.tsv");
+    let heads: Vec<String> = (1..=7).map(|column| format!("col-{column}")).collect();
+    let mut rows: String = heads.iter().map(|head| format!("{head} : {head}x\n")).collect();
+    rows.push_str(&format!("\n{}\n", heads.join("\t")));
+    for step in ["point-query", "scan", "update-index"] {
+        rows.push_str(&format!("100\t90\t80\t70\t60\t50\t40\t{step}\n"));
+    }
+    fs::write(&table, rows).unwrap();
+    let out = scratch.path().join("out");
+    let (table, out) = (table.to_str().unwrap(), out.to_str().unwrap());
+    assert_eq!(said(&["import", "sysbench-mytools", table, "--out", out]).1, Some(0));
+    let (page, code) = said(&["report", out, "--format", "html"]);
+    assert_eq!(code, Some(0));
+    assert!(page.contains("No verdict on any of 6 targets."));
+    assert!(!page.contains("None of 6 targets is SLOWER"));
+}
+
+/// Steps of vector indexes are named after parameters that only one DBMS has: what a target could
+/// not be measured on did not fail.
+#[test]
+fn parameters_of_another_target_are_no_failure() {
+    let set = set([SAME, SAME, SAME]);
+    for run in fs::read_dir(set.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        if !run.is_dir() {
+            continue;
+        }
+        let new = run.to_str().unwrap().ends_with(NEW);
+        let name = if new { "search.m=16.ec=64.ef=40" } else { "search.m=6.ef=10" };
+        let file = run.join("steps/03-scan.json");
+        let text = fs::read_to_string(&file).unwrap();
+        let mut record: Value = serde_json::from_str(&text).unwrap();
+        record["name"] = json!(name);
+        fs::write(&file, record.to_string()).unwrap();
+        let file = run.join("run.json");
+        let mut record: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        if new {
+            record["target"]["dbms"] = json!("postgres");
+        }
+        fs::write(&file, record.to_string()).unwrap();
+    }
+    let text = check(set.path(), &[], 0, &["gate: boring (exit 0)", "failures 0; 0 of 2"]);
+    assert!(!text.contains("FAILED"), "{text}");
 }

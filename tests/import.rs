@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
 
+#[path = "import/cells.rs"]
+mod cells;
 #[path = "import/forms.rs"]
 mod forms;
 #[path = "import/published.rs"]
@@ -556,7 +558,11 @@ fn foreign_and_broken_files_are_refused_with_their_line() {
 fn a_last_line_without_an_end_is_told() {
     // Cut within the last name: every cell is there, and the name is another.
     let cut = samples::QPS_ABS.split("_range=100\t->").next().unwrap();
-    let folder = folder(&[("qps.abs.tsv", cut)]);
+    let cut_folder = folder(&[("qps.abs.tsv", cut)]);
+    let fault = read(Format::SysbenchMytools, &[cut_folder.path()], &Options::default());
+    let fault = fault.unwrap_err().to_string();
+    assert!(fault.contains("qps.abs.tsv`, line 11: the file is cut short within"), "{fault}");
+    let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS.trim_end())]);
     let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
     let notes = texts(&published, NoticeKind::Note).join("\n");
     assert!(notes.contains("qps.abs.tsv, line 11: the last line has no end"), "{notes}");
@@ -600,11 +606,174 @@ fn the_command_line_imports_and_reports() {
     // A folder that holds results is not written over, and words that are wrong are told.
     let again = rqps(&[&words[..], &["--out", out]].concat());
     let fault = String::from_utf8(again.stderr).unwrap();
-    assert!(again.status.code() == Some(2) && fault.contains("run that was begun"), "{fault}");
+    assert!(
+        again.status.code() == Some(2) && fault.contains("the same results already"),
+        "{fault}"
+    );
     let unknown = rqps(&["import", "excel", out, "--out", out]);
     let fault = String::from_utf8(unknown.stderr).unwrap();
     assert!(fault.contains("no such format (known: sysbench-mytools, sysbench"), "{fault}");
     // What is imported cannot be run.
     let run = rqps(&["run", out, "--resume"]);
     assert!(!run.status.success(), "{run:?}");
+}
+
+#[test]
+fn a_name_too_long_for_a_file_leaves_nothing() {
+    let long = "p".repeat(260);
+    let table = format!("col-1 : a\ncol-2 : b\n\ncol-1\tcol-2\n10\t20\tscan\n1\t2\t{long}\n");
+    let folder = folder(&[("qps.abs.tsv", &table), ("empty/.keep", "")]);
+    let file = folder.path().join("qps.abs.tsv");
+    let published = read(Format::SysbenchMytools, &[&file], &Options::default()).unwrap();
+    for out in ["new", "empty"].map(|name| folder.path().join(name)) {
+        let fault = import::write(Format::SysbenchMytools, &published, &out).unwrap_err();
+        let said = fault.to_string();
+        for part in ["qps.abs.tsv`: the name of a step", "has 260 bytes", "can have 200"] {
+            assert!(said.contains(part) && said.len() < 300, "{part}: {said}");
+        }
+    }
+    let names = |path: &Path| {
+        let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(folder.path()), ["empty", "qps.abs.tsv"]);
+    assert_eq!(names(&folder.path().join("empty")), [".keep"]);
+    // What can be written is there whole, in a new folder and in one that was there.
+    let good = table.replace(&long, "insert");
+    std::fs::write(&file, good).unwrap();
+    let published = read(Format::SysbenchMytools, &[&file], &Options::default()).unwrap();
+    for out in ["new", "empty"].map(|name| folder.path().join(name)) {
+        import::write(Format::SysbenchMytools, &published, &out).unwrap();
+        let there = names(&out);
+        assert!(there.ends_with(&["b01-1-a", "b01-2-b", "host.json", "plan.toml"].map(Into::into)));
+        assert!(there.iter().all(|name| !name.contains("partial")), "{there:?}");
+        let again = import::write(Format::SysbenchMytools, &published, &out).unwrap_err();
+        assert!(again.to_string().contains("it holds the same results already"), "{again}");
+    }
+}
+
+#[test]
+fn gigabytes_of_blank_lines_and_long_cells_stay_small() {
+    let table = "col-1 : a\ncol-2 : b\n\ncol-1\tcol-2\n10\t20\tscan\n";
+    let folder = folder(&[]);
+    let path = folder.path().join("qps.abs.tsv.gz");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    std::io::Write::write_all(&mut packer, table.as_bytes()).unwrap();
+    let blank = vec![b'\n'; 1 << 20];
+    for _ in 0..100 {
+        std::io::Write::write_all(&mut packer, &blank).unwrap();
+    }
+    packer.finish().unwrap();
+    let published = read(Format::SysbenchMytools, &[&path], &Options::default()).unwrap();
+    assert_eq!(value(&published, "b", "scan", Metric::Rate), Some(20.0));
+    let cell = folder.path().join("sum.txt");
+    let heads = "ops_sec\tmb_sec\ttest\tversion\n";
+    std::fs::write(&cell, format!("{heads}{}\t1\tx\t1.2.3\n", "z".repeat(3 << 20))).unwrap();
+    let fault = read(Format::Dbbench, &[&cell], &Options::default()).unwrap_err().to_string();
+    assert!(fault.contains("line 2") && fault.len() < 800, "{fault}");
+}
+
+/// Three outputs of sysbench whose rates and times differ, as those of real runs do.
+fn runs_of_sysbench(rates: [f64; 3]) -> [String; 3] {
+    rates.map(|rate| {
+        let (qps, sum) = (format!("{:.2} per sec", 16.0 * rate), format!("{:.2}", 1e5 / rate));
+        let output = samples::SB_O.lines().map(|line| {
+            let name = line.trim().split(':').next().unwrap_or("").to_owned();
+            match name.as_str() {
+                "queries" => format!("    queries: 1000 ({qps})"),
+                "sum" => format!("    sum: {sum}"),
+                _ => line.to_owned(),
+            }
+        });
+        output.collect::<Vec<_>>().join("\n") + "\n"
+    })
+}
+
+#[test]
+fn copies_of_a_run_are_one_measurement() {
+    let [a, b, c] = runs_of_sysbench([100.0, 101.5, 50.0]);
+    let renamed = format!("10.0.0.2 copied\n{a}");
+    let files = [("a.txt", a.as_str()), ("copy.txt", &renamed), ("b.txt", &b), ("c.txt", &c)];
+    let folder = folder(&files);
+    let of = |label: &str, file: &str| Named {
+        path: folder.path().join(file),
+        label: Some(label.to_owned()),
+        step: None,
+    };
+    let named = [of("old", "a.txt"), of("old", "copy.txt"), of("old", "b.txt"), of("new", "c.txt")];
+    let published = import::read(Format::Sysbench, &named, &Options::default()).unwrap();
+    let blocks =
+        |label: &str| published.runs.iter().filter(|run| run.record.key.label == label).count();
+    assert_eq!((blocks("old"), blocks("new")), (2, 1));
+    let left = texts(&published, NoticeKind::Left).join("\n");
+    assert!(left.contains("copy.txt") && left.contains("one measurement, taken once"), "{left}");
+    // Nor can one measurement be of two targets.
+    let named = [of("old", "a.txt"), of("new", "copy.txt")];
+    let fault = import::read(Format::Sysbench, &named, &Options::default()).unwrap_err();
+    assert!(fault.to_string().contains("one measurement cannot be of both"), "{fault}");
+    // Under its own name it is left out.
+    let plain = ["a.txt", "copy.txt"].map(|file| folder.path().join(file));
+    let paths: Vec<&Path> = plain.iter().map(|path| path.as_path()).collect();
+    let published = read(Format::Sysbench, &paths, &Options::default()).unwrap();
+    assert_eq!(published.runs.len(), 1);
+}
+
+#[test]
+fn copies_of_plots_and_logs_are_one_measurement() {
+    let rounded: String = samples::PLOT.lines().map(|line| format!("{line}\n")).collect();
+    let twice = format!("{}{rounded}", samples::PLOT);
+    let folder = folder(&[
+        ("o.plot", samples::PLOT),
+        ("o.plot.2", &twice),
+        ("a.log", samples::DBB_LOG),
+        ("b.log", samples::DBB_LOG),
+    ]);
+    let paths = ["o.plot", "o.plot.2"].map(|file| folder.path().join(file));
+    let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
+    let published = read(Format::AnnBenchmarks, &paths, &Options::default()).unwrap();
+    assert!(published.runs.iter().all(|run| run.record.key.block == 1));
+    let left = texts(&published, NoticeKind::Left).join("\n");
+    assert!(left.contains("points were read before"), "{left}");
+    for repeats in [false, true] {
+        let paths = ["a.log", "b.log"].map(|file| folder.path().join(file));
+        let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
+        let options = Options { repeats, ..Options::default() };
+        let published = read(Format::Dbbench, &paths, &options).unwrap();
+        assert_eq!(published.runs.len(), 1);
+        let left = texts(&published, NoticeKind::Left).join("\n");
+        assert!(left.contains("b.log: not taken: the same results as in"), "{left}");
+    }
+}
+
+#[test]
+fn imported_and_measured_steps_of_rocksdb_count_the_same() {
+    let folder = folder(&[("a.log", samples::DBB_LOG)]);
+    let published = read(Format::Dbbench, &[folder.path()], &Options::default()).unwrap();
+    let steps = published.runs.iter().flat_map(|run| &run.steps);
+    assert!(steps.clone().count() > 0);
+    for step in steps {
+        assert_eq!(step.rate, rqps::domain::benchmark::RateUnit::Operations);
+    }
+}
+
+#[test]
+fn tables_larger_than_any_published_are_refused() {
+    let rows: String = (0..60_000).map(|row| format!("1\t2\tstep{row}_range=1\n")).collect();
+    let heads = (0..200).map(|head| format!("ops_sec{head}")).collect::<Vec<_>>().join("  ");
+    let report = format!("ops_sec  test  {heads}\n1  x.t1\n");
+    let folder = folder(&[("abs.tsv", &rows), ("sum.txt", &report)]);
+    let path = folder.path().join("abs.tsv");
+    for format in [Format::Dbbench, Format::SysbenchMytools] {
+        let fault = read(format, &[&path], &Options::default()).unwrap_err().to_string();
+        assert!(
+            fault.contains("180000 words, and a table of this form can have 100000"),
+            "{fault}"
+        );
+    }
+    let path = folder.path().join("sum.txt");
+    let fault = read(Format::Dbbench, &[&path], &Options::default()).unwrap_err().to_string();
+    assert!(fault.contains("line 1: 202 heads, and a report can have 100"), "{fault}");
 }

@@ -1,8 +1,9 @@
 //! No parser of others' files panics, whatever it is given; what it refuses has a file and a line.
 //!
 //! Each case is a good file that was changed at random: lines cut, doubled, swapped; cells replaced
-//! by words of other forms; bytes put in. Seeded, so a case that fails comes again. A short run is
-//! in the tests; `RQPS_FUZZ_CASES=1000000 cargo test --release --test import_fuzz` is the long one.
+//! by words of other forms; bytes put in; in whole folders also lines, names and archives of a size
+//! that nothing published has. Seeded, so a case that fails comes again. A short run is in the
+//! tests; docs/importing.md has the command of the long one, under a memory limit.
 
 #![allow(clippy::unwrap_used)] // A test file throughout; clippy only sees the marked functions.
 
@@ -135,7 +136,7 @@ fn check<T>(seed: u64, samples: &[&str], parse: impl Fn(&Text) -> Result<T, Impo
         let text = Text::of(Path::new("case.txt"), &content);
         match parse(&text) {
             Ok(_) => good += 1,
-            Err(ImportError::Malformed { path, line, why }) => {
+            Err(ImportError::Malformed { path, line, why, .. }) => {
                 bad += 1;
                 let lines = text.len().max(1);
                 assert!(
@@ -406,6 +407,25 @@ const SETS: [Set; 5] = [
     ),
 ];
 
+/// A file with megabytes of one thing in it, plain or packed.
+fn oversized(sample: &str, rng: &mut Rng) -> Vec<u8> {
+    let pieces = ["\n", "9", "\t", "1\t", "1 ", "a\n", "\r", "-1\n", "é", "=,"];
+    let piece = pieces[below(rng, pieces.len())];
+    let many = piece.repeat(below(rng, 6 << 20) / piece.len());
+    let at = (0..=below(rng, sample.len())).rev().find(|at| sample.is_char_boundary(*at));
+    let (begin, end) = sample.split_at(at.unwrap_or(0));
+    let bytes = [begin, &many, end].concat().into_bytes();
+    if below(rng, 2) == 0 {
+        return bytes;
+    }
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packer, &bytes).unwrap();
+    let mut packed = packer.finish().unwrap();
+    // Now and then the archive is cut.
+    packed.truncate(packed.len() - below(rng, 3) * packed.len() / 16);
+    packed
+}
+
 /// Whole folders: what is found is put together, or refused.
 #[test]
 fn whole_imports() {
@@ -422,7 +442,10 @@ fn whole_imports() {
                 0 => changed(sample, &mut rng),
                 _ => (*sample).to_owned(),
             };
-            std::fs::write(path, content).unwrap();
+            match case % 97 {
+                0 => std::fs::write(path, oversized(&content, &mut rng)).unwrap(),
+                _ => std::fs::write(path, content).unwrap(),
+            }
         }
         let named = Named { path: PathBuf::from(&root), label: None, step: None };
         match import::read(format, &[named], &Options::default()) {

@@ -7,6 +7,10 @@
 mod builds;
 #[path = "insert/gaps.rs"]
 mod gaps;
+#[path = "insert/limits.rs"]
+mod limits;
+#[path = "insert/placement.rs"]
+mod placement;
 #[allow(dead_code, reason = "another test of the whole program uses the rest")]
 #[path = "live/scene.rs"]
 mod scene;
@@ -76,9 +80,11 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
             Dialect::Sqlite => vec!["PRAGMA journal_mode = WAL".to_owned()],
             _ => vec![],
         },
+        mark: None,
         seed: 1,
         tables: workload.tables,
         rows: workload.rows,
+        pause: false,
         task: Task::Insert(Box::new(WorkTask {
             work: (**work).clone(),
             clients: workload.clients,
@@ -90,6 +96,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
             storage_engine: None,
             cache: None,
         })),
+        turns: None,
     }
 }
 

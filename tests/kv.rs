@@ -14,6 +14,7 @@ use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::kv::{Action, KvWork};
 use rqps::driver::protocol::{Job, Task, VERSION, WorkTask};
 use rqps::embed::rocksdb::marker::{Marker, State};
+use rqps::os::cgroup::MemoryGroup;
 
 /// Measuring tests take turns.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -146,6 +147,56 @@ fn chosen_steps_bring_the_load_along() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let names: Vec<String> = steps(&out).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fillseq", "readrandom"]);
+}
+
+#[test]
+fn an_open_rate_is_kept_beside_writers_of_several_rates() {
+    let test = "an_open_rate_is_kept_beside_writers_of_several_rates";
+    let _turn = turn();
+    let Some(target) = library(test) else { return };
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let more = ["--steps", "*whilewriting*", "--rate", "400", "--placement", "together"];
+    let output = compare(
+        &[&target],
+        &out,
+        &[&more[..], &["--set", "writer_mb=0.5,1", "--set", "clients=2"]].concat(),
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let steps = steps(&out);
+    assert_eq!(steps.len(), 7);
+    for (name, json) in &steps[1..] {
+        let outcome = &json["outcome"];
+        // 120 in 0.3 s, standard deviation 11.
+        let due = outcome["open"]["due"].as_u64().expect("due");
+        assert!((50..200).contains(&due), "{name}: {due}");
+        // The window does not end with the last call that was due, but may begin a moment late.
+        let seconds = outcome["seconds"].as_f64().expect("seconds");
+        assert!(seconds > 0.25, "{name}: {seconds}");
+        assert!(outcome["service"].is_string(), "{name}");
+        let target = outcome["roles"]["writer"]["target_per_second"].as_f64().expect("rate");
+        let rate = if name.ends_with(".writer=1") { 1.0 } else { 0.5 };
+        assert!((target - rate * 1_048_576.0 / 420.0).abs() < 1.0, "{name}: {target}");
+    }
+    assert_eq!(steps[0].1["outcome"]["open"], serde_json::Value::Null, "a load has no pace");
+}
+
+#[test]
+fn a_limit_on_memory_holds_for_the_process_that_loads_the_library() {
+    let test = "a_limit_on_memory_holds_for_the_process_that_loads_the_library";
+    let _turn = turn();
+    if let Err(why) = MemoryGroup::create(Path::new("/"), "probe", 64 << 20) {
+        return skipped::note(test, &why.to_string());
+    }
+    let Some(target) = library(test) else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("folder");
+    // Eighty megabytes of memtables do not fit, and nothing is written before they are full.
+    let more = ["--memory-limit", "64M", "--set", "keys=300000", "--set", "write_buffer_mb=512"];
+    let more = [&more[..], &["--steps", "fillseq", "--set", "cache=8M"]].concat();
+    let output = compare(&[&target], &folder.path().join("out"), &more);
+    let said = text(&output.stderr);
+    assert!(!output.status.success(), "{}", text(&output.stdout));
+    assert!(said.contains("memory_limit was too little: the kernel killed 1"), "{said}");
 }
 
 /// Runs with one setting that is wrong; returns what was said.
@@ -393,7 +444,9 @@ fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
         keys: 10,
         value_bytes: 400,
         write_ahead_log: true,
+        pace: Pace::Closed,
         writer_mb: None,
+        writer_named: false,
         after: vec![],
         options: vec![],
         overrides: vec![],
@@ -404,9 +457,11 @@ fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
         endpoint: Endpoint::File { path: data.to_owned(), library: Some(library.to_owned()) },
         login: Login::default(),
         session_setup: setup.iter().map(|line| (*line).to_owned()).collect(),
+        mark: None,
         seed: 1,
         tables: 1,
         rows: 10,
+        pause: false,
         task: Task::Kv(Box::new(WorkTask {
             work,
             clients: 1,
@@ -418,6 +473,7 @@ fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
             storage_engine: None,
             cache: None,
         })),
+        turns: None,
     }
 }
 

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps::dbms::{
-    ControlPlane, DbmsError, Interrupt, SettleLoad, Site, config, control_plane, external,
+    ControlPlane, DbmsError, Guest, Interrupt, SettleLoad, Site, config, control_plane, external,
 };
 use rqps::domain::build::{Build, Dbms, Dialect, Manifest, Version};
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
@@ -504,6 +504,11 @@ fn check_life_of(folder: &Path, build: &Build, site: Site) {
     let mut load =
         SettleLoad { tables: 2, rows_total: 4, table: "sbtest{table}".to_owned(), scale: 0.02 };
     check_first_life(&mut *plane, build, &load);
+    let before = plane.counters(false).unwrap();
+    rows(&*plane, "SELECT 1");
+    let after = plane.counters(true).unwrap();
+    assert!(before.len() > 30, "{before:?}");
+    assert!(after.iter().any(|(name, value)| before.get(name).is_some_and(|it| it < value)));
     let status = plane.status().unwrap();
     assert!(status.len() >= 4 && status.iter().all(|(_, text)| text.len() > 50), "{status:?}");
     if dbms != Dbms::Postgres {
@@ -845,6 +850,24 @@ fn failures_of_a_real_postgres_are_told() {
     plane.stop().unwrap();
 }
 
+/// Who rqps is on a server that it does not run.
+fn guest(label: &str) -> Guest {
+    Guest {
+        tag: format!("{label:0>12}"),
+        plan: "a plan".to_owned(),
+        results: "/results".to_owned(),
+        host: "here".to_owned(),
+        label: label.to_owned(),
+        time: "2026-11-20T12:00:00Z".to_owned(),
+        names: vec!["sbtest1".to_owned(), "k_1".to_owned()],
+        keep: false,
+        replace: Vec::new(),
+    }
+}
+
+/// What a session says of the schemas that rqps made.
+const SCHEMAS: &str = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'rqps%' ORDER BY 1";
+
 #[test]
 fn a_server_by_its_address_is_measured_and_left_alone() {
     let test = "a_server_by_its_address_is_measured_and_left_alone";
@@ -859,29 +882,47 @@ fn a_server_by_its_address_is_measured_and_left_alone() {
     plane.init().unwrap();
     plane.start().unwrap();
     let (Endpoint::Server(socket), login) = plane.endpoint() else { panic!("no server") };
-    rows(&*plane, "CREATE TABLE sbtest1 (id INT); CREATE USER guest");
+    let users = "CREATE USER dev; GRANT CREATE ON DATABASE rqps TO dev; \
+                 CREATE TABLE sbtest1 (id INT)";
+    rows(&*plane, users);
     let tcp = Address::Tcp { host: "127.0.0.1".to_owned(), port, tls: Tls::Off };
-    let guest = Login { user: "guest".to_owned(), ..login.clone() };
+    let dev = Login { user: "dev".to_owned(), ..login.clone() };
     let load =
         SettleLoad { tables: 1, rows_total: 0, table: "sbtest{table}".to_owned(), scale: 0.0 };
-    for (address, login) in [(socket, &login), (tcp.clone(), &login), (tcp, &guest)] {
+    let checkpoints = "SELECT redo_lsn FROM pg_control_checkpoint()";
+    let before = rows(&*plane, checkpoints);
+    for (address, login) in [(socket, &login), (tcp.clone(), &login), (tcp.clone(), &dev)] {
+        let interrupt = Interrupt::default();
+        let (label, dialect) = ("a", Dialect::Postgres);
         let mut other =
-            external(Dialect::Postgres, address, login.clone(), Interrupt::default()).unwrap();
+            external(dialect, address, login.clone(), guest(label), interrupt.clone()).unwrap();
         other.start().unwrap();
         assert_eq!(other.server_pid(), plane.server_pid());
-        let mut notes = Vec::new();
-        other.settle(&load, &mut |note| notes.push(note.to_owned())).unwrap();
-        let refused = notes.iter().any(|note| note.contains("not done") && note.contains("42501"));
-        let version = postgres_build(&root).manifest.version;
-        // Before 15 nobody but a superuser could; since then a role can be given.
-        assert_eq!(refused, login.user == "guest", "{version}: {notes:?}");
-        assert!(other.status().unwrap().len() >= 4);
-        other.stop().unwrap();
-        plane.check().unwrap();
+        assert_eq!(rows(&*plane, SCHEMAS), ["rqps_00000000000a"]);
+        let (Endpoint::Server(own), own_login) = other.endpoint() else { panic!("no server") };
+        let mut session = postgres::Client::connect(&own, &own_login, PATIENCE).unwrap();
+        for setup in other.session_setup() {
+            session.simple(&setup).unwrap();
+        }
+        session.simple("CREATE TABLE sbtest1 (id INT)").unwrap();
+        other.settle(&load, &mut |_| {}).unwrap();
+        assert_eq!(rows(&*plane, checkpoints), before, "a checkpoint is one of all data");
+        assert!(other.status().unwrap().iter().all(|(_, text)| !text.contains("public")));
+        // The same target of the same plan elsewhere: one of them is at work.
+        let mut twin =
+            external(dialect, tcp.clone(), login.clone(), guest(label), interrupt).unwrap();
+        let error = twin.start().unwrap_err().to_string();
+        assert!(error.contains("another rqps"), "{error}");
+        // Without its mark a table is not taken for rqps's, wherever it is.
+        let error = other.stop().unwrap_err().to_string();
+        assert!(error.contains("rqps_00000000000a"), "{error}");
+        rows(&*plane, "DROP SCHEMA rqps_00000000000a CASCADE");
+        assert!(plane.check().is_ok());
     }
+    assert_eq!(rows(&*plane, "SELECT count(*) FROM sbtest1"), ["0"]);
     plane.stop().unwrap();
     let nobody = Address::Unix(folder.path().join("none"));
-    let error = external(Dialect::Postgres, nobody, login, Interrupt::default())
+    let error = external(Dialect::Postgres, nobody, login, guest("a"), Interrupt::default())
         .unwrap()
         .start()
         .unwrap_err()

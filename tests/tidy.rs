@@ -48,7 +48,7 @@ const GLOSSARY: &[&str] = &[
     "build",
     "config",
     "target",
-    "base",
+    "baseline",
     "host",
     "benchmark",
     "step",
@@ -76,10 +76,8 @@ const GLOSSARY: &[&str] = &[
 /// glossary that says it. `engine` is fine as part of `storage_engine`.
 const SYNONYMS: &[(&str, &str)] = &[
     ("engine", "dbms or storage_engine"),
-    ("baseline", "base"),
     ("dop", "clients"),
     ("nthreads", "clients"),
-    ("concurrency", "clients"),
     ("scenario", "benchmark or step"),
     ("testcase", "step"),
     ("sut", "target"),
@@ -544,7 +542,7 @@ fn a_synonym_is_found() {
     check("src/a/b.rs", "pub struct S { pub threads: u32 }", "clients");
     check("src/a/b.rs", "pub struct S { threads: u32 }", "");
     check("src/os/b.rs", "pub struct S { pub threads: u32 }", "");
-    check("src/a/b.rs", "const BASELINE_LABEL: u8 = 1;", "base");
+    check("src/a/b.rs", "const SCENARIO_LABEL: u8 = 1;", "step");
     check("src/a/b.rs", "mod scenario {}", "step");
     check("src/a/b.rs", "trait T { fn dop(&self); } type Sut = u8;", "dop");
 }

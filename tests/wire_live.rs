@@ -602,15 +602,18 @@ fn load_by_driver(server: &Server, rows: u64) {
         parallel: 1,
     });
     let job = Job {
+        pause: false,
         version: VERSION,
         dialect: Dialect::Mysql,
         endpoint: Endpoint::Server(server.unix()),
         login: login("root", "", "d"),
         session_setup: vec!["SET NAMES latin1".to_owned()],
+        mark: None,
         seed: 42,
         tables: 1,
         rows,
         task,
+        turns: None,
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
     command.arg("driver").stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -78,7 +78,20 @@ impl Drop for Driver {
 fn job(subject: &Subject, rows: u64, seed: u64, task: Task) -> Job {
     let (endpoint, login, session_setup) = subject.endpoint();
     let dialect = subject.dialect;
-    Job { version: VERSION, dialect, endpoint, login, session_setup, seed, tables: 1, rows, task }
+    Job {
+        pause: false,
+        version: VERSION,
+        dialect,
+        endpoint,
+        login,
+        session_setup,
+        mark: None,
+        seed,
+        tables: 1,
+        rows,
+        task,
+        turns: None,
+    }
 }
 
 /// The step of that name, as the benchmark of rqps has it.

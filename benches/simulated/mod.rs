@@ -1,6 +1,8 @@
 //! Whole comparisons of steps whose true ratios are known, judged by the rules of rqps, and how
 //! often the verdicts are wrong.
 
+pub(crate) mod host;
+
 use rqps::analyze::verdict::{Judgement, judge_differences};
 use rqps::datagen::rng::Rng;
 use rqps::domain::metric::Metric;

@@ -73,20 +73,19 @@ pub fn calibrate(
         clients: record.workload.clients,
         placement: record.workload.placement,
         idle: record.workload.idle,
+        turns: comparison.has_turns(),
         read_seconds: record.workload.read_seconds,
         write_seconds: record.workload.write_seconds,
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         steps,
         slot: slot_effect(comparison),
-        canary_pairs: gates.iter().flat_map(|gate| canary_pairs(gate)).collect(),
+        canary_pairs: gates
+            .iter()
+            .flat_map(|gate| gate.kept_canaries())
+            .map(|pair| pair.map(Canary::clone))
+            .collect(),
         out_of_range: gates.iter().map(|gate| gate.out_of_range() as u32).sum(),
     })
-}
-
-/// The readings beside all blocks that were not thrown away.
-fn canary_pairs(gate: &HostGate) -> Vec<[Canary; 2]> {
-    let kept = gate.blocks.iter().filter(|block| !block.discarded);
-    kept.filter_map(|block| Some([block.before.clone()?, block.after.clone()?])).collect()
 }
 
 fn noise(step: &str, differences: &[f64]) -> Option<StepNoise> {
@@ -156,8 +155,7 @@ pub struct Promise {
 ///
 /// The upper end of a standard deviation s with d degrees of freedom is s √(d / χ²(0.1; d)); the
 /// smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
-/// a difference x are those that detect ln(1 + x) − τ, as in section 2.5 of the statistics
-/// specification.
+/// a difference x are those that detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &Calibration, rules: &Rules) -> Option<Promise> {
     let sd = known.sd_ln()?;
     let df: f64 =
@@ -210,6 +208,7 @@ mod tests {
             clients: 1,
             placement: Placement::Os,
             idle: Idle::Os,
+            turns: false,
             read_seconds: 1.0,
             write_seconds: 1.0,
             blocks: 5,
@@ -231,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_end_of_a_spread_is_that_of_the_specification() {
-        // Section 2.3: from 5 pairs 1.94 times, from 12 pairs 1.40 times.
+    fn the_upper_end_of_a_spread_is_that_of_tables() {
+        // √(df / χ²) by tables of the 0.1 quantile: 1.064 for 4, 5.578 for 11 degrees of freedom.
         for (pairs, factor) in [(5, 1.94), (8, 1.57), (12, 1.40), (30, 1.21)] {
             let noise = StepNoise {
                 step: "a".to_owned(),

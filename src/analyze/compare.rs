@@ -11,15 +11,19 @@ use super::equal_recall;
 use super::groups::{GroupSummary, summarize_groups};
 use super::measured::{self, Distribution, Measured};
 use super::metrics::Values;
+use super::remarks::{self, Remark};
+use super::sessions::{self, Sessions};
 use super::verdict::{self, Explanation, Judgement, Options, Summary};
+use super::write_rate::{self, MissedRate};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
-use crate::domain::build::Manifest;
+use crate::domain::build::{Manifest, Source};
 use crate::domain::config::Config;
 use crate::domain::gate::HostGate;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
+use crate::domain::vector::Point;
 use crate::domain::verdict::{Rules, Schedule};
 use crate::os::threads;
 use crate::stats::Interval;
@@ -76,6 +80,25 @@ pub struct Comparison {
     pub gates: BTreeMap<String, HostGate>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
+    /// What imported files say besides numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+}
+
+impl Comparison {
+    /// True if targets took turns within every step that was measured.
+    pub fn all_in_turns(&self) -> bool {
+        let targets = self.measured_steps().flat_map(|step| &step.targets);
+        let mut samples = targets.flat_map(|target| &target.samples).peekable();
+        samples.peek().is_some() && samples.all(|sample| sample.record.outcome.turns.is_some())
+    }
+
+    /// True if targets took turns within any step.
+    pub fn has_turns(&self) -> bool {
+        let targets = self.steps.iter().flat_map(|step| &step.targets);
+        let mut samples = targets.flat_map(|target| &target.samples);
+        samples.any(|sample| sample.record.outcome.turns.is_some())
+    }
 }
 
 /// What is known of a target from its runs. Lists hold distinct values in the order of the runs;
@@ -88,6 +111,8 @@ pub struct TargetFacts {
     pub target: Option<Target>,
     /// Its builds.
     pub manifests: Vec<Manifest>,
+    /// Where its tables were on a server that rqps does not run.
+    pub places: Vec<String>,
     /// Its configurations.
     pub configs: Vec<Config>,
     /// Its workloads.
@@ -158,12 +183,46 @@ pub struct TargetStep {
     pub folders: Arc<[String]>,
     /// All metrics that at least one sample has, or that have a reason to be missing.
     pub metrics: BTreeMap<Metric, MetricResult>,
+    /// The write rate beside the queries, if the target did not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_rate: Option<MissedRate>,
+    /// Why nothing can be said of this target and the base in this step although both were
+    /// measured; empty where they can be compared. Ratios then get no verdict and enter no mean.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_comparable: Vec<String>,
     /// Costs that moved with the rate, the largest change first; empty for the base and where the
     /// rate did not change.
     pub explanations: Vec<Explanation>,
 }
 
 impl Comparison {
+    /// True if a target could have been measured on a step. Indexes of vectors have parameters of
+    /// their own on each DBMS, and steps are named after them: nobody could measure both sides.
+    pub fn is_for(&self, step: &StepComparison, target: usize) -> bool {
+        let dbms = |place: usize| self.targets[place].target.as_ref().map(|target| target.dbms);
+        let measured =
+            (0..step.targets.len()).filter(|place| !step.targets[*place].samples.is_empty());
+        !Point::is_named_in(&step.name) || measured.into_iter().any(|at| dbms(at) == dbms(target))
+    }
+
+    /// True if others measured a target.
+    pub fn is_imported(&self, target: usize) -> bool {
+        let source = self.targets[target].target.as_ref().map(|target| &target.source);
+        matches!(source, Some(Source::Imported(_)))
+    }
+
+    /// Groups that have steps, in the order of reports; those of a newer rqps come last.
+    pub fn groups_of_steps(&self) -> BTreeSet<Group> {
+        self.steps.iter().map(|step| step.group).collect()
+    }
+
+    /// Metrics that any target has on any step, in the order of reports; those of a newer rqps come
+    /// last.
+    pub fn metrics(&self) -> BTreeSet<Metric> {
+        let targets = self.steps.iter().flat_map(|step| &step.targets);
+        targets.flat_map(|target| target.metrics.keys().copied()).collect()
+    }
+
     /// The steps that were measured under their own names.
     pub fn measured_steps(&self) -> impl Iterator<Item = &StepComparison> {
         self.steps.iter().filter(|step| !step.is_choice())
@@ -187,6 +246,8 @@ impl TargetStep {
             failures: Vec::new(),
             folders: Arc::default(),
             metrics: BTreeMap::new(),
+            missed_rate: None,
+            not_comparable: Vec::new(),
             explanations: Vec::new(),
         }
     }
@@ -206,6 +267,19 @@ impl TargetStep {
     /// The metric in comparison with the base.
     pub fn relative(&self, metric: Metric) -> Option<&Relative> {
         self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
+    }
+
+    /// The same, only where target and base can be compared in this step: for means, and for
+    /// tables that have no room for a reason.
+    pub fn comparable(&self, metric: Metric) -> Option<&Relative> {
+        self.relative(metric).filter(|_| !self.is_void(metric))
+    }
+
+    /// True if the target was measured, but cannot be compared with the base by this metric. Rates
+    /// of the writers themselves can, also where they are what makes the rest incomparable.
+    pub fn is_void(&self, metric: Metric) -> bool {
+        let of_writers = matches!(metric, Metric::InsertRate | Metric::DeleteRate);
+        !self.not_comparable.is_empty() && !of_writers
     }
 
     /// The median of the metric over the samples.
@@ -282,6 +356,10 @@ pub struct Relative {
     /// The ln ratio of each pair, in the order of the blocks.
     #[serde(skip)]
     pub differences: Vec<f64>,
+    /// With pairs of several result sets: what each of them found. The ratio and its interval are
+    /// then the pooled ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
     /// What is said about it.
     pub judgement: Option<Judgement>,
 }
@@ -296,7 +374,17 @@ impl Relative {
             pairs,
             robust: None,
             differences: Vec::new(),
+            sessions: None,
             judgement: None,
+        }
+    }
+
+    /// What a verdict rests on: a value for each session if there are several, else one for each
+    /// pair.
+    pub fn evidence(&self) -> &[f64] {
+        match &self.sessions {
+            Some(sessions) => &sessions.values,
+            None => &self.differences,
         }
     }
 }
@@ -322,12 +410,14 @@ pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Resul
 /// the plan.
 ///
 /// Per step and metric, each block and attempt in which both sides completed the step is a pair
-/// with d = ln(target) − ln(base); the ratio is exp(mean d) and its interval the t interval on d
-/// (section 2.3 of the statistics specification). All completed pairs count, also those of a block
-/// that was broken off and done again. Where a value of a pair is 0 the ratio is that of the
-/// medians over the pairs, in the field's convention: 0/0 is 1, x/0 is infinite; it has no
-/// interval. Where both sides were measured but never in one block, the ratio is that of the
-/// medians, has no pairs and no interval, and a caveat says so.
+/// with d = ln(target) − ln(base); the ratio is exp(mean d) and its interval the t interval on d,
+/// which covers what it promises from few pairs on ([`mean_interval`]). The ratio of one pair is
+/// its quotient. Pairs of several result sets are pooled with a random effect for the set
+/// ([`sessions`]). All completed pairs count, also those of a block that was interrupted and done
+/// again. Where a value of a pair is 0 the ratio is that of the medians over the pairs, in the
+/// field's convention: 0/0 is 1, x/0 is infinite; it has no interval. Where both sides were
+/// measured but never in one block, the ratio is that of the medians, has no pairs and no interval,
+/// and a caveat says so.
 pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, AnalyzeError> {
     let measured = threads::map(dataset.runs.iter().collect(), measured::measure);
     compare_measured(dataset, measured, options)
@@ -348,6 +438,7 @@ pub fn compare_measured(
     let steps = threads::map(heads, |head| {
         let mut step = measured_step(dataset, &labels, head);
         divide(&runs, &mut step);
+        write_rate::note(&targets, &mut step);
         step
     });
     let groups = summarize_groups(&steps);
@@ -363,6 +454,7 @@ pub fn compare_measured(
         summary: Summary::default(),
         gates: dataset.gates.clone(),
         caveats: Vec::new(),
+        remarks: remarks::find(dataset),
     };
     let mut choices = equal_recall::steps(&comparison);
     choices.iter_mut().for_each(|step| divide(&comparison.runs, step));
@@ -415,6 +507,7 @@ fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFacts> {
         label: label.clone(),
         target: None,
         manifests: Vec::new(),
+        places: Vec::new(),
         configs: Vec::new(),
         workloads: Vec::new(),
         loads: Vec::new(),
@@ -427,6 +520,9 @@ fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFacts> {
         let facts = &mut targets[places[record.key.label.as_str()]];
         facts.target.get_or_insert_with(|| record.target.clone());
         push_new(&mut facts.manifests, &record.manifest);
+        if let Some(place) = &record.place {
+            push_new(&mut facts.places, place);
+        }
         push_new(&mut facts.configs, &record.config);
         push_new(&mut facts.workloads, &record.workload);
         if let Some(load) = &record.load {
@@ -527,7 +623,8 @@ fn divide(runs: &[RunFacts], step: &mut StepComparison) {
             .collect();
         let known: Vec<Metric> = target.metrics.keys().copied().collect();
         for metric in known {
-            let relative = relative(metric, base, target, &pairs);
+            let set = |place: usize| runs[target.samples[place].run].result_set.as_str();
+            let relative = relative(metric, base, target, &pairs, &set);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
             }
@@ -585,15 +682,19 @@ fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
     })
 }
 
-fn relative(
+fn relative<'a>(
     metric: Metric,
     base: &TargetStep,
     target: &TargetStep,
-    pairs: &[(usize, usize)],
+    places: &[(usize, usize)],
+    set: &dyn Fn(usize) -> &'a str,
 ) -> Option<Relative> {
     let value = |side: &TargetStep, index: usize| side.samples[index].values.get(metric);
-    let pairs: Vec<(f64, f64)> =
-        pairs.iter().filter_map(|(b, t)| Some((value(base, *b)?, value(target, *t)?))).collect();
+    let with_sets: Vec<(&str, (f64, f64))> = places
+        .iter()
+        .filter_map(|(b, t)| Some((set(*t), (value(base, *b)?, value(target, *t)?))))
+        .collect();
+    let pairs: Vec<(f64, f64)> = with_sets.iter().map(|(_, pair)| *pair).collect();
     if pairs.is_empty() {
         let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
         return Some(Relative::of_medians(ratio, 0));
@@ -610,13 +711,28 @@ fn relative(
     // The check costs n² per step: on the rate only, which is what verdicts rest on.
     let robust =
         if metric == Metric::Rate { hodges_lehmann(&differences, CONFIDENCE) } else { None };
+    // exp(ln − ln) of one pair may differ from its quotient in the last bit, which moves what is
+    // printed of a ratio that lies halfway between two decimals.
+    let own = match pairs.as_slice() {
+        [(base, target)] => target / base,
+        _ => mean.mean.exp(),
+    };
+    let sets = with_sets.iter().map(|(set, _)| *set);
+    let of_sets: Vec<(&str, f64)> = sets.zip(differences.iter().copied()).collect();
+    let sessions = sessions::pool(&of_sets, CONFIDENCE);
+    let pooled = sessions.as_ref().map(|sessions| sessions.ratio(CONFIDENCE));
+    let (ratio, interval) = match pooled {
+        Some((ratio, interval)) => (ratio, Some(interval)),
+        None => (own, mean.interval.map(exp)),
+    };
     Some(Relative {
-        ratio: mean.mean.exp(),
-        interval: mean.interval.map(exp),
+        ratio,
+        interval,
         sd_ln: mean.sd,
         pairs: mean.n,
-        robust: robust.and_then(robust_ratio),
+        robust: robust.filter(|_| sessions.is_none()).and_then(robust_ratio),
         differences,
+        sessions,
         judgement: None,
     })
 }

@@ -5,10 +5,11 @@ use serde::Serialize;
 
 use super::Comparison;
 use super::compare::{Relative, StepComparison};
-use super::verdict::Explanation;
+use super::verdict::{Explanation, TOLD_TOGETHER};
+use super::write_rate::MissedRate;
 use crate::domain::metric::{Better, Metric};
 use crate::domain::run::Status;
-use crate::domain::verdict::{GateRules, Rules, Verdict};
+use crate::domain::verdict::{Allowance, GateRules, Rules, Verdict};
 use crate::stats::Interval;
 
 /// How a gate ends.
@@ -61,8 +62,11 @@ pub struct Finding {
     pub level: Level,
     /// The target; empty where all are meant.
     pub target: String,
-    /// The step; empty where all are meant.
+    /// The step; empty where all or several are meant.
     pub step: String,
+    /// Several steps with the same finding.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
     /// The metric, if one is meant.
     pub metric: Option<Metric>,
     /// The verdict in its word for the metric; empty where there is none.
@@ -98,6 +102,8 @@ pub struct Assessment {
     pub rules: Rules,
     /// The summary of the verdicts on rates.
     pub sentence: String,
+    /// What limits them.
+    pub limit: String,
 }
 
 /// Assesses a comparison, which must have been made with the rules of `gate`
@@ -112,22 +118,30 @@ pub struct Assessment {
 pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, String> {
     let metrics = gate.metrics()?;
     let mut findings = failures(comparison);
-    let failed = !findings.is_empty();
-    findings.extend(incomparable(comparison));
-    let void = findings.iter().any(|finding| finding.level == Level::Unclear);
+    let failed = findings.iter().any(|finding| finding.level == Level::Failure);
+    let obstacles = incomparable(comparison);
+    let void = !obstacles.is_empty();
+    findings.extend(obstacles);
     let (mut judged, mut unclear) = (0, 0);
     for target in 1..comparison.targets.len() {
         for step in &comparison.steps {
             for &metric in &metrics {
                 let Some(relative) = step.targets[target].relative(metric) else {
-                    // A rate that is missing is told by the failures; other metrics may not exist.
-                    if metric == Metric::Rate {
+                    // The failures name a missing rate; other metrics may not exist,
+                    // and nobody can measure a target with the parameters of another.
+                    let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
+                    if metric == Metric::Rate && both {
                         (judged, unclear) = (judged + 1, unclear + 1);
                     }
                     continue;
                 };
                 judged += 1;
-                let mut finding = finding(comparison, gate, step, target, metric, relative);
+                let mut finding = match &step.targets[target].missed_rate {
+                    Some(missed) if metric == Metric::Rate => {
+                        Some(missed_rate(gate, step, target, missed))
+                    }
+                    _ => finding(comparison, gate, step, target, metric, relative),
+                };
                 if let Some(finding) = finding.as_mut().filter(|_| void) {
                     finding.level = Level::Unclear;
                 }
@@ -137,6 +151,7 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
         }
     }
     findings.sort_by_key(|finding| finding.level);
+    let findings = together(findings);
     let allowed = gate.unclear_max.unwrap_or(GateRules::UNCLEAR_MAX);
     let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
     let too_unclear = judged == 0 || unclear as f64 > unclear_max * judged as f64;
@@ -155,7 +170,34 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
         metrics: metrics.iter().map(|metric| metric.name()).collect(),
         rules: comparison.rules,
         sentence: comparison.summary.sentence.clone(),
+        limit: comparison.summary.limit.clone(),
     })
+}
+
+/// Findings without a test that say the same of a target are one, from [`TOLD_TOGETHER`] steps on.
+fn together(findings: Vec<Finding>) -> Vec<Finding> {
+    let same = |a: &Finding, b: &Finding| {
+        let what = |of: &Finding| (of.level, of.metric, of.pairs, of.holm.is_none());
+        let of_steps = a.level != Level::Regression
+            && a.holm.is_none()
+            && !a.step.is_empty()
+            && !b.step.is_empty();
+        let words = a.target == b.target && a.verdict == b.verdict && a.text == b.text;
+        of_steps && what(a) == what(b) && words
+    };
+    let mut all: Vec<Finding> = Vec::new();
+    for (place, finding) in findings.iter().enumerate() {
+        let alike = || findings.iter().filter(|other| same(finding, other));
+        if alike().count() < TOLD_TOGETHER {
+            all.push(finding.clone());
+        } else if !findings[..place].iter().any(|earlier| same(finding, earlier)) {
+            let steps: Vec<String> = alike().map(|other| other.step.clone()).collect();
+            let text = format!("{} steps: {} ({})", steps.len(), finding.text, steps.join(", "));
+            let one = Finding { step: String::new(), ratio: None, text, ..finding.clone() };
+            all.push(Finding { steps, ..one });
+        }
+    }
+    all
 }
 
 fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
@@ -163,6 +205,7 @@ fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
         level,
         target: target.to_owned(),
         step: step.to_owned(),
+        steps: Vec::new(),
         metric: None,
         verdict: String::new(),
         ratio: None,
@@ -174,7 +217,7 @@ fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
 }
 
 /// Runs and steps that did not come to their end, and targets without a run. Blocks that were
-/// thrown away because of the host were measured again: they are none.
+/// discarded because of the host were measured again: they are none.
 fn failures(comparison: &Comparison) -> Vec<Finding> {
     let mut findings = Vec::new();
     for run in &comparison.runs {
@@ -183,11 +226,17 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
             Status::Failed(why) => format!("the run {} failed: {}", run.folder, why.trim()),
             Status::Interrupted => format!("the run {} was interrupted", run.folder),
             Status::Running => format!("the run {} did not come to its end", run.folder),
+            Status::Unknown(status) => {
+                format!(
+                    "the run {} has a status that this rqps does not know: {status}",
+                    run.folder
+                )
+            }
         };
         findings.push(plain(Level::Failure, &run.key.label, "", why));
     }
     for step in &comparison.steps {
-        for target in &step.targets {
+        for (place, target) in step.targets.iter().enumerate() {
             for failure in &target.failures {
                 let folder = &comparison.runs[failure.run].folder;
                 let why = match &failure.status {
@@ -196,9 +245,13 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
                 };
                 findings.push(plain(Level::Failure, &target.label, &step.name, why));
             }
-            if target.samples.is_empty() && target.failures.is_empty() {
-                let why = "was not measured".to_owned();
-                findings.push(plain(Level::Failure, &target.label, &step.name, why));
+            if !target.was_carried_out() && !step.is_choice() && comparison.is_for(step, place) {
+                // What others did not publish did not fail here.
+                let (level, why) = match comparison.is_imported(place) {
+                    true => (Level::Unclear, "is not in the imported files"),
+                    false => (Level::Failure, "was not measured"),
+                };
+                findings.push(plain(level, &target.label, &step.name, why.to_owned()));
             }
         }
     }
@@ -233,14 +286,7 @@ fn finding(
     let rules = &comparison.rules;
     let test = judgement.test.as_ref();
     let verdict = judgement.verdict;
-    let allowance = gate.allow.iter().find(|allowance| {
-        let of_target = allowance.target.as_ref().is_none_or(|glob| matches(glob, &target.label));
-        let of_metric = allowance
-            .metric
-            .as_deref()
-            .is_none_or(|word| crate::domain::verdict::metric(word) == Ok(metric));
-        of_target && of_metric && matches(&allowance.step, &step.name)
-    });
+    let allowance = allowance(gate, &step.name, &target.label, metric);
     let delta = allowance.map_or(rules.delta, |allowance| allowance.delta);
     let loss = match metric.better() {
         Better::Higher => 1.0 - relative.ratio,
@@ -257,8 +303,7 @@ fn finding(
         Verdict::SlowerSmall | Verdict::FasterSmall | Verdict::Same => return None,
     };
     if let Some(allowance) = allowance.filter(|_| level == Level::Allowed) {
-        let reason = if allowance.reason.is_empty() { "" } else { ": " };
-        text = format!("allowed up to {} %{reason}{}", 100.0 * delta, allowance.reason);
+        text = allowed(allowance);
     }
     if metric == Metric::Rate && matches!(level, Level::Regression | Level::Allowed | Level::Gain) {
         let moved = moved(&target.explanations);
@@ -269,9 +314,10 @@ fn finding(
         level,
         target: target.label.clone(),
         step: step.name.clone(),
+        steps: Vec::new(),
         metric: Some(metric),
         verdict: verdict.word(metric).to_owned(),
-        ratio: relative.ratio.is_finite().then_some(relative.ratio),
+        ratio: Some(relative.ratio).filter(|ratio| ratio.is_finite() && !target.is_void(metric)),
         interval: test.map(|test| test.interval),
         pairs: relative.pairs,
         holm: test.map(|test| test.holm_treat),
@@ -279,9 +325,61 @@ fn finding(
     })
 }
 
+/// The loss that the rules accept for a metric of a step, if they do.
+fn allowance<'a>(
+    gate: &'a GateRules,
+    step: &str,
+    label: &str,
+    metric: Metric,
+) -> Option<&'a Allowance> {
+    gate.allow.iter().find(|allowance| {
+        let of_target = allowance.target.as_ref().is_none_or(|glob| matches(glob, label));
+        let of_metric = allowance
+            .metric
+            .as_deref()
+            .is_none_or(|word| crate::domain::verdict::metric(word) == Ok(metric));
+        of_target && of_metric && matches(&allowance.step, step)
+    })
+}
+
+fn allowed(allowance: &Allowance) -> String {
+    let reason = if allowance.reason.is_empty() { "" } else { ": " };
+    format!("allowed up to {} %{reason}{}", 100.0 * allowance.delta, allowance.reason)
+}
+
+/// A step beside whose queries the target did not write as much as it was asked to. A regression
+/// if the base kept the rate and this target missed it in most blocks; else nothing is sure.
+fn missed_rate(
+    gate: &GateRules,
+    step: &StepComparison,
+    target: usize,
+    missed: &MissedRate,
+) -> Finding {
+    let base_kept = step.targets[0].missed_rate.is_none();
+    let label = &step.targets[target].label;
+    let allowance = allowance(gate, &step.name, label, Metric::Rate);
+    let allowance = allowance.filter(|allowance| missed.loss() < allowance.delta);
+    let (level, verdict) = match (base_kept && missed.is_regular(), allowance) {
+        (true, Some(_)) => (Level::Allowed, "MISSES ITS WRITE RATE"),
+        (true, None) => (Level::Regression, "MISSES ITS WRITE RATE"),
+        (false, _) => (Level::Unclear, Verdict::NoVerdict.name()),
+    };
+    let reasons = step.targets[target].not_comparable.join("; ");
+    let text = match allowance.filter(|_| level == Level::Allowed) {
+        Some(allowance) => format!("{}; {reasons}", allowed(allowance)),
+        None => reasons,
+    };
+    Finding {
+        metric: Some(Metric::Rate),
+        verdict: verdict.to_owned(),
+        pairs: step.targets[target].relative(Metric::Rate).map_or(0, |relative| relative.pairs),
+        ..plain(level, label, &step.name, text)
+    }
+}
+
 fn open(judgement: &super::verdict::Judgement) -> String {
-    let needs = judgement.pairs_needed.map(|pairs| format!("needs {pairs} pairs"));
-    let all: Vec<String> = needs.into_iter().chain(judgement.reasons.iter().cloned()).collect();
+    let size = judgement.pairs_needed.map(|pairs| format!("sample size {pairs} pairs"));
+    let all: Vec<String> = size.into_iter().chain(judgement.reasons.iter().cloned()).collect();
     all.join("; ")
 }
 

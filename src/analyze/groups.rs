@@ -34,6 +34,15 @@ pub fn is_before_writes(step_name: &str) -> bool {
     step_name.contains(".pre")
 }
 
+/// True for steps whose relative rates enter group summaries and the geometric mean: not loads, not
+/// what comes before the writes or only warms, and not a choice among steps that count themselves.
+pub fn is_summarized(step: &StepComparison) -> bool {
+    matches!(step.group, Group::Point | Group::Range | Group::Write)
+        && !step.is_choice()
+        && !is_before_writes(&step.name)
+        && !only_warms(&step.name)
+}
+
 /// True for steps that only warm. Our own are not in a comparison to begin with; published tables
 /// have them, and the field strikes them out by hand.
 fn only_warms(step_name: &str) -> bool {
@@ -44,17 +53,14 @@ fn only_warms(step_name: &str) -> bool {
 pub fn summarize_groups(steps: &[StepComparison]) -> Vec<GroupSummary> {
     let mut groups = Vec::new();
     for group in [Group::Point, Group::Range, Group::Write] {
-        let counted: Vec<&StepComparison> = steps
-            .iter()
-            .filter(|step| step.group == group)
-            .filter(|step| !is_before_writes(&step.name) && !only_warms(&step.name))
-            .collect();
+        let counted: Vec<&StepComparison> =
+            steps.iter().filter(|step| step.group == group && is_summarized(step)).collect();
         let Some(first) = counted.first() else { continue };
         let labels = first.targets.iter().skip(1).map(|target| target.label.clone());
         let targets = labels.enumerate().map(|(index, label)| {
             let ratios: Vec<f64> = counted
                 .iter()
-                .filter_map(|step| step.targets[index + 1].relative(Metric::Rate))
+                .filter_map(|step| step.targets[index + 1].comparable(Metric::Rate))
                 .map(|relative| relative.ratio)
                 .filter(|ratio| ratio.is_finite())
                 .collect();

@@ -1,14 +1,16 @@
 //! What only the Insert Benchmark tells of a step: its own metrics, the 21 columns of the published
 //! perf reports, and the classes of response times.
 
-use super::compare::{Comparison, Sample, StepComparison};
+use std::collections::BTreeMap;
+
+use super::compare::{Comparison, PairKey, Sample, StepComparison, field_ratio, pair_key};
 use super::histogram::Histogram;
-use super::insert_rules::{is_query_step, target_rate};
+use super::insert_rules::is_query_step;
 use super::metrics::Values;
+use super::{stalls, write_rate};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
-use crate::stats::course;
 use crate::stats::summary::median;
 
 /// The columns of a metrics row, in their order; the last is the target.
@@ -75,7 +77,7 @@ pub fn is_insert(comparison: &Comparison) -> bool {
 /// - `p50_o/s`, `p99_o/s`: the rate that 50 and 99 of 100 seconds reached: seconds sorted
 ///   descending, element round(p / 100 × seconds) (published; withheld below 10 seconds).
 /// - `cv_o/s`: standard deviation / mean of the seconds' rates.
-/// - `stall_s`: seconds in which inserts, deletes or queries stalled ([`course::stalls`]).
+/// - `stall_s`: seconds in which inserts, deletes or queries stalled ([`stalls::stretches`]).
 pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     let roles = &step.outcome.roles;
     let Some(inserts) = roles.get("inserts") else { return Vec::new() };
@@ -114,15 +116,9 @@ pub fn own_metrics(step: &StepRecord) -> Vec<(Metric, Result<f64, String>)> {
     let column = if step.rate == RateUnit::RowsInserted { "inserts" } else { "queries" };
     if let Some(seconds) = step.outcome.series.get(column) {
         metrics.extend(of_seconds(seconds));
-        let stalled: std::collections::BTreeSet<usize> = ROLES
-            .iter()
-            .filter_map(|(role, _)| step.outcome.series.get(*role))
-            .flat_map(|series| course::stalls(series))
-            .flatten()
-            .collect();
-        // While indexes are made nothing is inserted, which is no stall.
-        let of_index = step.outcome.extra.contains_key(&Metric::IndexSeconds);
-        if !of_index {
+        let stalled: std::collections::BTreeSet<usize> =
+            ROLES.iter().flat_map(|(role, _)| stalls::stretches(step, role)).flatten().collect();
+        if !stalls::makes_indexes(step) {
             metrics.push((Metric::StalledSeconds, Ok(stalled.len() as f64)));
         }
     }
@@ -156,9 +152,9 @@ fn reached(seconds: &[f64], percent: f64) -> f64 {
     sorted[place.clamp(1, sorted.len()) - 1]
 }
 
-/// The numbers of a metrics row but for its target: section 5.1 of the published formulas. "Per
-/// operation" is per inserted row in steps that load and per query in query steps; `wpi` and
-/// `wkbpi` are per inserted row always. The rate of `l.x` is that of indexed rows.
+/// The numbers of a metrics row but for its target, as the published tables of the benchmark have
+/// them. "Per operation" is per inserted row in steps that load and per query in query steps; `wpi`
+/// and `wkbpi` are per inserted row always. The rate of `l.x` is that of indexed rows.
 pub fn columns(values: &Values, is_query: bool, cpus: u32) -> [Option<f64>; 20] {
     let get = |metric| values.get(metric);
     let rate = get(Metric::Rate);
@@ -226,12 +222,54 @@ fn cpus_of(comparison: &Comparison, sample: &Sample) -> u32 {
     comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
 }
 
-/// The target rate of inserts of a query step: that of its name times the clients, where both are
-/// known.
-pub fn insert_target(comparison: &Comparison, step: &str, target: usize) -> Option<f64> {
-    let workload = comparison.targets[target].workloads.first()?;
-    // Of imported tables the clients may not be known.
-    if workload.clients == 0 { None } else { target_rate(step, workload.clients) }
+/// Ratios of [`columns`] to those of the base, in the order of the columns: over the pairs that the
+/// comparison has, by the rules of its own ratios ([`super::compare::compare`]).
+pub fn relative_columns(
+    comparison: &Comparison,
+    step: &StepComparison,
+    target: usize,
+) -> [Option<f64>; 20] {
+    let is_query = is_query_step(&step.name);
+    let of = |target: usize| {
+        step.targets[target].samples.iter().map(move |sample| {
+            let values = columns(&sample.values, is_query, cpus_of(comparison, sample));
+            (pair_key(&comparison.runs[sample.run]), values)
+        })
+    };
+    let bases: BTreeMap<PairKey<'_>, [Option<f64>; 20]> = of(0).collect();
+    let pairs: Vec<_> =
+        of(target).filter_map(|(key, values)| Some((bases.get(&key)?, values))).collect();
+    if pairs.is_empty() {
+        let medians = [0, target].map(|side| median_columns(comparison, step, side));
+        return std::array::from_fn(|column| {
+            Some(field_ratio(medians[1][column]?, medians[0][column]?))
+        });
+    }
+    std::array::from_fn(|column| {
+        let both = pairs.iter().filter_map(|(base, own)| Some((base[column]?, own[column]?)));
+        paired_ratio(&both.collect::<Vec<_>>())
+    })
+}
+
+/// Target / base over pairs of base and target.
+fn paired_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
+    let medians = || {
+        let (bases, targets): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        Some(field_ratio(median(&targets)?, median(&bases)?))
+    };
+    if pairs.len() == 1 || pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+        return medians();
+    }
+    let sum: f64 = pairs.iter().map(|(base, target)| target.ln() - base.ln()).sum();
+    (!pairs.is_empty()).then(|| (sum / pairs.len() as f64).exp())
+}
+
+/// The target rate of inserts of a query step, rows per second.
+pub fn insert_target(comparison: &Comparison, step: &StepComparison, target: usize) -> Option<f64> {
+    let workload = comparison.targets[target].workloads.first();
+    let clients = workload.map_or(0, |workload| workload.clients);
+    let samples = step.targets[target].samples.iter();
+    samples.filter_map(|sample| write_rate::target(&sample.record, clients)).next()
 }
 
 #[cfg(test)]

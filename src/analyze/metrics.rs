@@ -57,6 +57,11 @@ impl Values {
         self.missing.get(&metric).map(String::as_str)
     }
 
+    /// Those that it has, in the order of reports, with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
+        self.numbers.iter().copied()
+    }
+
     /// Those that it has, and those that are missing for a reason.
     pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
         let there = self.numbers.iter().map(|(metric, _)| *metric);
@@ -99,6 +104,8 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
         RateUnit::Operations => "ops/s",
+        RateUnit::Relative => "of the base",
+        RateUnit::Unknown(word) => word.text(),
     }
 }
 
@@ -114,7 +121,17 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
             Ok(outcome.statements as f64 / outcome.seconds)
         }
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
+        RateUnit::Relative => Err("only ratios were published".to_owned()),
+        RateUnit::Unknown(word) => Err(format!(
+            "this rqps does not know what the rate counts: {}; take the rqps that measured",
+            word.text()
+        )),
     }
+}
+
+/// Operations of a step as its rate counts them: statements, or thousands of rows scanned.
+pub(super) fn operations(step: &StepRecord) -> Option<f64> {
+    rate(step).ok().map(|rate| rate * step.outcome.seconds)
 }
 
 /// All metrics of a step. "Per operation" divides a rate per second by the step's own rate, so
@@ -125,9 +142,11 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
 ///   spinners) / (CPUs × s). User includes nice, as vmstat's `us`; system includes irq and softirq
 ///   as its `sy`. Waiting and stolen time are not busy.
 /// - `server_cpu_us/o`, `client_cpu_us/o`: CPU µs / s / rate. The server's by its process tree,
-///   the client's by the driver process.
+///   the client's by the driver process. Where targets took turns: all CPU in the window of all
+///   targets / own operations.
 /// - `cs/o`, `r/o`, `rKB/o`, `wKB/o`: context switches of the host, reads, KiB read and KiB
 ///   written of the disk under the data, each / s / rate.
+/// - `effective_o/s`: statements that changed a row / s, where some met no row.
 /// - latencies in ms, from the histogram of events (response time under an open pace).
 /// - `rss_MB`, `data_MB`: bytes / 2^20.
 ///
@@ -191,6 +210,11 @@ fn put_measured(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
     values.put(Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64)));
     values.put(Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb)));
     values.put(Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb)));
+    // A faster target runs out of rows sooner: then its rate counts more missed lookups.
+    if step.outcome.no_ops > 0 && step.outcome.seconds > 0.0 {
+        let effective = step.outcome.writes as f64 / step.outcome.seconds;
+        values.put(Metric::EffectiveRate, Ok(effective));
+    }
     put_latencies(values, latencies);
     let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
@@ -209,6 +233,9 @@ fn busy_percent(step: &StepRecord) -> Result<f64, String> {
 
 fn server_cpu_per_second(step: &StepRecord) -> Result<f64, String> {
     match step.usage.server_cpu {
+        // The window of all targets holds all operations of this one, and what its server did
+        // while others had their turns belongs to it too.
+        Some(cpu) if step.outcome.turns.is_some() => Ok(cpu.total_us() / step.outcome.seconds),
         Some(cpu) => sampled_rate(step, cpu.total_us()),
         None => Err(missing_counter(step, "server_cpu")),
     }

@@ -4,6 +4,7 @@
 pub mod calibration;
 pub mod caveat;
 pub mod compare;
+pub mod counters;
 mod equal_recall;
 pub mod gate;
 pub mod groups;
@@ -15,8 +16,12 @@ pub mod measured;
 pub mod metrics;
 pub mod plans;
 pub mod recall;
+pub mod remarks;
+pub mod sessions;
 pub mod stalls;
+pub mod turns;
 pub mod verdict;
+pub mod write_rate;
 
 pub use caveat::Caveat;
 pub use compare::{AnalyzeError, Comparison, compare, compare_measured};

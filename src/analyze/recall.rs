@@ -42,8 +42,9 @@ pub struct CurvePoint {
     pub recall: Mean,
     /// Queries per second.
     pub rate: Mean,
-    /// Medians over the builds: 50th, 95th and 99th percentile of latency, ms.
-    pub latency: [Option<f64>; 3],
+    /// Medians over the builds: 50th, 95th, 99th and 99.9th percentile of latency, and the largest,
+    /// ms.
+    pub latency: [Option<f64>; 5],
     /// Seconds to build the index alone, median.
     pub index_seconds: Option<f64>,
     /// Seconds for table, rows and index together, median: what published work calls isecs.
@@ -172,7 +173,7 @@ fn curve_point(
         point,
         recall,
         rate: Mean { value: rate.value.exp(), interval: rate.interval.map(exp) },
-        latency: [own(Metric::P50), own(Metric::P95), own(Metric::P99)],
+        latency: [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max].map(own),
         index_seconds,
         build_seconds: of_build(Metric::BuildSeconds).or(whole),
         index_mib: of_build(Metric::IndexSize),
@@ -276,7 +277,14 @@ pub fn drops(comparison: &Comparison) -> Vec<Drop> {
     let mut drops = Vec::new();
     for step in comparison.measured_steps() {
         let Some((base, others)) = step.targets.split_first() else { continue };
-        for target in others {
+        let dbms = |place: usize| {
+            comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
+        };
+        for (place, target) in (1..).zip(others) {
+            // Of another DBMS the index is another one, whatever the step is called.
+            if dbms(0) != dbms(place) {
+                continue;
+            }
             drops.extend(drop_of(comparison, step, base, target));
         }
     }
@@ -329,7 +337,7 @@ mod tests {
             point: Point { m: 16, ef_construction: None, ef, clients: 1 },
             recall: Mean { value: recall, interval: None },
             rate: Mean { value: rate.value.exp(), interval: None },
-            latency: [None; 3],
+            latency: [None; 5],
             index_seconds: Some(index_seconds),
             build_seconds: None,
             index_mib: None,

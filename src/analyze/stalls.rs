@@ -3,11 +3,14 @@
 //! those of the host.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::compare::Sample;
 use super::insert::ROLES;
 use crate::domain::metric::Metric;
-use crate::domain::run::{DiskUsage, HostUsage, SECOND_MIN, Second, ServerEvent, Usage};
+use crate::domain::run::{
+    DiskUsage, HostUsage, SECOND_MIN, Second, ServerEvent, StepRecord, Usage,
+};
 use crate::stats::course;
 use crate::stats::summary::median;
 
@@ -27,18 +30,27 @@ pub struct Stall {
     pub doings: String,
 }
 
-/// All stalls of a sample, in the order of time. A step that makes indexes has none: nothing is
-/// inserted meanwhile.
+/// Stretches of seconds in which a role of a step stalled, from 0. A step that makes indexes has
+/// none: it inserts nothing meanwhile.
+pub fn stretches(step: &StepRecord, role: &str) -> Vec<Range<usize>> {
+    match step.outcome.series.get(role) {
+        Some(series) if !makes_indexes(step) => course::stalls(series),
+        _ => Vec::new(),
+    }
+}
+
+/// True of a step that makes indexes.
+pub fn makes_indexes(step: &StepRecord) -> bool {
+    step.outcome.extra.contains_key(&Metric::IndexSeconds)
+}
+
+/// All stalls of a sample, in the order of time.
 pub fn stalls(sample: &Sample) -> Vec<Stall> {
     let mut stalls = Vec::new();
-    if sample.values.get(Metric::IndexSeconds).is_some() {
-        return stalls;
-    }
     for (role, _) in ROLES {
-        let Some(series) = sample.record.outcome.series.get(role) else { continue };
-        for stall in course::stalls(series) {
+        for stall in stretches(&sample.record, role) {
             let longest = longest_in(sample, role, stall.start, stall.end + 1);
-            let begun = longest.map_or(f64::MAX, |(second, ms)| (second + 1) as f64 - ms / 1e3);
+            let begun = longest.map_or(f64::MAX, |(second, ms)| begun(second, ms));
             stalls.push(Stall {
                 role,
                 from: stall.start,
@@ -50,6 +62,11 @@ pub fn stalls(sample: &Sample) -> Vec<Stall> {
     }
     stalls.sort_by_key(|stall| stall.from);
     stalls
+}
+
+/// When an operation of so many ms that ended in a second, from 0, began at the earliest, s.
+pub fn begun(second: usize, ms: f64) -> f64 {
+    second as f64 - ms / 1e3
 }
 
 /// The second in which the longest operation of a role ended, and its length in ms.
@@ -78,8 +95,8 @@ pub fn flushing(sample: &Sample) -> Vec<(f64, f64, &str)> {
     spans
 }
 
-/// What the server and the host did in the seconds from `from` to `to` of the window, as far as it
-/// was out of the ordinary; `nothing known` if nothing was.
+/// What the server and the host did in the seconds from `from` to `to` of the window, as far as is
+/// known; of counters, what was out of the ordinary.
 pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
     let outcome = &sample.record.outcome;
     let from = from.max(0.0);
@@ -255,7 +272,7 @@ mod tests {
     use super::*;
     use crate::analyze::metrics::Values;
     use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::run::{Outcome, Status, StepRecord};
+    use crate::domain::run::{Outcome, Status};
 
     fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
         let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));

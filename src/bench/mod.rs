@@ -27,6 +27,10 @@ pub use select::{SelectError, select};
 pub enum Order {
     /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
     Full,
+    /// Of October 2024 to March 2025, 27 reported steps: as [`Order::Abbreviated`], which has the
+    /// five steps of one range each since.
+    #[serde(rename = "2025-01")]
+    January2025,
     /// Since April 2025, 32 reported steps; reads before the writes only warm.
     #[default]
     Abbreviated,
@@ -88,6 +92,12 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
     }
 }
 
+/// The configuration that a preset asks for, of targets whose DBMS has one of that name and whose
+/// words name none.
+pub fn config(benchmark: &str, preset: &str) -> Option<&'static str> {
+    preset::Preset::named(preset).filter(|_| benchmark == "sysbench")?.config
+}
+
 /// Applies `key=value` to a workload.
 ///
 /// # Errors
@@ -125,6 +135,25 @@ pub fn table_name(shape: &Shape) -> &'static str {
     }
 }
 
+/// Every name that the benchmark gives in a database: to tables, and, where those share names with
+/// tables, to indexes, partitions and sequences.
+pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    let apart = dialect == Dialect::Mysql;
+    match &workload.shape {
+        Shape::Sysbench => {
+            let of_table = |table: u32| match apart {
+                true => vec![format!("sbtest{table}")],
+                false => vec![format!("sbtest{table}"), format!("k_{table}")],
+            };
+            (1..=workload.tables).flat_map(of_table).collect()
+        }
+        Shape::Insert(shape) => insert::names_made(dialect, workload, shape),
+        Shape::Kv(_) => Vec::new(),
+        Shape::Vector(_) if apart => vec!["items".to_owned()],
+        Shape::Vector(_) => vec!["items".to_owned(), "items_v".to_owned()],
+    }
+}
+
 /// How the tables are made and filled before the first step; `None` where filling is a step of the
 /// benchmark. `storage_engine` goes into MySQL's ENGINE clause as it is given; the other dialects
 /// have no such choice.
@@ -139,9 +168,12 @@ pub fn load_task(
     }
 }
 
-/// Memory that a server with the page cache of its files may take, bytes.
+/// Memory that a target with the page cache of its files may take, bytes.
 pub fn memory_limit(workload: &Workload) -> Option<u64> {
-    insert::shape(workload)?.memory_limit
+    match &workload.shape {
+        Shape::Insert(shape) => shape.memory_limit,
+        _ => workload.memory_limit,
+    }
 }
 
 /// Whether tables are filled before the first step.

@@ -30,12 +30,20 @@ pub struct Preset {
     pub settle_scale: f64,
     /// Memory of the DBMS's own cache; `None` sizes it from the data.
     pub cache_bytes: Option<u64>,
+    /// Configuration that targets get whose word names none, where their DBMS has one of that
+    /// name.
+    pub config: Option<&'static str>,
 }
 
 impl Preset {
     /// The preset of that name or alias.
     pub fn named(name: &str) -> Option<&'static Preset> {
         ALL.iter().copied().find(|preset| preset.name == name || preset.aliases.contains(&name))
+    }
+
+    /// True for the shape of published work.
+    pub fn is_published(&self) -> bool {
+        ![QUICK.name, STANDARD.name].contains(&self.name)
     }
 
     /// The shape as a workload: closed pace, CPUs kept awake. Its placement is
@@ -53,6 +61,10 @@ impl Preset {
             placement: default_placement(self.clients, 1),
             idle: Idle::Awake,
             cache_bytes: self.cache_bytes,
+            plain_statements: false,
+            memory_limit: None,
+            turn_ms: None,
+            waiting: None,
             shape: Shape::Sysbench,
         }
     }
@@ -77,6 +89,7 @@ pub const FULL: Preset = Preset {
     warmup_seconds: 5.0,
     settle_scale: 1.0,
     cache_bytes: None,
+    config: None,
 };
 
 /// For a first look: two targets and four blocks in about twenty minutes.
@@ -130,8 +143,10 @@ const C2S60: Preset = Preset {
 const C2S60_4G: Preset = Preset {
     name: "c2s60-4g",
     aliases: &["c2-standard-60-4g"],
-    about: "as c2s60 with 4 GB for the DBMS, so that the operating system caches",
+    about: "as c2s60 with 4 GB for the DBMS and its config buffered, so that the operating system \
+            caches",
     cache_bytes: Some(4 << 30),
+    config: Some("buffered"),
     ..C2S60
 };
 

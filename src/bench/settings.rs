@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::bench::value::{bytes, choice, count, number, seconds};
-use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
+use crate::bench::value::{bytes, choice, count, memory_limit, number, seconds, yes_or_no};
+use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
 
 /// Why a setting is refused. Every text says what was being set and how to put it right.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -130,6 +130,14 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        key: "memory_limit",
+        about: "memory of a target and of the page cache of its files, 64M to 64T, or none",
+        apply: |workload, value| {
+            workload.memory_limit = memory_limit(value)?;
+            Ok(())
+        },
+    },
+    Setting {
         key: "rate",
         about: "events per second of all clients on a Poisson schedule, 0.01 to 100M, or closed",
         apply: |workload, value| {
@@ -140,6 +148,14 @@ pub const SETTINGS: &[Setting] = &[
                     Pace::Open { events_per_second: rate? }
                 }
             };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "prepared",
+        about: "yes: statements are prepared once per client; no: sent as text, parsed each time",
+        apply: |workload, value| {
+            workload.plain_statements = !yes_or_no(value)?;
             Ok(())
         },
     },
@@ -163,6 +179,27 @@ pub const SETTINGS: &[Setting] = &[
         about: "awake or os",
         apply: |workload, value| {
             workload.idle = choice(value, &[("awake", Idle::Awake), ("os", Idle::Os)])?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "turn_ms",
+        about: "shortest turn of a target with --interleave turns, 1 to 10000 milliseconds",
+        apply: |workload, value| {
+            workload.turn_ms = Some(number(value, 1.0, 10_000.0)?);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "waiting",
+        about: "running or stopped: what a server does in the turns of others; auto: by step",
+        apply: |workload, value| {
+            let choices = [
+                ("auto", None),
+                ("running", Some(Waiting::Running)),
+                ("stopped", Some(Waiting::Stopped)),
+            ];
+            workload.waiting = choice(value, &choices)?;
             Ok(())
         },
     },
@@ -234,13 +271,19 @@ mod tests {
         assert_eq!(after("write_seconds=30").write_seconds, 30.0);
         assert_eq!(after("warmup_seconds=0").warmup_seconds, 0.0);
         assert_eq!(after("settle_scale=0").settle_scale, 0.0);
+        assert_eq!(after("turn_ms=2.5").turn_ms, Some(2.5));
+        assert_eq!(after("waiting=stopped").waiting, Some(Waiting::Stopped));
+        assert_eq!(after("waiting=auto").waiting, None);
         assert_eq!(after("cache=512M").cache_bytes, Some(512 << 20));
         assert_eq!(after("cache=4 GiB").cache_bytes, Some(4 << 30));
         assert_eq!(after("cache=4gb").cache_bytes, Some(4 << 30));
         assert_eq!(after("cache=16777216").cache_bytes, Some(16 << 20));
         assert_eq!(after("cache=auto").cache_bytes, None);
+        assert_eq!(after("memory_limit=2G").memory_limit, Some(2 << 30));
+        assert_eq!(after("memory_limit=none").memory_limit, None);
         assert_eq!(after("rate=closed").pace, Pace::Closed);
         assert_eq!(after("rate=250.5").pace, Pace::Open { events_per_second: 250.5 });
+        assert!(after("prepared=no").plain_statements && !after("prepared=yes").plain_statements);
         assert_eq!(after("placement=apart").placement, Placement::Apart);
         assert_eq!(after("idle=os").idle, Idle::Os);
     }
@@ -276,8 +319,8 @@ mod tests {
         check_error(
             "row=5",
             "set `row`: there is no such setting; there are tables, rows, clients, seconds, \
-             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, rate, placement, \
-             idle",
+             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, memory_limit, \
+             rate, prepared, placement, idle, turn_ms, waiting",
         );
         check_error("rows", "set `rows`: there is no `=`; write key=value, for example rows=1M");
     }

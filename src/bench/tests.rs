@@ -98,6 +98,8 @@ fn orders_have_the_published_numbers_of_rows() {
     assert_eq!(all(Order::Full), [17, 15, 10]);
     // 33 with scan.warm, which the author deletes by hand and we never report.
     assert_eq!(all(Order::Abbreviated), [9, 13, 10]);
+    // The files of January 2025 have 27 rows: without those of one range each.
+    assert_eq!(all(Order::January2025), [9, 8, 10]);
     let names = names(Dialect::Postgres, Order::Abbreviated);
     let warm = names.iter().filter(|listing| !listing.reported).map(|listing| &*listing.name);
     assert_eq!(
@@ -126,7 +128,7 @@ fn groups_are_those_of_the_published_scripts() {
             Group::Range
         }
     };
-    for order in [Order::Full, Order::Abbreviated] {
+    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
         for step in steps(Dialect::Mysql, order) {
             assert_eq!(step.group, group(&step.name), "{}", step.name);
         }
@@ -135,7 +137,7 @@ fn groups_are_those_of_the_published_scripts() {
 
 #[test]
 fn names_are_unique_and_fit_into_file_names() {
-    for order in [Order::Full, Order::Abbreviated] {
+    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
         let names: Vec<String> =
             steps(Dialect::Sqlite, order).into_iter().map(|step| step.name).collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
@@ -145,9 +147,35 @@ fn names_are_unique_and_fit_into_file_names() {
 }
 
 #[test]
+fn without_prepared_statements_all_is_text_and_says_the_same() {
+    for dialect in DIALECTS {
+        let mut workload = preset::QUICK.workload();
+        workload.plain_statements = true;
+        let plain =
+            stages(dialect, Order::Full, &workload).into_iter().filter_map(|stage| match stage {
+                Stage::Measure(step) => Some(*step),
+                Stage::Settle => None,
+            });
+        for (step, before) in plain.zip(steps(dialect, Order::Full)) {
+            let operations = &step.script().unwrap().operations;
+            for (operation, before) in operations.iter().zip(&before.script().unwrap().operations) {
+                assert_eq!(operation.protocol, Protocol::Text, "{}", step.name);
+                assert_eq!(operation.parameters, before.parameters);
+                let sql = &operation.sql;
+                assert!(!sql.contains(['?', '$']), "{sql}");
+                let places: Vec<usize> = (1..=operation.parameters.len())
+                    .map(|number| sql.find(&format!("{{{number}}}")).unwrap())
+                    .collect();
+                assert!(places.is_sorted(), "parameters are in the order of the text: {sql}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_placeholder_has_its_parameter() {
     for dialect in DIALECTS {
-        for order in [Order::Full, Order::Abbreviated] {
+        for order in [Order::Full, Order::January2025, Order::Abbreviated] {
             for step in steps(dialect, order) {
                 step.script()
                     .unwrap()
@@ -244,7 +272,7 @@ fn seconds_follow_the_published_scripts() {
 
 #[test]
 fn settling_follows_the_last_read_write() {
-    for order in [Order::Full, Order::Abbreviated] {
+    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
         let stages = stages(Dialect::Mysql, order, &preset::QUICK.workload());
         let mut before = Vec::new();
         let mut last = String::new();
@@ -339,6 +367,7 @@ fn generated() -> Vec<(&'static str, String)> {
         ("microbenchmarks", microbenchmarks_table()),
         ("statements", statements_block()),
         ("abbreviated order", order_table(Order::Abbreviated)),
+        ("order of January 2025", order_table(Order::January2025)),
         ("full order", order_table(Order::Full)),
         ("presets", presets_table()),
         ("settings", settings_table()),

@@ -34,6 +34,16 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     value.filter(|value| (8 << 20..=64 << 40).contains(value)).ok_or_else(wanted)
 }
 
+/// A limit on memory, or `none`. Less than a server needs to start is refused.
+pub(super) fn memory_limit(value: &str) -> Result<Option<u64>, String> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let why = |_| "it is a size from 64M to 64T such as 512M or 4G, or none".to_owned();
+    let bytes = bytes(value).map_err(why)?;
+    if bytes < 64 << 20 { Err(why(String::new())) } else { Ok(Some(bytes)) }
+}
+
 /// Seconds of a window.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     number(text, 0.1, 86_400.0)

@@ -1,4 +1,4 @@
-//! The command line: words and options as they were said. What they mean is decided elsewhere.
+//! The command line: commands, options and their help. Other files decide what they mean.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,6 +8,13 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
 use crate::units;
+
+/// Headings of the help of commands that measure.
+const WORKLOAD: &str = "Workload";
+const HOW_LONG: &str = "How long";
+const HOST: &str = "Host";
+const OUTPUT: &str = "Output";
+const VERDICT: &str = "Verdict";
 
 /// Database performance-regression lab: which build got slower, on which operation, by how much.
 #[derive(Debug, Parser)]
@@ -21,26 +28,26 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Compare two configurations of the embedded SQLite: no server, no download, about a minute
     Quickstart(Quickstart),
-    /// Measure targets against each other; the first is the base
+    /// Measure targets against each other; the first is the baseline
     Compare(Compare),
-    /// Print the plan of a comparison, and its cost, instead of running it. Takes the options of
-    /// compare; those that say where and in which form change nothing here
-    #[command(mut_args(hide_what_a_plan_does_not_hold))]
+    /// Print the plan file and its estimated cost without running it. Accepts every option of
+    /// `compare`; output options have no effect
+    #[command(mut_args(hide_options_without_effect))]
     Plan(Compare),
-    /// Run a plan file, or go on with a result folder
+    /// Run a plan file, or resume an interrupted result folder
     Run(Run),
-    /// Report what result folders hold
+    /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
     Report(Report),
-    /// Write what result folders hold as flat tables: runs, steps, metrics, seconds, relative
+    /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
-    /// End with 1 if result folders hold a regression, for CI jobs (exit: 0 nothing is slower,
+    /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
     /// 1 regression, 2 usage, 3 no verdict, 4 a run failed)
     Gate(Gate),
-    /// Tell what is noisy on this host, what to switch off, and what cannot be measured
+    /// Diagnose this host: noise sources, recommended settings, unavailable counters
     Doctor(Doctor),
-    /// Turn results that others published into run folders
+    /// Import published results and other tools' output as run folders
     Import(Import),
-    /// Look at sets of vectors
+    /// Verify data sets of vectors
     #[command(subcommand)]
     Vector(Vector),
     /// List obtainable builds
@@ -48,7 +55,7 @@ pub(super) enum Command {
     /// Fetch and verify builds into the cache
     Get(Get),
     #[command(hide = true)]
-    Driver,
+    Driver(Driver),
     #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
     SqliteProcess,
     #[command(hide = true, name = crate::dbms::ROCKSDB_COMMAND)]
@@ -59,27 +66,33 @@ pub(super) enum Command {
     Spinner,
 }
 
-/// Whoever puts `plan` in the place of `compare` need not take options away.
-fn hide_what_a_plan_does_not_hold(arg: Arg) -> Arg {
-    let idle = ["out", "configs", "work", "cache", "format"].contains(&arg.get_id().as_str());
+/// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.
+fn hide_options_without_effect(arg: Arg) -> Arg {
+    let idle = ["out", "configs", "work", "cache", "format", "keep", "replace"]
+        .contains(&arg.get_id().as_str());
     arg.hide(idle)
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Driver {
+    #[arg(long)]
+    pub memory_group: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Vector {
-    /// Hold a set of vectors against its specification, and the neighbours of a file against exact
-    /// ones
+    /// Verify a vector data set: its statistics and its ground-truth neighbours
     VerifyData(VerifyData),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct VerifyData {
-    /// Which set, as for `compare --bench vector`: data, rows, queries, dims, data_seed, distance,
-    /// neighbours [default: 60000 generated rows of 784]
+    /// The data set, as for `compare --bench vector`: data, rows, queries, dims, data_seed,
+    /// distance, neighbours [default: 60000 generated rows of 784 dimensions]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// Indexes that are built in memory and asked, as m/ef_construction, or none [default: of the
-    /// generated 60000 rows the eight whose recall was published, else 8/32,16/64]
+    /// Indexes to build in memory and query, as m/ef_construction, or none [default: the eight
+    /// with a published recall for the generated 60000 rows, else 8/32,16/64]
     #[arg(long, value_name = "LIST")]
     pub indexes: Option<String>,
     #[command(flatten)]
@@ -91,90 +104,113 @@ pub(super) struct Quickstart {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Form of the report on stdout; report.html is written into the result folder too
+    /// Format of the report on stdout; the result folder also gets report.html
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Compare {
-    /// What to measure: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; each may
-    /// begin with LABEL= and, but for a DSN, end in :CONFIG (examples: mysql@8.0.33
+    /// Targets, the baseline first: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a
+    /// DSN. LABEL= may stand before each, :CONFIG after each but a DSN (examples: mysql@8.0.33
     /// old=postgres=/opt/pg:big postgres://user@host/db)
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required = true, value_name = "TARGET", help_heading = "What to compare")]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
     #[command(flatten)]
+    pub guest: GuestOptions,
+    #[command(flatten)]
     pub rules: RuleOptions,
-    /// Form of the report on stdout; report.html is written into the result folder too
-    #[arg(long, value_enum, default_value = "text")]
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
+}
+
+/// What rqps may do on servers that it does not run.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct GuestOptions {
+    /// On a server given by a DSN: leave the tables, in the schema or database that rqps made for
+    /// them [default: removed at the end of each block]
+    #[arg(long, help_heading = HOST)]
+    pub keep: bool,
+    /// On a server given by a DSN where rqps may not make a schema or database of its own: drop
+    /// these tables, whose names the benchmark needs. Their data are lost
+    #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
+    #[arg(help_heading = HOST)]
+    pub replace: Vec<String>,
 }
 
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Shape {
     /// Benchmark: sysbench, insert, kv or vector
-    #[arg(long, value_name = "NAME", default_value = "sysbench")]
+    #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     pub bench: String,
     /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
-    #[arg(long, value_name = "NAME", default_value = "quick")]
+    #[arg(long, value_name = "NAME", default_value = "quick", help_heading = WORKLOAD)]
     pub preset: String,
-    /// Sequence of the steps of sysbench: abbreviated (since 2025) or full (42) [default: the
-    /// preset's]
-    #[arg(long, value_enum)]
+    /// Order of the sysbench steps: abbreviated (since April 2025, 32 steps), 2025-01 (27) or full
+    /// (42) [default: the preset's]
+    #[arg(long, value_enum, help_heading = WORKLOAD)]
     pub order: Option<OrderWord>,
-    /// Only steps whose name matches; may be given several times; !GLOB leaves out
-    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    /// Measure only steps whose name matches; !GLOB excludes; repeatable
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', help_heading = WORKLOAD)]
     pub steps: Vec<String>,
-    /// Rounds; each measures every target once. auto measures until every step is settled
-    /// [default: 4; of doctor --aa: 12]
-    #[arg(long, value_name = "N|auto", allow_hyphen_values = true)]
+    /// Number of blocks; each measures every target once. `auto` stops when every step is decided
+    /// [default: 4; doctor --aa: 12]
+    #[arg(long, value_name = "N|auto", allow_hyphen_values = true, help_heading = HOW_LONG)]
     pub blocks: Option<BlocksWord>,
-    /// With --blocks auto: rounds before the first look at the results [default: 4]
+    /// With --blocks auto: blocks before the first interim look [default: 4]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
     pub min_blocks: Option<u32>,
-    /// With --blocks auto: rounds at the last look [default: 12]
+    /// With --blocks auto: the largest number of blocks [default: 12]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
     pub max_blocks: Option<u32>,
-    /// With --blocks auto: time for everything, loading included, such as 30m
+    /// With --blocks auto: time limit for everything, loading included, such as 30m
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(help_heading = HOW_LONG)]
     pub budget: Option<Duration>,
-    /// Small fixed work before and after each round, a few tenths of a second in all: a round
-    /// during which the host was another one than usual is thrown away and measured again
-    #[arg(long, value_enum, default_value = "on")]
+    /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks
+    #[arg(long, value_enum, default_value = "on", help_heading = HOST)]
     pub canaries: Switch,
-    /// Concurrent clients, each with a connection or a thread of its own [default: the preset's]
+    /// Concurrent clients, each with its own connection or thread [default: the preset's]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = WORKLOAD)]
     pub clients: Option<u32>,
-    /// Change one setting of the workload, such as rows=1M; may be given several times. A key that
-    /// the benchmark does not have is answered with those that it has
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    /// Change one setting of the workload, such as rows=1M; repeatable. An unknown key prints the
+    /// valid keys
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = WORKLOAD)]
     pub settings: Vec<String>,
-    /// Memory that each server and the page cache of its files may take, such as 4G: makes data
-    /// IO-bound on a big machine. Insert Benchmark only; refused where it is not allowed
-    #[arg(long, value_name = "SIZE")]
+    /// Memory limit of each target (its server, or the client process that loads a library), page
+    /// cache of its files included, such as 4G: makes data IO-bound on a big machine
+    #[arg(long, value_name = "SIZE", help_heading = HOST)]
     pub memory_limit: Option<String>,
-    /// Events per second of all clients together on an open schedule [default: closed loop]
+    /// Open loop: events per second of all clients together [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND", allow_negative_numbers = true)]
+    #[arg(help_heading = WORKLOAD)]
     pub rate: Option<f64>,
-    /// How targets take turns in a block: by step (all servers up) or by run (one server at a time)
-    /// [default: step; run for the Insert Benchmark]
-    #[arg(long, value_enum)]
+    /// How targets take turns in a block: turns of 20 ms within a step (all servers up), by step
+    /// (all servers up) or by run (one server at a time)
+    /// [default: turns for two and more targets of sysbench but for published presets; run for the
+    /// Insert Benchmark; else step]
+    #[arg(long, value_enum, help_heading = HOW_LONG)]
     pub interleave: Option<InterleaveWord>,
-    /// Where client and server run [default: for sysbench together if there are no more clients
-    /// than CPUs; else os]
-    #[arg(long, value_enum)]
+    /// CPUs of client and server: on the same CPU, on different CPUs, or left to the operating
+    /// system [default: together for sysbench with no more clients than CPUs, else os]
+    #[arg(long, value_enum, help_heading = HOST)]
     pub placement: Option<PlacementWord>,
-    /// What idle CPUs do: kept awake, or left to the operating system [default: os]
-    #[arg(long, value_enum)]
+    /// Idle CPUs: keep them awake, or leave them to the operating system [default: os]
+    #[arg(long, value_enum, help_heading = HOST)]
     pub idle: Option<IdleWord>,
     /// Seed of data, order and statements
     #[arg(
         long,
+        help_heading = WORKLOAD,
         value_name = "N",
         default_value_t = 1,
         allow_hyphen_values = true,
@@ -183,8 +219,9 @@ pub(super) struct Shape {
     pub seed: u64,
 }
 
-/// Where things are.
+/// Folders of results, configurations, work and builds.
 #[derive(Debug, Args)]
+#[command(next_help_heading = OUTPUT)]
 pub(super) struct Folders {
     /// Result folder [default: a new folder in ./rqps-results]
     #[arg(long, value_name = "DIR")]
@@ -192,8 +229,8 @@ pub(super) struct Folders {
     /// Your configurations: DIR/DBMS/NAME.conf
     #[arg(long, value_name = "DIR", default_value = "configs")]
     pub configs: PathBuf,
-    /// Where data and snapshots go while measuring, into a folder of their own that is removed in
-    /// the end [default: beside the results]
+    /// Parent of the temporary folder for data and snapshots, removed at the end [default: beside
+    /// the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     #[command(flatten)]
@@ -202,26 +239,27 @@ pub(super) struct Folders {
 
 #[derive(Debug, Args)]
 pub(super) struct CacheFolder {
-    /// Cache of builds and of data sets [default: /var/cache/rqps as root, else the XDG cache
-    /// folder]
+    /// Cache of builds and data sets [default: /var/cache/rqps as root, else the XDG cache folder]
     #[arg(long = "cache", value_name = "DIR", env = "RQPS_CACHE")]
     pub cache: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// A plan file; with --resume, the result folder to go on with
+    /// A plan file; with --resume, the result folder
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
-    /// Go on with a result folder that was broken off
+    /// Resume an interrupted result folder
     #[arg(long)]
     pub resume: bool,
     #[command(flatten)]
     pub folders: Folders,
     #[command(flatten)]
+    pub guest: GuestOptions,
+    #[command(flatten)]
     pub rules: RuleOptions,
-    /// Form of the report on stdout; report.html is written into the result folder too
-    #[arg(long, value_enum, default_value = "text")]
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
 }
 
@@ -230,10 +268,10 @@ pub(super) struct Gate {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// Label of the target that others are divided by [default: the first of the plan]
-    #[arg(long, value_name = "LABEL")]
-    pub base: Option<String>,
-    /// Form of the findings
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    /// Format of the findings
     #[arg(long, value_enum, default_value = "text")]
     pub format: GateForm,
     /// A file with a [gate] table [default: plan.toml of the first folder]
@@ -241,35 +279,35 @@ pub(super) struct Gate {
     pub thresholds: Option<PathBuf>,
     #[command(flatten)]
     pub rules: RuleOptions,
-    /// Chance of a false regression, per target and metric [default: 0.05]
+    /// Probability of a false regression, per target and metric [default: 0.05]
     #[arg(long, value_name = "ALPHA", value_parser = share, allow_hyphen_values = true)]
     pub alpha: Option<f64>,
-    /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o … [default:
+    /// Metrics that may fail the gate, by column head: o/s, p99_ms, server_cpu_us/o, ... [default:
     /// o/s]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Share of verdicts that may be unclear [default: 50%]
+    /// Largest share of unclear verdicts that passes [default: 50%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub unclear_max: Option<f64>,
-    /// End with 3 if a single verdict is unclear
+    /// Exit with 3 if any verdict is unclear
     #[arg(long)]
     pub fail_on_inconclusive: bool,
-    /// Write the findings to a file instead of stdout
+    /// Write the findings to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// By what verdicts are given (docs/verdicts.md).
+/// Thresholds of verdicts (docs/verdicts.md).
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = VERDICT)]
 pub(super) struct RuleOptions {
-    /// A difference of this share counts, and one shown to be smaller is none [default: 2%]
+    /// Equivalence margin: smallest relative difference that matters [default: 2%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub delta: Option<f64>,
-    /// Differences up to this share are what another link order gives, and no evidence [default:
-    /// 1%]
+    /// Relative differences up to this size are attributed to code layout [default: 1%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub tau: Option<f64>,
-    /// Share of wrong ones among the differences listed [default: 0.05]
+    /// False discovery rate of the listed differences [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub q: Option<f64>,
 }
@@ -300,30 +338,30 @@ pub(super) struct Report {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// Label of the target that others are divided by [default: the first of the plan]
-    #[arg(long, value_name = "LABEL")]
-    pub base: Option<String>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
     #[command(flatten)]
     pub rules: RuleOptions,
-    /// Form of the report
+    /// Format of the report
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
-    /// Write it to a file instead of stdout
+    /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
-    /// Measure this target against itself and keep what that tells about the noise of this host;
-    /// the options of compare say how (by default six short steps, 12 blocks)
+    /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
+    /// the options of `compare` (default: six short steps, 12 blocks)
     #[arg(long, value_name = "TARGET")]
     pub aa: Option<String>,
     #[command(flatten)]
     pub shape: Shape,
     #[command(flatten)]
     pub folders: Folders,
-    /// Form of what is told
+    /// Format of the diagnosis
     #[arg(long, value_enum, default_value = "text")]
     pub format: DoctorFormat,
 }
@@ -336,7 +374,7 @@ pub(super) enum DoctorFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// Form of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
+    /// Format of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
     /// ann-benchmarks (see docs/importing.md)
     pub format: String,
     /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
@@ -345,28 +383,43 @@ pub(super) struct Import {
     /// Result folder to write; new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Take published means of vmstat, which count its repeated heads as samples of zeros, also
-    /// where the samples are there
+    /// Prefer published vmstat means over the samples (published means count repeated heads as
+    /// samples of zeros)
     #[arg(long)]
     pub compat: bool,
-    /// The disk under the data, as iostat names it [default: what gives the published means]
+    /// Disk of the data, as iostat names it [default: the disk that gives the published means]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Clients of the columns of a table with several: 1,2,3
+    /// Client counts of the table's columns, in order: 1,2,3
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = at_least_1())]
     pub clients: Vec<u32>,
-    /// Steps of a table of the Insert Benchmark that does not name them, in order: l.i0,l.x,…
+    /// Steps of an Insert Benchmark table without step names, in order: l.i0,l.x,...
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub steps: Vec<String>,
-    /// CPUs of the host that was measured [default: as the tags tell]
+    /// CPUs of the measured host [default: from the tags]
     #[arg(long, value_name = "N", value_parser = at_least_1())]
     pub cpus: Option<u32>,
-    /// Labels of the rows or columns of a table that does not tell its targets, in order
+    /// Labels of rows or columns of a table without target names, in order
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     pub labels: Vec<String>,
-    /// Several rows of one target and step are repetitions: each becomes a block
+    /// Treat several rows of one target and step as repetitions: each becomes a block
     #[arg(long)]
     pub repeats: bool,
+    /// Take rows of one size of an Insert Benchmark result, as its tags have it: 20m
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Compare results of different sizes or hosts, which are refused otherwise
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
+    pub across: Vec<AcrossWhat>,
+}
+
+/// What may differ between the targets of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum AcrossWhat {
+    /// The number of rows
+    Sizes,
+    /// The machine
+    Hosts,
 }
 
 #[derive(Debug, Args)]
@@ -374,10 +427,10 @@ pub(super) struct Export {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
-    /// Label of the target that others are divided by [default: the first of the plan]
-    #[arg(long, value_name = "LABEL")]
-    pub base: Option<String>,
-    /// A folder of CSV files, or one SQLite database
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    /// A folder of CSV files or one SQLite database
     #[arg(long, value_enum)]
     pub format: ExportFormat,
     /// The folder or the database to write
@@ -423,11 +476,14 @@ pub(super) enum Format {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum OrderWord {
     Abbreviated,
+    #[value(name = "2025-01")]
+    January2025,
     Full,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum InterleaveWord {
+    Turns,
     Step,
     Run,
 }

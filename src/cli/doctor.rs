@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, calibrate, promise};
 use crate::analyze::{self, Options};
-use crate::cli::args::{BlocksWord, Doctor, DoctorFormat};
+use crate::cli::args::{BlocksWord, Doctor, DoctorFormat, GuestOptions};
 use crate::cli::{exit, folders, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::Host;
@@ -155,7 +155,8 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
     // It makes a calibration and must not be judged by an earlier one.
-    let (summary, out) = measure::measure(plan, &said.folders, PathBuf::new())?;
+    let guest = GuestOptions::default();
+    let (summary, out) = measure::measure(plan, &said.folders, &guest, PathBuf::new())?;
     for fault in &summary.faults {
         tell!("rqps: failed: {fault}");
     }
@@ -199,8 +200,13 @@ fn calibration_text(
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{} against itself, {} blocks, {} clients, read steps of {} s (host {})\n",
-        known.target, known.blocks, known.clients, known.read_seconds, known.host_fingerprint
+        "{} against itself, {} blocks, {} clients, read steps of {} s{} (host {})\n",
+        known.target,
+        known.blocks,
+        known.clients,
+        known.read_seconds,
+        if known.turns { " in turns" } else { "" },
+        known.host_fingerprint
     );
     let _ = writeln!(text, "{:>9} {:>9} {:>8}  step", "s_d", "mean", "p");
     for step in &known.steps {

@@ -12,7 +12,7 @@ use crate::cli::args::{Export, ExportFormat};
 use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
-use crate::report::export::{Flat, Kind, TABLES, rows};
+use crate::report::export::{Beside, Flat, Kind, TABLES, rows};
 use crate::report::quoted;
 use crate::results;
 
@@ -21,7 +21,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     let (dataset, measured) =
         results::read_each(&words.folders, analyze::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
-    let options = analyze::Options { base: words.base.clone(), rules };
+    let options = analyze::Options { base: words.baseline.clone(), rules };
     let comparison =
         analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let count = match words.format {
@@ -40,7 +40,9 @@ fn each_row(
     take: &mut dyn FnMut(&[String]) -> Result<()>,
 ) -> Result<()> {
     let seconds = |run: &Run, step: &StepRecord| Ok(results::seconds_of(run, step)?);
-    rows(table, comparison, dataset, &seconds, take)
+    let counters = |run: &Run, step: &StepRecord| Ok(results::counters_of(run, step)?);
+    let beside = Beside { seconds: &seconds, counters: &counters };
+    rows(table, comparison, dataset, &beside, take)
 }
 
 /// A file for each table in a folder.
@@ -80,7 +82,11 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
         let insert = prepare(&mut database, table)?;
         each_row(table, comparison, dataset, &mut |row| {
             count += 1;
-            let values = row.iter().map(|cell| Value::Text(cell.as_bytes()));
+            // SQLite reads no `inf`; a number beyond its range is its infinity.
+            let values = row.iter().zip(table.columns).map(|(cell, (_, kind))| match kind {
+                Kind::Real if cell == "inf" => Value::Text(b"9e999"),
+                _ => Value::Text(cell.as_bytes()),
+            });
             database.execute(insert, values)?;
             Ok(())
         })?;

@@ -9,12 +9,15 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::{self, Order};
 use crate::cli::args::{
-    BlocksWord, CacheFolder, Compare, Folders, Format, IdleWord, InterleaveWord, OrderWord,
-    PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
+    BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
+    OrderWord, PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
 };
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, gate, report, vector};
-use crate::domain::benchmark::{Idle, Placement};
+use crate::dbms;
+use crate::domain::benchmark::{Idle, Placement, Workload};
+use crate::domain::build::Source;
+use crate::domain::target::Target;
 use crate::lab::{self, Assignment, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
@@ -48,7 +51,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         work: None,
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, words.format, &RuleOptions::default())
+    carry_out(plan, &folders, &GuestOptions::default(), words.format, &RuleOptions::default())
 }
 
 fn quickstart_shape() -> Shape {
@@ -77,7 +80,7 @@ fn quickstart_shape() -> Shape {
 pub(super) fn compare(words: &Compare) -> Result<u8> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     plan.gate = gate::said(&words.rules);
-    carry_out(plan, &words.folders, words.format, &words.rules)
+    carry_out(plan, &words.folders, &words.guest, words.format, &words.rules)
 }
 
 /// `rqps plan`.
@@ -151,7 +154,7 @@ pub(super) fn run(words: &Run) -> Result<u8> {
     if words.resume && folders.out.is_none() {
         bail!("resume: say which result folder, as PLAN or with --out");
     }
-    carry_out(plan, &folders, words.format, &words.rules)
+    carry_out(plan, &folders, &words.guest, words.format, &words.rules)
 }
 
 /// The plan that words ask for.
@@ -193,28 +196,52 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         None => Placement::Os,
     };
     bench::finish(&mut workload);
+    let all = configured(targets, bench::config(&shape.bench, &shape.preset))?;
+    let interleave = interleave(shape, &all, &workload);
     let plan = Plan {
-        targets: words::targets(targets)?,
+        targets: all,
         benchmark: shape.bench.clone(),
         order: match shape.order {
             None => order,
             Some(OrderWord::Abbreviated) => Order::Abbreviated,
+            Some(OrderWord::January2025) => Order::January2025,
             Some(OrderWord::Full) => Order::Full,
         },
         steps: shape.steps.clone(),
         workload,
         blocks: blocks(shape)?,
-        interleave: match shape.interleave {
-            Some(InterleaveWord::Step) => Interleave::Step,
-            Some(InterleaveWord::Run) => Interleave::Run,
-            None => Interleave::default_of(&shape.bench),
-        },
+        interleave,
         seed: shape.seed,
         canaries: shape.canaries == Switch::On,
         gate: None,
     };
     file::check(&plan).context("make a plan of these words")?;
     Ok(plan)
+}
+
+/// The targets, with the configuration of the preset where a word names none.
+fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
+    let mut targets = words::targets(said)?;
+    let Some(config) = config else { return Ok(targets) };
+    for (target, word) in targets.iter_mut().zip(said) {
+        let ours = !matches!(target.source, Source::Dsn(_));
+        let is_free = ours && target.config == "default" && !word.ends_with(":default");
+        if is_free && dbms::config::shipped(target.dbms).contains(&config) {
+            config.clone_into(&mut target.config);
+        }
+    }
+    Ok(targets)
+}
+
+fn interleave(shape: &Shape, targets: &[Target], workload: &Workload) -> Interleave {
+    let preset = bench::preset::Preset::named(&shape.preset);
+    let is_published = preset.is_some_and(bench::preset::Preset::is_published);
+    match shape.interleave {
+        Some(InterleaveWord::Turns) => Interleave::Turns,
+        Some(InterleaveWord::Step) => Interleave::Step,
+        Some(InterleaveWord::Run) => Interleave::Run,
+        None => Interleave::default_of(targets, workload, is_published),
+    }
 }
 
 /// How many rounds; limits mean something only where there is no number.
@@ -238,10 +265,16 @@ fn blocks(shape: &Shape) -> Result<Blocks> {
     }
 }
 
-fn carry_out(plan: Plan, folders: &Folders, format: Format, rules: &RuleOptions) -> Result<u8> {
+fn carry_out(
+    plan: Plan,
+    folders: &Folders,
+    guest: &GuestOptions,
+    format: Format,
+    rules: &RuleOptions,
+) -> Result<u8> {
     // Hours later would be late to hear that the report cannot be made.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
-    let (summary, out) = measure(plan, folders, folders::calibrations()?)?;
+    let (summary, out) = measure(plan, folders, guest, folders::calibrations()?)?;
     finish(&summary, &out, format, rules)
 }
 
@@ -249,6 +282,7 @@ fn carry_out(plan: Plan, folders: &Folders, format: Format, rules: &RuleOptions)
 pub(super) fn measure(
     plan: Plan,
     folders: &Folders,
+    guest: &GuestOptions,
     calibrations: PathBuf,
 ) -> Result<(lab::Summary, PathBuf)> {
     vector::check_files(&plan)?;
@@ -263,6 +297,8 @@ pub(super) fn measure(
         work: folders.work.clone(),
         program: super::program()?,
         host_lock: folders::host_lock(),
+        keep: guest.keep,
+        replace: guest.replace.clone(),
         stop: stop_flag()?,
     };
     let mut display = Display::new();
@@ -312,4 +348,22 @@ fn stop_flag() -> Result<Arc<AtomicBool>> {
             .context("listen for Ctrl-C")?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preset_whose_data_the_page_cache_holds_has_buffered_targets() {
+        let words = ["mysql@8.0.33", "b=mysql@5.6.14:default", "postgres@17.2.0", "sqlite"];
+        let words = words.map(str::to_owned);
+        let configs = |preset: &str| {
+            let shape = Shape { preset: preset.to_owned(), ..quickstart_shape() };
+            let plan = plan_of(&words, &shape).unwrap();
+            plan.targets.into_iter().map(|target| target.config).collect::<Vec<_>>()
+        };
+        assert_eq!(configs("c2s60-4g"), ["buffered", "default", "buffered", "default"]);
+        assert_eq!(configs("c2s60"), ["default"; 4]);
+    }
 }

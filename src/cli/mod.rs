@@ -103,7 +103,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
-        Command::Driver => return Ok(hidden::driver()),
+        Command::Driver(words) => return Ok(hidden::driver(words.memory_group.as_deref())),
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
@@ -120,6 +120,7 @@ fn program() -> Result<PathBuf> {
 /// What the lab starts as processes of their own. Not for users.
 mod hidden {
     use std::io::{self, BufReader};
+    use std::path::Path;
     use std::process::ExitCode;
 
     use anyhow::{Context, Result};
@@ -129,8 +130,8 @@ mod hidden {
     use crate::os::{spinner, warden};
 
     /// One job, then the end of the process: threads of clients may still be running.
-    pub(super) fn driver() -> ExitCode {
-        match driver::main(BufReader::new(io::stdin()), io::stdout().lock()) {
+    pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
+        match driver::main(BufReader::new(io::stdin()), io::stdout().lock(), memory_group) {
             Ending::Done => ExitCode::SUCCESS,
             Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
         }

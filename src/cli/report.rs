@@ -21,7 +21,7 @@ const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let found = Found::read(&words.folders, words.base.as_deref(), &words.rules)?;
+    let found = Found::read(&words.folders, words.baseline.as_deref(), &words.rules)?;
     match &words.output {
         Some(path) => found.save(path, words.format)?,
         None => found.show(words.format)?,

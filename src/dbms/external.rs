@@ -1,15 +1,18 @@
-//! A server that somebody else runs, by its DSN: nothing is made, started, paused or stopped; what
-//! may be asked of it is asked, and a refusal is a note, not an error.
+//! A server that somebody else runs, by its DSN. It is not started, paused or stopped, none of its
+//! settings is changed, and of its data nothing but tables that rqps made for this plan is touched.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::dbms::guest::{self, Claim, Guest, Theirs};
 use crate::dbms::server::{Session, connect};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, mysql, postgres};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
+use crate::domain::guest::GuestPlace;
 use crate::os::process::{name_of, owner_of_unix_socket, parent_of};
 use crate::wire::WireError;
 
@@ -19,53 +22,139 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Names under which servers run.
 const SERVER_NAMES: [&str; 4] = ["postgres", "postmaster", "mysqld", "mariadbd"];
 
-/// A server that is there already.
-struct External {
+/// So often at most the server is asked whether it is there, however often the lab looks.
+const PING_PAUSE: Duration = Duration::from_millis(500);
+
+/// A server that is there already, with the place of rqps's tables on it.
+pub struct External {
     dialect: Dialect,
     address: Address,
     login: Login,
+    guest: Guest,
     interrupt: Interrupt,
     pid: Option<u32>,
+    /// From the start to the stop.
+    claim: Option<Claim>,
+    /// From a survey to its end.
+    surveyed: Option<Claim>,
+    pinged: Instant,
 }
 
-/// The control plane of a server that somebody else runs. Its `start` is a connection test; the
-/// pid of the server is known afterwards if it runs on this host.
+/// The control plane of a server that somebody else runs. Its `start` makes the place of the tables
+/// and its `stop` removes it; the pid of the server is known in between if it runs on this host.
 ///
-/// Only tables of the benchmark are ever dropped, and only by the benchmark.
+/// # Errors
+/// A dialect without a server.
 pub fn external(
     dialect: Dialect,
     address: Address,
     login: Login,
+    guest: Guest,
     interrupt: Interrupt,
-) -> Result<Box<dyn ControlPlane>, DbmsError> {
+) -> Result<External, DbmsError> {
     if !matches!(dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err(DbmsError::Unsupported(format!(
             "measure {address}: only servers that speak the protocol of Postgres or MySQL can be \
              named by a DSN"
         )));
     }
-    Ok(Box::new(External { dialect, address, login, interrupt, pid: None }))
+    let (pid, claim, surveyed, pinged) = (None, None, None, Instant::now());
+    Ok(External { dialect, address, login, guest, interrupt, pid, claim, surveyed, pinged })
 }
 
 impl External {
+    /// Looks where the tables would go and whether anything is in their way, and says so. Nothing
+    /// on the server is other afterwards. Nobody else gets the place until
+    /// [`External::end_survey`].
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] names what is in the way.
+    pub fn survey(&mut self) -> Result<String, DbmsError> {
+        let mut claim = self.open_claim()?;
+        claim.survey(&self.guest)?;
+        let words = claim.announcement(&self.guest);
+        self.surveyed = Some(claim);
+        Ok(words)
+    }
+
+    /// Ends what [`External::survey`] holds.
+    pub fn end_survey(&mut self) {
+        self.surveyed = None;
+    }
+
+    /// Before the first block: removes what killed runs of this plan left, and drops the tables
+    /// that the user gave up. Returns what was done, in words.
+    ///
+    /// # Errors
+    /// The server does not answer, or something is in the way.
+    pub fn clear_the_way(&mut self) -> Result<Vec<String>, DbmsError> {
+        let mut notes = self.theirs(|theirs| guest::sweep(theirs, &self.guest))?;
+        let dropped = self.open_claim()?.replace(&self.guest)?;
+        if !dropped.is_empty() {
+            notes.push(format!("dropped, as --replace-tables allows: {}", dropped.join(", ")));
+        }
+        Ok(notes)
+    }
+
+    /// After the last block: removes what is still there of this result folder, such as what an
+    /// earlier `--keep` left. With `keep` it stays.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses.
+    pub fn clean_up(&mut self) -> Result<(), DbmsError> {
+        match self.guest.keep {
+            true => Ok(()),
+            false => self.open_claim()?.release(&self.guest.tag, false),
+        }
+    }
+
+    fn open_claim(&self) -> Result<Claim, DbmsError> {
+        self.theirs(|theirs| Claim::open(theirs, &self.guest))
+    }
+
+    fn theirs<T>(&self, work: impl FnOnce(&Theirs<'_>) -> T) -> T {
+        let Login { user, database, .. } = &self.login;
+        // Postgres takes the database of the user's name if none is named.
+        let database = if database.is_empty() { user } else { database };
+        let connect = || {
+            connect(self.dialect, &self.address, &self.login, CONNECT)
+                .map_err(DbmsError::sql(self.doing("connect to")))
+        };
+        work(&Theirs { dialect: self.dialect, user, database, connect: &connect })
+    }
+
+    /// A session that sees rqps's tables.
     fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
-        connect(self.dialect, &self.address, &self.login, CONNECT)
-            .map_err(DbmsError::sql(self.doing(doing)))
+        self.connector()().map_err(DbmsError::sql(self.doing(doing)))
     }
 
     fn doing(&self, what: &str) -> String {
         format!("{what} the server at {} as {}", self.address, self.login.user)
     }
 
+    /// How sessions log in that see rqps's tables.
+    fn login(&self) -> Login {
+        let mut login = self.login.clone();
+        if let (Dialect::Mysql, Some(claim)) = (self.dialect, &self.claim) {
+            claim.name().clone_into(&mut login.database);
+        }
+        login
+    }
+
     /// A function that connects again, for threads.
     fn connector(
         &self,
     ) -> impl Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static {
-        let (dialect, address, login) = (self.dialect, self.address.clone(), self.login.clone());
-        move || connect(dialect, &address, &login, CONNECT)
+        let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
+        let setup = self.session_setup();
+        move || {
+            let mut session = connect(dialect, &address, &login, CONNECT)?;
+            setup.iter().try_for_each(|sql| session.run(sql))?;
+            Ok(session)
+        }
     }
 
-    /// Vacuum and checkpoint as far as the user may.
+    /// Vacuum of rqps's tables. A checkpoint would be one of all data of the server.
     fn settle_postgres(
         &self,
         load: &SettleLoad,
@@ -75,30 +164,15 @@ impl External {
         let mut session = self.session("settle")?;
         progress(&format!("vacuum of {} tables", load.tables));
         let statement = postgres::vacuum_statement(&mut *session, &doing)?;
-        let vacuumed =
-            on_all_tables(load.names(), &self.interrupt, &doing, self.connector(), statement);
-        note_refusal(vacuumed, progress)?;
-        progress("checkpoint");
-        let done = session.run("CHECKPOINT").map_err(DbmsError::sql(doing));
-        note_refusal(done, progress)
+        on_all_tables(load.names(), &self.interrupt, &doing, self.connector(), statement)
     }
 }
 
-/// Turns a refusal by the server into a note.
-fn note_refusal(
-    result: Result<(), DbmsError>,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError> {
-    match result {
-        Err(DbmsError::Sql { doing, source: source @ WireError::Server { .. } }) => {
-            progress(&format!("not done: {doing}: {source}"));
-            Ok(())
-        }
-        Err(DbmsError::Unsupported(what)) => {
-            progress(&format!("not done: {what}"));
-            Ok(())
-        }
-        other => other,
+impl Drop for External {
+    /// However a run ends, nothing stays on the server that could be removed.
+    fn drop(&mut self) {
+        // There is nobody left to tell; the next run of the plan finds what stays.
+        ControlPlane::stop(self).ok();
     }
 }
 
@@ -108,18 +182,24 @@ impl ControlPlane for External {
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {
+        let mut claim = self.open_claim()?;
+        claim.take(&self.guest)?;
+        self.claim = Some(claim);
         let mut session = self.session("connect to")?;
-        session.run("SELECT 1").map_err(DbmsError::sql(self.doing("query")))?;
         self.pid = find_pid(self.dialect, &self.address, &mut *session);
         Ok(())
     }
 
     fn endpoint(&self) -> (Endpoint, Login) {
-        (Endpoint::Server(self.address.clone()), self.login.clone())
+        (Endpoint::Server(self.address.clone()), self.login())
     }
 
     fn session_setup(&self) -> Vec<String> {
-        Vec::new()
+        self.claim.iter().filter_map(Claim::enter_statement).collect()
+    }
+
+    fn guest_place(&self) -> Option<GuestPlace> {
+        self.claim.as_ref().map(|claim| claim.guest_place(&self.guest))
     }
 
     fn server_pid(&self) -> Option<u32> {
@@ -146,8 +226,10 @@ impl ControlPlane for External {
             return rest(end, &self.interrupt, progress, &mut || false);
         }
         let doing = self.doing("settle");
-        let settled = mysql::maintain(load, &self.interrupt, &doing, self.connector(), progress);
-        note_refusal(settled, progress)
+        mysql::analyze(load, &self.interrupt, &doing, self.connector(), progress)?;
+        let mut session = self.session("settle")?;
+        let mut quiet = || mysql::all_is_written(&mut *session);
+        rest(end, &self.interrupt, progress, &mut quiet)
     }
 
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
@@ -159,12 +241,35 @@ impl ControlPlane for External {
         files.map_err(DbmsError::sql(self.doing("read the status of")))
     }
 
+    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
+        let mut session =
+            self.session("read the counters of").map_err(|error| error.to_string())?;
+        let counters = match self.dialect {
+            Dialect::Postgres => postgres::counters(&mut *session, quiet),
+            _ => mysql::counters(&mut *session),
+        };
+        counters.map_err(|error| error.to_string())
+    }
+
     fn check(&mut self) -> Result<(), DbmsError> {
-        self.session("reach").map(|_| ())
+        let Some(claim) = &mut self.claim else { return self.session("reach").map(drop) };
+        if self.pinged.elapsed() < PING_PAUSE || claim.ping().is_ok() {
+            if self.pinged.elapsed() >= PING_PAUSE {
+                self.pinged = Instant::now();
+            }
+            return Ok(());
+        }
+        // The lock went with the session.
+        self.claim = Some(self.open_claim()?);
+        Ok(())
     }
 
     fn stop(&mut self) -> Result<(), DbmsError> {
-        Ok(())
+        let Some(mut claim) = self.claim.take() else { return Ok(()) };
+        if claim.ping().is_err() {
+            claim = self.open_claim()?;
+        }
+        claim.release(&self.guest.tag, self.guest.keep)
     }
 }
 
@@ -215,16 +320,5 @@ mod tests {
         check("[::1]", true);
         check("10.0.0.1", false);
         check("localhost.example", false);
-    }
-
-    #[test]
-    fn a_refusal_by_the_server_is_a_note() {
-        let mut notes = Vec::new();
-        let refused = WireError::Server { code: "42501".to_owned(), message: "no".to_owned() };
-        let result = Err(DbmsError::Sql { doing: "settle".to_owned(), source: refused });
-        note_refusal(result, &mut |note| notes.push(note.to_owned())).unwrap();
-        assert_eq!(notes, ["not done: settle: no (42501)"]);
-        let broken = Err(DbmsError::Interrupted);
-        assert!(note_refusal(broken, &mut |_| {}).is_err());
     }
 }

@@ -8,6 +8,7 @@ pub mod config;
 mod events;
 mod external;
 mod fake;
+mod guest;
 mod log;
 mod mariadb;
 mod myrocks;
@@ -18,6 +19,7 @@ mod server;
 mod settle;
 mod sqlite;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,12 +31,14 @@ use thiserror::Error;
 use crate::domain::build::{Build, Dbms};
 use crate::domain::config::Config;
 use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::guest::GuestPlace;
 use crate::os::process::ProcessError;
 use crate::os::user::{User, UserError};
 use crate::wire::WireError;
 
 pub use self::events::events;
-pub use self::external::external;
+pub use self::external::{External, external};
+pub use self::guest::Guest;
 pub use self::rocksdb::{ROCKSDB_COMMAND, rocksdb_process};
 pub use self::server::Server;
 pub use self::settle::SettleLoad;
@@ -91,9 +95,18 @@ pub trait ControlPlane: Send {
     fn endpoint(&self) -> (Endpoint, Login);
     /// What every measuring session says first: `SET …`, `PRAGMA …`.
     fn session_setup(&self) -> Vec<String>;
+    /// Where tables are on a server that rqps does not run; `None` for one that it runs.
+    fn guest_place(&self) -> Option<GuestPlace> {
+        None
+    }
     /// A program that must start the process of the clients, given the program and its arguments,
     /// because that process loads a library which this host cannot load by itself.
     fn launcher(&self) -> Option<PathBuf> {
+        None
+    }
+    /// The control group that the process of the clients must be in: where the DBMS is a library,
+    /// a limit on its memory is one on theirs.
+    fn client_group(&self) -> Option<PathBuf> {
         None
     }
     /// Root process of the server, if it is on this host and known.
@@ -118,6 +131,13 @@ pub trait ControlPlane: Send {
     ) -> Result<(), DbmsError>;
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The server's own counters, by name: what it read, wrote and waited for since it started. The
+    /// error is a reason: there are none, or this login may not read them. `quiet` waits a moment
+    /// for sessions of clients that have just ended, which hand in their counts when they end.
+    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
+        let _ = quiet;
+        Err("this DBMS keeps none that rqps reads".to_owned())
+    }
     /// The folder with nothing but the tables and indexes of the benchmark, where there is one: its
     /// size is the published size of such a database.
     fn database_folder(&self) -> Option<PathBuf> {
@@ -238,6 +258,9 @@ pub enum DbmsError {
     /// Asked for what this DBMS or build cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// A server that rqps does not run holds something that rqps must not touch. Nothing was.
+    #[error("{0}")]
+    Refused(String),
     /// The user wants to stop.
     #[error("wait for the database: interrupted")]
     Interrupted,

@@ -1,4 +1,5 @@
-//! MyRocks: RocksDB as a storage engine of MariaDB or MySQL, in a plugin.
+//! MyRocks: RocksDB as a storage engine of MariaDB or MySQL, in a plugin or compiled into the
+//! server, as FB MySQL has it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,8 +11,8 @@ use crate::dbms::{DbmsError, Interrupt};
 /// The name of the storage engine, in `ENGINE=` and in target words.
 pub(super) const NAMES: [&str; 2] = ["rocksdb", "myrocks"];
 
-/// Where it keeps all tables, below the data folder.
-pub(super) const FOLDER: &str = "#rocksdb";
+/// Where it keeps all tables, below the data folder: in MariaDB, and in MySQL and its forks.
+pub(super) const FOLDERS: [&str; 2] = ["#rocksdb", ".rocksdb"];
 
 /// The file of the plugin.
 const PLUGIN: &str = "ha_rocksdb.so";
@@ -23,23 +24,51 @@ const FLUSHED_SECONDS: f64 = 20.0;
 /// Between two looks at compactions that are going on (published).
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Arguments that load the plugin and make its tables the usual ones. `plugins` are the folders of
-/// a build that may hold plugins.
-pub(super) fn args(plugins: &[&Path]) -> Result<Vec<String>, DbmsError> {
-    let Some(folder) = plugins.iter().find(|folder| folder.join(PLUGIN).is_file()) else {
-        let looked: Vec<String> = plugins.iter().map(|f| f.display().to_string()).collect();
-        let looked = if looked.is_empty() { "no folder".to_owned() } else { looked.join(", ") };
-        return Err(DbmsError::Unsupported(format!(
-            "load the storage engine RocksDB: there is no {PLUGIN} in {looked}; take a build that \
-             has it, as mariadb@11.8+myrocks does"
-        )));
+/// Whether the server has the engine and may use it.
+const IS_THERE: &str = "SELECT 1 FROM information_schema.ENGINES \
+                          WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
+
+/// Arguments that make its tables the usual ones, and load the plugin where there is one. `plugins`
+/// are the folders of a build that may hold plugins. Without a plugin it may be compiled in, which
+/// [`check`] asks the server.
+pub(super) fn args(plugins: &[&Path]) -> Vec<String> {
+    let mut args = match plugins.iter().find(|folder| folder.join(PLUGIN).is_file()) {
+        Some(folder) => vec![
+            format!("--plugin-dir={}", folder.display()),
+            format!("--plugin-load-add={PLUGIN}"),
+            "--plugin-maturity=unknown".to_owned(),
+        ],
+        // FB MySQL has it switched off until it is asked for; others do not know the option.
+        None => vec!["--loose-rocksdb=ON".to_owned()],
     };
-    Ok(vec![
-        format!("--plugin-dir={}", folder.display()),
-        format!("--plugin-load-add={PLUGIN}"),
-        "--plugin-maturity=unknown".to_owned(),
-        "--default-storage-engine=rocksdb".to_owned(),
-    ])
+    args.push("--default-storage-engine=rocksdb".to_owned());
+    args
+}
+
+/// What is missing where a server does not start, or has no such engine.
+pub(super) fn hint(plugins: &[&Path]) -> Option<String> {
+    if plugins.iter().any(|folder| folder.join(PLUGIN).is_file()) {
+        return None;
+    }
+    let looked: Vec<String> = plugins.iter().map(|f| f.display().to_string()).collect();
+    let looked = if looked.is_empty() { "no folder".to_owned() } else { looked.join(", ") };
+    Some(format!(
+        "there is no {PLUGIN} in {looked}, so RocksDB must be compiled into the server; take a \
+         build that has either, as mariadb@11.8+myrocks does"
+    ))
+}
+
+/// Asks a server that has started for the engine.
+pub(super) fn check(session: &mut dyn Session, plugins: &[&Path]) -> Result<(), DbmsError> {
+    let doing = "ask for the storage engine RocksDB";
+    match one_value(session, IS_THERE).map_err(DbmsError::sql(doing.to_owned()))? {
+        Some(_) => Ok(()),
+        None => {
+            let hint = hint(plugins).unwrap_or_else(|| "its log says why".to_owned());
+            let what = "use the storage engine RocksDB: the server does not have it";
+            Err(DbmsError::Unsupported(format!("{what}\nhint: {hint}")))
+        }
+    }
 }
 
 /// How one setting is compacted by: newer versions compact level 0 alone.
@@ -54,9 +83,7 @@ pub(super) fn settle(
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(&str),
 ) -> Result<bool, DbmsError> {
-    let storage = "SELECT 1 FROM information_schema.ENGINES \
-                  WHERE ENGINE = 'ROCKSDB' AND SUPPORT IN ('YES', 'DEFAULT')";
-    if !matches!(one_value(session, storage), Ok(Some(_))) {
+    if !matches!(one_value(session, IS_THERE), Ok(Some(_))) {
         return Ok(false);
     }
     let pause = |seconds: f64| {
@@ -214,13 +241,36 @@ mod tests {
         assert!(said.contains("this version has no rocksdb_force_flush_memtable_now"), "{said}");
     }
 
+    /// A server that was asked: its engines as they are, or nothing.
+    struct Engines(Vec<Row>);
+
+    impl Session for Engines {
+        fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+            assert!(sql.contains("information_schema.ENGINES"), "{sql}");
+            Ok(self.0.clone())
+        }
+
+        fn run(&mut self, sql: &str) -> Result<(), WireError> {
+            panic!("{sql}")
+        }
+    }
+
     #[test]
-    fn a_build_without_the_plugin_says_where_one_is() {
+    fn a_plugin_is_loaded_and_without_one_it_may_be_compiled_in() {
         let folder = tempfile::tempdir().unwrap();
-        let said = args(&[folder.path()]).unwrap_err().to_string();
-        assert!(said.contains("mariadb@11.8+myrocks"), "{said}");
+        let plugins = [folder.path()];
+        let compiled_in = args(&plugins);
+        assert_eq!(compiled_in, ["--loose-rocksdb=ON", "--default-storage-engine=rocksdb"]);
+        let there = &mut Engines(vec![vec![Some("1".to_owned())]]);
+        check(there, &plugins).unwrap();
+        let said = check(&mut Engines(vec![]), &plugins).unwrap_err().to_string();
+        assert!(said.contains("the server does not have it"), "{said}");
+        let place = folder.path().display().to_string();
+        assert!(said.contains(&place) && said.contains("mariadb@11.8+myrocks"), "{said}");
         std::fs::write(folder.path().join(PLUGIN), "").unwrap();
-        let args = args(&[folder.path()]).unwrap();
-        assert!(args.contains(&"--default-storage-engine=rocksdb".to_owned()), "{args:?}");
+        let loaded = args(&plugins);
+        assert!(loaded.contains(&"--plugin-load-add=ha_rocksdb.so".to_owned()), "{loaded:?}");
+        assert!(loaded.contains(&"--default-storage-engine=rocksdb".to_owned()), "{loaded:?}");
+        assert_eq!(hint(&plugins), None);
     }
 }

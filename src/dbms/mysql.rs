@@ -1,10 +1,11 @@
 //! MySQL 5.5 to 8.x, and what MariaDB shares with it: all but how a data folder is made.
 
+use std::collections::BTreeMap;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Row, Server, Session, connect, one_value, socket, table};
+use crate::dbms::server::{Row, Server, Session, connect, numbers, one_value, socket, table};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb, myrocks};
 use crate::domain::build::{Dbms, Dialect};
@@ -74,6 +75,40 @@ impl Mysql {
         self.server.program(names)
     }
 
+    /// True if its tables are to be in RocksDB.
+    fn is_myrocks(&self) -> bool {
+        let engine = self.server.site.storage_engine.as_deref();
+        engine.is_some_and(|name| myrocks::NAMES.contains(&name))
+    }
+
+    /// A fault of a server that is to have RocksDB may be that it does not.
+    fn explain(&self, error: DbmsError) -> DbmsError {
+        let folders = self.server.root().map(|root| PLUGIN_FOLDERS.map(|name| root.join(name)));
+        let why = match folders {
+            Ok(folders) if self.is_myrocks() => {
+                myrocks::hint(&folders.each_ref().map(PathBuf::as_path))
+            }
+            _ => None,
+        };
+        match (error, why) {
+            (DbmsError::Ended { doing, what, tail, hint }, Some(why)) if hint.is_empty() => {
+                DbmsError::Ended { doing, what, tail, hint: format!("\nhint: {why}") }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Asks whether the storage engine that was asked for is there.
+    fn check_storage_engine(&self) -> Result<(), DbmsError> {
+        if !self.is_myrocks() {
+            return Ok(());
+        }
+        let root = self.server.root()?;
+        let folders = PLUGIN_FOLDERS.map(|folder| root.join(folder));
+        let mut session = self.session("ask for the storage engines of")?;
+        myrocks::check(&mut *session, &folders.each_ref().map(PathBuf::as_path))
+    }
+
     /// Arguments for a start and for making a data folder alike: only our config, our folders.
     fn base_args(&self) -> Result<Vec<String>, DbmsError> {
         let text = &self.server.site.config.text;
@@ -98,8 +133,7 @@ impl Mysql {
             None | Some("innodb") => {}
             Some(name) if myrocks::NAMES.contains(&name) => {
                 let folders = PLUGIN_FOLDERS.map(|folder| root.join(folder));
-                let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-                args.extend(myrocks::args(&folders)?);
+                args.extend(myrocks::args(&folders.each_ref().map(PathBuf::as_path)));
             }
             Some(other) => args.push(format!("--default-storage-engine={other}")),
         }
@@ -158,7 +192,7 @@ impl ControlPlane for Mysql {
         if made.is_err() {
             self.server.discard_data();
         }
-        made
+        made.map_err(|error| self.explain(error))
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {
@@ -180,7 +214,9 @@ impl ControlPlane for Mysql {
         }
         self.server.launch(&program, args, Stop::HARD)?;
         let address = self.address();
-        self.server.wait_ready(Dialect::Mysql, &address, &login())?;
+        let ready = self.server.wait_ready(Dialect::Mysql, &address, &login());
+        ready.map_err(|error| self.explain(error))?;
+        self.check_storage_engine()?;
         self.use_character_set_of_server()
     }
 
@@ -198,10 +234,11 @@ impl ControlPlane for Mysql {
     }
 
     fn database_folder(&self) -> Option<PathBuf> {
-        let rocks = self.server.site.storage_engine.as_deref();
-        let name = match rocks {
-            Some(name) if myrocks::NAMES.contains(&name) => myrocks::FOLDER,
-            _ => DATABASE,
+        let [mariadb, mysql] = myrocks::FOLDERS;
+        let name = match self.is_myrocks() {
+            true if self.is_mariadb() => mariadb,
+            true => mysql,
+            false => DATABASE,
         };
         Some(self.server.db_folder().join(name))
     }
@@ -255,6 +292,14 @@ impl ControlPlane for Mysql {
         let mut session = self.session("read the status of")?;
         let doing = format!("read the status of {}", self.server.name());
         status(&mut *session).map_err(DbmsError::sql(doing))
+    }
+
+    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
+        // A status variable is the sum of all sessions at any moment.
+        let _ = quiet;
+        let mut session =
+            self.session("read the counters of").map_err(|error| error.to_string())?;
+        counters(&mut *session).map_err(|error| error.to_string())
     }
 
     fn server(&mut self) -> Option<&mut Server> {
@@ -314,10 +359,7 @@ where
     let end = Instant::now() + load.wait();
     let mut session = connect().map_err(DbmsError::sql(doing))?;
     let changed = change(&mut *session, &FLUSH_NOW);
-    progress(&format!("analyze of {} tables", load.tables));
-    let analyzed = on_all_tables(load.names(), interrupt, doing, connect, |table| {
-        format!("ANALYZE TABLE {table}")
-    });
+    let analyzed = analyze(load, interrupt, doing, connect, progress);
     let rested = analyzed
         .and_then(|()| myrocks::settle(&mut *session, load, interrupt, progress))
         .and_then(|rocks| {
@@ -328,8 +370,22 @@ where
     rested
 }
 
+/// ANALYZE TABLE of all tables at the same time.
+pub(super) fn analyze<C>(
+    load: &SettleLoad,
+    interrupt: &Interrupt,
+    doing: &str,
+    connect: C,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), DbmsError>
+where
+    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+{
+    progress(&format!("analyze of {} tables", load.tables));
+    on_all_tables(load.names(), interrupt, doing, connect, |table| format!("ANALYZE TABLE {table}"))
+}
+
 /// Changes those of the settings that this version has; returns them with their old values.
-/// A server that does not allow it (a DSN without the right to) goes on at its own pace.
 fn change(session: &mut dyn Session, settings: &[Setting]) -> Vec<(&'static str, String)> {
     let mut changed = Vec::new();
     for (name, value) in settings {
@@ -356,7 +412,7 @@ fn restore(
 }
 
 /// True if hardly a page is dirty and purge has caught up.
-fn all_is_written(session: &mut dyn Session) -> bool {
+pub(super) fn all_is_written(session: &mut dyn Session) -> bool {
     let number = |rows: Result<Vec<Row>, WireError>, column: usize| {
         rows.ok()?.first()?.get(column)?.as_ref()?.parse::<u64>().ok()
     };
@@ -369,6 +425,11 @@ fn all_is_written(session: &mut dyn Session) -> bool {
         0,
     );
     dirty.is_some_and(|pages| pages <= FEW_PAGES) && history.unwrap_or(0) <= SHORT_HISTORY
+}
+
+/// All status variables that are numbers.
+pub(super) fn counters(session: &mut dyn Session) -> Result<BTreeMap<String, f64>, WireError> {
+    Ok(numbers(session.rows("SHOW GLOBAL STATUS")?))
 }
 
 /// Settings and counters.

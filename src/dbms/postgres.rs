@@ -1,9 +1,10 @@
 //! PostgreSQL 9.6 and later.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Server, Session, connect, socket, table};
+use crate::dbms::server::{Server, Session, connect, numbers, one_value, socket, table};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site};
 use crate::domain::build::Dialect;
@@ -139,6 +140,12 @@ impl ControlPlane for Postgres {
         status(&mut *session).map_err(DbmsError::sql(doing))
     }
 
+    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
+        let mut session =
+            self.session("read the counters of").map_err(|error| error.to_string())?;
+        counters(&mut *session, quiet).map_err(|error| error.to_string())
+    }
+
     fn server(&mut self) -> Option<&mut Server> {
         Some(&mut self.server)
     }
@@ -201,6 +208,72 @@ const VIEWS: [&str; 8] = [
     "pg_statio_user_tables",
 ];
 
+/// The counters of a view, as a query of names and values. Its rows: those of this database, or
+/// sums over all, where a row has a name of its own.
+const COUNTERS: [(&str, &str); 7] = [
+    ("pg_stat_bgwriter", "SELECT e.key, e.value FROM pg_stat_bgwriter v"),
+    ("pg_stat_checkpointer", "SELECT e.key, e.value FROM pg_stat_checkpointer v"),
+    ("pg_stat_wal", "SELECT e.key, e.value FROM pg_stat_wal v"),
+    ("pg_stat_database", "SELECT e.key, e.value FROM pg_stat_database v"),
+    (
+        "pg_stat_io",
+        "SELECT v.backend_type || '.' || v.object || '.' || v.context || '.' || e.key, e.value \
+         FROM pg_stat_io v",
+    ),
+    ("pg_stat_user_tables", "SELECT e.key, e.value FROM pg_stat_user_tables v"),
+    ("pg_statio_user_tables", "SELECT e.key, e.value FROM pg_statio_user_tables v"),
+];
+
+/// How long sessions of clients may take to hand in their counts when they end.
+const HAND_IN: Duration = Duration::from_secs(1);
+
+/// Counters of the cumulative statistics system, summed over tables: `pg_stat_wal.wal_bytes`.
+pub(super) fn counters(
+    session: &mut dyn Session,
+    quiet: bool,
+) -> Result<BTreeMap<String, f64>, WireError> {
+    if quiet {
+        wait_for_clients(session)?;
+    }
+    let mut all = BTreeMap::new();
+    let there = session.rows(
+        "SELECT relname FROM pg_class WHERE relkind = 'v' \
+         AND relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat%'",
+    )?;
+    let there: Vec<String> = there.into_iter().flatten().flatten().collect();
+    for (view, query) in COUNTERS.iter().filter(|(view, _)| there.iter().any(|it| it == view)) {
+        let filter = match *view {
+            "pg_stat_database" => "WHERE v.datname = current_database()",
+            _ => "",
+        };
+        let rows = session.rows(&format!("{query}, jsonb_each_text(to_jsonb(v)) e {filter}"))?;
+        for row in rows {
+            for (name, value) in numbers(vec![row]) {
+                // Numbers of objects are names, not counts.
+                if !name.ends_with("relid") && !name.ends_with("datid") {
+                    *all.entry(format!("{view}.{name}")).or_insert(0.0) += value;
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Waits until this session is the only one of a client in the database, but not for long: others
+/// may be none of rqps.
+fn wait_for_clients(session: &mut dyn Session) -> Result<(), WireError> {
+    let sql = "SELECT count(*) FROM pg_stat_activity \
+               WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    let end = Instant::now() + HAND_IN;
+    while Instant::now() < end {
+        if one_value(session, sql)?.as_deref() == Some("0") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 /// Settings and counters.
 pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>, WireError> {
     let settings = session
@@ -217,13 +290,18 @@ pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>,
         }
         let names: Vec<String> =
             columns.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
-        let rows = session.rows(&format!("SELECT * FROM {view}"))?;
+        // Of other schemas on somebody's server not even names are kept.
+        let own = match names.iter().any(|name| name == "schemaname") {
+            true => " WHERE schemaname = current_schema()",
+            false => "",
+        };
+        let rows = session.rows(&format!("SELECT * FROM {view}{own}"))?;
         files.push((format!("{view}.tsv"), table(&names.join("\t"), &rows)));
     }
     let sizes = session.rows(
         "SELECT relname, relkind::text, reltuples::text, pg_relation_size(oid)::text \
-         FROM pg_class WHERE relkind IN ('r', 'i') \
-         AND relnamespace = 'public'::regnamespace ORDER BY relname",
+         FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = \
+         (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) ORDER BY relname",
     )?;
     files.push(("pg_sizes.tsv".to_owned(), table("relation\tkind\trows\tbytes", &sizes)));
     Ok(files)

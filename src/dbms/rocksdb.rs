@@ -164,6 +164,10 @@ impl ControlPlane for KeyValue {
     }
 
     /// The options of the config, and the version, which decides what can be had.
+    fn client_group(&self) -> Option<PathBuf> {
+        self.site.memory_group.clone()
+    }
+
     fn session_setup(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.site.config.text.lines().map(str::to_owned).collect();
         if let Some(facts) = &self.facts {

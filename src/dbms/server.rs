@@ -43,6 +43,16 @@ pub(super) trait Session: Send {
     fn run(&mut self, sql: &str) -> Result<(), WireError>;
 }
 
+/// Rows of name and value whose value is a number.
+pub(super) fn numbers(rows: Vec<Row>) -> BTreeMap<String, f64> {
+    let number = |row: Row| {
+        let mut cells = row.into_iter().flatten();
+        let (name, value) = (cells.next()?, cells.next()?.parse::<f64>().ok()?);
+        value.is_finite().then_some((name, value))
+    };
+    rows.into_iter().filter_map(number).collect()
+}
+
 /// The first column of the first row.
 pub(super) fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
     Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))

@@ -189,6 +189,10 @@ impl ControlPlane for Sqlite {
         launcher(&self.site.build, host::libc_version().as_deref())
     }
 
+    fn client_group(&self) -> Option<PathBuf> {
+        self.site.memory_group.clone()
+    }
+
     fn session_setup(&self) -> Vec<String> {
         self.site.config.text.lines().map(|line| format!("PRAGMA {line}")).collect()
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::insert::{InsertShape, InsertWork};
 use crate::domain::kv::{KvShape, KvWork};
 use crate::domain::script::Script;
+use crate::domain::unknown::Word;
 use crate::domain::vector::{VectorShape, VectorWork};
 
 /// The scale and the shape of the load.
@@ -32,9 +33,37 @@ pub struct Workload {
     pub idle: Idle,
     /// Memory for the DBMS's own cache in bytes; `None` sizes it from the data.
     pub cache_bytes: Option<u64>,
+    /// Statements of the microbenchmarks as text with literals, none prepared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain_statements: bool,
+    /// Memory that a server, or the process that loads a library, may take with the page cache of
+    /// its files, bytes; `None` for no limit. The Insert Benchmark has its own in its shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
+    /// Shortest length of a turn in milliseconds, where targets take turns within a step; `None`
+    /// for [`TURN_MS`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ms: Option<f64>,
+    /// What a server does while others have their turns; `None` for what suits the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// What one benchmark alone asks for.
     #[serde(default, skip_serializing_if = "Shape::is_sysbench")]
     pub shape: Shape,
+}
+
+/// Shortest length of a turn, milliseconds, unless something else is asked for: noise of a host
+/// that is slower than that cancels, and changing turns costs less than 1 % of the time.
+pub const TURN_MS: f64 = 20.0;
+
+/// What a server does while other targets have their turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    /// It runs on: what it does in the background falls into the turns of others.
+    Running,
+    /// Its processes stand still (SIGSTOP): background work falls into its own turns.
+    Stopped,
 }
 
 /// The benchmark, with the parameters that no other has.
@@ -117,10 +146,13 @@ pub enum Group {
     Range,
     /// Whatever writes.
     Write,
+    /// A group of a newer rqps.
+    #[serde(untagged)]
+    Unknown(Word),
 }
 
 impl Group {
-    /// In the order of reports.
+    /// All that are known, in the order of reports.
     pub const ALL: [Group; 4] = [Group::Load, Group::Point, Group::Range, Group::Write];
 
     /// The name in reports.
@@ -130,6 +162,7 @@ impl Group {
             Group::Point => "point",
             Group::Range => "range",
             Group::Write => "write",
+            Group::Unknown(word) => word.text(),
         }
     }
 }
@@ -166,7 +199,21 @@ impl Step {
     pub fn ground(&self) -> [Option<Ground>; 2] {
         match &self.work {
             Work::Vector(work) => [work.act.makes(), work.act.needs()],
-            Work::Script(_) | Work::Insert(_) | Work::Kv(_) => [None, None],
+            Work::Insert(work) => [
+                work.loads().then_some(Ground::Table),
+                work.setup.is_empty().then_some(Ground::Table),
+            ],
+            Work::Script(_) | Work::Kv(_) => [None, None],
+        }
+    }
+
+    /// True if several targets can be measured at once in turns of milliseconds: clients that do
+    /// one short thing after the other, without a schedule.
+    pub fn takes_turns(&self) -> bool {
+        match &self.work {
+            Work::Script(_) => true,
+            Work::Vector(work) => work.is_warm_search(),
+            Work::Insert(_) | Work::Kv(_) => false,
         }
     }
 
@@ -215,6 +262,12 @@ pub enum RateUnit {
     RowsInserted,
     /// Operations on keys per second, as db_bench counts: ops/s.
     Operations,
+    /// Parts of the base's rate: all that was published of an imported step. No rate per second is
+    /// known.
+    Relative,
+    /// A unit of a newer rqps, by which no rate is computed.
+    #[serde(untagged)]
+    Unknown(Word),
 }
 
 /// One thing of the sequence that a benchmark is.

@@ -14,8 +14,8 @@ use crate::domain::build::Dbms;
 /// The format version of `gate.json` and of calibration files that this program writes.
 pub const GATE_FORMAT: u32 = 1;
 
-/// Of the measured blocks, at most this share may be out of range of the canaries. Above it the
-/// host cannot support a verdict.
+/// Of the measured blocks, at most this share may be out of range of the canaries. Above it every
+/// step is judged with the noise of the host.
 pub const OUT_OF_RANGE_MAX: f64 = 0.2;
 
 /// `gate.json`.
@@ -82,8 +82,8 @@ pub struct BlockRecord {
     /// slow as usual, allowed up to 1.15"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
     /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
-    /// measured again. A block that is out of range after too many were is kept: the gate has
-    /// failed by then, and measuring on would never end.
+    /// measured again. A block that is out of range after too many were is kept: to measure it
+    /// again might never end.
     pub discarded: bool,
     /// Steps that were left out, and why; only under `blocks = "auto"`.
     pub skipped: BTreeMap<String, String>,
@@ -137,6 +137,9 @@ pub struct Calibration {
     pub placement: Placement,
     /// What idle CPUs did.
     pub idle: Idle,
+    /// True if targets took turns within steps. The noise of whole steps is another one.
+    #[serde(default)]
+    pub turns: bool,
     /// Length of a read step's window, seconds. Noise falls with it.
     pub read_seconds: f64,
     /// Length of a write step's window, seconds.
@@ -190,10 +193,16 @@ impl HostGate {
         self.blocks.iter().filter(|block| block.out_of_range.is_some()).count()
     }
 
-    /// True if more blocks were out of range than a claim can stand: more than
-    /// [`OUT_OF_RANGE_MAX`] of those measured. The host then supports no verdict.
+    /// True if more than [`OUT_OF_RANGE_MAX`] of the measured blocks were out of range: what counts
+    /// was then measured on a noisy host, too, and is judged with its noise.
     pub fn is_too_noisy(&self) -> bool {
         self.out_of_range() as f64 > OUT_OF_RANGE_MAX * self.measured() as f64
+    }
+
+    /// The readings before and after each block that counts.
+    pub fn kept_canaries(&self) -> impl Iterator<Item = [&Canary; 2]> {
+        let kept = self.blocks.iter().filter(|block| !block.discarded);
+        kept.filter_map(|block| Some([block.before.as_ref()?, block.after.as_ref()?]))
     }
 }
 

@@ -42,8 +42,36 @@ pub struct Host {
     pub mount_options: Option<String>,
     /// PRETTY_NAME of os-release.
     pub os: Option<String>,
+    /// What does not make it another machine but may explain a difference. `None` in results of
+    /// before it was recorded; never part of the fingerprint, so that those still pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
     /// Fact → why it is missing.
     pub missing: BTreeMap<String, String>,
+}
+
+/// Settings and revisions of a machine that change without it becoming another one. A fact that
+/// could not be read is `None` and has its reason in [`Host::missing`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// `microcode` of /proc/cpuinfo.
+    pub microcode: Option<String>,
+    /// Whether CPUs may run above their nominal frequency: `on` or `off`.
+    pub turbo: Option<String>,
+    /// kernel.randomize_va_space: 0 off, 1 without the heap, 2 all.
+    pub aslr: Option<u64>,
+    /// NUMA node → its CPUs, as `0-11,24-35`.
+    pub numa: BTreeMap<String, String>,
+    /// Largest request that the kernel sends to the disk under the data, KiB.
+    pub max_sectors_kb: Option<u64>,
+    /// Largest request that the disk takes, KiB.
+    pub max_hw_sectors_kb: Option<u64>,
+    /// Requests that wait at most.
+    pub nr_requests: Option<u64>,
+    /// I/O scheduler: `none`, `mq-deadline`.
+    pub scheduler: Option<String>,
+    /// Readahead of the page cache, KiB.
+    pub read_ahead_kb: Option<u64>,
 }
 
 impl Host {

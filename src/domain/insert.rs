@@ -40,6 +40,9 @@ pub struct InsertShape {
     pub pacing: Pacing,
     /// Memory that a server and the page cache of its files may take, bytes; `None` for no limit.
     pub memory_limit: Option<u64>,
+    /// A step ends at the latest after this many times its planned length; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_limit: Option<f64>,
 }
 
 /// A published era: schema, indexes, steps.
@@ -192,6 +195,16 @@ pub struct InsertWork {
     /// Asks for the bytes of the tables with their indexes, after the window; the first that the
     /// server understands.
     pub size: Vec<String>,
+    /// Seconds after which the step ends although rows are left; `None` for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_seconds: Option<f64>,
+}
+
+impl InsertWork {
+    /// Whether the step loads rows or indexes that all later steps work on.
+    pub fn loads(&self) -> bool {
+        self.queries.is_none()
+    }
 }
 
 /// Something to be done to each table between steps.

@@ -4,8 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::benchmark::Pace;
+
 /// Bytes of a key, as in all published runs.
 pub const KEY_BYTES: usize = 20;
+
+/// The option for the readahead of compactions.
+pub const READAHEAD_OPTION: &str = "compaction_readahead_size";
+
+/// Readahead of compactions unless a config or the user says otherwise: the library's default since
+/// 8.7, bytes.
+pub const READAHEAD_BYTES: u64 = 2 << 20;
 
 /// Scale and shape. Keys, clients, seconds and the block cache are in the common workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +39,9 @@ pub struct KvShape {
     pub drain_seconds: f64,
     /// Limit of the background writer of the steps while writing, MiB/s.
     pub writer_mb: f64,
+    /// More limits of that writer: the steps while writing are repeated with each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writer_sweep: Vec<f64>,
     /// Share of the keys that overwritesome writes.
     pub overwrite_share: f64,
     /// Flushes and compactions at the same time.
@@ -189,8 +201,12 @@ pub struct KvWork {
     pub value_bytes: u32,
     /// False writes without a write-ahead log.
     pub write_ahead_log: bool,
+    /// When a client begins an operation.
+    pub pace: Pace,
     /// MiB/s of one more thread that overwrites random keys, apart from the clients.
     pub writer_mb: Option<f64>,
+    /// True where the step is named after that rate: a config must not set another one.
+    pub writer_named: bool,
     /// After the measured window, in the same process.
     pub after: Vec<Maintenance>,
     /// The benchmark's own options for this step; the config of the target comes over them.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::unknown::Word;
+
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -23,25 +25,36 @@ macro_rules! metrics {
         #[serde(rename_all = "snake_case")]
         pub enum Metric {
             $($(#[doc = $doc])* $metric,)*
+            /// A metric of a newer rqps: its key. It is shown, and never judged.
+            #[serde(untagged)]
+            Unknown(Word),
         }
 
         impl Metric {
-            /// In the order of reports.
+            /// All that are known, in the order of reports.
             pub const ALL: &[Metric] = &[$(Metric::$metric),*];
 
             /// The field's name, as a column head.
             pub fn name(self) -> &'static str {
-                match self { $(Metric::$metric => $name,)* }
+                match self { $(Metric::$metric => $name,)* Metric::Unknown(word) => word.text() }
             }
 
             /// The unit of its values; that of the rate is the step's own.
             pub fn unit(self) -> &'static str {
-                match self { $(Metric::$metric => $unit,)* }
+                match self { $(Metric::$metric => $unit,)* Metric::Unknown(_) => "" }
             }
 
             /// Which way is better.
             pub fn better(self) -> Better {
-                match self { $(Metric::$metric => Better::$better,)* }
+                match self {
+                    $(Metric::$metric => Better::$better,)*
+                    Metric::Unknown(_) => Better::Neither,
+                }
+            }
+
+            /// False for a metric of a newer rqps.
+            pub fn is_known(self) -> bool {
+                !matches!(self, Metric::Unknown(_))
             }
         }
     };
@@ -80,6 +93,9 @@ metrics! {
     ServerRss, "rss_MB", "MiB", Lower;
     /// Size of the data folder, MiB.
     DataSize, "data_MB", "MiB", Lower;
+
+    /// Statements per second that changed a row, where others met none: deletes without no-ops.
+    EffectiveRate, "effective_o/s", "1/s", Higher;
 
     // The Insert Benchmark.
     /// Rows inserted per second beside the queries of a query step.
@@ -167,6 +183,10 @@ metrics! {
     StallL0Delays, "stall_l0_delays", "1", Neither;
     /// Of these: writes stopped for the files of level 0.
     StallL0Stops, "stall_l0_stops", "1", Neither;
+    /// Of the delays for level 0: those while it was being compacted.
+    StallL0DelaysBusy, "cf_l0_delays_busy", "1", Neither;
+    /// Of the stops for level 0: those while it was being compacted.
+    StallL0StopsBusy, "cf_l0_stops_busy", "1", Neither;
     /// Of these: writes delayed for memtables that were not flushed yet.
     StallMemtableDelays, "stall_memtable_delays", "1", Neither;
     /// Of these: writes stopped for memtables that were not flushed yet.

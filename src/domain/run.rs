@@ -1,7 +1,7 @@
 //! What one target did in one block: the facts that a run folder holds (docs/results.md).
 //! Judgements are computed from them later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::gate::{Disturbance, HostGate};
-use crate::domain::host::Host;
+use crate::domain::host::{Host, Tuning};
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
 use crate::domain::verdict::Schedule;
@@ -51,6 +51,9 @@ pub enum Status {
     /// Of a run only: measured to its end, and its block thrown away because the host was another
     /// one than usual (the text says how). Its steps are facts that nothing is computed from.
     Discarded(String),
+    /// A status of a newer rqps, as it was read. Nothing is computed from what is not complete.
+    #[serde(untagged)]
+    Unknown(serde_json::Value),
 }
 
 /// `run.json`.
@@ -64,6 +67,9 @@ pub struct RunRecord {
     pub target: Target,
     /// Its build.
     pub manifest: Manifest,
+    /// Where its tables were on a server that rqps does not run: a schema or database, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// The settings that its DBMS read.
     pub config: Config,
     /// `sysbench`.
@@ -152,12 +158,18 @@ pub struct StepRecord {
 }
 
 /// Numbers that somebody else measured and published.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
     /// The form of the files: a word of `rqps import`.
     pub format: String,
     /// The files that this step was read from.
     pub files: Vec<String>,
+    /// Published cells that no metric stands for, as they were printed: head of the column → cell.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// What the author wrote beside the row of the step: `-> 10.5.29, col7`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// What the driver counted in the measured window.
@@ -184,6 +196,10 @@ pub struct Outcome {
     pub rows_scanned: u64,
     /// Bytes of replies.
     pub bytes: u64,
+    /// Statements that clients carried out besides: in the warm-up, and in flight at the end of the
+    /// window. The DBMS's own counters hold them too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outside: u64,
     /// Error code → count. Each was retried: the event began again.
     pub errors: BTreeMap<String, u64>,
     /// Event latency in nanoseconds: HdrHistogram V2, base64. Under an open pace, response time
@@ -202,6 +218,10 @@ pub struct Outcome {
     pub plans: BTreeMap<String, String>,
     /// What the driver could not do, in words: a thread that could not be pinned.
     pub notes: Vec<String>,
+    /// Why the step ended before its work was done: it reached its time limit. The counts are those
+    /// of the window until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
     /// What a benchmark measured beyond the counts above, and what an importer took over as it was
     /// published; each in the unit of its metric.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -225,6 +245,54 @@ pub struct Outcome {
     /// What the server said in its log of work beside the clients: checkpoints, vacuum, flushing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_log: Vec<ServerEvent>,
+    /// How targets took turns within the window, if they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnFacts>,
+}
+
+/// How a step was measured whose targets took turns within its window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TurnFacts {
+    /// Targets that took turns.
+    pub targets: u32,
+    /// Shortest length of a turn, milliseconds; the events in flight at its end were finished.
+    pub slice_ms: f64,
+    /// True if the server's processes stood still (SIGSTOP) while others had their turns.
+    pub stopped: bool,
+    /// Turns of this target in the window.
+    pub turns: u32,
+    /// The longest of them, milliseconds.
+    pub longest_ms: f64,
+    /// From the start of the window to the end of the last turn of this target, seconds; of these,
+    /// the outcome's are its own.
+    pub wall_seconds: f64,
+    /// Own seconds and events in each of equal shares of the window, which hold as many turns of
+    /// every target; the same shares for all targets.
+    pub shares: Vec<(f64, u64)>,
+}
+
+/// A counter of the DBMS, read before and after a step: a row of `steps/NN-NAME.counters.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// As the DBMS names it: `Innodb_pages_written`, `pg_stat_wal.wal_bytes`.
+    pub name: String,
+    /// Before the clients of the step began.
+    pub before: f64,
+    /// After they ended.
+    pub after: f64,
+}
+
+/// One turn of one target in the window of a step: a row of `steps/NN-NAME.turns.csv`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Number of the turn among those of all targets, from 0 with the first of the window.
+    pub turn: u32,
+    /// From the start of the window, milliseconds.
+    pub start_ms: f64,
+    /// How long it was, milliseconds.
+    pub ms: f64,
+    /// Events completed in it, by all clients.
+    pub events: u64,
 }
 
 /// Something that the server's log tells.
@@ -395,6 +463,8 @@ pub struct Second {
 pub struct Dataset {
     /// Fingerprint → host.
     pub hosts: BTreeMap<String, Host>,
+    /// Settings of the host at the time of each result set, where they were recorded.
+    pub tunings: BTreeMap<String, Tuning>,
     /// Runs in the order of the result sets given, and of their keys within each.
     pub runs: Vec<Run>,
     /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
@@ -413,4 +483,10 @@ pub struct Run {
     pub record: RunRecord,
     /// `steps/*.json` in order. Shared with the samples that are made of them.
     pub steps: Vec<Arc<StepRecord>>,
+    /// Fields of the run's files that this rqps does not know: `outcome.joules`.
+    pub unknown: BTreeSet<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

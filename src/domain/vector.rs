@@ -313,6 +313,11 @@ impl VectorWork {
     pub fn is_cold(&self) -> bool {
         matches!(&self.act, Act::Search(search) if search.cold)
     }
+
+    /// True if clients ask one query after the other, of what is in caches as far as it fits.
+    pub fn is_warm_search(&self) -> bool {
+        matches!(&self.act, Act::Search(_) | Act::Payload(_)) && !self.is_cold()
+    }
 }
 
 /// What a step does.

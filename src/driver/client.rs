@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::datagen::rng::Rng;
 use crate::domain::benchmark::Pace;
 use crate::domain::build::Dialect;
 use crate::driver::clock::Clock;
 use crate::driver::program::{Program, Stumble, Tally};
 use crate::driver::recorder::Recorder;
+use crate::driver::schedule::Schedule;
 use crate::driver::session::Session;
 use crate::driver::vector::searcher::Searcher;
 use crate::wire::WireError;
@@ -87,6 +87,8 @@ pub(crate) struct Counts {
     pub(crate) due: u64,
     /// Under an open pace: the furthest behind the schedule, nanoseconds.
     pub(crate) behind_ns: u64,
+    /// Statements of the warm-up, and of events that do not count.
+    pub(crate) outside: u64,
 }
 
 /// One event that was carried out.
@@ -97,25 +99,6 @@ struct Event {
     tally: Tally,
     /// False if the window ended while it was still being retried.
     complete: bool,
-}
-
-/// A seeded Poisson schedule.
-struct Schedule {
-    rng: Rng,
-    mean_gap_ns: f64,
-    /// In floating point so that gaps of any size add up without a bias.
-    next: f64,
-}
-
-impl Schedule {
-    fn restart(&mut self, now: u64) {
-        self.next = now as f64;
-        self.advance();
-    }
-
-    fn advance(&mut self) {
-        self.next += self.rng.exponential() * self.mean_gap_ns;
-    }
 }
 
 impl Client {
@@ -143,11 +126,7 @@ impl Client {
 
     /// Sets the pace: client `index` of `clients` takes its share of an open rate.
     pub(crate) fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
-        if let Pace::Open { events_per_second } = pace {
-            let mean_gap_ns = SECOND * f64::from(clients.max(1)) / events_per_second;
-            let rng = Rng::stream(seed, "pace", u64::from(index));
-            self.schedule = Some(Schedule { rng, mean_gap_ns, next: 0.0 });
-        }
+        self.schedule = Schedule::of(pace, seed, index, clients);
     }
 
     /// The client's clock.
@@ -157,10 +136,7 @@ impl Client {
 
     /// Sends `count` small statements, one after the other.
     pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
-        for _ in 0..count {
-            self.session.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
-        }
-        Ok(())
+        self.session.ping(count)
     }
 
     /// Runs uncounted events until `end`. The error is a whole fault, as in all calls here.
@@ -177,7 +153,9 @@ impl Client {
     /// only whole events count.
     pub(crate) fn open_window(&mut self, window: Window) {
         if self.schedule.is_some() || window.whole_events {
-            self.pending = None;
+            if let Some(event) = self.pending.take() {
+                self.counts.outside += event.tally.statements;
+            }
             self.last_end = self.clock.wait_until(window.start).max(self.last_end);
         }
         if let Some(schedule) = &mut self.schedule {
@@ -192,18 +170,35 @@ impl Client {
         self.run_until(limit, stop)
     }
 
+    /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when
+    /// the last one ended, and how many were completed.
+    pub(crate) fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
+        self.last_end = self.clock.now();
+        let mut events = 0;
+        loop {
+            let event = self.event(until)?;
+            self.record(&event);
+            events += u64::from(event.complete);
+            if event.end >= until {
+                return Ok((event.end, events));
+            }
+        }
+    }
+
     /// Closes the window and tells what was counted.
     pub(crate) fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
         let mut length = window.end - window.start;
-        if let Some(event) = self.pending.take().filter(|event| event.complete) {
-            if window.whole_events {
+        if let Some(event) = self.pending.take() {
+            if window.whole_events && event.complete {
                 length = event.end - window.start;
                 self.record(&event);
-            } else if self.counts.events == 0 && self.schedule.is_none() {
+            } else if event.complete && self.counts.events == 0 && self.schedule.is_none() {
                 length = event.end - event.start;
                 self.counts.stretched = true;
                 self.record(&event);
+            } else {
+                self.counts.outside += event.tally.statements;
             }
         }
         self.counts.window_ns = length;
@@ -215,12 +210,9 @@ impl Client {
     /// Events that were due but had no turn: they are the distance between due and done.
     fn count_backlog(&mut self, end: u64) {
         let Some(schedule) = &mut self.schedule else { return };
-        let backlog = end.saturating_sub(schedule.next as u64);
-        self.counts.behind_ns = self.counts.behind_ns.max(backlog);
-        while schedule.next < end as f64 {
-            self.counts.due += 1;
-            schedule.advance();
-        }
+        let (due, behind_ns) = schedule.backlog(end);
+        self.counts.due += due;
+        self.counts.behind_ns = self.counts.behind_ns.max(behind_ns);
     }
 
     /// Carries out events; those that end by `limit` are recorded, the one that ends later is kept
@@ -235,7 +227,7 @@ impl Client {
         }
         loop {
             if let Some(schedule) = &self.schedule
-                && schedule.next > limit as f64
+                && schedule.next_time() > limit
             {
                 return Ok(());
             }
@@ -253,8 +245,7 @@ impl Client {
         let mut start = self.last_end;
         let mut intended = start;
         if let Some(schedule) = &mut self.schedule {
-            intended = schedule.next as u64;
-            schedule.advance();
+            intended = schedule.take();
             if intended > start {
                 start = self.clock.wait_until(intended);
             }
@@ -279,6 +270,7 @@ impl Client {
     #[inline]
     fn record(&mut self, event: &Event) {
         if self.window.is_none() || !event.complete {
+            self.counts.outside += event.tally.statements;
             return;
         }
         self.counts.events += 1;

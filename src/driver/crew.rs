@@ -1,361 +1,585 @@
-//! The threads of the clients, and the coordinator that leads them through warm-up and window.
+//! The threads of a step and the one coordinator that leads them.
+//!
+//! A thread of a step is a member of its crew. The coordinator waits until all are ready, gives
+//! orders, cuts intervals while they work, and hears how they ended. A member that fails or panics
+//! ends the step at once, with its name and message.
 
+use std::any::Any;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::domain::run::Outcome;
-
-use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
+use crate::domain::run::CpuTime;
+use crate::driver::Stop;
+use crate::driver::client::Window;
 use crate::driver::clock::Clock;
-use crate::driver::measure::{self, Meter};
-use crate::driver::protocol::{Job, MeasureTask, Message};
-use crate::driver::recorder::Recorder;
-use crate::driver::session::{Opener, Session};
+use crate::driver::protocol::{Interval, Message};
 use crate::driver::talk::Talk;
-use crate::driver::{Stop, placement, plans};
-use crate::os::affinity::Seat;
+use crate::driver::turns::TurnNews;
 use crate::os::clock::RealClock;
-use crate::os::tree::{self, Cpu};
+use crate::os::tree;
 
-/// Enough for SQLite's parser; the pages are only taken when used.
-const STACK: usize = 512 << 10;
+/// Between two looks while members take turns.
+const BEAT: Duration = Duration::from_millis(250);
 
-/// Time for the coordinator to read counters between the last warm-up event and the first one of a
-/// window of whole events.
-const LEAD: Duration = Duration::from_millis(2);
+/// Between the order to measure and the start of a window: time for all members to hear it, and
+/// for the coordinator to read counters, nanoseconds.
+pub(crate) const LEAD_NS: u64 = 5_000_000;
 
-/// Statements by which the server's thread of a connection is found.
-const PINGS: u32 = 20;
+/// How long members may take to finish the statement in flight once a step has reached its limit,
+/// nanoseconds.
+const GRACE_NS: u64 = 2_000_000_000;
 
-/// What clients say to the coordinator.
-enum News {
-    /// Connected and prepared.
-    Ready(Ready),
-    /// The pings were answered.
-    Pinged(Result<(), String>),
-    /// The warm-up is over. Said only if whole events count.
-    Warm,
-    /// The window is over.
-    Done { client: usize, counts: Box<Counts>, cpu_share: f64, end: u64 },
-    /// The client cannot go on.
-    Fault(String),
+/// What a member does from its first to its last moment: it says [`Stand::done`], or ends early
+/// because the step has ended elsewhere. The error is a whole fault.
+type Life<T> = Box<dyn FnOnce(&Stand<T>) -> Result<(), String> + Send>;
+
+/// One thread of a step, before it starts.
+pub(crate) struct Member<T> {
+    /// Its name in faults: `client 3`, `the deleter of client 2`.
+    pub(crate) name: String,
+    /// Bytes of its stack.
+    pub(crate) stack: usize,
+    /// True if it works beside the others and ends when they are done, as [`Stand::is_over`] says.
+    pub(crate) background: bool,
+    /// What it does.
+    pub(crate) life: Life<T>,
 }
 
-struct Ready {
-    client: usize,
-    connection_id: Option<u32>,
-    plans: BTreeMap<String, String>,
-    notes: Vec<String>,
+/// What a member says when it is connected and prepared.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    /// What the protocol says of the server's side of its connection.
+    pub(crate) connection_id: Option<u32>,
+    /// Query plans, by statement.
+    pub(crate) plans: BTreeMap<String, String>,
+    /// Notes of the step.
+    pub(crate) notes: Vec<String>,
 }
 
-/// What the coordinator tells a client to do.
-enum Order {
-    /// Send some small statements, for the server's thread to be found.
+/// What the coordinator tells a member to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Order {
+    /// Send some small statements, for the server's thread to be found, and answer.
     Ping,
     /// Run until then, count nothing.
     WarmUp(u64),
     /// Run through the window, count.
     Measure(Window),
+    /// Take turns with other targets through warm-up and window, count the window.
+    TakeTurns,
 }
 
-/// Prepares what a client does, on its session: job, task, client (from 0).
-pub(crate) type MakeActs =
-    Box<dyn Fn(&Job, &MeasureTask, u32, &mut Session) -> Result<Acts, String> + Send + Sync>;
-
-/// All that the threads share, read only.
-struct Shared {
-    job: Job,
-    task: MeasureTask,
-    opener: Opener,
-    make: MakeActs,
-    recorders: Vec<Arc<Recorder>>,
-    seats: Vec<Seat>,
-    clock: Clock,
+/// What a member counted, and what its thread used meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Done<T> {
+    pub(crate) value: T,
+    pub(crate) spent: Spent,
 }
 
-/// Measures with one thread per client and returns what was counted.
-pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &MeasureTask,
-    opener: Opener,
-    make: MakeActs,
-    talk: &mut Talk<W>,
-) -> Result<Outcome, Stop> {
-    let start = Instant::now();
-    let seating = placement::plan(task);
-    let shared = Arc::new(Shared {
-        job: job.clone(),
-        task: task.clone(),
-        opener,
-        make,
-        recorders: measure::recorders(task),
-        seats: seating.seats,
-        clock: Clock::Real(RealClock::starting_at(start)),
-    });
-    let mut crew = Crew::start(Arc::clone(&shared), start)?;
-    let mut ready = crew.make_ready(talk)?;
-    ready.notes.splice(..0, seating.notes);
-    ready.notes.extend(crew.seat_server(&ready.connections, talk)?);
-    talk.say(&Message::Warming)?;
-    let window = crew.warm_up(talk)?;
-    let finished = crew.run_window(window, talk)?;
-    let mut outcome = measure::outcome(job, task, &finished.counts, &shared.recorders);
-    outcome.plans = ready.plans;
-    outcome.notes.splice(..0, ready.notes);
-    outcome.client_cpu = finished.cpu_end.since(finished.cpu_start);
-    outcome.client_busiest = finished.busiest;
-    Ok(outcome)
+/// CPU and time of a thread between two moments of its work, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) cpu_ns: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
 }
 
-/// The coordinator's end of the threads.
-struct Crew {
-    shared: Arc<Shared>,
-    start: Instant,
-    orders: Vec<Sender<Order>>,
-    news: Receiver<News>,
+impl Spent {
+    /// Carries out `work` on the calling thread and tells what it took.
+    pub(crate) fn on<R>(clock: &Clock, work: impl FnOnce() -> R) -> (R, Spent) {
+        let (from, before) = (clock.now(), tree::thread_cpu_ns());
+        let result = work();
+        let cpu_ns = tree::thread_cpu_ns() - before;
+        (result, Spent { cpu_ns, from, to: clock.now() })
+    }
+
+    /// Share of one CPU.
+    pub(crate) fn share(&self) -> f64 {
+        self.cpu_ns as f64 / self.to.saturating_sub(self.from).max(1) as f64
+    }
 }
 
-/// What the clients said when they were ready.
-#[derive(Default)]
-struct AllReady {
-    connections: Vec<Option<u32>>,
-    plans: BTreeMap<String, String>,
-    notes: Vec<String>,
+/// A member's side of the conversation with the coordinator.
+pub(crate) struct Stand<T> {
+    member: usize,
+    orders: Receiver<Order>,
+    news: Sender<News<T>>,
+    over: Arc<AtomicBool>,
+    is_done: Cell<bool>,
+}
+
+impl<T> Stand<T> {
+    /// Connected and prepared.
+    pub(crate) fn ready(&self, ready: Ready) {
+        self.say(Said::Ready(ready));
+    }
+
+    /// The answer to an order that asks for one.
+    pub(crate) fn answer(&self, result: Result<(), String>) {
+        self.say(Said::Answer(result));
+    }
+
+    /// Something about turns with other targets.
+    pub(crate) fn turns(&self, news: TurnNews) {
+        self.say(Said::Turns(news));
+    }
+
+    /// All work is done. Connections that are still open close after this, outside of the window.
+    pub(crate) fn done(&self, value: T, spent: Spent) {
+        self.is_done.set(true);
+        self.say(Said::Done(Done { value, spent }));
+    }
+
+    /// The next order; `None` if the step has ended.
+    pub(crate) fn order(&self) -> Option<Order> {
+        self.orders.recv().ok()
+    }
+
+    /// The next order to measure, for members that know no other.
+    pub(crate) fn window(&self) -> Option<Window> {
+        loop {
+            if let Order::Measure(window) = self.order()? {
+                return Some(window);
+            }
+        }
+    }
+
+    /// True once the step is over: its members are done, or one of them failed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    fn say(&self, said: Said<T>) {
+        // Without a listener the step has ended and its process follows.
+        let _ = self.news.send(News { member: self.member, said });
+    }
+}
+
+struct News<T> {
+    member: usize,
+    said: Said<T>,
+}
+
+enum Said<T> {
+    Ready(Ready),
+    Answer(Result<(), String>),
+    Done(Done<T>),
+    Turns(TurnNews),
+    Fault(String),
+}
+
+/// Makes the intervals of a window. All times are on the clock of the crew.
+pub(crate) trait Intervals {
+    /// When the next interval ends; `None` if it waits for the members, so that intervals add up
+    /// to the total.
+    fn next_cut(&self) -> Option<u64>;
+
+    /// What happened since the last cut.
+    fn cut(&mut self, now: u64) -> Interval;
+
+    /// When the clock cuts the window: CPU time after it does not count, whatever members still
+    /// finish. `None`: the window ends with the last member.
+    fn cut_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// When the step ends although members still have work; `None`: never.
+    fn limit(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What a finished window gave.
-struct Finished {
-    counts: Vec<Counts>,
-    busiest: f64,
-    cpu_start: Cpu,
-    cpu_end: Cpu,
+pub(crate) struct Finished<T> {
+    /// In the order of the members; `None` for one that did not come back after the limit.
+    pub(crate) done: Vec<Option<Done<T>>>,
+    /// CPU of the whole process.
+    pub(crate) cpu: CpuTime,
+    /// The end of the window: where the clock cut it, or where the last member ended that is not in
+    /// the background.
+    pub(crate) end: u64,
+    /// True if the step reached its limit.
+    pub(crate) limited: bool,
 }
 
-impl Crew {
-    fn start(shared: Arc<Shared>, start: Instant) -> Result<Crew, String> {
+/// The coordinator's side.
+pub(crate) struct Crew<T> {
+    begun: Instant,
+    clock: Clock,
+    posts: Vec<Post>,
+    news: Receiver<News<T>>,
+    over: Arc<AtomicBool>,
+    done: Vec<Option<Done<T>>>,
+}
+
+struct Post {
+    orders: Sender<Order>,
+    background: bool,
+    thread: JoinHandle<()>,
+}
+
+impl<T: Send + 'static> Crew<T> {
+    /// Starts all members; `begun` is the zero of the clock that they share. The error is a whole
+    /// fault.
+    pub(crate) fn start(begun: Instant, members: Vec<Member<T>>) -> Result<Crew<T>, String> {
         let (sender, news) = channel();
-        let mut orders = Vec::new();
-        for index in 0..shared.task.clients {
-            let (order, inbox) = channel();
-            orders.push(order);
-            let shared = Arc::clone(&shared);
-            let news = sender.clone();
-            // Not joined: a client that hangs in a statement must not keep the process alive.
-            std::thread::Builder::new()
-                .name(format!("client {index}"))
-                .stack_size(STACK)
-                .spawn(move || {
-                    if let Err(fault) = live(&shared, index, &inbox, &news) {
-                        // If nobody listens any more, there is nobody to tell.
-                        let _ = news.send(News::Fault(fault));
-                    }
-                })
-                .map_err(|error| {
-                    format!("failed to start the thread of client {index}: {error}")
-                })?;
+        let over = Arc::new(AtomicBool::new(false));
+        let mut posts = Vec::with_capacity(members.len());
+        for (member, Member { name, stack, background, life }) in members.into_iter().enumerate() {
+            let (orders, inbox) = channel();
+            let (news, over) = (sender.clone(), Arc::clone(&over));
+            let is_done = Cell::new(false);
+            let stand = Stand { member, orders: inbox, news, over, is_done };
+            let failed = format!("failed to start the thread of {name}");
+            // Not joined: a member that hangs in a statement must not keep the process alive.
+            let thread = std::thread::Builder::new()
+                .name(name.clone())
+                .stack_size(stack)
+                .spawn(move || live(&name, &stand, life))
+                .map_err(|error| format!("{failed}: {error}"))?;
+            posts.push(Post { orders, background, thread });
         }
-        Ok(Crew { shared, start, orders, news })
+        let done = posts.iter().map(|_| None).collect();
+        let clock = Clock::Real(RealClock::starting_at(begun));
+        Ok(Crew { begun, clock, posts, news, over, done })
     }
 
-    /// Waits for the next news, until `deadline` if there is one.
-    fn hear<W: Write>(&self, deadline: Option<u64>, talk: &Talk<W>) -> Result<Option<News>, Stop> {
-        let deadline = deadline.map(|time| self.start + Duration::from_nanos(time));
-        match talk.wait(&self.news, deadline)? {
-            Some(News::Fault(fault)) => Err(Stop::Fault(fault)),
-            None if deadline.is_none() => {
-                Err(Stop::Fault("failed to measure: a client thread ended early".to_owned()))
+    /// Waits until all members are ready, and returns what they said, in their order.
+    pub(crate) fn gather<W: Write>(&mut self, talk: &Talk<W>) -> Result<Vec<Ready>, Stop> {
+        let mut all: Vec<Option<Ready>> = self.posts.iter().map(|_| None).collect();
+        while all.iter().any(Option::is_none) {
+            if let Some(News { member, said: Said::Ready(ready) }) = self.hear(None, talk)? {
+                all[member] = Some(ready);
             }
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// Gives an order to one member and waits for its answer.
+    pub(crate) fn ask<W: Write>(
+        &mut self,
+        member: usize,
+        order: Order,
+        talk: &Talk<W>,
+    ) -> Result<Result<(), String>, Stop> {
+        self.posts[member].order(order);
+        loop {
+            if let Some(News { said: Said::Answer(answer), .. }) = self.hear(None, talk)? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Gives an order to all members.
+    pub(crate) fn order(&self, order: Order) {
+        self.posts.iter().for_each(|post| post.order(order));
+    }
+
+    /// Waits for an answer of every member that is not in the background.
+    pub(crate) fn answers<W: Write>(&mut self, talk: &Talk<W>) -> Result<(), Stop> {
+        let mut left = self.posts.iter().filter(|post| !post.background).count();
+        while left > 0 {
+            if let Some(News { said: Said::Answer(answer), .. }) = self.hear(None, talk)? {
+                answer?;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all members through `window` and says its start and its intervals; the last interval
+    /// ends with the last member. Then members in the background end too.
+    pub(crate) fn measure<W: Write>(
+        &mut self,
+        window: Window,
+        intervals: &mut dyn Intervals,
+        talk: &mut Talk<W>,
+    ) -> Result<Finished<T>, Stop> {
+        self.order(Order::Measure(window));
+        // A member may be done with a short window before this thread is awake.
+        while self.clock.now() < window.start {
+            self.hear(Some(window.start), talk)?;
+        }
+        let cpu_start = tree::own_cpu();
+        talk.say(&Message::WindowStart)?;
+        let (cut_at, limit) = (intervals.cut_at(), intervals.limit());
+        let (mut cpu_end, mut grace) = (None, None);
+        while self.is_working() && grace.is_none_or(|grace| self.clock.now() < grace) {
+            let cut = intervals.next_cut();
+            self.hear(cut.or(cut_at.filter(|_| cpu_end.is_none())), talk)?;
+            let now = self.clock.now();
+            if cpu_end.is_none() && cut_at.is_some_and(|end| now >= end) {
+                cpu_end = Some(tree::own_cpu());
+            }
+            if cut.is_some_and(|cut| now >= cut) && self.is_working() {
+                talk.say(&Message::Interval(intervals.cut(now)))?;
+            }
+            if grace.is_none() && limit.is_some_and(|limit| now >= limit) && self.is_working() {
+                self.over.store(true, Ordering::Relaxed);
+                grace = Some(now + GRACE_NS);
+            }
+        }
+        let cpu = cpu_end.unwrap_or_else(tree::own_cpu).since(cpu_start);
+        self.over.store(true, Ordering::Relaxed);
+        let end = match cut_at {
+            Some(end) => end,
+            // A member that did not come back has used the time until now.
+            None if self.is_working() => self.clock.now(),
+            None => self.last_end(&window),
+        };
+        talk.say(&Message::Interval(intervals.cut(end)))?;
+        while !self.is_working() && self.done.iter().any(Option::is_none) {
+            self.hear(None, talk)?;
+        }
+        let done = std::mem::take(&mut self.done);
+        Ok(Finished { done, cpu, end, limited: grace.is_some() })
+    }
+
+    /// Waits until members that take no orders are done; calls `beat` every `every` meanwhile.
+    /// Returns what they counted, in their order.
+    pub(crate) fn finish<W: Write>(
+        &mut self,
+        every: Duration,
+        beat: &mut dyn FnMut(&mut Talk<W>) -> Result<(), Stop>,
+        talk: &mut Talk<W>,
+    ) -> Result<Vec<T>, Stop> {
+        let every = every.as_nanos() as u64;
+        let mut next = self.clock.now() + every;
+        while self.is_working() {
+            self.hear(Some(next), talk)?;
+            let now = self.clock.now();
+            if now >= next {
+                beat(talk)?;
+                next = now + every;
+            }
+        }
+        Ok(self.done.iter_mut().filter_map(Option::take).map(|done| done.value).collect())
+    }
+
+    /// Stays while the members take turns with those of other targets. `heed` hears the news of
+    /// turns, and is called without any several times a second.
+    pub(crate) fn take_turns<W: Write>(
+        &mut self,
+        heed: &mut impl FnMut(Option<TurnNews>, &mut Talk<W>) -> Result<(), Stop>,
+        talk: &mut Talk<W>,
+    ) -> Result<Vec<Done<T>>, Stop> {
+        self.order(Order::TakeTurns);
+        while self.is_working() {
+            let look = self.clock.now() + BEAT.as_nanos() as u64;
+            let news = match self.hear(Some(look), talk)? {
+                Some(News { said: Said::Turns(news), .. }) => Some(news),
+                _ => None,
+            };
+            heed(news, talk)?;
+        }
+        self.over.store(true, Ordering::Relaxed);
+        Ok(self.done.iter_mut().filter_map(Option::take).collect())
+    }
+
+    /// Waits for the next news until `deadline`. Keeps what a member that is done has counted.
+    fn hear<W: Write>(
+        &mut self,
+        deadline: Option<u64>,
+        talk: &Talk<W>,
+    ) -> Result<Option<News<T>>, Stop> {
+        let deadline = deadline.map(|time| self.begun + Duration::from_nanos(time));
+        match talk.wait(&self.news, deadline)? {
+            Some(News { said: Said::Fault(fault), .. }) => Err(Stop::Fault(fault)),
+            Some(News { member, said: Said::Done(done) }) => {
+                self.done[member] = Some(done);
+                Ok(None)
+            }
+            None if deadline.is_none() => Err(Stop::Fault(
+                "failed to measure: all threads of the step ended early".to_owned(),
+            )),
             other => Ok(other),
         }
     }
 
-    /// Waits until all clients are connected and prepared.
-    fn make_ready<W: Write>(&mut self, talk: &mut Talk<W>) -> Result<AllReady, Stop> {
-        let clients = self.orders.len();
-        let mut all = AllReady { connections: vec![None; clients], ..AllReady::default() };
-        for _ in 0..clients {
-            if let Some(News::Ready(ready)) = self.hear(None, talk)? {
-                all.connections[ready.client] = ready.connection_id;
-                all.plans.extend(ready.plans);
-                all.notes.extend(ready.notes);
-            }
-        }
-        Ok(all)
+    fn is_working(&self) -> bool {
+        self.posts.iter().zip(&self.done).any(|(post, done)| !post.background && done.is_none())
     }
 
-    /// Pins the server's side of every connection, one after the other while all others are still.
-    /// Returns notes on those that could not be.
-    fn seat_server<W: Write>(
-        &self,
-        connections: &[Option<u32>],
-        talk: &Talk<W>,
-    ) -> Result<Vec<String>, Stop> {
-        let Shared { job, task, seats, .. } = &*self.shared;
-        let mut notes = Vec::new();
-        for (client, (id, seat)) in connections.iter().zip(seats).enumerate() {
-            let connection = placement::Connection { client, id: *id, seat };
-            let mut stop = None;
-            let seated = placement::seat_server(job, task, &connection, || {
-                let _ = self.orders[client].send(Order::Ping);
-                match self.hear(None, talk) {
-                    Ok(Some(News::Pinged(result))) => result,
-                    Ok(_) => Err("a client said something else than asked".to_owned()),
-                    Err(end) => {
-                        stop = Some(end);
-                        Err("the job ends".to_owned())
-                    }
-                }
-            });
-            if let Some(stop) = stop {
-                return Err(stop);
-            }
-            notes.extend(seated.err());
-        }
-        Ok(notes)
-    }
-
-    /// Sends the clients through the warm-up; the window is known when this returns.
-    fn warm_up<W: Write>(&mut self, talk: &mut Talk<W>) -> Result<Window, Stop> {
-        let task = &self.shared.task;
-        let end = self.shared.clock.now() + (task.warmup_seconds * SECOND) as u64;
-        self.order(|| Order::WarmUp(end));
-        let mut window = measure::window(task, end);
-        if window.whole_events {
-            let mut left = self.orders.len();
-            while left > 0 {
-                if let Some(News::Warm) = self.hear(None, talk)? {
-                    left -= 1;
-                }
-            }
-            let start = self.shared.clock.now() + LEAD.as_nanos() as u64;
-            window = measure::window(task, start);
-        }
-        self.order(|| Order::Measure(window));
-        Ok(window)
-    }
-
-    /// A client that is gone has sent its fault, which is heard next.
-    fn order(&self, make: impl Fn() -> Order) {
-        for order in &self.orders {
-            let _ = order.send(make());
-        }
-    }
-
-    fn run_window<W: Write>(
-        &mut self,
-        window: Window,
-        talk: &mut Talk<W>,
-    ) -> Result<Finished, Stop> {
-        // A client may be done with a short window before this thread is awake.
-        let mut early = Vec::new();
-        while self.shared.clock.now() < window.start {
-            early.extend(self.hear(Some(window.start), talk)?);
-        }
-        let cpu_start = tree::own_cpu();
-        talk.say(&Message::WindowStart)?;
-        let clients = self.orders.len();
-        let mut finished = Finished {
-            counts: vec![Counts::default(); clients],
-            busiest: 0.0,
-            cpu_start,
-            cpu_end: Cpu::default(),
-        };
-        let mut meter = Meter::new(&self.shared.recorders, window.start);
-        let (mut done, mut last_end) = (0, window.end);
-        let mut cpu_end = None;
-        while done < clients {
-            let cut = meter.next_cut(window.start, window.end);
-            // The last interval waits for the clients, so that intervals add up to the total.
-            let last = !window.whole_events && cut >= window.end;
-            let deadline = match cpu_end {
-                None if last => Some(window.end),
-                _ if last => None,
-                _ => Some(cut),
-            };
-            let news = match early.pop() {
-                None => self.hear(deadline, talk)?,
-                heard => heard,
-            };
-            let now = self.shared.clock.now();
-            if cpu_end.is_none() && now >= window.end && !window.whole_events {
-                cpu_end = Some(tree::own_cpu());
-            }
-            if let Some(News::Done { client, counts, cpu_share, end }) = news {
-                finished.counts[client] = *counts;
-                finished.busiest = finished.busiest.max(cpu_share);
-                last_end = last_end.max(end);
-                done += 1;
-            }
-            if !last && now >= cut && done < clients {
-                talk.say(&Message::Interval(meter.interval(now)))?;
-            }
-        }
-        finished.cpu_end = cpu_end.unwrap_or_else(tree::own_cpu);
-        talk.say(&Message::Interval(meter.interval(last_end)))?;
-        Ok(finished)
+    /// When the last member that is not in the background ended.
+    fn last_end(&self, window: &Window) -> u64 {
+        let is_open = window.end == u64::MAX;
+        let earliest = if is_open { window.start + 1 } else { window.end };
+        let members = self.posts.iter().zip(&self.done).filter(|(post, _)| !post.background);
+        let ends = members.filter_map(|(_, done)| done.as_ref()).map(|done| done.spent.to);
+        ends.fold(earliest, u64::max)
     }
 }
 
-/// The life of one client.
-fn live(
-    shared: &Shared,
-    index: u32,
-    inbox: &Receiver<Order>,
-    news: &Sender<News>,
-) -> Result<(), String> {
-    let (mut client, ready) = make_ready(shared, index)?;
-    let _ = news.send(News::Ready(ready));
-    while let Ok(order) = inbox.recv() {
-        match order {
-            Order::Ping => {
-                let _ = news.send(News::Pinged(client.ping(PINGS)));
-            }
-            Order::WarmUp(end) => {
-                client.warm_up(end)?;
-                if measure::counts_whole_events(&shared.task) {
-                    let _ = news.send(News::Warm);
-                }
-            }
-            Order::Measure(window) => {
-                client.open_window(window);
-                let begun = client.clock().now();
-                let before = tree::thread_cpu_ns();
-                client.run_to(window.end)?;
-                let used = tree::thread_cpu_ns() - before;
-                let end = client.clock().now();
-                let done = News::Done {
-                    client: index as usize,
-                    counts: Box::new(client.close_window()),
-                    cpu_share: used as f64 / end.saturating_sub(begun).max(1) as f64,
-                    end: if window.whole_events { end } else { window.end },
-                };
-                let _ = news.send(done);
+impl<T> Crew<T> {
+    /// Waits until all threads have ended and let go of what they share.
+    pub(crate) fn join<W: Write>(mut self, talk: &Talk<W>) -> Result<(), Stop> {
+        // A member that waits for an order ends when none can come any more.
+        let threads: Vec<_> = self.posts.drain(..).map(|post| post.thread).collect();
+        for thread in threads {
+            while !thread.is_finished() {
+                talk.sleep(Duration::from_millis(1))?;
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
-fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
-    let Shared { job, task, opener, recorders, clock, .. } = shared;
-    let seated = placement::seat_client(&shared.seats[index as usize]);
-    let mut session = opener.open(index)?;
-    let mut ready = Ready {
-        client: index as usize,
-        connection_id: session.connection_id(),
-        plans: BTreeMap::new(),
-        notes: Vec::new(),
+/// Members that are still at work hear that the step has ended; those in a statement end with the
+/// process.
+impl<T> Drop for Crew<T> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Post {
+    /// A member that is gone has said its fault, which is heard next.
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+}
+
+/// Lives `life`. Says its fault if there is one; a panic is a fault like any other, since partners
+/// would wait for the member for ever.
+fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
+    let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
+        Ok(Ok(())) if stand.is_done.get() => return,
+        Ok(Ok(())) => format!("{name} ended before its work was done"),
+        Ok(Err(fault)) => fault,
+        Err(panic) => format!("{name} panicked: {}", words(&*panic)),
     };
-    if task.plans && index == 0 {
-        (ready.plans, ready.notes) = plans::capture(job, &task.script, &mut session);
+    stand.say(Said::Fault(fault));
+}
+
+/// The message of a panic.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message; the log of the driver says where")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the intervals of a window that ends with its members.
+    struct Counting(u64);
+
+    impl Intervals for Counting {
+        fn next_cut(&self) -> Option<u64> {
+            Some((self.0 + 1) * 1_000_000_000)
+        }
+
+        fn cut(&mut self, _: u64) -> Interval {
+            self.0 += 1;
+            Interval { second: self.0 as u32, seconds: 1.0, ..Interval::default() }
+        }
     }
-    ready.notes.extend(seated.err());
-    let recorder = Arc::clone(&recorders[index as usize]);
-    let acts = (shared.make)(job, task, index, &mut session)?;
-    let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
-    client.set_pace(task.pace, job.seed, index, task.clients);
-    Ok((client, ready))
+
+    fn member(
+        name: &str,
+        background: bool,
+        life: impl FnOnce(&Stand<u32>) -> Result<(), String> + Send + 'static,
+    ) -> Member<u32> {
+        Member { name: name.to_owned(), stack: 64 << 10, background, life: Box::new(life) }
+    }
+
+    /// Becomes ready and works until the step is over.
+    fn endless(stand: &Stand<u32>) -> Result<(), String> {
+        stand.ready(Ready::default());
+        while stand.order().is_some() {}
+        Ok(())
+    }
+
+    fn run(members: Vec<Member<u32>>) -> Result<(Vec<u32>, String), String> {
+        let mut output = Vec::new();
+        let mut talk = Talk::alone(&mut output);
+        let measured = || -> Result<Vec<u32>, Stop> {
+            let mut crew = Crew::start(Instant::now(), members)?;
+            crew.gather(&talk)?;
+            let window = Window { start: 0, end: u64::MAX, whole_events: true };
+            let finished = crew.measure(window, &mut Counting(0), &mut talk)?;
+            crew.join(&talk)?;
+            Ok(finished.done.into_iter().flatten().map(|done| done.value).collect())
+        };
+        match measured() {
+            Ok(values) => Ok((values, String::from_utf8_lossy(&output).into_owned())),
+            Err(Stop::Fault(fault)) => Err(fault),
+            Err(Stop::Gone) => Err("gone".to_owned()),
+        }
+    }
+
+    #[test]
+    fn values_come_in_the_order_of_the_members_and_the_background_ends_last() {
+        let client = |value| {
+            move |stand: &Stand<u32>| {
+                stand.ready(Ready::default());
+                stand.window();
+                stand.done(value, Spent::default());
+                Ok(())
+            }
+        };
+        let writer = |stand: &Stand<u32>| {
+            stand.ready(Ready::default());
+            while !stand.is_over() {
+                std::thread::yield_now();
+            }
+            stand.done(9, Spent::default());
+            Ok(())
+        };
+        let members = vec![
+            member("the writer", true, writer),
+            member("client 0", false, client(1)),
+            member("client 1", false, client(2)),
+        ];
+        let (values, said) = run(members).unwrap();
+        assert_eq!(values, [9, 1, 2]);
+        assert!(said.contains("window_start") && said.contains("interval"), "{said}");
+    }
+
+    #[test]
+    fn a_panic_of_any_member_at_any_time_ends_the_step_with_its_name_and_message() {
+        let check = |background: bool, life: fn(&Stand<u32>) -> Result<(), String>| {
+            // The others work on for ever: their silence must not hide the panic.
+            let members = vec![
+                member("client 0", false, endless),
+                member("the deleter of client 2", background, life),
+                member("client 1", false, endless),
+            ];
+            let fault = run(members).unwrap_err();
+            assert_eq!(fault, "the deleter of client 2 panicked: row 7 is gone");
+        };
+        for background in [false, true] {
+            check(background, |_| panic!("row 7 is gone"));
+            check(background, |stand| {
+                stand.ready(Ready::default());
+                panic!("row {} is gone", 7)
+            });
+            check(background, |stand| {
+                stand.ready(Ready::default());
+                stand.window();
+                panic!("row {} is gone", 7)
+            });
+        }
+    }
+
+    #[test]
+    fn a_member_that_fails_or_leaves_ends_the_step() {
+        let with = |life: fn(&Stand<u32>) -> Result<(), String>| {
+            run(vec![member("client 0", false, endless), member("client 1", false, life)])
+        };
+        assert_eq!(with(|_| Err("no more".to_owned())).unwrap_err(), "no more");
+        let left = with(|stand| {
+            stand.ready(Ready::default());
+            Ok(())
+        });
+        assert_eq!(left.unwrap_err(), "client 1 ended before its work was done");
+    }
 }

@@ -84,6 +84,8 @@ impl Fake {
     ) -> Result<Reply, WireError> {
         #[cfg(test)]
         self.note(format!("{} {values:?}", self.statements[statement.0]));
+        #[cfg(test)]
+        assert!(!self.statements[statement.0].contains("panic"), "told to panic");
         let _ = values;
         self.pass(is_query(&self.statements[statement.0]))
     }
@@ -96,6 +98,8 @@ impl Fake {
         }
         #[cfg(test)]
         self.note(sql.to_owned());
+        #[cfg(test)]
+        assert!(!sql.contains("panic"), "told to panic");
         self.pass(is_query(sql))
     }
 

@@ -7,19 +7,22 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::datagen::sbtest::{Row, Table};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
+use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::protocol::{Job, LoadTask, Message};
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
 use crate::os::affinity;
 use crate::wire::mysql::LOCAL_REFUSED;
 use crate::wire::{Prepared, Value, ValueType, WireError};
+
+/// Bytes of a loading thread's stack.
+const STACK: usize = 2 << 20;
 
 /// How often progress is said.
 const PROGRESS: Duration = Duration::from_millis(500);
@@ -151,50 +154,35 @@ fn run<W: Write>(
     shared: &Arc<Shared>,
     talk: &mut Talk<W>,
 ) -> Result<(), Stop> {
-    let (sender, news) = channel::<Result<(), String>>();
     let threads = threads.clamp(1, work.len().max(1) as u32);
     let indexing = matches!(work.first(), Some(Work::Index { .. }));
     let work: Arc<[Work]> = work.into();
     let next = Arc::new(AtomicUsize::new(0));
-    for _ in 0..threads {
-        spawn(Arc::clone(&work), Arc::clone(&next), Arc::clone(shared), sender.clone())?;
-    }
-    drop(sender);
-    let mut left = threads;
-    while left > 0 {
-        match talk.wait(&news, Some(Instant::now() + PROGRESS))? {
-            Some(Ok(())) => left -= 1,
-            Some(Err(fault)) => return Err(Stop::Fault(fault)),
-            None => talk.say(&shared.progress(indexing))?,
-        }
-    }
-    talk.say(&shared.progress(indexing))?;
-    Ok(())
+    let member = |number| loader(number, Arc::clone(&work), Arc::clone(&next), Arc::clone(shared));
+    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut progress = |talk: &mut Talk<W>| Ok(talk.say(&shared.progress(indexing))?);
+    crew.finish(PROGRESS, &mut progress, talk)?;
+    progress(talk)
 }
 
-/// Starts one connection that takes work until none is left.
-fn spawn(
+/// One connection that takes work until none is left.
+fn loader(
+    number: u32,
     work: Arc<[Work]>,
     next: Arc<AtomicUsize>,
     shared: Arc<Shared>,
-    news: Sender<Result<(), String>>,
-) -> Result<(), String> {
-    let run = move || {
-        let result = shared.opener.open(0).and_then(|mut session| {
-            shared.speed_up(&mut session)?;
-            while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                shared.carry_out(*one, &mut session)?;
-            }
-            Ok(())
-        });
-        // If nobody listens any more, there is nobody to tell.
-        let _ = news.send(result);
+) -> Member<()> {
+    let life = move |stand: &Stand<()>| {
+        let mut session = shared.opener.open(0)?;
+        shared.speed_up(&mut session)?;
+        while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            shared.carry_out(*one, &mut session)?;
+        }
+        stand.done((), Spent::default());
+        Ok(())
     };
-    std::thread::Builder::new()
-        .name("loader".to_owned())
-        .spawn(run)
-        .map(|_| ())
-        .map_err(|error| format!("failed to start a loading thread: {error}"))
+    let name = format!("loader {number}");
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
 impl Shared {
@@ -262,10 +250,8 @@ impl Shared {
 
     fn control(&self, sql: &str, table: u32, session: &mut Session) -> Result<(), String> {
         let sql = sql.replace("{table}", &table.to_string());
-        match session.simple(&sql) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!("failed to execute {sql:?}: {error}")),
-        }
+        let made = self.opener.make(session, &sql);
+        made.map_err(|error| format!("failed to execute {sql:?}: {error}"))
     }
 
     /// COPY in its binary form: the server parses neither numbers nor escapes.
@@ -492,24 +478,36 @@ mod tests {
     use crate::driver::protocol::{Task, VERSION};
 
     fn job(dialect: Dialect, tables: u32, rows: u64) -> Job {
-        Job {
-            version: VERSION,
-            dialect,
-            endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
-            login: Login::default(),
-            session_setup: vec![],
-            seed: 1,
-            tables,
-            rows,
-            task: Task::Load(LoadTask {
-                drop_sql: String::new(),
-                create_sql: String::new(),
-                index_sql: vec![],
-                table: String::new(),
-                columns: String::new(),
-                parallel: 2,
-            }),
-        }
+        let task = LoadTask {
+            drop_sql: String::new(),
+            create_sql: String::new(),
+            index_sql: vec![],
+            table: String::new(),
+            columns: String::new(),
+            parallel: 2,
+        };
+        Job { dialect, tables, rows, ..Job::fake(Task::Load(task)) }
+    }
+
+    #[test]
+    fn a_loader_that_panics_ends_the_load_with_its_message() {
+        let job = job(Dialect::Fake, 4, 10);
+        let Task::Load(mut task) = job.task.clone() else { panic!("no load") };
+        task.create_sql = "panic {table}".to_owned();
+        let shared = Arc::new(Shared {
+            job: job.clone(),
+            task,
+            opener: Opener::new(&job).unwrap(),
+            rows_done: AtomicU64::new(0),
+            indexes_done: AtomicU32::new(0),
+        });
+        let work = (1..=4).map(|table| Work::Create { table }).collect();
+        let end = run(work, 2, &shared, &mut Talk::alone(Vec::new()));
+        let Err(Stop::Fault(fault)) = end else { panic!("it ended well") };
+        assert!(
+            fault.starts_with("loader ") && fault.ends_with(" panicked: told to panic"),
+            "{fault}"
+        );
     }
 
     #[test]

@@ -14,8 +14,9 @@ use crate::driver::program::Program;
 use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 use crate::driver::session::{Opener, Session};
+use crate::driver::step::Clients;
 use crate::driver::talk::Talk;
-use crate::driver::{Stop, crew, fake};
+use crate::driver::{Stop, fake, step};
 
 /// Carries out a measuring job and says how it went.
 pub(crate) fn measure<W: Write>(
@@ -28,7 +29,8 @@ pub(crate) fn measure<W: Write>(
     match job.endpoint {
         Endpoint::Fake { real_time, .. } => fake::measure(job, task, &opener, real_time, talk),
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            let outcome = crew::measure(job, task, opener, Box::new(script_acts), talk)?;
+            let outcome =
+                step::measure(job, task, Clients::new(opener, Box::new(script_acts)), talk)?;
             Ok(talk.say(&Message::Measured(Box::new(outcome)))?)
         }
     }
@@ -168,6 +170,7 @@ pub(crate) fn outcome(
         outcome.no_ops += client.tally.no_ops;
         outcome.rows += client.tally.rows;
         outcome.bytes += client.tally.bytes;
+        outcome.outside += client.outside;
         for (code, count) in &client.errors {
             *outcome.errors.entry(code.clone()).or_insert(0) += count;
         }

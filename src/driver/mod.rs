@@ -5,6 +5,7 @@ mod client;
 mod clock;
 mod crew;
 mod fake;
+mod guest;
 mod insert;
 mod kv;
 mod loader;
@@ -14,15 +15,21 @@ mod plans;
 mod program;
 pub mod protocol;
 mod recorder;
+pub mod ring;
+mod schedule;
 mod session;
+mod step;
 mod talk;
+mod turns;
 pub mod vector;
 
 use std::io::{BufRead, Write};
+use std::path::Path;
 
 use crate::driver::protocol::{Job, Message, Task, VERSION};
 use crate::driver::session::Opener;
 use crate::driver::talk::{Gone, Talk};
+use crate::os::cgroup;
 
 /// How the job of a driver process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +47,17 @@ pub enum Ending {
 ///
 /// Returns early with [`Ending::Abandoned`] when `input` ends, since the lab is gone then; threads
 /// of clients may still be running, so the caller is to end the process.
-pub fn main(mut input: impl BufRead + Send + 'static, output: impl Write) -> Ending {
+///
+/// With `memory_group` it enters that control group first: what it loads and opens counts there.
+pub fn main(
+    mut input: impl BufRead + Send + 'static,
+    output: impl Write,
+    memory_group: Option<&Path>,
+) -> Ending {
     // Without this the driver would go on loading a server that nobody reads the results of. Where
     // it fails, the end of the input still tells.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let entered = memory_group.map_or(Ok(()), cgroup::enter);
     let mut line = String::new();
     let read = input.read_line(&mut line);
     let mut talk = Talk::watching(output, input);
@@ -52,6 +66,7 @@ pub fn main(mut input: impl BufRead + Send + 'static, output: impl Write) -> End
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the job: {error}")),
     };
+    let job = entered.map_err(|error| format!("failed to {error}")).and(job);
     end(job.map(|job| carry_out(&job, &mut talk)), &mut talk)
 }
 

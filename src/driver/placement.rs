@@ -1,9 +1,14 @@
 //! Where clients and the server's side of their connections run. What cannot be placed becomes a
 //! note: a step is measured all the same, and the note says that its placement is not whole.
 
+use std::io::Write;
+
 use crate::domain::benchmark::Placement;
 use crate::domain::build::Dialect;
-use crate::driver::protocol::{Job, MeasureTask};
+use crate::driver::Stop;
+use crate::driver::crew::{Crew, Order, Ready};
+use crate::driver::protocol::MeasureTask;
+use crate::driver::talk::Talk;
 use crate::os::affinity::{self, Seat};
 
 /// The seats of all clients, and what could not be done.
@@ -13,21 +18,55 @@ pub(crate) struct Seating {
 }
 
 /// Plans a seat for every client and takes old pins off the server, which an earlier step may have
-/// left.
-pub(crate) fn plan(task: &MeasureTask) -> Seating {
+/// left. Those of a server that rqps does not run (not `own`) stay as its owner has them.
+pub(crate) fn plan(task: &MeasureTask, own: bool) -> Seating {
+    plan_seats(task.placement, task.clients, task.server_pid.filter(|_| own))
+}
+
+/// The same for `connections`, each with a thread of its own.
+pub(crate) fn plan_seats(
+    placement: Placement,
+    connections: u32,
+    server_pid: Option<u32>,
+) -> Seating {
     let cpus = affinity::allowed_cpus();
     let mut notes = Vec::new();
-    let seats = affinity::plan(task.placement, task.clients, &cpus).unwrap_or_else(|error| {
+    let seats = affinity::plan(placement, connections, &cpus).unwrap_or_else(|error| {
         notes.push(format!("nothing is pinned: failed to {error}"));
-        vec![Seat::default(); task.clients as usize]
+        vec![Seat::default(); connections as usize]
     });
-    if task.placement != Placement::Os
-        && let Some(pid) = task.server_pid
+    if placement != Placement::Os
+        && let Some(pid) = server_pid
         && let Err(error) = affinity::pin_tree(pid, &cpus)
     {
         notes.push(format!("old pins of the server are not taken off: failed to {error}"));
     }
     Seating { seats, notes }
+}
+
+/// Plans seats for `threads` clients of a library in this process. Apart from them are the threads
+/// of the library, which it makes when it is opened: they inherit the CPUs of the thread that opens
+/// it, which is pinned until [`rise`].
+pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
+    let mut notes = Vec::new();
+    let cpus = affinity::allowed_cpus();
+    let seats = affinity::plan(placement, threads, &cpus).unwrap_or_else(|error| {
+        notes.push(format!("nothing is pinned: failed to {error}"));
+        vec![Seat::default(); threads as usize]
+    });
+    if let (Placement::Apart, Some(seat)) = (placement, seats.first())
+        && !seat.server.is_empty()
+        && let Err(error) = affinity::pin_thread(&seat.server)
+    {
+        notes.push(format!("the threads of the library are not pinned: failed to {error}"));
+    }
+    Seating { seats, notes }
+}
+
+/// Lets the calling thread run on `cpus` again: those of before [`plan_library`].
+pub(crate) fn rise(cpus: &[usize]) {
+    // Without a set of CPUs nothing was pinned.
+    let _ = affinity::pin_thread(cpus);
 }
 
 /// Pins the calling thread, which is that of a client. `Err` is a note.
@@ -41,7 +80,7 @@ pub(crate) fn seat_client(seat: &Seat) -> Result<(), String> {
 
 /// One connection whose server's side is to be pinned.
 pub(crate) struct Connection<'a> {
-    /// Client, from 0.
+    /// Client or connection, from 0.
     pub(crate) client: usize,
     /// What the protocol says: on Postgres the process of the backend.
     pub(crate) id: Option<u32>,
@@ -49,32 +88,77 @@ pub(crate) struct Connection<'a> {
     pub(crate) seat: &'a Seat,
 }
 
-/// Pins the server's side of one connection. `ping` sends some small statements on it. The error is
-/// a note.
-pub(crate) fn seat_server(
-    job: &Job,
-    task: &MeasureTask,
-    connection: &Connection<'_>,
-    ping: impl FnMut() -> Result<(), String>,
-) -> Result<(), String> {
-    let Connection { client, id, seat } = connection;
-    if seat.server.is_empty()
-        || matches!(job.dialect, Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake)
-    {
-        return Ok(());
+/// The server whose side of connections is to be pinned.
+#[derive(Clone, Copy)]
+pub(crate) struct Server {
+    pub(crate) dialect: Dialect,
+    /// The root of its processes, if it runs on this host.
+    pub(crate) pid: Option<u32>,
+    /// Whether there is one connection only.
+    pub(crate) alone: bool,
+    /// Whether rqps runs it. Nothing that outlives a connection is pinned of any other.
+    pub(crate) own: bool,
+}
+
+impl Server {
+    /// Pins the server's side of every connection, one after the other while all others are still.
+    /// Returns notes on those that could not be.
+    pub(crate) fn seat_all<T: Send + 'static, W: Write>(
+        self,
+        crew: &mut Crew<T>,
+        ready: &[Ready],
+        seats: &[Seat],
+        talk: &Talk<W>,
+    ) -> Result<Vec<String>, Stop> {
+        let mut notes = Vec::new();
+        for (client, (ready, seat)) in ready.iter().zip(seats).enumerate() {
+            let connection = Connection { client, id: ready.connection_id, seat };
+            let mut stop = None;
+            let seated = self.seat(&connection, || {
+                crew.ask(client, Order::Ping, talk).unwrap_or_else(|end| {
+                    stop = Some(end);
+                    Err("the job ends".to_owned())
+                })
+            });
+            if let Some(stop) = stop {
+                return Err(stop);
+            }
+            notes.extend(seated.err());
+        }
+        Ok(notes)
     }
-    let note = |why: String| format!("the server's side of client {client} is not pinned: {why}");
-    let failed = |error: affinity::AffinityError| note(format!("failed to {error}"));
-    let Some(server) = task.server_pid else {
-        return Err(note("the process of the server is not known".to_owned()));
-    };
-    if let (Dialect::Postgres, Some(backend)) = (job.dialect, id) {
-        return affinity::pin_process(*backend, &seat.server).map_err(failed);
-    }
-    match find_thread(server, ping).map_err(note)? {
-        Some(thread) => affinity::pin_tid(thread, &seat.server).map_err(failed),
-        None if task.clients == 1 => affinity::pin_process(server, &seat.server).map_err(failed),
-        None => Err(note("its thread could not be told from others".to_owned())),
+
+    /// Pins the server's side of one connection. `ping` sends some small statements on it. The
+    /// error is a note.
+    fn seat(
+        self,
+        connection: &Connection<'_>,
+        ping: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Connection { client, id, seat } = connection;
+        if seat.server.is_empty()
+            || matches!(self.dialect, Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake)
+        {
+            return Ok(());
+        }
+        let note =
+            |why: String| format!("the server's side of client {client} is not pinned: {why}");
+        let failed = |error: affinity::AffinityError| note(format!("failed to {error}"));
+        let Some(server) = self.pid else {
+            return Err(note("the process of the server is not known".to_owned()));
+        };
+        if let (Dialect::Postgres, Some(backend)) = (self.dialect, id) {
+            return affinity::pin_process(*backend, &seat.server).map_err(failed);
+        }
+        if !self.own {
+            // The thread serves other connections afterwards.
+            return Err(note("rqps does not run that server".to_owned()));
+        }
+        match find_thread(server, ping).map_err(note)? {
+            Some(thread) => affinity::pin_tid(thread, &seat.server).map_err(failed),
+            None if self.alone => affinity::pin_process(server, &seat.server).map_err(failed),
+            None => Err(note("its thread could not be told from others".to_owned())),
+        }
     }
 }
 
@@ -104,9 +188,7 @@ fn find_thread(
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, RateUnit};
-    use crate::domain::endpoint::{Endpoint, Login};
     use crate::domain::script::{Distribution, Script};
-    use crate::driver::protocol::{Task, VERSION};
 
     fn task(placement: Placement, clients: u32) -> MeasureTask {
         MeasureTask {
@@ -129,27 +211,27 @@ mod tests {
     #[test]
     fn every_client_has_a_seat() {
         for placement in [Placement::Together, Placement::Apart, Placement::Os] {
-            assert_eq!(plan(&task(placement, 3)).seats.len(), 3);
+            assert_eq!(plan(&task(placement, 3), true).seats.len(), 3);
         }
     }
 
     #[test]
     fn an_unknown_server_is_a_note() {
-        let task = task(Placement::Together, 1);
-        let job = Job {
-            version: VERSION,
-            dialect: Dialect::Postgres,
-            endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
-            login: Login::default(),
-            session_setup: vec![],
-            seed: 1,
-            tables: 1,
-            rows: 1,
-            task: Task::Measure(Box::new(task.clone())),
-        };
         let seat = Seat { client: vec![0], server: vec![0] };
         let connection = Connection { client: 0, id: Some(1), seat: &seat };
-        let note = seat_server(&job, &task, &connection, || Ok(())).unwrap_err();
+        let dialect = Dialect::Postgres;
+        let server = Server { dialect, pid: None, alone: true, own: true };
+        let note = server.seat(&connection, || Ok(())).unwrap_err();
         assert!(note.contains("not known"), "{note}");
+    }
+
+    #[test]
+    fn nothing_of_a_server_that_rqps_does_not_run_stays_pinned() {
+        let seat = Seat { client: vec![0], server: vec![0] };
+        let connection = Connection { client: 0, id: Some(1), seat: &seat };
+        let (dialect, pid) = (Dialect::Mysql, Some(std::process::id()));
+        let server = Server { dialect, pid, alone: true, own: false };
+        let note = server.seat(&connection, || Ok(())).unwrap_err();
+        assert!(note.contains("rqps does not run that server"), "{note}");
     }
 }

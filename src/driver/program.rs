@@ -101,11 +101,12 @@ impl Program {
                 statements,
             });
         }
-        let begin_commit = if script.transaction {
-            Some([bracket("BEGIN", dialect, session)?, bracket("COMMIT", dialect, session)?])
-        } else {
-            None
+        let plain = script.operations.iter().all(|one| one.protocol == Protocol::Text);
+        let mut brackets = || -> Result<[Call; 2], String> {
+            let dialect = if plain { None } else { Some(dialect) };
+            Ok([bracket("BEGIN", dialect, session)?, bracket("COMMIT", dialect, session)?])
         };
+        let begin_commit = if script.transaction { Some(brackets()?) } else { None };
         Ok(Program {
             begin_commit,
             operations,
@@ -162,9 +163,10 @@ fn stumble(kind: &str, error: WireError) -> Stumble {
     Stumble { kind: kind.to_owned(), error }
 }
 
-/// BEGIN and COMMIT are prepared where sysbench prepares them; MySQL cannot.
-fn bracket(sql: &str, dialect: Dialect, session: &mut Session) -> Result<Call, String> {
-    if dialect == Dialect::Mysql {
+/// BEGIN and COMMIT are prepared where sysbench prepares them: not on MySQL, which cannot, nor
+/// without a dialect, where no statement is.
+fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Session) -> Result<Call, String> {
+    if matches!(dialect, None | Some(Dialect::Mysql)) {
         return Ok(Call::Text(vec![Piece::Sql(sql.to_owned())]));
     }
     session
@@ -225,23 +227,21 @@ impl Call {
 /// Splits SQL at `{1}` … `{n}`.
 fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut rest = sql;
-    while let Some((at, end, number)) = next_placeholder(rest, parameters) {
-        pieces.push(Piece::Sql(rest[..at].to_owned()));
-        pieces.push(Piece::Parameter(number - 1));
-        rest = &rest[end..];
+    let (mut from, mut at) = (0, 0);
+    while let Some(open) = sql[at..].find('{').map(|place| at + place) {
+        let number = sql[open + 1..].split_once('}').and_then(|(number, _)| {
+            let value: usize = number.parse().ok()?;
+            (1..=parameters).contains(&value).then_some((value, open + number.len() + 2))
+        });
+        at = open + 1;
+        if let Some((number, end)) = number {
+            pieces.push(Piece::Sql(sql[from..open].to_owned()));
+            pieces.push(Piece::Parameter(number - 1));
+            (from, at) = (end, end);
+        }
     }
-    pieces.push(Piece::Sql(rest.to_owned()));
+    pieces.push(Piece::Sql(sql[from..].to_owned()));
     pieces
-}
-
-fn next_placeholder(sql: &str, parameters: usize) -> Option<(usize, usize, usize)> {
-    (1..=parameters)
-        .filter_map(|number| {
-            let mark = format!("{{{number}}}");
-            sql.find(&mark).map(|at| (at, at + mark.len(), number))
-        })
-        .min()
 }
 
 impl Tally {

@@ -14,9 +14,10 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::insert::InsertWork;
 use crate::domain::kv::KvWork;
-use crate::domain::run::Outcome;
+use crate::domain::run::{Outcome, Turn};
 use crate::domain::script::Script;
 use crate::domain::vector::VectorWork;
+use crate::driver::ring::TurnRequest;
 
 /// Version of these messages; both sides are the same binary, so a difference is a bug or an
 /// exchanged file.
@@ -35,14 +36,44 @@ pub struct Job {
     pub login: Login,
     /// Statements after connecting, per session: `SET …`, `PRAGMA …`.
     pub session_setup: Vec<String>,
+    /// On a server that rqps does not run: the comment of every table that is made there.
+    #[serde(default)]
+    pub mark: Option<String>,
     /// Seed; client i draws from a stream of its own.
     pub seed: u64,
     /// Number of tables.
     pub tables: u32,
     /// Rows per table.
     pub rows: u64,
+    /// True if the driver says [`Message::Prepared`] and waits for a line.
+    #[serde(default)]
+    pub pause: bool,
     /// What to do.
     pub task: Task,
+    /// How to take turns with other targets; `None` to measure without a break.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnRequest>,
+}
+
+#[cfg(test)]
+impl Job {
+    /// A job on one table of one row of the fake DBMS, whose statements sleep for a microsecond.
+    pub(crate) fn fake(task: Task) -> Job {
+        Job {
+            version: VERSION,
+            dialect: Dialect::Fake,
+            endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
+            login: Login::default(),
+            session_setup: Vec::new(),
+            mark: None,
+            seed: 1,
+            tables: 1,
+            rows: 1,
+            pause: false,
+            task,
+            turns: None,
+        }
+    }
 }
 
 /// Kinds of jobs.
@@ -161,6 +192,9 @@ pub enum Message {
         /// Seconds for indexes.
         index_seconds: f64,
     },
+    /// All clients are connected and prepared. Said where the job asks for it: the driver waits for
+    /// a line before it goes on, so that counters of the server are read before the first event.
+    Prepared,
     /// All clients are connected and prepared; the warm-up begins.
     Warming,
     /// The window begins now.
@@ -174,6 +208,8 @@ pub enum Message {
         /// For what.
         what: String,
     },
+    /// The turns of the window, where targets took turns.
+    Turns(Vec<Turn>),
     /// The window has ended: all that was counted.
     Measured(Box<Outcome>),
     /// The job cannot go on.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
+use crate::driver::guest;
 use crate::driver::protocol::Job;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
@@ -39,6 +40,7 @@ pub(crate) struct Opener {
     login: Login,
     dialect: Dialect,
     setup: Vec<String>,
+    mark: Option<String>,
     seed: u64,
     sqlite: Option<Arc<Sqlite>>,
 }
@@ -58,6 +60,7 @@ impl Opener {
             login: job.login.clone(),
             dialect: job.dialect,
             setup: job.session_setup.clone(),
+            mark: job.mark.clone(),
             seed: job.seed,
             sqlite: sqlite.map(Arc::new),
         })
@@ -68,6 +71,16 @@ impl Opener {
         let mut opener = self.clone();
         opener.setup.extend(setup);
         opener
+    }
+
+    /// Executes a statement that makes or drops a table, on a session of this opener.
+    pub(crate) fn make(&self, session: &mut Session, sql: &str) -> Result<(), WireError> {
+        guest::make(session, self.dialect, self.mark.as_deref(), sql)
+    }
+
+    /// The statement that asks for the bytes of the tables where only marked ones count.
+    pub(crate) fn size_of_marked(&self) -> Option<String> {
+        self.mark.as_deref().map(|mark| guest::size(self.dialect, mark))
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
@@ -179,6 +192,14 @@ impl Session {
             Session::Mysql(client) => Some(client.connection_id()),
             Session::Sqlite(_) | Session::Fake(_) => None,
         }
+    }
+
+    /// Sends `count` small statements, one after the other. The error is a whole fault.
+    pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
+        for _ in 0..count {
+            self.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
+        }
+        Ok(())
     }
 
     /// Executes one statement given as text.

@@ -14,7 +14,8 @@ pub(crate) struct Gone;
 /// Messages out, and whether anybody listens.
 pub(crate) struct Talk<W> {
     output: W,
-    closed: Receiver<()>,
+    /// A line of the other side; closed when it goes.
+    lines: Receiver<()>,
     /// Kept where nobody watches, so that the channel stays open.
     _open: Option<Sender<()>>,
 }
@@ -22,22 +23,23 @@ pub(crate) struct Talk<W> {
 impl<W: Write> Talk<W> {
     /// Watches `input` for its end.
     pub(crate) fn watching(output: W, mut input: impl BufRead + Send + 'static) -> Talk<W> {
-        let (sender, closed) = channel();
+        let (sender, lines) = channel();
         // The thread ends with the input or with the process, and is waited for by nobody.
         std::thread::spawn(move || {
             let mut rest = String::new();
             while input.read_line(&mut rest).is_ok_and(|length| length > 0) {
                 rest.clear();
+                // Without a receiver the job is done.
+                let _ = sender.send(());
             }
-            drop(sender);
         });
-        Talk { output, closed, _open: None }
+        Talk { output, lines, _open: None }
     }
 
     /// Nobody to watch.
     pub(crate) fn alone(output: W) -> Talk<W> {
-        let (sender, closed) = channel();
-        Talk { output, closed, _open: Some(sender) }
+        let (sender, lines) = channel();
+        Talk { output, lines, _open: Some(sender) }
     }
 
     /// Says one message, at once.
@@ -50,10 +52,19 @@ impl<W: Write> Talk<W> {
 
     /// Sleeps for `duration`, less if the other side goes.
     pub(crate) fn sleep(&self, duration: Duration) -> Result<(), Gone> {
-        match self.closed.recv_timeout(duration) {
-            Err(RecvTimeoutError::Timeout) => Ok(()),
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Gone),
+        match self.lines.recv_timeout(duration) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => Err(Gone),
         }
+    }
+
+    /// Says that all is prepared and waits for a line, if there is somebody to write one.
+    pub(crate) fn pause(&mut self) -> Result<(), Gone> {
+        if self._open.is_some() {
+            return Ok(());
+        }
+        self.say(&Message::Prepared)?;
+        self.lines.recv().map_err(|_| Gone)
     }
 
     /// Waits for something from `news` until `deadline`; `None` at the deadline or when all

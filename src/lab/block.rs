@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use crate::bench;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Ground, Stage, Step};
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
 use crate::lab::fault;
-use crate::lab::measure::{self, Seat};
+use crate::lab::measure::{self, Measured, Seat};
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::lab::subject::Subject;
+use crate::lab::turns::{self, Taking};
 use crate::lab::{Bench, memory, prepare};
 use crate::os::cgroup::MemoryGroup;
 use crate::os::disk;
@@ -23,12 +25,12 @@ use crate::plan::{Interleave, cost};
 use crate::results::RunFolder;
 
 /// One target at work in this block.
-struct Run<'a> {
-    subject: &'a mut Subject,
-    record: RunRecord,
+pub(super) struct Run<'a> {
+    pub(super) subject: &'a mut Subject,
+    pub(super) record: RunRecord,
     folder: RunFolder,
     data: PathBuf,
-    control: Box<dyn ControlPlane>,
+    pub(super) control: Box<dyn ControlPlane>,
     /// What is not there since a step failed, and the name of that step.
     lost: Option<(Ground, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
@@ -65,7 +67,7 @@ pub(super) fn run(
     }
     members.sort_by_key(|(place, _)| *place);
     let at_once = match bench.assignment.plan.interleave {
-        Interleave::Step => members.len(),
+        Interleave::Turns | Interleave::Step => members.len(),
         Interleave::Run => 1,
     };
     while !members.is_empty() && !bench.stopped() {
@@ -100,6 +102,10 @@ fn together(
     let stages = runs.iter().map(|run| run.subject.stages.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
     for stage in (0..stages).filter(|stage| at.selection.holds(*stage)) {
+        if turns::are_taken(bench, &runs, stage) && !bench.stopped() {
+            turns::stage(bench, &mut runs, stage, progress);
+            continue;
+        }
         for run in &mut runs {
             if run.record.status != Status::Running || bench.stopped() {
                 continue;
@@ -134,6 +140,11 @@ fn start<'a>(
     } else {
         disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
             .map(|_| ())
+            .and_then(|()| match bench::memory_limit(&bench.assignment.plan.workload) {
+                // Cached by this process, they would be outside of the limit.
+                Some(_) => disk::drop_cached(&data),
+                None => Ok(()),
+            })
             .with_context(|| format!("restore the snapshot of {}", subject.target.label))
     };
     let started = restored.and_then(|()| {
@@ -174,6 +185,7 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
         target: without_password(&subject.target),
         targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
         manifest: subject.build.manifest.clone(),
+        place: None,
         config: subject.config.clone(),
         benchmark: plan.benchmark.clone(),
         workload: plan.workload.clone(),
@@ -204,6 +216,7 @@ impl Run<'_> {
             let first = manifest.reported.split_whitespace().next().unwrap_or_default();
             manifest.version = Version::new(first);
         }
+        self.record.place = self.control.guest_place().map(|place| place.words);
         if self.subject.is_external() {
             let control = self.control.as_mut();
             let load = prepare::load(bench, self.subject, control, logs, progress)?;
@@ -252,9 +265,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures a step. A step that fails on a living server is written down as failed and the next
-    /// one
-    /// follows; if the server is gone, so is the run.
+    /// Measures a step.
     fn measure(
         &mut self,
         bench: &Bench<'_>,
@@ -262,14 +273,10 @@ impl Run<'_> {
         step: &Step,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let plan = &bench.assignment.plan;
         let label = self.record.key.label.clone();
         let number = index as u32 + 1;
-        if let Some(cause) = self.rests_on_a_failure(step) {
-            // The fault was told when it came; without its ground the step could only tell it anew.
-            let text = format!("not measured, because {cause} failed");
-            let record = measure::empty_record(step, number, Status::Failed(text));
-            return Ok(self.folder.write_step(&record, &[])?);
+        if !self.may_measure(step, number)? {
+            return Ok(());
         }
         if step.after_restart() && !self.subject.is_external() {
             progress.doing(&label, "stop and start again", None);
@@ -277,32 +284,51 @@ impl Run<'_> {
             self.control.start()?;
         }
         progress.doing(&label, &step.name, None);
-        let mut seat = Seat {
+        let seed = measure::seed_of(bench.assignment.plan.seed, self.record.key.block, number);
+        let result = self.seat(bench, None).measure(step, seed);
+        self.conclude(bench, (step, number), result, progress)
+    }
+
+    /// What a step is carried out on.
+    pub(super) fn seat<'s>(
+        &'s mut self,
+        bench: &'s Bench<'s>,
+        taking: Option<Taking<'s>>,
+    ) -> Seat<'s> {
+        Seat {
             bench,
             control: self.control.as_mut(),
             dialect: self.subject.target.dbms.dialect(),
             storage_engine: self.subject.target.storage_engine.as_deref(),
-            label: &label,
+            label: &self.record.key.label,
             logs: self.folder.folder().join("logs"),
-        };
-        let seed = measure::seed_of(plan.seed, self.record.key.block, number);
-        match seat.measure(step, seed) {
+            taking,
+        }
+    }
+
+    /// False, and written down, if the step rests on one that failed.
+    pub(super) fn may_measure(&mut self, step: &Step, number: u32) -> Result<bool> {
+        let Some(cause) = self.rests_on_a_failure(step) else { return Ok(true) };
+        // The fault was told when it came; without its ground the step could only tell it anew.
+        let text = format!("not measured, because {cause} failed");
+        let record = measure::empty_record(step, number, Status::Failed(text));
+        self.folder.write_step(&record, &[])?;
+        Ok(false)
+    }
+
+    /// Writes down what came of a step. One that fails on a living server is written down as failed
+    /// and the next one follows; if the server is gone, so is the run.
+    pub(super) fn conclude(
+        &mut self,
+        bench: &Bench<'_>,
+        (step, number): (&Step, u32),
+        result: Result<Measured>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        match result {
             Ok(measured) => {
-                let rate = measure::rate(&measured.outcome, step.rate);
-                let seconds = measured.seconds.clone();
                 let tables = self.control.database_folder();
-                let record =
-                    measure::record(step, number, measured, (&self.data, tables.as_deref()));
-                self.folder.write_step(&record, &seconds)?;
-                progress.event(Event::Measured {
-                    block: self.record.key.block,
-                    blocks: plan.blocks.most(),
-                    label,
-                    step: step.name.clone(),
-                    rate,
-                    unit: step.rate,
-                });
-                Ok(())
+                self.keep(bench, step, number, measured, tables.as_deref(), progress)
             }
             Err(error) if bench.stopped() => Err(error),
             // The error says how the server ended; asked again, it would only say that it is gone.
@@ -321,6 +347,48 @@ impl Run<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Writes a measured step down. One that loads and reached its time limit has failed, and with
+    /// it the steps that rest on its rows. One that queries has its numbers, and a write rate that
+    /// says that they are not comparable.
+    fn keep(
+        &mut self,
+        bench: &Bench<'_>,
+        step: &Step,
+        number: u32,
+        measured: measure::Measured,
+        tables: Option<&Path>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let rate = measure::rate(&measured.outcome, step.rate);
+        let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
+        let counters = measured.counters.clone();
+        let mut record = measure::record(step, number, measured, (&self.data, tables));
+        if let (Some(why), [Some(made), _]) = (&record.outcome.cut, step.ground()) {
+            record.status = Status::Failed(why.clone());
+            let run = self.record.key.folder();
+            self.subject.fault(format!("{run}: {}: {why}", step.name), progress);
+            self.lost = Some((made, step.name.clone()));
+        }
+        if !turns.is_empty() {
+            self.folder.write_turns(&record, &turns)?;
+        }
+        if !counters.is_empty() {
+            self.folder.write_counters(&record, &counters)?;
+        }
+        self.folder.write_step(&record, &seconds)?;
+        if record.status == Status::Complete {
+            progress.event(Event::Measured {
+                block: self.record.key.block,
+                blocks: bench.assignment.plan.blocks.most(),
+                label: self.record.key.label.clone(),
+                step: step.name.clone(),
+                rate,
+                unit: step.rate,
+            });
+        }
+        Ok(())
     }
 
     /// The failed step that this one rests on. What it makes anew is no longer lost.
@@ -345,7 +413,12 @@ impl Run<'_> {
         }
     }
 
-    fn fail(&mut self, bench: &Bench<'_>, error: &anyhow::Error, progress: &mut Progress<'_>) {
+    pub(super) fn fail(
+        &mut self,
+        bench: &Bench<'_>,
+        error: &anyhow::Error,
+        progress: &mut Progress<'_>,
+    ) {
         if bench.stopped() {
             self.record.status = Status::Interrupted;
             return;

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use crate::domain::gate::Calibration;
 use crate::lab::Bench;
 use crate::lab::progress::Progress;
+use crate::plan::Interleave;
 
 /// Keeps a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.
@@ -19,12 +20,13 @@ pub fn keep(folder: &Path, known: &Calibration) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let name = format!(
-        "{}-{}-{}c-{}-{}.json",
+        "{}-{}-{}c-{}-{}{}.json",
         known.host_fingerprint,
         known.dbms,
         known.clients,
         word(serde_json::to_value(known.placement)?),
-        word(serde_json::to_value(known.idle)?)
+        word(serde_json::to_value(known.idle)?),
+        if known.turns { "-turns" } else { "" }
     );
     let (path, partial) = (folder.join(&name), folder.join(format!(".{name}.partial")));
     let mut text = serde_json::to_vec_pretty(known)?;
@@ -67,6 +69,8 @@ pub(super) fn find(
         match known {
             Err(error) => progress.note(&format!("calibration {}: {error}", path.display())),
             Ok(known) if known.host_fingerprint != bench.host_fingerprint => {}
+            // The noise of steps in turns says nothing about that of whole steps.
+            Ok(known) if known.turns != (plan.interleave == Interleave::Turns) => {}
             Ok(known) => {
                 let rank = |known: &Calibration| (likeness(known), known.made.clone());
                 if found.as_ref().is_none_or(|best| rank(best) < rank(&known)) {

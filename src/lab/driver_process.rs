@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -12,24 +12,33 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::driver::protocol::{Job, Message};
 
+/// How the process is started, by its DBMS.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    /// A program that starts it.
+    pub(super) launcher: Option<PathBuf>,
+    /// The control group that it enters.
+    pub(super) memory_group: Option<PathBuf>,
+}
+
 /// A driver at work. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct DriverProcess {
     child: Child,
-    // Held open: the driver ends when it closes.
-    _input: ChildStdin,
+    /// Held open: the driver ends when it closes.
+    input: ChildStdin,
     messages: Receiver<Result<Message>>,
 }
 
 impl DriverProcess {
-    /// Starts a driver on its job, through `launcher` if there is one. What it writes to stderr
+    /// Starts a driver on its job, through the launcher if there is one. What it writes to stderr
     /// goes to `log`.
     ///
     /// # Errors
     /// The process cannot be started or does not take its job.
     pub(super) fn spawn(
         program: &Path,
-        launcher: Option<&Path>,
+        Start { launcher, memory_group }: Start,
         job: &Job,
         log: &Path,
     ) -> Result<DriverProcess> {
@@ -38,10 +47,12 @@ impl DriverProcess {
             .append(true)
             .open(log)
             .with_context(|| format!("open {}", log.display()))?;
-        let mut command = Command::new(launcher.unwrap_or(program));
-        command.args(launcher.map(|_| program));
+        let mut command = Command::new(launcher.as_deref().unwrap_or(program));
+        command.args(launcher.as_ref().map(|_| program)).arg("driver");
+        if let Some(group) = memory_group {
+            command.arg("--memory-group").arg(group);
+        }
         let mut child = command
-            .arg("driver")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -65,7 +76,15 @@ impl DriverProcess {
                 }
             }
         });
-        Ok(DriverProcess { child, _input: input, messages })
+        Ok(DriverProcess { child, input, messages })
+    }
+
+    /// Lets a driver go on that has said that it is prepared.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn go_on(&mut self) -> Result<()> {
+        self.input.write_all(b"\n").context("let the driver go on")
     }
 
     /// The next message; `None` when `wait` passed without one.

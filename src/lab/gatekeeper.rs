@@ -225,8 +225,8 @@ impl Gatekeeper {
         self.gate.first_canaries.iter().chain(of_blocks).collect()
     }
 
-    /// False once more would be out of range than a claim can stand: the gate has failed then, and
-    /// on a host that stays noisy to measure again would never end.
+    /// False once so many are out of range that verdicts allow for the noise of the host: where it
+    /// stays noisy, to measure again would never end.
     fn may_discard(&self) -> bool {
         let discarded = self.gate.blocks.iter().filter(|block| block.discarded).count();
         let kept =
@@ -259,7 +259,7 @@ impl Gatekeeper {
         let end = if entry.discarded {
             "thrown away, and measured again"
         } else {
-            "kept: too many were out of range before; this host supports no verdict"
+            "kept: too many were out of range before; verdicts allow for the noise of the host"
         };
         progress.note(&format!("block {}: canaries out of range ({fault}): {end}", entry.block));
     }

@@ -1,5 +1,6 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,16 +15,17 @@ use crate::domain::endpoint::Endpoint;
 use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
-    FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Usage,
+    Counter, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
 use crate::domain::script::Script;
 use crate::driver::protocol::{
     Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
 };
 use crate::lab::Bench;
-use crate::lab::driver_process::DriverProcess;
+use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::progress::Progress;
 use crate::lab::server_log::LogPart;
+use crate::lab::turns::{self, Taking};
 use crate::os::noise::disturbance::Watch;
 use crate::os::sample::{Sample, Sampler};
 
@@ -43,6 +45,8 @@ pub(super) struct Seat<'a> {
     pub(super) label: &'a str,
     /// Folder for the driver's own words.
     pub(super) logs: PathBuf,
+    /// How this target takes turns with others within the step, if it does.
+    pub(super) taking: Option<Taking<'a>>,
 }
 
 /// What came of a step.
@@ -51,6 +55,10 @@ pub(super) struct Measured {
     pub(super) usage: Usage,
     pub(super) seconds: Vec<Second>,
     pub(super) started: String,
+    /// Where targets took turns.
+    pub(super) turns: Vec<Turn>,
+    /// What moved of the DBMS's counters.
+    pub(super) counters: Vec<Counter>,
 }
 
 impl Seat<'_> {
@@ -63,30 +71,45 @@ impl Seat<'_> {
             endpoint,
             login,
             session_setup: self.control.session_setup(),
+            mark: self.control.guest_place().map(|place| place.mark),
             seed,
             tables: workload.tables,
             rows: workload.rows,
+            pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
+            turns: self.taking.as_ref().map(Taking::request),
         }
     }
 
     fn driver(&self, job: &Job) -> Result<DriverProcess> {
         let log = self.logs.join("driver.log");
-        let launcher = self.control.launcher();
-        DriverProcess::spawn(&self.bench.assignment.program, launcher.as_deref(), job, &log)
+        let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
+        let start = Start { launcher, memory_group };
+        DriverProcess::spawn(&self.bench.assignment.program, start, job, &log)
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.
     fn next(&mut self, driver: &mut DriverProcess, patience: Duration) -> Result<Message> {
-        let began = Instant::now();
+        let mut began = Instant::now();
+        let leave = || self.taking.as_ref().map(Taking::leave);
         loop {
             match driver.next(LOOK) {
                 Ok(Some(Message::Failed { fault })) => {
+                    leave();
                     return Err(cause(self.control, anyhow!("{fault}")));
                 }
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => self.control.check()?,
-                Err(error) => return Err(cause(self.control, error)),
+                Err(error) => {
+                    leave();
+                    return Err(cause(self.control, error));
+                }
+            }
+            if let Some(taking) = &self.taking {
+                taking.check()?;
+                if taking.waits() {
+                    began = Instant::now();
+                }
             }
             if self.bench.stopped() {
                 bail!("stopped by the user");
@@ -141,12 +164,20 @@ impl Seat<'_> {
         let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
         let watch = watch(&job.endpoint, server_pid);
         let mut driver = self.driver(&job)?;
-        let patience = PATIENCE + Duration::from_secs_f64(step.seconds + step.warmup_seconds);
+        let targets = self.taking.as_ref().map_or(1, Taking::targets);
+        let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
+        let patience = PATIENCE + Duration::from_secs_f64(seconds);
+        let mut turns = Vec::new();
         let mut window: Option<Window> = None;
         let mut log = LogPart::from_now(&self.logs);
+        let mut before = None;
         loop {
             match self.next(&mut driver, patience)? {
                 Message::Warming | Message::Waiting { .. } => {}
+                Message::Prepared => {
+                    before = Some(self.control.counters(false));
+                    driver.go_on()?;
+                }
                 Message::WindowEnd => {
                     if let Some(window) = &mut window {
                         window.end = Some(sampler.read());
@@ -155,23 +186,66 @@ impl Seat<'_> {
                 Message::WindowStart => {
                     window = Some(Window::open(sampler.read()));
                     log = LogPart::from_now(&self.logs);
+                    if let Some(taking) = &self.taking {
+                        taking.sampled();
+                    }
                 }
+                Message::Turns(rows) => turns = rows,
                 Message::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
                 Message::Measured(mut outcome) => {
-                    outcome.server_log = log.events(outcome.seconds);
+                    let turns_took = outcome.turns.as_ref().map(|turns| turns.wall_seconds);
+                    outcome.server_log = log.events(turns_took.unwrap_or(outcome.seconds));
                     let Some(window) = window else { bail!("the driver measured no window") };
                     let mut measured = window.close(*outcome, &mut sampler);
                     measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
+                    if self.taking.is_some() {
+                        measured.hide_host();
+                        measured.turns = turns;
+                    }
+                    // Sessions hand in their counts when they end.
+                    drop(driver);
+                    self.put_counters(&mut measured, before);
                     return Ok(measured);
                 }
                 other => bail!("the driver was to measure and said {other:?}"),
             }
         }
     }
+}
+
+impl Seat<'_> {
+    /// What moved of the server's own counters since they were `before`, or why that is not known.
+    fn put_counters(
+        &mut self,
+        measured: &mut Measured,
+        before: Option<Result<BTreeMap<String, f64>, String>>,
+    ) {
+        // Without a server there are none, and that is no lack.
+        let Some(before) = before else { return };
+        let after = match measured.outcome.cut {
+            Some(_) => Err("the step reached its time limit".to_owned()),
+            None => self.control.counters(true),
+        };
+        match (before, after) {
+            (Ok(before), Ok(after)) => measured.counters = moved(&before, after),
+            (Err(why), _) | (_, Err(why)) => {
+                measured.usage.missing.insert("dbms_counters".to_owned(), why);
+            }
+        }
+    }
+}
+
+/// Counters that are not what they were. One that is new began at zero.
+fn moved(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> Vec<Counter> {
+    let counter = |(name, after): (String, f64)| {
+        let before = before.get(&name).copied().unwrap_or(0.0);
+        (before != after).then_some(Counter { name, before, after })
+    };
+    after.into_iter().filter_map(counter).collect()
 }
 
 /// Watches who else is at work; nobody does where nothing real is measured.
@@ -307,7 +381,16 @@ impl Window {
         let end = self.end.unwrap_or_else(|| sampler.read());
         let mut usage = end.since(&self.first);
         sampler.read_memory(&mut usage);
-        Measured { outcome, usage, seconds: self.seconds, started: self.started }
+        let (seconds, started) = (self.seconds, self.started);
+        Measured { outcome, usage, seconds, started, turns: Vec::new(), counters: Vec::new() }
+    }
+}
+
+impl Measured {
+    /// Takes out what counters of the whole host say, where it cannot be divided among targets.
+    fn hide_host(&mut self) {
+        turns::hide_host(&mut self.usage);
+        self.seconds.iter_mut().for_each(|row| row.usage = None);
     }
 }
 
@@ -391,6 +474,8 @@ pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
     let operations = match unit {
         RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
         RateUnit::RowsScanned => outcome.rows_scanned,
+        // Only imported steps are of ratios, and only a newer rqps measures what is not known.
+        RateUnit::Relative | RateUnit::Unknown(_) => 0,
     };
     operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE)
 }

@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 
 use crate::bench;
 use crate::domain::benchmark::Workload;
-use crate::domain::build::Source;
+use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
 use crate::os::cgroup::MemoryGroup;
-use crate::plan::Plan;
+use crate::plan::{Interleave, Plan};
 
 /// Makes the group of a server that is to be started, with the limit of the workload, if there is
 /// one.
@@ -34,6 +34,30 @@ pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<Memor
 /// As [`group`].
 pub(super) fn try_out(plan: &Plan) -> Result<()> {
     plan.targets.iter().try_for_each(|target| group(&plan.workload, target).map(drop))
+}
+
+/// Refuses caches that do not fit into memory beside each other, where all targets are up at once.
+///
+/// # Errors
+/// They do not; the text has the numbers.
+pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
+    let Some(cache) = plan.workload.cache_bytes else { return Ok(()) };
+    let own = |target: &&Target| {
+        !matches!(target.source, Source::Dsn(_)) && target.dbms.dialect() != Dialect::Fake
+    };
+    let targets = plan.targets.iter().filter(own).count() as u64;
+    let all = targets.saturating_mul(cache);
+    if plan.interleave == Interleave::Turns && all > memory_bytes {
+        bail!(
+            "run {targets} targets at once: caches of {} MiB each need {} MiB, and this host has \
+             {} MiB\nhint: make the cache smaller (--set cache=), or measure one after the other \
+             (--interleave run)",
+            cache >> 20,
+            all >> 20,
+            memory_bytes >> 20
+        );
+    }
+    Ok(())
 }
 
 /// Why a server may have failed: processes of it that the kernel killed for the limit.

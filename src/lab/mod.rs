@@ -10,6 +10,7 @@ mod driver_process;
 pub mod event;
 pub mod fault;
 mod gatekeeper;
+mod guest;
 mod measure;
 mod memory;
 mod outfit;
@@ -20,6 +21,7 @@ mod resume;
 mod selection;
 mod server_log;
 mod subject;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +66,10 @@ pub struct Assignment {
     pub program: PathBuf,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
+    /// True to leave the tables on servers that rqps does not run.
+    pub keep: bool,
+    /// Tables of others on such servers that may be dropped for their names.
+    pub replace: Vec<String>,
     /// Becomes true when the user wants to stop.
     pub stop: Arc<AtomicBool>,
 }
@@ -117,6 +123,7 @@ pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Resu
     blocks(&bench, &mut subjects, &mut keeper, &history, &mut progress)?;
     let interrupted = bench.stopped();
     if !interrupted {
+        guest::clean_up(assignment, &mut progress)?;
         bench.place.clear()?;
     }
     let faults = subjects.into_iter().flat_map(|subject| subject.faults).collect();
@@ -211,8 +218,10 @@ fn look_ahead(
         place::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }
     let search = outfit::Search::begin(assignment, progress)?;
+    memory::check_together(plan, host::memory_bytes())?;
     memory::try_out(plan)?;
     let claim = Claim::new(out, &assignment.host_lock, run_as)?;
+    guest::survey(assignment, progress)?;
     let outfits = search.end(claim.run_as.as_ref(), progress)?;
     Ok((claim, outfits))
 }

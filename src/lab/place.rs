@@ -166,7 +166,7 @@ fn choose_work(results: &Path, work: Option<&Path>, run_as: Option<&User>) -> Re
 }
 
 /// A short name that is the same for the same text: a resumed plan finds its snapshots by it.
-fn short_name(text: &[u8]) -> String {
+pub(super) fn short_name(text: &[u8]) -> String {
     use sha2::{Digest, Sha256};
     Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::dbms::{ControlPlane, SettleLoad};
 use crate::domain::run::LoadRecord;
-use crate::lab::Bench;
 use crate::lab::event::Event;
 use crate::lab::fault;
 use crate::lab::measure::{Seat, cause};
 use crate::lab::progress::Progress;
 use crate::lab::subject::Subject;
+use crate::lab::{Bench, guest};
 use crate::os::{disk, user};
 use crate::plan::cost;
 
@@ -62,13 +62,14 @@ pub(super) fn snapshot(subject: &Subject) -> PathBuf {
     subject.folder.join("snapshot")
 }
 
-/// Prepares one subject. An external server has no snapshot: its tables are loaded in each block.
+/// Prepares one subject. A server that somebody else runs has no snapshot: its tables are loaded
+/// in each block, and what an earlier run left there is removed now.
 fn one(
     bench: &Bench<'_>,
     subject: &Subject,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
-    if subject.is_external() {
+    if guest::clear_the_way(bench.assignment, &subject.target, progress)? {
         return Ok(None);
     }
     let mark = subject.folder.join("snapshot.json");
@@ -148,8 +149,10 @@ pub(super) fn load(
     let label = &subject.target.label;
     let logs = logs.to_owned();
     control.before_load()?;
-    let mut seat = Seat { bench, control: &mut *control, dialect, storage_engine, label, logs };
+    let mut seat =
+        Seat { bench, control: &mut *control, dialect, storage_engine, label, logs, taking: None };
     let load = seat.load(task, progress)?;
+    drop(seat);
     progress.doing(label, "write what was loaded", None);
     control.after_load()?;
     progress.event(Event::Loaded {

@@ -12,10 +12,9 @@ use crate::domain::build::{Build, Source};
 use crate::domain::config::Config;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
-use crate::lab::Bench;
 use crate::lab::outfit::{Outfit, cache_bytes, data_bytes};
 use crate::lab::progress::Progress;
-use crate::wire::dsn::Dsn;
+use crate::lab::{Bench, guest};
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -66,10 +65,8 @@ impl Subject {
         logs: PathBuf,
         memory_group: Option<PathBuf>,
     ) -> Result<Box<dyn ControlPlane>> {
-        let interrupt = Interrupt(Arc::clone(&bench.assignment.stop));
-        if let Source::Dsn(dsn) = &self.target.source {
-            let dsn = Dsn::parse(dsn)?;
-            return Ok(dbms::external(dsn.dialect(), dsn.address, dsn.login, interrupt)?);
+        if let Some(external) = guest::control(bench.assignment, &self.target)? {
+            return Ok(Box::new(external));
         }
         let site = Site {
             build: self.build.clone(),
@@ -83,7 +80,7 @@ impl Subject {
             warden_program: bench.assignment.program.clone(),
             start_timeout: START_TIMEOUT,
             tcp_port: None,
-            interrupt,
+            interrupt: Interrupt(Arc::clone(&bench.assignment.stop)),
         };
         Ok(dbms::control_plane(site)?)
     }

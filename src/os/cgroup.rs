@@ -135,6 +135,19 @@ pub(super) fn remove(group: &Path) {
     }
 }
 
+/// Puts this process into a group. What it has allocated before does not count there, so it is the
+/// first thing that it does.
+///
+/// # Errors
+/// The group cannot be entered.
+pub fn enter(group: &Path) -> io::Result<()> {
+    let file = group.join("cgroup.procs");
+    fs::write(&file, std::process::id().to_string()).map_err(|error| {
+        let text = format!("enter the control group {}: {error}", group.display());
+        io::Error::new(error.kind(), text)
+    })
+}
+
 /// Starts a process, and with it all that it will start, in a group: this process is in it
 /// meanwhile.
 ///
@@ -142,14 +155,7 @@ pub(super) fn remove(group: &Path) {
 /// The group cannot be entered; or as `start`.
 pub(super) fn start_in<T>(group: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let own = Own::find(Path::new("/"));
-    let enter = |group: &Path| {
-        let file = group.join("cgroup.procs");
-        fs::write(&file, std::process::id().to_string())
-    };
-    enter(group).map_err(|error| {
-        let text = format!("enter the control group {}: {error}", group.display());
-        io::Error::new(error.kind(), text)
-    })?;
+    enter(group)?;
     let started = start();
     // One that may not go back stays, and the group with it until this process ends.
     if let Ok(own) = own {

@@ -107,6 +107,13 @@ impl Clock for FakeClock {
     }
 }
 
+/// The monotonic clock of the host, nanoseconds: the same in all processes.
+pub fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// The wall clock: RFC 3339, UTC, whole seconds: `2026-01-31T08:05:09Z`.
 pub fn now_rfc3339() -> String {
     rfc3339(jiff::Timestamp::now())

@@ -117,6 +117,23 @@ pub fn copy_tree(
     Ok(copier.copied)
 }
 
+/// Takes the files of a folder out of the page cache, as far as they are on the disk: a process
+/// whose memory is limited pays only for pages that it brings in itself.
+pub fn drop_cached(folder: &Path) -> Result<(), DiskError> {
+    for entry in fs::read_dir(folder).map_err(fault("read", folder))? {
+        let path = entry.map_err(fault("read", folder))?.path();
+        let meta = fs::symlink_metadata(&path).map_err(fault("read", &path))?;
+        if meta.is_dir() {
+            drop_cached(&path)?;
+        } else if meta.is_file() {
+            let file = File::open(&path).map_err(fault("open", &path))?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
+                .map_err(|error| fault("uncache", &path)(error.into()))?;
+        }
+    }
+    Ok(())
+}
+
 fn apparent_bytes(folder: &Path) -> Result<u64, DiskError> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder).map_err(fault("read", folder))? {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::host::Host;
+use crate::domain::host::{Host, Tuning};
 use crate::os::{affinity, disk, proc};
 
 /// A guest of a hypervisor that does not tell its name.
@@ -25,6 +25,9 @@ pub fn read(data_folder: &Path) -> Host {
     }
     match disk::device_under(data_folder) {
         Ok(device) => {
+            if let Some(name) = &device.name {
+                queue(Path::new("/"), name, &mut host);
+            }
             let no_disk = format!("file system {} has no block device", device.filesystem);
             put(&mut host.disk, device.name, "disk", &no_disk, &mut host.missing);
             let rotational = &mut host.disk_rotational;
@@ -39,6 +42,11 @@ pub fn read(data_folder: &Path) -> Host {
         }
     }
     host
+}
+
+/// The name of this machine; empty if it has none.
+pub fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// MemTotal of this machine in bytes; 0 if it cannot be read.
@@ -110,8 +118,30 @@ fn read_tree(root: &Path) -> Host {
         os: facts.os_name(),
         ..Host::default()
     };
+    host.tuning = Some(facts.tuning(cpu.microcode));
     host.missing = facts.missing;
     host
+}
+
+/// The limits of a block device: of the disk, where it is a partition.
+fn queue(root: &Path, device: &str, host: &mut Host) {
+    let there = root.join("sys/class/block").join(device);
+    let there = fs::canonicalize(&there).unwrap_or(there);
+    let queue = [Some(there.as_path()), there.parent()].into_iter().flatten();
+    let queue = queue.map(|folder| folder.join("queue")).find(|folder| folder.is_dir());
+    let Some(queue) = queue else {
+        host.missing.insert("disk_limits".to_owned(), format!("{device} has no queue in /sys"));
+        return;
+    };
+    let text = |name: &str| fs::read_to_string(queue.join(name)).ok();
+    let number = |name: &str| text(name)?.trim().parse().ok();
+    let tuning = host.tuning.get_or_insert_default();
+    tuning.max_sectors_kb = number("max_sectors_kb");
+    tuning.max_hw_sectors_kb = number("max_hw_sectors_kb");
+    tuning.nr_requests = number("nr_requests");
+    tuning.read_ahead_kb = number("read_ahead_kb");
+    tuning.scheduler = text("scheduler")
+        .map(|text| proc::bracketed(&text).map_or_else(|| text.trim().to_owned(), str::to_owned));
 }
 
 struct Facts<'a> {
@@ -153,6 +183,51 @@ impl Facts<'_> {
         files.collect()
     }
 
+    fn tuning(&mut self, microcode: Option<String>) -> Tuning {
+        if microcode.is_none() {
+            self.absent("microcode", "/proc/cpuinfo does not tell it");
+        }
+        let aslr = self.line("aslr", "proc/sys/kernel/randomize_va_space");
+        Tuning {
+            microcode,
+            turbo: self.turbo(),
+            aslr: aslr.and_then(|text| text.parse().ok()),
+            numa: self.numa(),
+            ..Tuning::default()
+        }
+    }
+
+    /// Intel's driver says whether turbo is off, others whether it is on.
+    fn turbo(&mut self) -> Option<String> {
+        let system = "sys/devices/system/cpu";
+        let files = [("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")];
+        let found = files.iter().find_map(|(file, on)| {
+            let text = fs::read_to_string(self.root.join(system).join(file)).ok()?;
+            Some(if text.trim() == *on { "on" } else { "off" }.to_owned())
+        });
+        if found.is_none() {
+            self.absent("turbo", "no frequency driver tells it, as in most virtual machines");
+        }
+        found
+    }
+
+    fn numa(&mut self) -> BTreeMap<String, String> {
+        let path = "sys/devices/system/node";
+        let entries = match fs::read_dir(self.root.join(path)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.absent("numa", &format!("read /{path}: {error}"));
+                return BTreeMap::new();
+            }
+        };
+        let nodes = entries.filter_map(Result::ok).filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let cpus = fs::read_to_string(entry.path().join("cpulist")).ok()?;
+            name.starts_with("node").then(|| (name, cpus.trim().to_owned()))
+        });
+        nodes.collect()
+    }
+
     fn os_name(&mut self) -> Option<String> {
         let text = self.text("os", "etc/os-release")?;
         let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
@@ -189,10 +264,12 @@ fn hypervisor() -> Option<String> {
 
 /// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
 /// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
-/// do the reasons of what is missing.
+/// do the reasons of what is missing, nor [`Tuning`]: results of before it was recorded pair with
+/// those of since.
 pub fn fingerprint(host: &Host) -> String {
     let stable = Host {
         memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
+        tuning: None,
         missing: BTreeMap::new(),
         ..host.clone()
     };
@@ -209,7 +286,22 @@ mod tests {
 
     fn tree() -> tempfile::TempDir {
         made_root(&[
-            ("proc/cpuinfo", "processor: 0\nmodel name: M\ncore id: 0\nflags: a hypervisor\n"),
+            (
+                "proc/cpuinfo",
+                "processor: 0\nmodel name: M\nmicrocode\t: 0x2b000590\ncore id: 0\nflags: a \
+                 hypervisor\n",
+            ),
+            ("proc/sys/kernel/randomize_va_space", "2\n"),
+            ("sys/devices/system/cpu/intel_pstate/no_turbo", "1\n"),
+            ("sys/devices/system/node/node0/cpulist", "0-11\n"),
+            ("sys/devices/system/node/node1/cpulist", "12-23\n"),
+            ("sys/devices/system/node/online", "0-1\n"),
+            ("sys/class/block/vda/queue/max_sectors_kb", "1280\n"),
+            ("sys/class/block/vda/queue/max_hw_sectors_kb", "32767\n"),
+            ("sys/class/block/vda/queue/nr_requests", "256\n"),
+            ("sys/class/block/vda/queue/read_ahead_kb", "128\n"),
+            ("sys/class/block/vda/queue/scheduler", "none [mq-deadline] kyber\n"),
+            ("sys/class/block/vda/vda1/size", "1\n"),
             ("proc/meminfo", "MemTotal: 8388608 kB\nSwapTotal: 0 kB\nHugePages_Total: 3\n"),
             ("sys/devices/system/cpu/smt/control", "off\n"),
             ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
@@ -233,12 +325,58 @@ mod tests {
             huge_pages: Some(3),
             memory_bytes: 8 << 30,
             os: Some("Some Linux 1".to_string()),
+            tuning: Some(Tuning {
+                microcode: Some("0x2b000590".to_string()),
+                turbo: Some("off".to_string()),
+                aslr: Some(2),
+                numa: BTreeMap::from([
+                    ("node0".to_string(), "0-11".to_string()),
+                    ("node1".to_string(), "12-23".to_string()),
+                ]),
+                ..Tuning::default()
+            }),
             missing: host.missing.clone(),
             ..Host::default()
         };
         assert_eq!(host, expected);
         assert_eq!(host.missing.keys().collect::<Vec<_>>(), ["governor"]);
         assert!(host.missing["governor"].contains("scaling_governor"));
+    }
+
+    #[test]
+    fn the_limits_of_a_disk_are_read_for_it_and_for_its_partitions() {
+        let root = tree();
+        // As the kernel links them.
+        let block = root.path().join("sys/class/block");
+        std::os::unix::fs::symlink("vda/vda1", block.join("vda1")).unwrap();
+        for device in ["vda", "vda1"] {
+            let mut host = Host::default();
+            queue(root.path(), device, &mut host);
+            let tuning = host.tuning.unwrap();
+            assert_eq!(
+                (tuning.max_sectors_kb, tuning.max_hw_sectors_kb),
+                (Some(1280), Some(32767))
+            );
+            assert_eq!((tuning.nr_requests, tuning.read_ahead_kb), (Some(256), Some(128)));
+            assert_eq!(tuning.scheduler.as_deref(), Some("mq-deadline"));
+        }
+        let mut host = Host::default();
+        queue(root.path(), "vdb", &mut host);
+        assert!(host.missing["disk_limits"].contains("vdb"));
+    }
+
+    /// SHA-256 of a host without facts, as 0.1.0 wrote it.
+    const BEFORE: &str = "142ccb192280";
+
+    #[test]
+    fn facts_that_make_no_other_machine_leave_the_fingerprint_as_it_was() {
+        assert_eq!(fingerprint(&Host::default()), BEFORE);
+        let tuned = Tuning { turbo: Some("off".to_string()), ..Tuning::default() };
+        assert_eq!(fingerprint(&Host { tuning: Some(tuned), ..Host::default() }), BEFORE);
+        // A file of then is read, and says nothing of them.
+        let text = serde_json::to_string(&Host::default()).unwrap();
+        assert!(!text.contains("tuning"), "{text}");
+        assert_eq!(serde_json::from_str::<Host>(&text).unwrap().tuning, None);
     }
 
     #[test]

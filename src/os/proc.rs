@@ -280,6 +280,8 @@ pub struct CpuInfo {
     pub cores: Option<u32>,
     /// True if the CPU itself says that it is a guest's; `None` where CPUs do not tell (ARM).
     pub hypervisor: Option<bool>,
+    /// Revision of the microcode of the first CPU, if it is told.
+    pub microcode: Option<String>,
 }
 
 /// Parses /proc/cpuinfo. Nothing in it is certain to be there.
@@ -293,6 +295,9 @@ pub fn cpu_info(text: &str) -> CpuInfo {
             match name.trim() {
                 "processor" => info.cpus = info.cpus.saturating_add(1),
                 "model name" if info.model.is_none() => info.model = Some(told.to_string()),
+                "microcode" if info.microcode.is_none() => {
+                    info.microcode = Some(told.to_string());
+                }
                 "physical id" => package = told,
                 "core id" => core = Some(told),
                 "flags" => {
@@ -556,6 +561,7 @@ mod tests {
         let cpu = |processor, package, core| {
             format!(
                 "processor\t: {processor}\nmodel name\t: Some CPU @ 3.00GHz\n\
+                 microcode\t: 0x7\n\
                  physical id\t: {package}\ncore id\t\t: {core}\nflags\t\t: fpu vme sse\n"
             )
         };
@@ -565,6 +571,7 @@ mod tests {
             cpus: 4,
             cores: Some(2),
             hypervisor: Some(false),
+            microcode: Some("0x7".to_string()),
         };
         assert_eq!(cpu_info(&text), expected);
         let guest = cpu_info("processor : 0\nflags : fpu hypervisor sse\n");

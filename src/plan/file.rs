@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::bench::{self, Order, SelectError};
-use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::benchmark::{Waiting, Workload};
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
@@ -135,6 +135,14 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
+    let external = plan.targets.iter().find(|target| matches!(target.source, Source::Dsn(_)));
+    if let (Some(target), Some(Waiting::Stopped)) = (external, workload.waiting) {
+        return wrong(&format!(
+            "waiting=stopped stops servers in the turns of others, and {} is not rqps's own: leave \
+             it out",
+            target.label
+        ));
+    }
     if workload.clients == 0 || workload.clients > 10_000 {
         return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
     }
@@ -176,14 +184,6 @@ fn check_products(plan: &Plan) -> Result<(), PlanError> {
         };
         let benchmark = &plan.benchmark;
         return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
-    }
-    let workload = &plan.workload;
-    if key_value && (workload.placement != Placement::Os || workload.pace != Pace::Closed) {
-        return Err(PlanError::Value(
-            "the benchmark kv places no threads and has a closed pace: leave --placement and \
-             --rate out (--set writer_mb=… limits its background writer)"
-                .to_owned(),
-        ));
     }
     Ok(())
 }
@@ -318,8 +318,31 @@ mod tests {
         fails("settle_scale = 0.02", "settle_scale = nan", "settle_scale from 0 to 10");
         fails("point*", "pint*", "`pint*` matches none");
         fails("clients = 1", "clients = 1\nclient = 2", "a plan has no `workload.client`");
+        fails("clients = 1", "clients = 1\nwaiting = \"stopped\"", "b is not rqps's own");
         fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
+    }
+
+    #[test]
+    fn turns_are_the_default_where_nothing_speaks_against_them() {
+        let targets = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            words::targets(&words).expect("words")
+        };
+        let default = |words: &[&str], change: fn(&mut Workload), published| {
+            let mut workload = preset::QUICK.workload();
+            change(&mut workload);
+            Interleave::default_of(&targets(words), &workload, published)
+        };
+        let two = ["a=sqlite", "b=mysql@8.0.33"];
+        assert_eq!(default(&two, |_| {}, false), Interleave::Turns);
+        assert_eq!(default(&two[..1], |_| {}, false), Interleave::Step);
+        assert_eq!(default(&two, |_| {}, true), Interleave::Step);
+        assert_eq!(default(&["a=fake@1", "b=fake@1"], |_| {}, false), Interleave::Step);
+        let open = |workload: &mut Workload| {
+            bench::set(workload, "rate=50").expect("a rate");
+        };
+        assert_eq!(default(&two, open, false), Interleave::Step);
     }
 
     #[test]
@@ -329,7 +352,7 @@ mod tests {
             bench::set(&mut workload, setting).expect("a setting");
         }
         bench::finish(&mut workload);
-        let interleave = Interleave::default_of("insert");
+        let interleave = Interleave::default_of(&plan().targets, &workload, false);
         assert_eq!(interleave, Interleave::Run);
         let benchmark = "insert".to_owned();
         let plan = Plan { benchmark, workload, interleave, steps: Vec::new(), ..plan() };

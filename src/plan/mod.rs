@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 pub use self::blocks::{Auto, Blocks};
 
 use crate::bench::{self, Order};
-use crate::domain::benchmark::{Stage, Workload};
+use crate::domain::benchmark::{Pace, Shape, Stage, Workload};
+use crate::domain::build::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 
@@ -50,6 +51,9 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interleave {
+    /// All servers of the block are up; within a step they take turns of milliseconds. Steps that
+    /// cannot be measured so visit one target after the other, as [`Interleave::Step`].
+    Turns,
     /// All servers of the block are up, idle ones stopped; each step visits every target.
     Step,
     /// One target's whole sequence after another: for machines where only one fits.
@@ -59,12 +63,24 @@ pub enum Interleave {
 impl Interleave {
     /// How targets take turns unless something else is asked for.
     ///
-    /// By step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose steps
-    /// pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped while
-    /// another has its turn would not work on its debt, while the operating system went on writing
-    /// its dirty pages back: into the other's measurement, and at no cost to itself.
-    pub fn default_of(benchmark: &str) -> Interleave {
-        if benchmark == "insert" { Interleave::Run } else { Interleave::Step }
+    /// In turns within steps where two or more targets are measured by sysbench steps, without a
+    /// schedule and in no published shape: those keep the way in which they were published.
+    ///
+    /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
+    /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped
+    /// while another has its turn would not work on its debt, while the operating system went on
+    /// writing its dirty pages back: into the other's measurement, and at no cost to itself.
+    pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
+        let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
+        match workload.shape {
+            Shape::Insert(_) => Interleave::Run,
+            Shape::Sysbench
+                if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
+            {
+                Interleave::Turns
+            }
+            _ => Interleave::Step,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What happened beside the blocks: which were thrown away, how the host's canaries went, and when
+//! What happened beside the blocks: which were discarded, how the host's canaries went, and when
 //! which step was measured no longer.
 
 use std::collections::BTreeMap;
@@ -65,9 +65,9 @@ fn row(block: &BlockRecord) -> Vec<Cell> {
         Cell::text(format!("{} > {}", value(&block.before), value(&block.after)))
     };
     let fate = match (&block.out_of_range, block.discarded) {
-        (Some(why), true) => format!("thrown away: {why}"),
+        (Some(why), true) => format!("discarded: {why}"),
         (Some(why), false) => format!("out of range and kept: {why}"),
-        (None, _) if block.after.is_none() => "broken off".to_owned(),
+        (None, _) if block.after.is_none() => "interrupted".to_owned(),
         (None, _) => "counts".to_owned(),
     };
     vec![
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(texts[0], Cell::text("2 attempt 2".to_owned()));
         assert_eq!(texts[1], Cell::text("6.00 > 6.00".to_owned()));
         assert_eq!(texts[3], Cell::text("- > -".to_owned()));
-        assert_eq!(texts[4], Cell::text("thrown away: spin".to_owned()));
+        assert_eq!(texts[4], Cell::text("discarded: spin".to_owned()));
         let off = HostGate { blocks: vec![block], ..HostGate::default() };
         assert!(canaries(&off).is_empty(), "nobody looked");
     }

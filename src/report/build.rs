@@ -1,7 +1,10 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{blocks, evenness, facts, insert, kv, settings, tables, vector, verdicts};
+use super::{
+    blocks, evenness, facts, insert, kv, remarks, sessions, settings, tables, turns, vector,
+    verdicts,
+};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
 
@@ -20,9 +23,12 @@ impl Default for Options {
 
 /// The whole report.
 pub fn document(comparison: &Comparison, options: &Options) -> Document {
-    let mut sections = vec![facts::section(comparison)];
+    let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
+    sections.extend(verdicts::headline(comparison));
+    sections.push(facts::section(comparison));
     sections.extend(verdicts::section(comparison));
+    sections.extend(sessions::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
     sections.extend(of_benchmarks(comparison));
@@ -32,6 +38,7 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
     sections.extend(tables::latency(comparison));
     sections.extend(evenness::section(comparison));
     sections.extend(tables::load(comparison));
+    sections.extend(remarks::section(comparison));
     sections.extend(caveats(comparison));
     sections.extend(blocks::section(comparison));
     sections.push(how_to_read());
@@ -67,6 +74,8 @@ pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
     let mut sections = insert::sections(comparison);
     sections.extend(kv::section(comparison));
     sections.extend(vector::sections(comparison));
+    sections.extend(turns::section(comparison));
+    sections.extend(tables::unknown_metrics(comparison));
     sections
 }
 
@@ -112,7 +121,7 @@ pub(super) fn how_to_read() -> Section {
     let rules = [
         "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
          each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
-         at a block that was broken off count too.",
+         at a block that was interrupted count too.",
         "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
         "[low, high] is the 95 % interval on those d, n the number of pairs. Where a rate has a \
          verdict it is the moderated t interval, for which the steps lend each other their \

@@ -23,6 +23,8 @@ pub struct Chart {
     pub spans: Vec<Span>,
     /// Values of y to be marked across the chart: a ratio of 1, a threshold.
     pub rules: Vec<Rule>,
+    /// Values of y that count as no difference; shaded.
+    pub margin: Option<Interval>,
     /// What must be known to read it, below the chart.
     pub notes: Vec<String>,
 }
@@ -30,9 +32,10 @@ pub struct Chart {
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A bar for each category and series, with its interval as a whisker. With many series each
-    /// category becomes a small panel with the series across: a ladder of versions.
-    Bars,
+    /// A forest plot: a row for each category and series, its ratio and interval on a logarithmic
+    /// axis. With many series each category becomes a small panel with the series across: a ladder
+    /// of versions.
+    Forest,
     /// Lines over x: time, or the tail of a distribution.
     Lines,
     /// Marks, joined where the series says so: recall against rate.
@@ -121,6 +124,13 @@ pub struct Span {
     pub label: String,
 }
 
+impl Span {
+    /// True if it is to catch the eye: little or nothing was done in it.
+    pub fn is_loud(&self) -> bool {
+        [STALL, HELD_BACK].contains(&self.label.as_str())
+    }
+}
+
 /// The label of a span in which hardly anything was done.
 pub const STALL: &str = "stall";
 /// The label of a span in which the DBMS held writes back.
@@ -147,6 +157,7 @@ impl Chart {
             series: Vec::new(),
             spans: Vec::new(),
             rules: Vec::new(),
+            margin: None,
             notes: Vec::new(),
         }
     }

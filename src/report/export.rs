@@ -4,9 +4,10 @@
 
 use super::facts::status;
 use crate::analyze::Comparison;
+use crate::analyze::counters::per_operation;
 use crate::analyze::metrics::rate_unit;
 use crate::domain::metric::Metric;
-use crate::domain::run::{Dataset, Run, Second, Status, StepRecord};
+use crate::domain::run::{Counter, Dataset, Run, Second, Status, StepRecord};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Flat {
 }
 
 /// All tables. `run` counts run folders from 0; what is empty was not measured.
-pub const TABLES: [Flat; 5] = [RUNS, STEPS, METRICS, SECONDS, RELATIVE];
+pub const TABLES: [Flat; 6] = [RUNS, STEPS, METRICS, SECONDS, COUNTERS, RELATIVE];
 
 use Kind::{Integer, Real, Text};
 
@@ -107,6 +108,18 @@ const SECONDS: Flat = Flat {
     ],
 };
 
+const COUNTERS: Flat = Flat {
+    name: "counters",
+    columns: &[
+        ("run", Integer),
+        ("step", Text),
+        ("counter", Text),
+        ("before", Real),
+        ("after", Real),
+        ("per_operation", Real),
+    ],
+};
+
 const RELATIVE: Flat = Flat {
     name: "relative",
     columns: &[
@@ -127,19 +140,27 @@ const RELATIVE: Flat = Flat {
     ],
 };
 
-/// Reads the seconds of a step.
-pub type Read<'a, E> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, E> + 'a;
+/// Reads what lies beside the record of a step.
+pub struct Beside<'a, E> {
+    /// Its seconds.
+    pub seconds: &'a Read<'a, Second, E>,
+    /// The counters of the DBMS.
+    pub counters: &'a Read<'a, Counter, E>,
+}
+
+/// Reads the rows of a step's file.
+pub type Read<'a, T, E> = dyn Fn(&Run, &StepRecord) -> Result<Vec<T>, E> + 'a;
 
 /// Takes a row: as many texts as the table has columns, empty where there is nothing.
 pub type Take<'a, E> = dyn FnMut(&[String]) -> Result<(), E> + 'a;
 
-/// Hands every row of a table to `take`. Only the seconds are read while it goes on, one step at a
-/// time, so that any number of runs fits into memory.
+/// Hands every row of a table to `take`. Seconds and counters are read while it goes on, one step
+/// at a time, so that any number of runs fits into memory.
 pub fn rows<E>(
     table: &Flat,
     comparison: &Comparison,
     dataset: &Dataset,
-    seconds: &Read<'_, E>,
+    beside: &Beside<'_, E>,
     take: &mut Take<'_, E>,
 ) -> Result<(), E> {
     match table.name {
@@ -150,7 +171,11 @@ pub fn rows<E>(
             if step.status != Status::Complete {
                 return Ok(());
             }
-            seconds(run, step)?.iter().try_for_each(|row| take(&of_second(at, step, row)))
+            (beside.seconds)(run, step)?.iter().try_for_each(|row| take(&of_second(at, step, row)))
+        }),
+        "counters" => each_step(dataset, |at, run, step| {
+            let counters = (beside.counters)(run, step)?;
+            counters.iter().try_for_each(|counter| take(&of_counter(at, step, counter)))
         }),
         _ => relative(comparison, take),
     }
@@ -211,6 +236,17 @@ fn of_step(at: usize, step: &StepRecord) -> [String; STEPS.columns.len()] {
     ]
 }
 
+fn of_counter(at: usize, step: &StepRecord, counter: &Counter) -> [String; COUNTERS.columns.len()] {
+    [
+        at.to_string(),
+        step.name.clone(),
+        counter.name.clone(),
+        real(Some(counter.before)),
+        real(Some(counter.after)),
+        real(per_operation(step, counter)),
+    ]
+}
+
 fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.columns.len()] {
     let usage = row.usage.as_ref();
     let host = usage.map(|usage| usage.host).filter(|host| host.cpus > 0);
@@ -241,13 +277,12 @@ fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.col
 fn metrics<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
     for step in &comparison.steps {
         for sample in step.targets.iter().flat_map(|target| &target.samples) {
-            for metric in Metric::ALL {
-                let Some(value) = sample.values.get(*metric) else { continue };
+            for (metric, value) in sample.values.iter() {
                 take(&[
                     sample.run.to_string(),
                     step.name.clone(),
                     metric.name().to_owned(),
-                    unit(*metric, rate_unit(step.rate)).to_owned(),
+                    unit(metric, rate_unit(step.rate)).to_owned(),
                     real(Some(value)),
                 ])?;
             }
@@ -290,11 +325,20 @@ fn unit(metric: Metric, of_rate: &'static str) -> &'static str {
     if metric == Metric::Rate { of_rate } else { metric.unit() }
 }
 
-/// The shortest text that reads back as the same number; nothing for what tables have no number
-/// for.
+/// The shortest text that reads back as the same number, `inf` for a ratio to zero; nothing where
+/// there is no number.
 fn real(number: Option<f64>) -> String {
-    number
-        .filter(|number| number.is_finite())
-        .map(|number| format!("{number:?}"))
-        .unwrap_or_default()
+    let number = number.filter(|number| !number.is_nan());
+    number.map(|number| format!("{number:?}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_to_zero_is_not_missing() {
+        let cells = [Some(0.1), Some(f64::INFINITY), Some(f64::NAN), None].map(real);
+        assert_eq!(cells, ["0.1", "inf", "", ""]);
+    }
 }

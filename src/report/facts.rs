@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use super::document::{Block, Cell, Column, Section, Table};
+use super::turns;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{RunFacts, TargetFacts};
 use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
-use crate::domain::build::Source;
+use crate::domain::build::{Manifest, Source};
 use crate::domain::host::Host;
 use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
@@ -45,6 +46,9 @@ pub(super) fn section(comparison: &Comparison) -> Section {
             add("workload", workload_line(workload));
             add("placement", placement_line(workload));
         }
+    }
+    if let Some(line) = turns::line(comparison) {
+        add("turns", line);
     }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
@@ -156,8 +160,10 @@ fn workload_line(workload: &Workload) -> String {
     if let Shape::Insert(shape) = &workload.shape {
         return insert_workload_line(workload, shape, &cache);
     }
+    let limit = workload.memory_limit.map(|limit| format!(", memory limit {} MiB", limit >> 20));
+    let limit = limit.unwrap_or_default();
     format!(
-        "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}",
+        "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}{limit}",
         count(u64::from(workload.tables), "table"),
         count(workload.rows, "row"),
         count(u64::from(workload.clients), "client"),
@@ -224,13 +230,19 @@ fn builds(comparison: &Comparison) -> Table {
                     config.name.clone(),
                     config.hash.clone(),
                     manifest.reported.trim().to_owned(),
-                    manifest.origin.clone(),
+                    origin(manifest, &target.places),
                 ];
                 rows.push(texts.into_iter().map(Cell::text).collect());
             }
         }
     }
     Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
+}
+
+/// Where a build came from; of a server that rqps does not run, where its tables were, too.
+fn origin(manifest: &Manifest, places: &[String]) -> String {
+    let origin = [&manifest.origin].into_iter().chain(places);
+    origin.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The machines, fact by fact; `None` where nothing is known of any.
@@ -260,6 +272,20 @@ pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
         add("mount_options", host.mount_options.clone());
         add("os", host.os.clone());
         add("kernel", host.kernel.clone());
+        if let Some(tuning) = &host.tuning {
+            let number = |number: Option<u64>| number.map(|number| number.to_string());
+            add("microcode", tuning.microcode.clone());
+            add("turbo", tuning.turbo.clone());
+            add("aslr", number(tuning.aslr));
+            for (node, cpus) in &tuning.numa {
+                add(&format!("numa {node}"), Some(format!("CPUs {cpus}")));
+            }
+            add("max_sectors_kb", number(tuning.max_sectors_kb));
+            add("max_hw_sectors_kb", number(tuning.max_hw_sectors_kb));
+            add("nr_requests", number(tuning.nr_requests));
+            add("scheduler", tuning.scheduler.clone());
+            add("read_ahead_kb", number(tuning.read_ahead_kb));
+        }
         for (name, state) in &host.mitigations {
             add(&format!("mitigation {name}"), Some(state.clone()));
         }
@@ -302,6 +328,7 @@ pub(super) fn status(status: &Status) -> String {
         Status::Failed(_) => "failed",
         Status::Interrupted => "interrupted",
         Status::Discarded(_) => "discarded",
+        Status::Unknown(_) => "unknown",
     }
     .to_owned()
 }

@@ -5,17 +5,20 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
+use crate::stats::Interval;
 
-/// The relative rate of every step of a group on every target, with intervals, from 0. One chart
-/// for each group that has a ratio. Steps that only one of the targets has, such as those named
-/// after parameters of an index, have no place in it.
+use super::document::Digits;
+
+/// Forest plots: the relative rate of every step of a group on every target, with intervals and the
+/// equivalence margin δ. One chart for each group that has a ratio. Steps that only one of the
+/// targets has, such as those named after parameters of an index, have no place in it.
 pub(super) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
     let group = |group: Group| {
         let of_group = comparison.steps.iter().filter(|step| step.group == group);
         let shared: Vec<&StepComparison> = of_group.filter(|step| is_shared(step)).collect();
         chart(comparison, group, &shared)
     };
-    Group::ALL.into_iter().filter_map(group).collect()
+    comparison.groups_of_steps().into_iter().filter_map(group).collect()
 }
 
 /// True if the base and another target have it, or a run of theirs failed in it.
@@ -27,12 +30,12 @@ fn is_shared(step: &StepComparison) -> bool {
 fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Option<Chart> {
     let names = steps.iter().map(|step| step.name.clone()).collect();
     let title = format!("{}: rate relative to {}", group.name(), comparison.base);
-    let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Bars)
-        .axes(Axis::of_categories("step", names), Axis::linear("rQPS", ""));
+    let mut chart = Chart::new(format!("rates-{}", group.name()), title, Form::Forest)
+        .axes(Axis::of_categories("step", names), Axis::log("rQPS", ""));
     for (slot, facts) in comparison.targets.iter().enumerate().skip(1) {
         let points = steps.iter().enumerate().filter_map(|(place, step)| {
             let target = &step.targets[slot];
-            let relative = target.relative(Metric::Rate)?;
+            let relative = target.comparable(Metric::Rate)?;
             let judgement = relative.judgement.as_ref();
             let test = judgement.and_then(|judgement| judgement.test.as_ref());
             let interval = test.map(|test| test.interval).or(relative.interval);
@@ -45,12 +48,16 @@ fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Op
         let series = Series::new(facts.label.clone(), slot, Line::None);
         chart.series.push(Series { points: points.collect(), ..series });
     }
+    let delta = comparison.rules.delta;
+    chart.margin = Some(Interval { low: 1.0 - delta, high: 1.0 / (1.0 - delta) });
+    let percent = Digits::Significant(2).write(100.0 * delta);
+    chart.notes.push(format!("Shaded: differences of less than {percent} % (delta)."));
     chart.rules.push(Rule { value: 1.0, label: comparison.base.clone() });
     let infinite = chart.series.iter().flat_map(|s| &s.points).filter(|p| !p.y.is_finite()).count();
     if infinite > 0 {
-        chart
-            .notes
-            .push(format!("{infinite} ratios are infinite (the base did nothing): not drawn."));
+        chart.notes.push(format!(
+            "{infinite} ratios are infinite (the baseline did nothing) and not drawn."
+        ));
     }
     chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
 }

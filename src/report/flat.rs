@@ -31,7 +31,7 @@ fn relative_section(comparison: &Comparison) -> String {
     push_columns(&mut text, &labels.collect::<Vec<_>>());
     for step in &comparison.steps {
         let ratios = step.targets.iter().skip(1).map(|target| {
-            let relative = target.relative(Metric::Rate);
+            let relative = target.comparable(Metric::Rate);
             relative.map(|relative| Digits::Ratio.write(relative.ratio)).unwrap_or_default()
         });
         push_row(&mut text, ratios.chain([step.name.clone()]));
@@ -223,11 +223,9 @@ fn write_sample(
         run.key.attempt
     );
     let folder = quoted(&run.folder);
-    for &metric in Metric::ALL {
-        if let Some(value) = sample.values.get(metric) {
-            let (name, unit) = (metric.name(), unit(metric, step));
-            writeln!(out, "{head},{name},{value},{unit},{folder}")?;
-        }
+    for (metric, value) in sample.values.iter() {
+        let (name, unit) = (quoted(metric.name()), unit(metric, step));
+        writeln!(out, "{head},{name},{value},{unit},{folder}")?;
     }
     let counts = [
         ("events", sample.events),

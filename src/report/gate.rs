@@ -110,8 +110,10 @@ fn json(assessment: &Assessment, exit: u8) -> String {
 
 fn markdown(assessment: &Assessment, exit: u8) -> String {
     let mut text = format!("**rqps gate: {}**\n\n", whole(assessment, exit));
-    if !assessment.sentence.is_empty() {
-        let _ = writeln!(text, "{}\n", assessment.sentence);
+    for sentence in [&assessment.sentence, &assessment.limit] {
+        if !sentence.is_empty() {
+            let _ = writeln!(text, "{sentence}\n");
+        }
     }
     if assessment.findings.is_empty() {
         return text;

@@ -1,6 +1,8 @@
 //! The overview: every step of every target relative to the base, by any of the metrics that
 //! explain a rate, with the runs behind each number.
 
+use std::collections::BTreeSet;
+
 use super::document::Digits;
 use crate::analyze::Comparison;
 use crate::analyze::compare::TargetStep;
@@ -130,8 +132,9 @@ fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
         let mut targets = comparison.steps.iter().flat_map(|step| step.targets.iter().skip(1));
         targets.any(|target| target.relative(metric).is_some())
     };
-    let all = Metric::ALL.iter().copied();
-    all.filter(|metric| *metric == Metric::Rate || (wanted(*metric) && measured(*metric))).collect()
+    let all = comparison.metrics().into_iter().chain([Metric::Rate]).collect::<BTreeSet<Metric>>();
+    let shown = |metric: &Metric| *metric == Metric::Rate || (wanted(*metric) && measured(*metric));
+    all.into_iter().filter(shown).collect()
 }
 
 fn cell(comparison: &Comparison, target: &TargetStep, metrics: &[Metric]) -> Cell {
@@ -175,10 +178,10 @@ fn reason(judgement: &Judgement) -> String {
         let mde = Digits::Significant(2).write(100.0 * test.mde);
         parts.push(format!("p {} against tau", small(test.p_treat)));
         parts.push(format!("q {} over the steps", small(test.q_treat)));
-        parts.push(format!("finds differences from {mde} % on"));
+        parts.push(format!("MDE {mde} %"));
     }
     if let Some(pairs) = judgement.pairs_needed {
-        parts.push(format!("about {pairs} pairs needed"));
+        parts.push(format!("sample size about {pairs} pairs"));
     }
     parts.extend(judgement.reasons.iter().cloned());
     parts.join("; ")

@@ -6,15 +6,16 @@ use super::chart::{Axis, Chart, Form, Line, Point, STALL, Series, Span};
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 use super::tables;
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Sample, StepComparison};
+use crate::analyze::compare::{Sample, StepComparison, TargetFacts, TargetStep};
 use crate::analyze::insert::{
     CLASSES, COLUMNS, DIGITS, LEGENDS, Legend, ROLES, insert_target, is_insert, median_columns,
+    relative_columns,
 };
 use crate::analyze::insert_rules::{
-    Shade, Throughput, absolute_shades, insert_rate_shade, is_query_step, longest_shades,
-    meets_sla, relative_shade, share_gray,
+    Shade, Throughput, absolute_shades, is_query_step, longest_shades, relative_shade, share_gray,
 };
 use crate::analyze::stalls;
+use crate::domain::benchmark::RateUnit;
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 
@@ -25,7 +26,9 @@ const POINTS_MAX: usize = 600;
 
 /// All sections of this benchmark; none for others.
 pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
-    if !is_insert(comparison) || comparison.steps.is_empty() {
+    // Of ratios alone no column of these tables is known.
+    let only_ratios = comparison.steps.iter().all(|step| step.rate == RateUnit::Relative);
+    if !is_insert(comparison) || comparison.steps.is_empty() || only_ratios {
         return Vec::new();
     }
     let mut sections = vec![summary(comparison), metrics(comparison)];
@@ -58,24 +61,15 @@ fn gray(percent: f64) -> Option<Mark> {
     share_gray(percent).map(|colour| Mark { sign: "", colour, meaning })
 }
 
-/// One number of every target in one step; `None` where there is none.
-fn of_targets(
-    comparison: &Comparison,
-    step: &StepComparison,
-    get: impl Fn(usize) -> Option<f64>,
-) -> Vec<Option<f64>> {
-    let _ = step;
-    (0..comparison.targets.len()).map(get).collect()
-}
-
-/// Tables A, B and C.
+/// The tables of absolute and of relative throughput, and of the inserts beside the queries.
 fn summary(comparison: &Comparison) -> Section {
     let rules = "Rates of inserted rows (l steps; indexed rows in l.x) and of queries (q steps): \
                  medians over the blocks, with the published colours. Absolute: the lowest quarter \
                  of a column's span is red (-), the highest green (+), a query rate whose writers \
                  missed their target gray (?). Relative: above 1.05 blue (+), below 0.95 yellow \
-                 (-). A target rate of inserts is met from 95 % on; a query rate without it is no \
-                 result, because fewer writes leave more for queries.";
+                 (-). A target rate of inserts is met from 95 % on in every block; without it a \
+                 step is not comparable (?), because fewer writes leave more for queries: it gets \
+                 no verdict and enters no mean. Relative rates are those of the pairs.";
     let mut blocks = vec![Block::Paragraph(rules.to_owned())];
     if comparison.targets.iter().any(|target| {
         let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
@@ -103,33 +97,27 @@ fn with_heads(first: &str, heads: impl Iterator<Item = String>) -> Vec<Column> {
 
 /// Turns columns of cells into rows that begin with the target.
 fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
-    let row = |(index, target): (usize, &crate::analyze::compare::TargetFacts)| {
+    let row = |(index, target): (usize, &TargetFacts)| {
         let cells = columns.iter().map(|column| column[index].clone());
         std::iter::once(Cell::text(&target.label)).chain(cells).collect()
     };
     comparison.targets.iter().enumerate().map(row).collect()
 }
 
-/// Whether the writers of a target met their rate in a step.
-fn is_met(comparison: &Comparison, step: &StepComparison, target: usize) -> Option<bool> {
-    let wanted = insert_target(comparison, &step.name, target)?;
-    let inserted = step.targets[target].absolute(Metric::InsertRate)?;
-    Some(meets_sla(inserted, wanted))
+/// Whether the writers of a target met their rate in a step, in all blocks.
+fn is_met(step: &StepComparison, target: usize) -> bool {
+    step.targets[target].missed_rate.is_none()
 }
 
 fn absolute_table(comparison: &Comparison) -> Table {
     let column = |step: &StepComparison| -> Vec<Cell> {
-        let rates =
-            of_targets(comparison, step, |target| step.targets[target].absolute(Metric::Rate));
+        let rates: Vec<Option<f64>> =
+            step.targets.iter().map(|target| target.absolute(Metric::Rate)).collect();
         let known: Vec<Throughput> = rates
             .iter()
             .enumerate()
             .filter_map(|(target, rate)| {
-                let meets_sla = if is_query_step(&step.name) {
-                    Some(is_met(comparison, step, target).unwrap_or(true))
-                } else {
-                    None
-                };
+                let meets_sla = is_query_step(&step.name).then(|| is_met(step, target));
                 rate.map(|rate| Throughput { rate: rate.round(), meets_sla })
             })
             .collect();
@@ -152,19 +140,21 @@ fn absolute_table(comparison: &Comparison) -> Table {
 
 fn relative_table(comparison: &Comparison) -> Table {
     let column = |step: &StepComparison| -> Vec<Cell> {
-        let base = step.targets[0].absolute(Metric::Rate);
-        let ratios = of_targets(comparison, step, |target| {
-            Some(step.targets[target].absolute(Metric::Rate)? / base?)
-        });
-        let cell = |(target, ratio): (usize, Option<f64>)| match ratio {
-            Some(ratio) => {
-                let missed = is_met(comparison, step, target) == Some(false);
-                let shade = if missed { Shade::Gray } else { relative_shade(ratio) };
-                Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
+        let cell = |(place, target): (usize, &TargetStep)| {
+            let ratio = match (place, target.absolute(Metric::Rate)) {
+                (0, rate) => rate.map(|_| 1.0),
+                _ => target.relative(Metric::Rate).map(|relative| relative.ratio),
+            };
+            match ratio {
+                Some(ratio) => {
+                    let void = !target.not_comparable.is_empty() || !is_met(step, place);
+                    let shade = if void { Shade::Gray } else { relative_shade(ratio) };
+                    Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
+                }
+                None => Cell::missing("one of both was not completed"),
             }
-            None => Cell::missing("one of both was not completed"),
         };
-        ratios.into_iter().enumerate().map(cell).collect()
+        step.targets.iter().enumerate().map(cell).collect()
     };
     Table {
         caption: format!("Throughput relative to {}", comparison.base),
@@ -181,23 +171,23 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
         return None;
     }
     let column = |step: &&StepComparison| -> Vec<Cell> {
-        let rates = of_targets(comparison, step, |target| {
-            step.targets[target].absolute(Metric::InsertRate)
-        });
-        let cell = |(target, rate): (usize, Option<f64>)| match rate {
+        let cell = |(place, target): (usize, &TargetStep)| match target.absolute(Metric::InsertRate)
+        {
             Some(rate) => {
-                let wanted = insert_target(comparison, &step.name, target);
-                let shade = wanted.map(|wanted| insert_rate_shade(rate, wanted));
-                Cell::number(rate, Digits::Fixed(0), "ips").marked(shade.and_then(mark))
+                let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
+                Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
             }
             None => Cell::missing("it was not completed"),
         };
-        rates.into_iter().enumerate().map(cell).collect()
+        step.targets.iter().enumerate().map(cell).collect()
     };
     let mut rows = by_target(comparison, steps.iter().map(column).collect());
-    let wanted = steps.iter().map(|step| match insert_target(comparison, &step.name, 0) {
-        Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
-        None => Cell::missing("it has no target"),
+    let wanted = steps.iter().map(|step| {
+        let mut targets = 0..comparison.targets.len();
+        match targets.find_map(|target| insert_target(comparison, step, target)) {
+            Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
+            None => Cell::missing("it has no target"),
+        }
     });
     rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
     Some(Table {
@@ -219,7 +209,7 @@ fn metrics(comparison: &Comparison) -> Section {
             .collect();
         blocks.push(Block::Table(metrics_table(comparison, step, &rows)));
         if comparison.targets.len() > 1 {
-            blocks.push(Block::Table(metrics_relative(comparison, step, &rows)));
+            blocks.push(Block::Table(metrics_relative(comparison, step)));
         }
     }
     section("insert-metrics", "Insert Benchmark: metrics", blocks)
@@ -250,7 +240,7 @@ fn metrics_table(
     step: &StepComparison,
     rows: &[[Option<f64>; 20]],
 ) -> Table {
-    let row = |(target, values): (&crate::analyze::compare::TargetFacts, &[Option<f64>; 20])| {
+    let row = |(target, values): (&TargetFacts, &[Option<f64>; 20])| {
         let cells = values.iter().zip(DIGITS).map(|(value, digits)| match value {
             Some(value) => Cell::number(*value, Digits::Fixed(digits), ""),
             None => Cell::missing("it was not measured"),
@@ -264,28 +254,20 @@ fn metrics_table(
     }
 }
 
-/// Published convention: 0/0 is 1, x/0 inf.
-fn metrics_relative(
-    comparison: &Comparison,
-    step: &StepComparison,
-    rows: &[[Option<f64>; 20]],
-) -> Table {
-    let base = rows.first().copied().unwrap_or([None; 20]);
-    let cell = |(value, base): (&Option<f64>, &Option<f64>)| match (value, base) {
-        (Some(value), Some(base)) => {
-            let ratio = if *value == 0.0 && *base == 0.0 { 1.0 } else { value / base };
-            Cell::number(ratio, Digits::Ratio, "ratio")
-        }
-        _ => Cell::missing("one of both was not measured"),
+/// Over the pairs, like every ratio of the report. Published convention: 0/0 is 1, x/0 inf.
+fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
+    let cell = |ratio: Option<f64>| match ratio {
+        Some(ratio) => Cell::number(ratio, Digits::Ratio, "ratio"),
+        None => Cell::missing("one of both was not measured"),
     };
-    let row = |(target, values): (&crate::analyze::compare::TargetFacts, &[Option<f64>; 20])| {
-        let cells = values.iter().zip(&base).map(cell);
+    let row = |(place, target): (usize, &TargetFacts)| {
+        let cells = relative_columns(comparison, step, place).into_iter().map(cell);
         cells.chain([Cell::text(&target.label)]).collect()
     };
     Table {
         caption: format!("{} relative to {}", step.name, comparison.base),
         columns: metric_columns(),
-        rows: comparison.targets.iter().zip(rows).skip(1).map(row).collect(),
+        rows: comparison.targets.iter().enumerate().skip(1).map(row).collect(),
     }
 }
 
@@ -319,9 +301,9 @@ fn class_table(
         let mut sums = vec![0u64; CLASSES.len()];
         let mut longest: f64 = 0.0;
         for sample in &of_target.samples {
-            for (sum, count) in sums.iter_mut().zip(sample.record.outcome.buckets.get(role)?) {
-                *sum += count;
-            }
+            // One run that lacks the role, such as one of an older version, hides no other.
+            let Some(buckets) = sample.record.outcome.buckets.get(role) else { continue };
+            sums.iter_mut().zip(buckets).for_each(|(sum, count)| *sum += count);
             let of_step = stalls::longest(sample, role).map_or(0.0, |(_, ms)| ms / 1e3);
             longest = longest.max(of_step).max(longest_of(sample, role));
         }
@@ -451,8 +433,9 @@ fn longest_table(comparison: &Comparison) -> Table {
                 };
                 let (seconds, second) = of_sample(&worst);
                 let run = &comparison.runs[worst.run].folder;
-                let server = second.map_or_else(String::new, |second| {
-                    stalls::doings(worst, second as f64 - seconds, second as f64 + 1.0)
+                let doings = second.map_or_else(String::new, |second| {
+                    let begun = stalls::begun(second, 1e3 * seconds);
+                    stalls::doings(worst, begun, second as f64 + 1.0)
                 });
                 // A step of less than half a second has no seconds.
                 let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
@@ -462,7 +445,7 @@ fn longest_table(comparison: &Comparison) -> Table {
                     Cell::text(name),
                     Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
                     Cell::text(format!("{}{at}", worst.record.started)),
-                    Cell::text(server),
+                    Cell::text(doings),
                 ]);
             }
         }
@@ -562,13 +545,11 @@ fn chart(
     })
 }
 
-/// What is marked of a run: stalls of the role whose rate is shown, and when the server flushed.
+/// What is marked of a run: stalls of the role whose rate is in `column`, and when the server
+/// flushed.
 fn marked(sample: &Sample, column: &str, series: usize) -> Vec<Span> {
-    let of_role = stalls::stalls(sample).into_iter().filter(|stall| stall.role == column);
-    let stalled = of_role.map(|stall| {
-        let from = stall.from as f64;
-        (from, from + stall.seconds as f64, STALL)
-    });
+    let stretches = stalls::stretches(&sample.record, column).into_iter();
+    let stalled = stretches.map(|stall| (stall.start as f64, stall.end as f64, STALL));
     stalled
         .chain(stalls::flushing(sample))
         .map(|(from, to, label)| Span { from, to, series: Some(series), label: label.to_owned() })
@@ -584,7 +565,7 @@ fn notes_on(spans: &[Span]) -> String {
         n => text.push_str(&format!(" {n} stalls, marked red.")),
     }
     if spans.len() > stalls {
-        text.push_str(" Checkpoints and flushing by a server's log have its colour.");
+        text.push_str(" Checkpoints and flushing are marked in the target's colour.");
     }
     text
 }

@@ -46,6 +46,8 @@ const STALLS: Columns = &[
     (Metric::StallCount, Digits::Fixed(0)),
     (Metric::StallL0Delays, Digits::Fixed(0)),
     (Metric::StallL0Stops, Digits::Fixed(0)),
+    (Metric::StallL0DelaysBusy, Digits::Fixed(0)),
+    (Metric::StallL0StopsBusy, Digits::Fixed(0)),
     (Metric::StallMemtableDelays, Digits::Fixed(0)),
     (Metric::StallMemtableStops, Digits::Fixed(0)),
     (Metric::StallPendingDelays, Digits::Fixed(0)),
@@ -165,7 +167,8 @@ const COLUMN_NOTES: [&str; 2] = [
      c_wsecs_compat and the like are as published, where flushes count twice and columns are taken \
      by their place, which moved in 10.3.",
     "Stall counts say how often a reason for holding writes back was found, not for how long nor \
-     how many writes met it; stall% is the share of the time. cf_* variants are not added.",
+     how many writes met it; stall% is the share of the time. cf_l0_… are those of level 0 that \
+     were found while it was being compacted: they are among the others, and not added to Nstall.",
 ];
 
 fn libraries(comparison: &Comparison) -> Vec<(String, String)> {

@@ -144,7 +144,7 @@ mod tests {
             summary: "more <here>".to_owned(),
             blocks: vec![Block::Lines(vec!["a  b".to_owned(), "# c".to_owned()])],
         };
-        let chart = Chart::new("c", "left out", Form::Bars);
+        let chart = Chart::new("c", "left out", Form::Forest);
         let section =
             |id, heading: &str, blocks| Section { id, heading: heading.to_owned(), blocks };
         let document = Document {

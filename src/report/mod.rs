@@ -18,10 +18,13 @@ mod json;
 mod kv;
 mod markdown;
 mod page;
+mod remarks;
+mod sessions;
 mod settings;
 mod tables;
 mod text;
 pub mod timeline;
+mod turns;
 mod vector;
 mod verdicts;
 

@@ -3,7 +3,9 @@
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use super::{blocks, build, facts, figures, heat, settings, tables, timeline, verdicts};
+use super::{
+    blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
+};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
@@ -33,11 +35,13 @@ pub(super) fn document(
     }
     sections.extend(groups(comparison));
     sections.extend(verdict_details(comparison));
+    sections.extend(sessions::section(comparison));
     sections.extend(build::of_benchmarks(comparison));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
     sections.extend(settings::plans(comparison));
     sections.extend(tables::load(comparison));
+    sections.extend(remarks::section(comparison));
     sections.extend(build::caveats(comparison));
     sections.extend(blocks::section(comparison));
     sections
@@ -63,6 +67,9 @@ fn verdict(comparison: &Comparison) -> Section {
     if !summary.targets.is_empty() {
         blocks.push(Block::Paragraph(headline(comparison)));
     }
+    if !summary.limit.is_empty() {
+        blocks.push(Block::Paragraph(summary.limit.clone()));
+    }
     if summary.targets.len() > 1 {
         let mut columns = vec![Column::words("target"), Column::numbers("geomean rQPS")];
         columns.extend(Verdict::ALL.map(|verdict| Column::numbers(verdict.name())));
@@ -76,7 +83,11 @@ fn verdict(comparison: &Comparison) -> Section {
 /// The summary's sentence; of many targets, which all stand below, how many and the worst.
 fn headline(comparison: &Comparison) -> String {
     let summary = &comparison.summary;
-    if summary.targets.len() < LISTED_MAX || summary.boring {
+    let untested = summary.targets.iter().all(|target| {
+        let rates = target.metrics.get(&Metric::Rate).map(|family| family.counts);
+        rates.is_none_or(|rates| rates.no_verdict == rates.total())
+    });
+    if summary.targets.len() < LISTED_MAX || summary.boring || untested {
         return summary.sentence.clone();
     }
     let slower = |target: &TargetVerdicts| {
@@ -122,11 +133,9 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
     let targets = &comparison.summary.targets;
     let mut blocks = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let tables = [
-            verdicts::differences(comparison, index + 1, &target.label),
-            verdicts::open(comparison, index + 1, &target.label),
-        ];
-        let tables = tables.into_iter().flatten().map(Block::Table).collect::<Vec<_>>();
+        let differences = verdicts::differences(comparison, index + 1, &target.label);
+        let mut tables: Vec<Block> = differences.into_iter().map(Block::Table).collect();
+        tables.extend(verdicts::open(comparison, index + 1, &target.label));
         if targets.len() < LISTED_MAX || tables.is_empty() {
             blocks.extend(tables);
         } else {

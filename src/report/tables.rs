@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::document::{Block, Cell, Column, Digits, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Mark, Section, Table, Value};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::analyze::metrics::rate_unit;
@@ -30,14 +30,73 @@ pub(super) fn rates(comparison: &Comparison) -> Section {
         legend.push(format!("col-{} : {}", index + 1, target.label));
     }
     let mut blocks = vec![Block::Lines(legend)];
-    for group in Group::ALL {
+    for group in comparison.groups_of_steps() {
         let steps: Vec<&StepComparison> =
             comparison.steps.iter().filter(|step| step.group == group).collect();
-        if !steps.is_empty() {
-            blocks.push(Block::Table(rate_table(comparison, group, &steps)));
+        blocks.push(Block::Table(rate_table(comparison, group, &steps)));
+    }
+    blocks.extend(effective_rates(comparison).map(Block::Table));
+    Section { id: "rates", heading: "Relative rate (rQPS)".to_owned(), blocks }
+}
+
+/// Writes that changed a row, beside the rate of all of them, for the steps in which some did not.
+pub(super) fn effective_rates(comparison: &Comparison) -> Option<Table> {
+    let metric = Metric::EffectiveRate;
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for target in step.targets.iter().filter(|target| target.absolute(metric).is_some()) {
+            let judgement = target.relative(metric).and_then(|r| r.judgement.as_ref());
+            rows.push(vec![
+                absolute(target, Metric::Rate, Digits::Fixed(0), ""),
+                absolute(target, metric, Digits::Fixed(0), ""),
+                match target.relative(metric) {
+                    Some(_) => judged(target, metric, Digits::Fixed(3)),
+                    None => Cell::text(""),
+                },
+                Cell::text(judgement.map_or("", |judgement| judgement.verdict.word(metric))),
+                Cell::text(step.name.clone()),
+                Cell::text(target.label.clone()),
+            ]);
         }
     }
-    Section { id: "rates", heading: "Relative rate (rQPS)".to_owned(), blocks }
+    let columns = vec![
+        Column::numbers("o/s"),
+        Column::numbers("effective o/s"),
+        Column::numbers("relative"),
+        Column::words("verdict"),
+        Column::words("step"),
+        Column::words("target"),
+    ];
+    let caption = "--- writes that changed a row: the rate without no-ops".to_owned();
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+}
+
+/// Metrics of a newer rqps, as they are.
+pub(super) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
+    let metrics: Vec<Metric> =
+        comparison.metrics().into_iter().filter(|metric| !metric.is_known()).collect();
+    let mut rows = Vec::new();
+    for (step, metric) in
+        comparison.steps.iter().flat_map(|step| metrics.iter().map(move |metric| (step, *metric)))
+    {
+        let digits = Digits::Significant(6);
+        let cells = step.targets.iter().map(|target| absolute(target, metric, digits, ""));
+        let mut row: Vec<Cell> = cells.collect();
+        row.push(Cell::text(metric.name()));
+        row.push(Cell::text(step.name.clone()));
+        if step.targets.iter().any(|target| target.absolute(metric).is_some()) {
+            rows.push(row);
+        }
+    }
+    let labels = comparison.targets.iter().map(|target| Column::numbers(target.label.clone()));
+    let mut columns: Vec<Column> = labels.collect();
+    columns.extend([Column::words("metric"), Column::words("step")]);
+    let table = Table { caption: String::new(), columns, rows };
+    (!metrics.is_empty()).then(|| Section {
+        id: "unknown",
+        heading: "Metrics that this rqps does not know".to_owned(),
+        blocks: vec![Block::Table(table)],
+    })
 }
 
 fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Table {
@@ -91,6 +150,13 @@ pub(super) fn absolute(
     cell.from_runs(Arc::clone(&target.folders))
 }
 
+/// Beside a ratio of which nothing can be said.
+const NOT_COMPARABLE: Mark = Mark {
+    sign: " ?",
+    colour: "#D7D7D7",
+    meaning: "not comparable: the reason stands with the verdict",
+};
+
 /// Target / base; a word where a measurement failed rather than a dash.
 fn relative(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let cell = match target.relative(metric) {
@@ -100,12 +166,13 @@ fn relative(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
         None if target.samples.is_empty() && !target.failures.is_empty() => Cell::text("failed"),
         None => Cell::missing(why_missing(target, metric)),
     };
-    cell.toned(tone(target, metric)).from_runs(Arc::clone(&target.folders))
+    let void = target.is_void(metric).then_some(NOT_COMPARABLE);
+    cell.toned(tone(target, metric)).marked(void).from_runs(Arc::clone(&target.folders))
 }
 
 /// ln(ratio), turned so that more is better; `None` where neither way is.
 fn tone(target: &TargetStep, metric: Metric) -> Option<f64> {
-    let ln = target.relative(metric)?.ratio.ln();
+    let ln = target.comparable(metric)?.ratio.ln();
     match metric.better() {
         Better::Higher => Some(ln),
         Better::Lower => Some(-ln),
@@ -170,8 +237,11 @@ pub(super) fn summary(comparison: &Comparison) -> Option<Section> {
 pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
-        blocks.push(Block::Lines(vec![step.name.clone()]));
-        blocks.extend(efficiency_of(comparison, step));
+        let tables = efficiency_of(comparison, step);
+        if !tables.is_empty() {
+            blocks.push(Block::Lines(vec![step.name.clone()]));
+            blocks.extend(tables);
+        }
     }
     (!blocks.is_empty()).then(|| Section {
         id: "efficiency",
@@ -181,7 +251,8 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
 }
 
 /// One step: absolute values, then those relative to the base. A target has no row where it was not
-/// measured: steps named after parameters of an index are those of one DBMS alone.
+/// measured (steps named after parameters of an index are those of one DBMS alone), nor where its
+/// rate alone is known, which stands in the tables of rates.
 pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
         let has_any = |target: &&TargetStep| match relative_rows {
@@ -191,13 +262,20 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
         let targets = step.targets.iter().filter(has_any);
         targets
             .map(|target| {
-                let mut cells: Vec<Cell> = EFFICIENCY
+                let cells: Vec<Cell> = EFFICIENCY
                     .iter()
                     .map(|(metric, digits)| match relative_rows {
                         true => without_interval(relative(target, *metric, Digits::Ratio)),
                         false => absolute(target, *metric, *digits, ""),
                     })
                     .collect();
+                (target, cells)
+            })
+            .filter(|(_, cells)| {
+                let beside = EFFICIENCY.iter().zip(cells).filter(|(of, _)| of.0 != Metric::Rate);
+                !is_all_missing(beside.map(|(_, cell)| cell))
+            })
+            .map(|(target, mut cells)| {
                 cells.push(Cell::text(target.label.clone()));
                 cells
             })
@@ -209,12 +287,20 @@ pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
     let table = |caption: &str, rows: Vec<Vec<Cell>>| {
         Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
     };
-    let mut blocks = vec![table("--- absolute", rows(false))];
-    let relative = rows(true);
+    let (absolute, relative) = (rows(false), rows(true));
+    let mut blocks = Vec::new();
+    if !absolute.is_empty() {
+        blocks.push(table("--- absolute", absolute));
+    }
     if !relative.is_empty() {
         blocks.push(table(&format!("--- relative to {}", comparison.base), relative));
     }
     blocks
+}
+
+/// True for a row that nobody would look at.
+fn is_all_missing<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
+    cells.all(|cell| matches!(cell.value, Value::Missing(_)))
 }
 
 fn without_interval(cell: Cell) -> Cell {
@@ -282,6 +368,9 @@ pub(super) fn latency(comparison: &Comparison) -> Option<Section> {
                 .iter()
                 .map(|metric| absolute(target, *metric, Digits::Fixed(3), "ms"))
                 .collect();
+            if is_all_missing(cells.iter()) {
+                continue;
+            }
             cells.push(match index {
                 0 => Cell::text("base"),
                 _ => relative(target, Metric::P99, Digits::Fixed(2)),

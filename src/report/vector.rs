@@ -7,6 +7,7 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetStep};
 use crate::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
 use crate::domain::benchmark::Shape;
+use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::vector::{DataSource, Point};
 
@@ -303,8 +304,10 @@ fn chart(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Chart {
 }
 
 fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Table {
-    let mut columns: Vec<Column> =
-        ["recall", "QPS", "p50_ms", "p95_ms", "p99_ms", "rss_MB"].map(Column::numbers).to_vec();
+    let latency = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
+    let mut columns: Vec<Column> = ["recall", "QPS"].map(Column::numbers).to_vec();
+    columns.extend(latency.map(|metric| Column::numbers(metric.name())));
+    columns.push(Column::numbers("rss_MB"));
     columns.push(Column::words("frontier"));
     columns.push(Column::words("algorithm(parameters)"));
     let mut rows = Vec::new();
@@ -365,6 +368,8 @@ fn cases(comparison: &Comparison) -> Option<Section> {
         (Metric::RowsPerK, 3),
         (Metric::Rate, 0),
         (Metric::P99, 3),
+        (Metric::P999, 3),
+        (Metric::Max, 3),
         (Metric::EfSearch, 0),
         (Metric::FirstQuery, 1),
         (Metric::WarmSeconds, 2),
@@ -383,11 +388,50 @@ fn cases(comparison: &Comparison) -> Option<Section> {
     let caption = "Medians over the builds. rows/k below 1: queries got fewer rows than they asked \
                    for. recall_low: against what was committed when the query ended. \
                    violations: of 100,000 probes.";
-    metric_table(&steps, &metrics, caption).map(|table| Section {
+    let table = metric_table(&steps, &metrics, caption);
+    table.map(|table| with_index(comparison, &steps, table)).map(|table| Section {
         id: "vector-cases",
         heading: "Targets, filters, writes, restarts, transactions".to_owned(),
         blocks: vec![Block::Table(table)],
     })
+}
+
+/// The table of cases with one more column: the index of steps that are not named after it, so that
+/// they pair between DBMSs.
+fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Table) -> Table {
+    let measured = steps.iter().flat_map(|step| {
+        let targets = step.targets.iter().enumerate();
+        targets.filter(|(_, target)| !target.samples.is_empty()).map(|(place, _)| (*step, place))
+    });
+    let cells: Vec<Cell> = measured
+        .map(|(step, place)| match Point::is_named_in(&step.name) {
+            true => Cell::text(""),
+            false => Cell::text(first_index(comparison, place).unwrap_or_default()),
+        })
+        .collect();
+    let at = table.columns.len() - 1;
+    table.columns.insert(at, Column::words("index"));
+    for (row, cell) in table.rows.iter_mut().zip(cells) {
+        row.insert(at, cell);
+    }
+    table
+}
+
+/// The first of a target's list, which all cases of one index take: `m=8.ec=32`.
+fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
+    let facts = &comparison.targets[place];
+    let Shape::Vector(shape) = &facts.workloads.first()?.shape else { return None };
+    let point = match facts.target.as_ref()?.dbms.dialect() {
+        Dialect::Mysql => {
+            Point { m: *shape.mariadb.first()?, ef_construction: None, ef: 1, clients: 1 }
+        }
+        _ => {
+            let build = shape.pgvector.first()?;
+            let ef_construction = Some(build.ef_construction);
+            Point { m: build.m, ef_construction, ef: 1, clients: 1 }
+        }
+    };
+    Some(point.index())
 }
 
 /// True if it is neither a point of a curve nor a choice among them.

@@ -3,12 +3,14 @@
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::{Relative, StepComparison, TargetStep};
-use crate::analyze::verdict::{Counts, Explanation, Judgement, TargetVerdicts, Test};
+use crate::analyze::verdict::{
+    Counts, Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test,
+};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 
 /// Metrics whose verdicts are counted beside the rate's, as far as there are any.
-const BESIDE: [Metric; 12] = [
+const BESIDE: [Metric; 13] = [
     Metric::CpuPerOp,
     Metric::ServerCpuPerOp,
     Metric::ClientCpuPerOp,
@@ -18,11 +20,24 @@ const BESIDE: [Metric; 12] = [
     Metric::WriteKbPerOp,
     Metric::P99,
     Metric::ServerRss,
+    Metric::EffectiveRate,
     // What averages hide: of the Insert Benchmark alone.
     Metric::InsertMax,
     Metric::DeleteMax,
     Metric::SecondsVariation,
 ];
+
+/// What was found and what limits it, a sentence each; none for a base alone.
+pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
+    let summary = &comparison.summary;
+    let sentences = [&summary.sentence, &summary.limit];
+    let blocks: Vec<Block> = sentences
+        .into_iter()
+        .filter(|sentence| !sentence.is_empty())
+        .map(|sentence| Block::Paragraph(sentence.clone()))
+        .collect();
+    (!blocks.is_empty()).then(|| Section { id: "verdict", heading: String::new(), blocks })
+}
 
 /// The summary of all verdicts; none for a base alone.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -30,7 +45,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     if summary.targets.is_empty() {
         return None;
     }
-    let mut blocks = vec![Block::Paragraph(summary.sentence.clone())];
+    let mut blocks = Vec::new();
     if summary.targets.len() > 1 {
         let points = summary.targets.iter().map(|t| format!("{}: {}", t.label, t.sentence));
         blocks.push(Block::List(points.collect()));
@@ -41,7 +56,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     }
     for (index, target) in summary.targets.iter().enumerate() {
         blocks.extend(differences(comparison, index + 1, &target.label).map(Block::Table));
-        blocks.extend(open(comparison, index + 1, &target.label).map(Block::Table));
+        blocks.extend(open(comparison, index + 1, &target.label));
     }
     blocks.push(Block::Table(counts(&summary.targets)));
     blocks.push(Block::Paragraph(rule(comparison)));
@@ -114,11 +129,36 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
     })
 }
 
-/// Steps about which nothing was shown, and what it would take.
-pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
-    let found =
-        judged(comparison, target).filter(|(_, _, _, judgement)| judgement.verdict > Verdict::Same);
-    let rows = found.map(|(step, _, relative, judgement)| {
+/// Steps without a clear verdict, and what it would take; those without a test that have a reason
+/// in common in one line.
+pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Vec<Block> {
+    let all = judged(comparison, target).count();
+    let mut found: Vec<Judged<'_>> = judged(comparison, target)
+        .filter(|(_, _, _, judgement)| judgement.verdict > Verdict::Same)
+        .collect();
+    let mut reasons: Vec<(&[String], usize)> = Vec::new();
+    for (_, _, _, judgement) in found.iter().filter(|(.., judgement)| judgement.test.is_none()) {
+        match reasons.iter_mut().find(|(reasons, _)| *reasons == judgement.reasons) {
+            Some((_, steps)) => *steps += 1,
+            None => reasons.push((&judgement.reasons, 1)),
+        }
+    }
+    reasons.retain(|(_, steps)| *steps >= TOLD_TOGETHER);
+    let lines: Vec<String> = reasons
+        .iter()
+        .map(|(reasons, steps)| {
+            let of = if *steps == all { format!("all {all}") } else { format!("{steps} of {all}") };
+            format!("{label}: NO VERDICT on {of} steps: {}", reasons.join("; "))
+        })
+        .collect();
+    let told = |judgement: &Judgement| reasons.iter().any(|(told, _)| *told == judgement.reasons);
+    found.retain(|(.., judgement)| judgement.test.is_some() || !told(judgement));
+    let lines = (!lines.is_empty()).then_some(Block::List(lines));
+    lines.into_iter().chain(open_table(&found, label).map(Block::Table)).collect()
+}
+
+fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
+    let rows = found.iter().map(|(step, _, relative, judgement)| {
         let test = judgement.test.as_ref();
         let needed = judgement.pairs_needed;
         vec![
@@ -139,13 +179,13 @@ pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Optio
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     (!rows.is_empty()).then(|| Table {
-        caption: format!("{label}: rates that nothing was shown of"),
+        caption: format!("{label}: rates without a clear verdict"),
         columns: vec![
             Column::words("verdict"),
             Column::numbers("rQPS"),
             Column::numbers("n"),
-            Column::numbers("finds"),
-            Column::numbers("needs n"),
+            Column::numbers("MDE"),
+            Column::numbers("sample size"),
             Column::words("step"),
             Column::words("why"),
         ],
@@ -223,10 +263,11 @@ pub(super) fn rule(comparison: &Comparison) -> String {
         "Rule: {}. SLOWER or FASTER: the difference is more than tau (q(tau) <= {q}: TREAT on the \
          moderated t over the steps of one target and metric, adjusted by Benjamini-Hochberg) and \
          is {} % or more as measured. -SMALL: it is not 0 (q(0) <= {q}), but less than that. \
-         SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none of these; `finds` is the \
-         smallest difference that these pairs find with a chance of {:.0} %, `needs n` the pairs \
-         that find one of delta. For other metrics WORSE and BETTER stand for SLOWER and FASTER. \
-         See docs/verdicts.md.{schedule}",
+         SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none of these; MDE is the \
+         minimum detectable effect, which these pairs find with a chance of {:.0} %, the sample \
+         size is the number of pairs that find one of delta. NO VERDICT: nothing to judge by, or \
+         a verdict that does not hold with the noise of the host. For other metrics WORSE and \
+         BETTER stand for SLOWER and FASTER. See docs/verdicts.md.{schedule}",
         rules.text(),
         100.0 * delta,
         100.0 * (1.0 - 2.0 * equivalence_alpha),

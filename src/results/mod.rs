@@ -2,12 +2,14 @@
 //! (docs/results.md). Written whole or not at all; nothing is computed here.
 
 mod atomic;
+mod counters;
 mod error;
 pub mod import;
 mod read;
 mod seconds;
 mod store;
 
+pub use counters::counters_of;
 pub use error::ResultsError;
 pub use read::{read, read_each, read_run};
 pub use seconds::{COLUMNS, Column, read_seconds, seconds_of};

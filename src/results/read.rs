@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::{ResultSet, ResultsError};
 use crate::domain::gate::HostGate;
-use crate::domain::host::Host;
+use crate::domain::host::{Host, Tuning};
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
 use crate::os::threads;
@@ -50,13 +50,14 @@ pub fn read_each<T: Send>(
     }
     runs.sort_by_cached_key(|(run, _)| (ranks.get(&run.result_set), run.record.key.clone()));
     let (runs, taken) = runs.into_iter().unzip();
-    Ok((Dataset { hosts: sets.hosts, runs, gates: sets.gates }, taken))
+    Ok((Dataset { hosts: sets.hosts, tunings: sets.tunings, runs, gates: sets.gates }, taken))
 }
 
 /// What was read of result sets besides their runs.
 #[derive(Default)]
 struct Sets {
     hosts: BTreeMap<String, Host>,
+    tunings: BTreeMap<String, Tuning>,
     gates: BTreeMap<String, HostGate>,
     /// Where a set really is → how the reader named it first.
     names: BTreeMap<PathBuf, String>,
@@ -87,6 +88,9 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     if let Some(set) = set {
         let host = set.host()?;
+        if let Some(tuning) = &host.tuning {
+            sets.tunings.insert(result_set.clone(), tuning.clone());
+        }
         sets.hosts.insert(fingerprint(&host), host);
         if let Some(gate) = set.gate()? {
             sets.gates.insert(result_set.clone(), gate);
@@ -103,7 +107,8 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
 /// Reads one run folder. `result_set` is how the set that holds it is shown.
 pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let mut text = String::new();
-    let record = versioned_run(folder, &mut text)?;
+    let mut unknown = BTreeSet::new();
+    let record = versioned_run(folder, &mut text, &mut unknown)?;
     let steps_folder = folder.join("steps");
     let mut names: Vec<String> =
         if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
@@ -111,7 +116,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
         let path = steps_folder.join(name);
-        steps.push(versioned(&path, &mut text, |step: &StepRecord| step.format)?);
+        steps.push(versioned(&path, &mut text, &mut unknown, |step: &StepRecord| step.format)?);
     }
     steps.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
     Ok(Run {
@@ -119,6 +124,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
         result_set: result_set.to_owned(),
         record,
         steps: steps.into_iter().map(Arc::new).collect(),
+        unknown,
     })
 }
 
@@ -134,11 +140,15 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 
 /// Reads `run.json` of a run folder.
 pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    versioned_run(folder, &mut String::new())
+    versioned_run(folder, &mut String::new(), &mut BTreeSet::new())
 }
 
-fn versioned_run(folder: &Path, text: &mut String) -> Result<RunRecord, ResultsError> {
-    versioned(&folder.join("run.json"), text, |record: &RunRecord| record.format)
+fn versioned_run(
+    folder: &Path,
+    text: &mut String,
+    unknown: &mut BTreeSet<String>,
+) -> Result<RunRecord, ResultsError> {
+    versioned(&folder.join("run.json"), text, unknown, |record: &RunRecord| record.format)
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
@@ -167,10 +177,12 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> 
 }
 
 /// A record that carries its format version: a later version is said to be one, whatever else is
-/// the matter with the file. `text` is room for it, which the next file can have again.
+/// the matter with the file. `text` is room for it, which the next file can have again. Fields that
+/// this rqps does not know are added to `unknown`.
 fn versioned<T: DeserializeOwned>(
     path: &Path,
     text: &mut String,
+    unknown: &mut BTreeSet<String>,
     format: impl Fn(&T) -> u32,
 ) -> Result<T, ResultsError> {
     #[derive(Deserialize)]
@@ -182,7 +194,11 @@ fn versioned<T: DeserializeOwned>(
     fs::File::open(path)
         .and_then(|mut file| file.read_to_string(text))
         .map_err(ResultsError::io("read", path))?;
-    match serde_json::from_str::<T>(text) {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = serde_ignored::deserialize::<_, _, T>(&mut json, |field| {
+        unknown.insert(field.to_string());
+    });
+    match read.and_then(|value| json.end().map(|()| value)) {
         Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
         Ok(value) => Ok(value),
         Err(fault) => match serde_json::from_str::<Head>(text) {

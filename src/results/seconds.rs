@@ -74,7 +74,8 @@ fn usage_mut(row: &mut Second) -> &mut Usage {
 }
 
 fn host(row: &Second) -> Option<&HostUsage> {
-    usage(row).map(|usage| &usage.host)
+    // Without CPUs nothing was read: targets took turns.
+    usage(row).map(|usage| &usage.host).filter(|host| host.cpus > 0)
 }
 
 fn host_mut(row: &mut Second) -> &mut HostUsage {

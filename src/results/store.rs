@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ResultsError, atomic, read, seconds};
+use super::{ResultsError, atomic, counters, read, seconds};
 use crate::domain::gate::{GATE_FORMAT, HostGate};
 use crate::domain::host::Host;
-use crate::domain::run::{RunKey, RunRecord, Second, StepRecord};
+use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
 use crate::os::host::fingerprint;
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
@@ -191,6 +191,26 @@ impl RunFolder {
         atomic::write(&self.folder.join("run.json"), &json(record, "run.json")?)
     }
 
+    /// Writes the turns of a step, before the step itself.
+    pub fn write_turns(&self, step: &StepRecord, turns: &[Turn]) -> Result<(), ResultsError> {
+        let name = format!("{:02}-{}", step.index, step.name);
+        check_name(&name, "step")?;
+        let path = self.folder.join("steps").join(format!("{name}.turns.csv"));
+        atomic::write(&path, turns_csv(turns).as_bytes())
+    }
+
+    /// Writes the counters of the DBMS, before the step itself.
+    pub fn write_counters(
+        &self,
+        step: &StepRecord,
+        counters: &[Counter],
+    ) -> Result<(), ResultsError> {
+        let name = format!("{:02}-{}", step.index, step.name);
+        check_name(&name, "step")?;
+        let path = self.folder.join("steps").join(format!("{name}.counters.csv"));
+        atomic::write(&path, counters::to_csv(counters).as_bytes())
+    }
+
     /// Writes a step: its seconds first, then its record, which makes it count.
     pub fn write_step(&self, step: &StepRecord, rows: &[Second]) -> Result<(), ResultsError> {
         let name = format!("{:02}-{}", step.index, step.name);
@@ -206,6 +226,15 @@ impl RunFolder {
         check_name(name, "log")?;
         atomic::write(&self.folder.join("logs").join(name), text.as_bytes())
     }
+}
+
+/// To the microsecond.
+fn turns_csv(turns: &[Turn]) -> String {
+    let mut text = "turn,start_ms,ms,events\n".to_owned();
+    for Turn { turn, start_ms, ms, events } in turns {
+        text.push_str(&format!("{turn},{start_ms:.3},{ms:.3},{events}\n"));
+    }
+    text
 }
 
 /// A file in a folder that may not be looked into is not missing.

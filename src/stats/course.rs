@@ -20,8 +20,8 @@ const TREND_MEANS_MIN: usize = 6;
 const DRIFT_P_MAX: f64 = 0.01;
 /// A change over the window of this share or less is no drift.
 const DRIFT_MIN: f64 = 0.01;
-/// A second with less than this share of the median second's rate is part of a stall (section 2.7
-/// of the statistics specification).
+/// A second with less than this share of the median second's rate is part of a stall: far
+/// below what checkpoints and compaction cost, so that only a halt counts.
 pub const STALL_SHARE: f64 = 0.1;
 
 /// All that is said of one series.

@@ -2,6 +2,7 @@
 
 pub mod course;
 pub mod gamma;
+pub mod mixed;
 pub mod moderated;
 pub mod multiple;
 pub mod paired;

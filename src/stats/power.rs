@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_specification_comes_out() {
-        // Section 2.3 of the statistics specification: 80 % power, units of sd.
+    fn the_table_of_another_program_comes_out() {
+        // By the exact noncentral t: 80 % power, units of sd.
         let pairs = [3, 4, 5, 6, 8, 10, 12, 15, 20, 30];
         let rows = [
             (0.05, [3.26, 2.13, 1.68, 1.43, 1.16, 1.00, 0.89, 0.78, 0.66, 0.53]),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn two_per_cent_on_a_noise_of_one_need_eighteen_pairs() {
-        // The example of section 2.5: δ 2 %, τ 1 %, sd 1.4 %, nothing borrowed.
+        // The example of docs/verdicts.md: δ 2 %, τ 1 %, sd 1.4 %, nothing borrowed.
         let aim = Aim {
             sd: 0.014,
             df_borrowed: 0.0,

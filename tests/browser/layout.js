@@ -44,6 +44,6 @@ for (const element of document.querySelectorAll(holders)) {
     faults.push(`cut: ${element.outerHTML.slice(0, 120)}`);
   }
 }
-const steps = [...CHARTS.values()].filter(state => state.chart.form === "bars")
+const steps = [...CHARTS.values()].filter(state => state.chart.form === "forest")
   .flatMap(state => state.chart.x.c);
 return { width: innerWidth, faults: faults.slice(0, 12), texts, drawn: [...drawn], steps };

@@ -134,7 +134,7 @@ fn november_2021_gives_the_published_ratios() {
     assert_eq!(longest("pg124.cx5").zip(longest("pg140.cx5")), Some((37.0, 696.0)));
 }
 
-/// Acceptance tests 2, 3 and 5 of the specification, by the words of the program itself.
+/// Columns, colours and ratios of the published reports, by the words of the program itself.
 #[test]
 fn columns_and_colours_of_november_2021_follow() {
     let Some(folder) = fixtures("columns_and_colours", "insert") else { return };
@@ -217,7 +217,7 @@ fn response_times_of_november_2021_add_up() {
     assert_eq!(tables.len(), 19);
 }
 
-/// Section 9.2 of the specification, each ratio to the third decimal.
+/// The ratios of the published reports, each to the third decimal.
 #[test]
 fn io_bound_november_2021_gives_the_published_ratios() {
     let Some(folder) = fixtures("io_bound_november_2021", "insert") else { return };

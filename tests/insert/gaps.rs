@@ -4,7 +4,7 @@ use super::*;
 
 const BATCH: f64 = 50.0;
 
-/// Acceptance test 8 of the specification, and the limiter's: whatever the gaps, as many rows leave
+/// The table is a queue, and the limiter keeps its rate: whatever the gaps, as many rows leave
 /// as come, neither side is more than the queue and one batch ahead, and each second has what its
 /// rate says to within a batch and what the host was late.
 #[test]

@@ -7,17 +7,21 @@ use serde_json::Value;
 
 use super::{Caveat, Disagreement, Evidence, Kind, disagreement, distinct, spell};
 use crate::analyze::metrics::rate_unit;
-use crate::domain::benchmark::Workload;
+use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::build::Source;
 use crate::domain::config::Config;
+use crate::domain::metric::Metric;
 use crate::domain::run::RunRecord;
 
+/// Recalls of searches that count as the same.
+const RECALL_NEAR: f64 = 0.005;
 /// Differing lines of settings that are shown; the rest is counted.
 const LINES_SHOWN: usize = 8;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(hosts(evidence));
+    caveats.extend(tunings(evidence));
     let differing = [(Kind::DifferentBenchmark, "benchmark"), (Kind::DifferentRqps, "version")];
     for (kind, name) in differing {
         let values = by_label(evidence, |record| match kind {
@@ -27,6 +31,8 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         caveats.extend(of_all(kind, name, &values));
     }
     caveats.extend(workloads(evidence));
+    caveats.extend(recalls(evidence));
+    caveats.extend(turns(evidence));
     caveats.extend(steps(evidence));
     for (place, label) in evidence.targets() {
         let facts = &evidence.comparison.targets[place];
@@ -94,7 +100,8 @@ fn of_all(kind: Kind, name: &str, values: &[(String, Vec<String>)]) -> Option<Ca
 /// The fingerprints, and the facts that make the difference where the hosts are known.
 fn hosts(evidence: &Evidence) -> Option<Caveat> {
     let fingerprints = by_label(evidence, |record| record.host_fingerprint.clone());
-    let mut caveat = of_all(Kind::DifferentHost, "fingerprint", &fingerprints)?;
+    let kind = if pairs_within_hosts(evidence) { Kind::SeveralHosts } else { Kind::DifferentHost };
+    let mut caveat = of_all(kind, "fingerprint", &fingerprints)?;
     let known = fingerprints.iter().filter_map(|(fingerprint, _)| {
         let host = evidence.dataset.hosts.get(fingerprint)?;
         Some((fingerprint.clone(), fields(host)))
@@ -105,6 +112,74 @@ fn hosts(evidence: &Evidence) -> Option<Caveat> {
         }
     }
     Some(caveat)
+}
+
+/// Searches of two DBMSs whose recalls are further apart than two builds of one index are. Between
+/// builds of one DBMS a lower recall is a finding of its own.
+fn recalls(evidence: &Evidence) -> Vec<Caveat> {
+    let comparison = evidence.comparison;
+    let dbms = |place: usize| {
+        comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
+    };
+    let mut caveats = Vec::new();
+    for step in comparison.measured_steps().filter(|step| !step.is_choice()) {
+        let recall = |place: usize| step.targets.get(place)?.absolute(Metric::Recall);
+        let Some(base) = recall(0) else { continue };
+        for (place, target) in step.targets.iter().enumerate().skip(1) {
+            let Some(other) = recall(place).filter(|_| dbms(0) != dbms(place)) else { continue };
+            if (other - base).abs() > RECALL_NEAR {
+                caveats.push(Caveat {
+                    kind: Kind::DifferentRecall,
+                    target: Some(target.label.clone()),
+                    steps: vec![step.name.clone()],
+                    text: format!("recall {other:.4}, {base:.4} of {}", comparison.base),
+                });
+            }
+        }
+    }
+    caveats
+}
+
+/// True if every result set has one host, and every target shares a set with the baseline: then no
+/// ratio is one of two hosts.
+fn pairs_within_hosts(evidence: &Evidence) -> bool {
+    let runs = &evidence.comparison.runs;
+    let mut host_of: BTreeMap<&str, &str> = BTreeMap::new();
+    let one_host = runs.iter().all(|run| {
+        let host = host_of.entry(&run.result_set).or_insert(&run.host_fingerprint);
+        *host == run.host_fingerprint
+    });
+    let sets = |label: &str| -> BTreeSet<&str> {
+        let of_label = runs.iter().filter(|run| run.key.label == label);
+        of_label.map(|run| run.result_set.as_str()).collect()
+    };
+    let shared = sets(&evidence.comparison.base);
+    let targets = &evidence.comparison.targets;
+    one_host && targets.iter().all(|target| !sets(&target.label).is_disjoint(&shared))
+}
+
+/// Settings in which one host differs between result sets. Those of before they were recorded say
+/// nothing.
+fn tunings(evidence: &Evidence) -> Option<Caveat> {
+    type Named = Vec<(String, BTreeMap<String, String>)>;
+    let mut facts: BTreeMap<&str, Named> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for run in &evidence.dataset.runs {
+        let Some(tuning) = evidence.dataset.tunings.get(&run.result_set) else { continue };
+        if seen.insert(&run.result_set) {
+            let own = facts.entry(&run.record.host_fingerprint).or_default();
+            own.push((run.result_set.clone(), fields(tuning)));
+        }
+    }
+    let differing = facts.into_values().flat_map(differing_fields);
+    let text: Vec<String> =
+        differing.map(|(fact, values)| format!("{fact}: {}", spell(&values))).collect();
+    (!text.is_empty()).then(|| Caveat {
+        kind: Kind::HostChanged,
+        target: None,
+        steps: Vec::new(),
+        text: text.join("; "),
+    })
 }
 
 /// Each field of the workload in which runs differ; placement and idle state have their own kind.
@@ -134,7 +209,12 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
 
 /// The fields of a run's workload. Imported files tell few, and 0 stands for what they do not.
 fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
-    let mut fields = fields(&record.workload);
+    let mut workload = record.workload.clone();
+    if let Shape::Insert(shape) = &mut workload.shape {
+        // A limit changes no step that stays below it, and a step that reaches it says so.
+        shape.step_limit = None;
+    }
+    let mut fields = fields(&workload);
     if is_imported(record) {
         let scale = ["tables", "rows", "clients", "read_seconds", "write_seconds"];
         fields.retain(|name, value| {
@@ -142,6 +222,29 @@ fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
         });
     }
     fields
+}
+
+/// Steps that some measured in turns and others in one piece, of those that rqps measured.
+fn turns(evidence: &Evidence) -> Option<Caveat> {
+    let mut found = Vec::new();
+    let mut ways = Vec::new();
+    for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
+        let of_step: Vec<(String, String)> = (evidence.comparison.targets.iter().zip(records))
+            .flat_map(|(target, records)| records.iter().map(|record| (&target.label, *record)))
+            .filter(|(_, record)| record.imported.is_none())
+            .map(|(label, record)| {
+                let way = if record.outcome.turns.is_some() { "in turns" } else { "in one piece" };
+                (label.clone(), way.to_owned())
+            })
+            .collect();
+        if of_step.iter().any(|(_, way)| *way != of_step[0].1) {
+            found.push(step.name.clone());
+            ways.extend(of_step);
+        }
+    }
+    let text = spell(&disagreement(ways));
+    let kind = Kind::DifferentTurns;
+    (!found.is_empty()).then_some(Caveat { kind, target: None, steps: found, text })
 }
 
 fn is_imported(record: &RunRecord) -> bool {
@@ -178,15 +281,23 @@ fn steps(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
         let pairs = step.targets.iter().zip(records).flat_map(|(target, records)| {
-            let own = records.iter().map(|record| (record.group, record.rate, &record.detail));
-            distinct(own).into_iter().map(|(group, rate, detail)| {
-                let meaning = format!("{} {} `{detail}`", group.name(), rate_unit(rate));
-                (target.label.clone(), meaning)
+            let own = records.iter().map(|record| (record.group, record.rate));
+            distinct(own).into_iter().map(|(group, rate)| {
+                (target.label.clone(), format!("{} {}", group.name(), rate_unit(rate)))
             })
         });
-        let values = disagreement(pairs);
-        if let Some(caveat) = of_all(Kind::DifferentStep, "group, unit and details", &values) {
-            caveats.push(Caveat { steps: vec![step.name.clone()], ..caveat });
+        let meanings = disagreement(pairs);
+        let pairs = step.targets.iter().zip(records).flat_map(|(target, records)| {
+            // Published files lack these details. An unknown detail is no difference.
+            let own = records.iter().filter(|record| record.imported.is_none());
+            let own = distinct(own.map(|record| &record.detail));
+            own.into_iter().map(|detail| (target.label.clone(), format!("`{detail}`")))
+        });
+        let details = disagreement(pairs);
+        for (what, values) in [("group and unit", meanings), ("details", details)] {
+            if let Some(caveat) = of_all(Kind::DifferentStep, what, &values) {
+                caveats.push(Caveat { steps: vec![step.name.clone()], ..caveat });
+            }
         }
     }
     caveats

@@ -3,7 +3,6 @@
 use super::{Caveat, Evidence, Kind, PAIRS_MIN};
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
-use crate::domain::vector::Point;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
@@ -30,11 +29,12 @@ fn of(kind: Kind, target: &str, steps: Vec<String>, text: String) -> Caveat {
 /// What happened, in words.
 fn spell(status: &Status) -> String {
     match status {
-        Status::Running => "broken off without a word".to_owned(),
+        Status::Running => "ended without a word".to_owned(),
         Status::Complete => "complete".to_owned(),
         Status::Failed(why) => format!("failed: {}", why.trim()),
         Status::Interrupted => "interrupted by the user".to_owned(),
         Status::Discarded(why) => format!("discarded with its block: {}", why.trim()),
+        Status::Unknown(status) => format!("a status that this rqps does not know: {status}"),
     }
 }
 
@@ -77,18 +77,8 @@ fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> 
 }
 
 fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    let steps = evidence.comparison.measured_steps();
-    let dbms =
-        |place: usize| evidence.comparison.targets[place].target.as_ref().map(|target| target.dbms);
-    let missing = steps.filter(|step| {
-        let own = &step.targets[target];
-        // Indexes of vectors have parameters of their own on each DBMS, and steps are named after
-        // them: nobody could have measured both.
-        let anothers = Point::is_named_in(&step.name)
-            && (0..step.targets.len())
-                .filter(|place| !step.targets[*place].samples.is_empty())
-                .all(|place| dbms(place) != dbms(target));
-        !own.was_carried_out() && !anothers
+    let missing = evidence.comparison.measured_steps().filter(|step| {
+        !step.targets[target].was_carried_out() && evidence.comparison.is_for(step, target)
     });
     let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
     let text = "not measured, while another target was".to_owned();
@@ -126,6 +116,11 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     if !unpaired.is_empty() {
         let text = "no block in which both completed the step".to_owned();
         caveats.push(of(Kind::NotPaired, label, unpaired, text));
+    }
+    // Nobody can add a block to published results; another caveat says that they are imported.
+    let published = evidence.is_imported(0) || evidence.is_imported(target);
+    if published {
+        few.clear();
     }
     if let Some(least) = few.iter().map(|(_, pairs)| *pairs).min() {
         let pairs = if least == 1 { "1 pair".to_owned() } else { format!("{least} pairs") };

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{
     CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind,
-    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, disagreement,
-    distinct, percent, spell, worst,
+    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
+    disagreement, distinct, percent, spell, worst,
 };
-use crate::analyze::insert_rules::SLA_SHARE;
+use crate::analyze::compare::StepComparison;
+use crate::analyze::insert_rules::{SLA_SHARE, is_query_step};
 use crate::analyze::plans;
-use crate::domain::benchmark::Placement;
+use crate::domain::benchmark::{Group, Placement};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::summary::median;
@@ -18,13 +19,36 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = evidence.by_target(|target, label| of_target(evidence, target, label));
     caveats.extend(no_ops(evidence));
     caveats.extend(sources(evidence));
+    caveats.extend(single_loads(evidence));
     caveats
+}
+
+/// Targets that rqps loaded once, where they are compared.
+fn single_loads(evidence: &Evidence) -> Option<Caveat> {
+    let targets = &evidence.comparison.targets;
+    let once: Vec<&str> = (0..targets.len())
+        .filter(|place| !evidence.is_imported(*place) && targets[*place].loads.len() == 1)
+        .map(|place| targets[place].label.as_str())
+        .collect();
+    let who = match once.len() {
+        all if all == targets.len() => "each target was".to_owned(),
+        1 => format!("{} was", once[0]),
+        _ => format!("{} were", once.join(", ")),
+    };
+    let told = targets.len() > 1 && !once.is_empty();
+    told.then(|| Caveat {
+        kind: Kind::SingleLoad,
+        target: None,
+        steps: Vec::new(),
+        text: format!("{who} loaded once: the difference between single loads is in every ratio"),
+    })
 }
 
 fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if evidence.is_imported(target) {
         caveats.extend(imported(evidence, target, label));
+        caveats.extend(empty_column(evidence, target, label));
     } else if evidence.is_embedded(target) {
         let text = "no server process; the DBMS runs inside the driver".to_owned();
         let kind = Kind::EmbeddedDbms;
@@ -34,6 +58,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         caveats.extend(client_share(evidence, target, label));
     }
     caveats.extend(missed_pace(evidence, target, label));
+    caveats.extend(missed_rate(evidence, target, label));
     caveats.extend(errors(evidence, target, label));
     caveats.extend(no_operations(evidence, target, label));
     caveats.extend(steal(evidence, target, label));
@@ -41,6 +66,8 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     caveats.extend(pressure(evidence, target, label));
     caveats.extend(swapped(evidence, target, label));
     caveats.extend(throttled(evidence, target, label));
+    caveats.extend(write_back(evidence, target, label));
+    caveats.extend(dirty_pages(evidence, target, label));
     caveats.extend(unmeasured(evidence, target, label));
     caveats.extend(unreadable(evidence, target, label));
     caveats.extend(notes(evidence, target, label));
@@ -94,9 +121,26 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     })
 }
 
+/// A column of which every value is 0 or missing: one finding, however many steps it has.
+fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let own = |step: &'_ StepComparison| step.targets[target].absolute(Metric::Rate);
+    let mut steps = evidence.comparison.measured_steps();
+    let some = steps.any(|step| own(step).is_some_and(|rate| rate > 0.0));
+    (!some).then(|| Caveat {
+        kind: Kind::EmptyColumn,
+        target: Some(label.to_owned()),
+        steps: Vec::new(),
+        text: format!("no rate above 0 on any of {} steps", evidence.comparison.steps.len()),
+    })
+}
+
 fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
+            if is_query_step(&record.name) {
+                // Of the Insert Benchmark: see `missed_rate`.
+                return None;
+            }
             if record.outcome.roles.contains_key("inserts") {
                 return missed_target(record);
             }
@@ -110,13 +154,25 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
     })
 }
 
-/// The share of its batches that the inserters of a query step did not make in time, if that is
-/// more than the published rule allows.
+/// The share of its operations that the inserters did not make in time, if that is more than the
+/// published rule allows.
 fn missed_target(record: &StepRecord) -> Option<f64> {
     let inserts = record.outcome.roles.get("inserts")?;
     let due = inserts.target_per_second? * record.outcome.seconds;
     let missed = 1.0 - inserts.operations as f64 / due;
     (missed > 1.0 - SLA_SHARE).then_some(missed)
+}
+
+/// Writers of query steps that did not keep their rate: the lowest share of it.
+fn missed_rate(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let steps = evidence.comparison.steps.iter();
+    let found = steps.filter_map(|step| {
+        let missed = step.targets[target].missed_rate.as_ref()?;
+        Some((step.name.clone(), missed.loss()))
+    });
+    worst(Kind::MissedRate, label, found.collect(), |loss| {
+        format!("as little as {} of the rows asked for were inserted", percent(1.0 - loss))
+    })
 }
 
 fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -206,6 +262,44 @@ fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> 
     worst(Kind::Throttled, label, found, |_| "the counters of heat or quota moved".to_owned())
 }
 
+/// Disk writes of steps whose clients write nothing.
+fn write_back(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    let only_reads = |record: &StepRecord| {
+        let outcome = &record.outcome;
+        let writers = ["inserts", "deletes", "writer"];
+        matches!(record.group, Group::Point | Group::Range)
+            && outcome.writes + outcome.no_ops == 0
+            && !writers.iter().any(|role| outcome.roles.contains_key(*role))
+    };
+    let found = evidence.each_step(target, |records| {
+        most(records, WRITE_BACK_MIN_KB, |record| {
+            let disk = record.usage.disk.filter(|_| only_reads(record))?;
+            (record.usage.seconds > 0.0).then(|| disk.write_kb / record.usage.seconds)
+        })
+    });
+    worst(Kind::WriteBack, label, found, |kb| {
+        format!("up to {kb:.0} KB/s written to the disk in steps that only read")
+    })
+}
+
+/// Dirty pages that a server wrote back, beside the writes asked for, in query steps of the Insert
+/// Benchmark: it ended them with fewer than it began with.
+fn dirty_pages(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
+    /// Bytes of a page of InnoDB unless it is set otherwise, in KiB.
+    const PAGE_KB: f64 = 16.0;
+    let found = evidence.each_step(target, |records| {
+        most(records, WRITE_BACK_MIN_KB, |record| {
+            let pages = record.outcome.series.get("server_pages_dirty")?;
+            let fell = pages.first()? - pages.last()?;
+            let seconds = record.outcome.seconds;
+            (is_query_step(&record.name) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
+        })
+    });
+    worst(Kind::WriteBack, label, found, |kb| {
+        format!("dirty pages of the step before were written back, up to {kb:.0} KB/s")
+    })
+}
+
 /// One caveat for each counter, with the first reason: reasons name processes and differ by run.
 fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut counters: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
@@ -213,6 +307,10 @@ fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         for record in &records[target] {
             for (counter, reason) in &record.usage.missing {
                 if counter.starts_with("server_") && evidence.is_embedded(target) {
+                    continue;
+                }
+                // Turns are a choice, and the table of turns says what they are.
+                if record.outcome.turns.is_some() && ["host", "disk"].contains(&counter.as_str()) {
                     continue;
                 }
                 let (_, steps) = counters.entry(counter).or_insert((reason, Vec::new()));
@@ -258,7 +356,8 @@ fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
 fn notes(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut alike: BTreeMap<String, (&str, usize, Vec<String>)> = BTreeMap::new();
     for (step, records) in evidence.comparison.steps.iter().zip(&evidence.records) {
-        for note in records[target].iter().flat_map(|record| &record.outcome.notes) {
+        let outcomes = records[target].iter().map(|record| &record.outcome);
+        for note in outcomes.flat_map(|outcome| outcome.notes.iter().chain(&outcome.cut)) {
             let key = plans::without_numbers(note);
             let (_, count, steps) = alike.entry(key).or_insert((note, 0, Vec::new()));
             *count += 1;

@@ -4,19 +4,22 @@ mod comparability;
 mod completeness;
 mod course;
 mod measuring;
+mod newer;
 mod planning;
+mod readahead;
+
+use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::compare::{Comparison, StepComparison, TargetStep};
-use crate::domain::build::Source;
 use crate::domain::run::{Dataset, StepRecord};
 use crate::os::threads;
 
 /// A client thread that used more than this share of its CPU limits the rate.
 pub const CLIENT_BUSY_MAX: f64 = 0.8;
 /// A client that used more than this share of the CPU of client and server hides differences
-/// between servers (section 7.5 of the specification of the Insert Benchmark).
+/// between servers: what both targets spend alike draws their ratio towards 1.
 pub const CLIENT_SHARE_MAX: f64 = 0.2;
 /// An open pace that achieved less than this share of what was due is behind.
 pub const PACE_ACHIEVED_MIN: f64 = 0.99;
@@ -28,6 +31,9 @@ pub const NO_OP_SHARE_MIN: f64 = 0.1;
 pub const STEAL_SHARE_MAX: f64 = 0.01;
 /// More CPU time than this share used by processes that are neither rqps nor the server.
 pub const FOREIGN_SHARE_MAX: f64 = 0.02;
+/// KiB/s that a disk writes in a step that only reads, and that are worth a word: a server without
+/// dirty pages writes some KiB/s of logs and statistics.
+pub const WRITE_BACK_MIN_KB: f64 = 256.0;
 /// Tasks that waited for a CPU for more than this share of a window, where the load itself leaves
 /// CPUs free.
 pub const PRESSURE_SHARE_MAX: f64 = 0.05;
@@ -85,6 +91,10 @@ kinds! {
     /// Runs of several hosts.
     DifferentHost, true, "Different hosts",
         "A ratio of two machines says nothing about builds: measure all targets on one.";
+    /// Result sets of several hosts, each with pairs of its own.
+    SeveralHosts, false, "Sessions on several hosts",
+        "Pairs are formed within a result set, and so within a host. The host is part of the \
+         random effect of the session: the section on sessions has the ratios of each.";
     /// Runs of several benchmarks.
     DifferentBenchmark, true, "Different benchmarks",
         "Compare runs of one benchmark.";
@@ -98,9 +108,14 @@ kinds! {
     /// Runs with CPUs idling differently.
     DifferentIdle, true, "Different idle states",
         "Waking a halted CPU can be most of a query: measure all targets with one --idle.";
+    /// Targets that took turns within a step on one side only.
+    DifferentTurns, true, "Steps measured in turns and in one piece",
+        "A window in one piece holds seconds of the host's noise that turns of milliseconds do \
+         not, and a target in turns meets caches that others have used: measure all targets with \
+         one --interleave.";
     /// One name for two things.
     DifferentStep, true, "Steps of one name that differ",
-        "They were written by different versions of rqps: measure both with one.";
+        "Different versions of rqps or different sources wrote them: measure both with one.";
     /// One label for two builds.
     MixedBuilds, true, "Several builds under one label",
         "Give each build its own label (label=target).";
@@ -114,10 +129,10 @@ kinds! {
     FailedRun, false, "Runs that did not come to their end",
         "Their finished steps count. The reason is in the run folder's logs; take the plan up \
          again with --resume.";
-    /// A block that was thrown away.
-    DiscardedBlock, false, "Blocks that were thrown away",
-        "The canaries called the host another one than usual; these blocks were measured again, \
-         and nothing is computed from their first attempt.";
+    /// A block that was discarded.
+    DiscardedBlock, false, "Discarded blocks",
+        "The canaries were out of their range; these blocks were measured again, and nothing is \
+         computed from the discarded attempt. They are no evidence against the other blocks.";
     /// A step that is not complete.
     FailedStep, false, "Steps that did not come to their end",
         "They are left out of every number. The reason is in the run folder's logs.";
@@ -138,12 +153,16 @@ kinds! {
          at server_cpu_us/o.";
     /// The client is a large part of what is measured.
     ClientShare, false, "The client's part is large",
-        "It is the same for every target, so rates of a closed loop, and cpu/o, are closer to each \
-         other than the servers are: look at server_cpu_us/o.";
+        "It is about the same for every target, so rates of a closed loop, and cpu/o, are closer \
+         to each other than the servers are: look at server_cpu_us/o.";
     /// An open pace that was not kept.
     MissedPace, false, "Missed pace",
         "The target is overloaded at this rate: its latencies grow with the length of the step. \
          Compare at a lower rate.";
+    /// Writers beside queries that did not keep their rate.
+    MissedRate, false, "Missed write rate",
+        "Fewer writes leave more of the machine for queries, so these steps are not comparable: \
+         they get no verdict and enter no mean. Compare at a lower rate (--set query_steps=).";
     /// Errors.
     Errors, false, "Errors",
         "Each failed event began again, so its time is in the latency and its statements are not \
@@ -152,6 +171,9 @@ kinds! {
     NoOps, false, "Writes that met no row",
         "The rate is to a large part that of missed lookups: a faster target runs out of rows \
          sooner. Compare at an open pace, or with more rows.";
+    /// A published column that holds nothing.
+    EmptyColumn, false, "Published columns without a rate",
+        "Every value is 0 or missing: its run failed, or the column is something else.";
     /// Nothing was done.
     NoOperations, false, "No operation was completed",
         "Use a longer step or less work in an event.";
@@ -172,6 +194,10 @@ kinds! {
     /// The host was slowed down.
     Throttled, false, "CPUs were held back",
         "For heat, or by a limit of the cgroup: rates of such steps are those of a slower host.";
+    /// Writes of the disk while a step only reads.
+    WriteBack, false, "Writes while reading",
+        "Perhaps buffer pool writeback was still in progress: the step pays for writes of steps \
+         before it. Let servers rest longer (--set settle_scale=), and compare wKB/o.";
     /// Seconds in which next to nothing was done.
     Stalls, false, "Stalls",
         "Seconds with less than a tenth of the median rate: look at the charts over time, and at \
@@ -188,6 +214,11 @@ kinds! {
     /// Mean and robust estimate are apart.
     RobustDisagrees, false, "Mean and robust estimate disagree",
         "A few blocks decide the mean: look at the runs one by one, or measure more blocks.";
+    /// One load of each target.
+    SingleLoad, false, "One load for each target",
+        "All blocks start from copies of that load, so what it happened to give (page splits, the \
+         order in files, statistics of the optimizer) is in every ratio, and more blocks do not \
+         take it out.";
     /// The optimizer chose differently.
     PlanDiffers, false, "Different query plans",
         "A difference in rate may be one of the optimizer's choice: look at statistics and \
@@ -202,6 +233,20 @@ kinds! {
     /// Builds by different compilers.
     DifferentCompiler, false, "Built by different compilers",
         "Part of a difference may be the compilers'; build both sides with one to tell.";
+    /// Searches of one name that do not find the same share.
+    DifferentRecall, false, "Searches that find different shares of the neighbours",
+        "Such a rate is of an easier task where less is found, so its ratio and verdict are not of \
+         builds alone: compare at equal recall (steps recall=…), or give each DBMS the width that \
+         finds as much.";
+    /// Settings of one host that changed.
+    HostChanged, false, "The host's settings changed",
+        "It is the same machine with other settings or microcode: part of a difference between \
+         these results may be theirs. Measure all targets in one plan.";
+    /// A readahead that the disk cuts into pieces.
+    Readahead, false, "Readahead larger than a request to the disk",
+        "Each such read is cut into several requests, which RocksDB 8.6 to 9.8 paid for with half \
+         of their compaction speed (RocksDB issue 12038): set the readahead to max_sectors_kb, or \
+         less.";
     /// Counters by different means.
     DifferentSource, false, "Counters read by different means",
         "Do not compare this counter between these targets.";
@@ -217,6 +262,9 @@ kinds! {
     /// No server process.
     EmbeddedDbms, false, "DBMS inside the client",
         "client_cpu_us/o is client and DBMS together, and there is no server's.";
+    /// A newer rqps wrote more than this one knows.
+    NewerFacts, false, "Facts of a newer rqps",
+        "They are kept, shown as they are and never judged: report with the rqps that measured.";
     /// Measured by others.
     Imported, false, "Imported results",
         "They say what was published, not what was done: a published single run has no interval, \
@@ -242,8 +290,31 @@ pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
     caveats.extend(measuring::find(&evidence));
     caveats.extend(course::find(&evidence));
     caveats.extend(planning::find(&evidence));
+    caveats.extend(readahead::find(&evidence));
+    caveats.extend(newer::find(&evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
-    caveats
+    together(caveats)
+}
+
+/// Caveats of several steps that say the same are one.
+fn together(caveats: Vec<Caveat>) -> Vec<Caveat> {
+    let mut all: Vec<Caveat> = Vec::with_capacity(caveats.len());
+    let mut known: HashMap<(Kind, Option<String>, String), usize> = HashMap::new();
+    for caveat in caveats {
+        let place = (caveat.kind, caveat.target.clone(), caveat.text.clone());
+        match known.get(&place).filter(|_| !caveat.steps.is_empty()) {
+            Some(first) => {
+                let new = caveat.steps.into_iter().filter(|step| !all[*first].steps.contains(step));
+                let new: Vec<String> = new.collect();
+                all[*first].steps.extend(new);
+            }
+            None => {
+                known.insert(place, all.len());
+                all.push(caveat);
+            }
+        }
+    }
+    all
 }
 
 fn records(comparison: &Comparison) -> Vec<Vec<Vec<&StepRecord>>> {
@@ -287,9 +358,7 @@ impl<'a> Evidence<'a> {
 
     /// True if others measured a target.
     fn is_imported(&self, target: usize) -> bool {
-        let facts = &self.comparison.targets[target];
-        let source = facts.target.as_ref().map(|target| &target.source);
-        matches!(source, Some(Source::Imported(_)))
+        self.comparison.is_imported(target)
     }
 
     /// True if the DBMS of a target runs inside the client.

@@ -97,6 +97,16 @@ fn put_stalls(values: &mut Values, stats: &Stats) {
             sum = Some(sum.unwrap_or(0.0) + *count as f64);
         }
     }
+    // These are among the l0 counts, and so not added.
+    let among = [
+        (Metric::StallL0DelaysBusy, "cf-l0-file-count-limit-delays-with-ongoing-compaction"),
+        (Metric::StallL0StopsBusy, "cf-l0-file-count-limit-stops-with-ongoing-compaction"),
+    ];
+    for (metric, name) in among {
+        if let Some(count) = stats.stalls.get(name) {
+            values.put(metric, Ok(*count as f64));
+        }
+    }
     if let Some(sum) = sum {
         values.put(Metric::StallCount, Ok(sum));
     }

@@ -1,6 +1,9 @@
 //! Statistics as three generations of the library print them.
 
+use super::put_stalls;
 use super::stats::parse;
+use crate::analyze::metrics::Values;
+use crate::domain::metric::Metric;
 
 /// Since 10.3 there is a column WPreComp(GB) after Write(GB).
 const NEW: &str = "\
@@ -90,6 +93,15 @@ fn stalls_of_old_and_new_versions_have_one_name() {
     assert_eq!(of("pending-compaction-bytes-delays"), 7);
     assert_eq!((of("memtable-limit-stops"), of("memtable-limit-delays")), (8, 9));
     assert_eq!(of("cf-l0-file-count-limit-delays-with-ongoing-compaction"), 4);
+}
+
+#[test]
+fn stalls_while_level_0_is_compacted_are_columns_and_in_no_sum() {
+    let mut values = Values::default();
+    put_stalls(&mut values, &parse(NEW));
+    assert_eq!(values.get(Metric::StallL0DelaysBusy), Some(7.0));
+    assert_eq!(values.get(Metric::StallL0StopsBusy), Some(0.0));
+    assert_eq!(values.get(Metric::StallCount), Some(2560.0));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Judging the steps of one target and metric together: they lend each other variance, and the
 //! list of differences is corrected for how many they are.
 
+use super::host::Widening;
 use super::{Judgement, Prior, Test};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
@@ -21,13 +22,18 @@ pub(super) struct Family<'a> {
     pub metric: Metric,
     /// When results were looked at; `None` if only once, at the end.
     pub looks: Option<&'a Looks>,
+    /// Pairs of a session, if a value of a list is that of a session; else it is that of a pair.
+    pub sessions: Option<f64>,
+    /// What the host adds to the errors of the steps.
+    pub host: Widening,
 }
 
 /// One step with two pairs or more, at some look.
 #[derive(Clone, Copy)]
 struct Member {
+    /// With the error of the host, if that is larger.
     estimate: Estimate,
-    /// Moderated, of one pair's difference.
+    /// Of one pair's difference, moderated and at least that of the host.
     sd: f64,
     pairs: usize,
 }
@@ -73,20 +79,20 @@ pub(super) fn judge(
 }
 
 fn judge_once(family: &Family<'_>, differences: &[&[f64]]) -> (Vec<Judgement>, Option<Prior>) {
-    let (members, prior) = members(differences, usize::MAX);
+    let (members, prior) = members(differences, usize::MAX, &family.host);
     let evidence: Vec<Option<Evidence>> =
         members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
     let adjusted = adjust(&evidence);
     let mut detectable = Detectable::default();
     let judgements = members.iter().enumerate().map(|(at, member)| {
         let (Some(member), Some(evidence)) = (member, evidence[at]) else {
-            return without_test(vec![too_few(differences[at].len())]);
+            return without_test(vec![untested(differences[at].len())]);
         };
         let rules = family.rules;
         let equivalent = evidence.within <= rules.equivalence_alpha;
         let test = Test {
-            interval: exp(member.estimate.interval(rules.confidence)),
-            equivalence: exp(member.estimate.interval_beyond(rules.equivalence_alpha)),
+            interval: family.interval(member, (1.0 - rules.confidence) / 2.0),
+            equivalence: family.interval(member, rules.equivalence_alpha),
             equivalent,
             p_treat: evidence.treat,
             p_zero: evidence.zero,
@@ -95,7 +101,7 @@ fn judge_once(family: &Family<'_>, differences: &[&[f64]]) -> (Vec<Judgement>, O
             holm_treat: adjusted.holm[at],
             se: member.estimate.se,
             df: member.estimate.df,
-            mde: detectable.share(member, rules.tau, 1.0 - rules.confidence, rules.power),
+            mde: detectable.share(member, family.threshold(), 1.0 - rules.confidence, rules.power),
             settled: false,
             look: None,
         };
@@ -124,7 +130,7 @@ fn judge_looks(
     let mut last_prior = None;
     let most = differences.iter().map(|list| list.len()).max().unwrap_or(0) as u32;
     for look in looks.first()..=looks.last().min(most) {
-        let (members, prior) = members(differences, look as usize);
+        let (members, prior) = members(differences, look as usize, &family.host);
         for (course, member) in courses.iter_mut().zip(&members) {
             if let Some(member) = member.filter(|member| member.pairs == look as usize)
                 && !course.settled
@@ -176,16 +182,17 @@ fn finish_looks(
     let mut detectable = Detectable::default();
     let of = |(at, course): (usize, &Course)| {
         let (Some(member), Some(evidence)) = (course.member, evidence[at]) else {
-            let pairs = differences[at].len();
-            let first = looks.first();
-            let reason = format!("{pairs} pairs; results are first looked at with {first}");
+            let (pairs, first) = (differences[at].len(), looks.first());
+            let reason = match pairs as u32 >= first {
+                true => untested(pairs),
+                false => format!("{pairs} pairs; results are first looked at with {first}"),
+            };
             return without_test(vec![reason]);
         };
-        let interval = member.estimate.interval_beyond(looks.level(both_tails, course.look));
         let tail = looks.level(rules.equivalence_alpha, course.look);
         let test = Test {
-            interval: exp(interval),
-            equivalence: exp(member.estimate.interval_beyond(tail)),
+            interval: family.interval(&member, looks.level(both_tails, course.look)),
+            equivalence: family.interval(&member, tail),
             equivalent: evidence.within <= rules.equivalence_alpha,
             p_treat: evidence.treat,
             p_zero: evidence.zero,
@@ -194,7 +201,7 @@ fn finish_looks(
             holm_treat: adjusted.holm[at],
             se: member.estimate.se,
             df: member.estimate.df,
-            mde: detectable.share(&member, rules.tau, at_last, rules.power),
+            mde: detectable.share(&member, family.threshold(), at_last, rules.power),
             settled: course.settled,
             look: Some(course.look),
         };
@@ -206,7 +213,7 @@ fn finish_looks(
 impl Course {
     fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
         let evidence = family.evidence(&member);
-        let (near, far) = member.estimate.tails_beyond(family.rules.tau);
+        let (near, far) = member.estimate.tails_beyond(family.threshold());
         self.treat.0 = self.treat.0.max(looks.statistic(near, look));
         self.treat.1 = self.treat.1.max(looks.statistic(far, look));
         self.zero = self.zero.max(looks.statistic(evidence.zero / 2.0, look));
@@ -217,12 +224,28 @@ impl Course {
 }
 
 impl Family<'_> {
+    /// Up to here a difference is what another link order or the host's bias gives.
+    fn threshold(&self) -> f64 {
+        self.rules.tau + self.host.bias
+    }
+
     fn evidence(&self, member: &Member) -> Evidence {
+        let limit = self.rules.equivalence_limit() - self.host.bias;
         Evidence {
-            treat: member.estimate.p_beyond(self.rules.tau),
-            zero: member.estimate.p_beyond(0.0),
-            within: member.estimate.p_within(self.rules.equivalence_limit()),
+            treat: member.estimate.p_beyond(self.threshold()),
+            zero: member.estimate.p_beyond(self.host.bias),
+            within: member.estimate.p_within(limit),
         }
+    }
+
+    /// The interval with this share of the t distribution beyond each end, as a ratio.
+    fn interval(&self, member: &Member, tail: f64) -> Interval {
+        let Interval { low, high } = member.estimate.interval_beyond(tail);
+        exp(Interval { low: low - self.host.bias, high: high + self.host.bias })
+    }
+
+    fn unit(&self) -> &'static str {
+        if self.sessions.is_some() { "sessions" } else { "pairs" }
     }
 
     /// |r − 1| ≥ δ.
@@ -255,12 +278,17 @@ impl Family<'_> {
             pairs_needed = self.pairs_needed(member, prior, alpha, &mut reasons);
         }
         if member.pairs == 2 {
-            reasons.push("2 pairs hardly show how far blocks scatter".to_owned());
+            let text = match self.sessions.is_some() {
+                true => "2 sessions give a poor estimate of the variance between sessions",
+                false => "2 pairs give a poor estimate of the variance between blocks",
+            };
+            reasons.push(text.to_owned());
         }
         let small = matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
         if small && prior.is_some() && member.pairs <= HINT_PAIRS {
             let pairs = member.pairs;
-            reasons.push(format!("a hint: with {pairs} pairs SMALL errs more often than q says"));
+            let unit = self.unit();
+            reasons.push(format!("a hint: with {pairs} {unit} SMALL errs more often than q says"));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
     }
@@ -273,15 +301,24 @@ impl Family<'_> {
         reasons: &mut Vec<String>,
     ) -> Option<u32> {
         let own = (member.pairs - 1) as f64;
+        let effect = self.rules.equivalence_limit() - self.threshold();
+        if effect <= 0.0 || self.host.offset_sd > 0.0 {
+            reasons.push("more pairs do not settle it on this host".to_owned());
+            return None;
+        }
         let aim = Aim {
             sd: member.sd,
             df_borrowed: prior.map_or(0.0, |prior| prior.df),
             df_per_pair: prior.map_or(1.0, |prior| (prior.df_pooled / own).max(1.0)),
-            effect: self.rules.equivalence_limit() - self.rules.tau,
+            effect,
             alpha,
             power: self.rules.power,
         };
         match power::pairs_needed(&aim) {
+            Some(sessions) if self.sessions.is_some() && sessions as usize > member.pairs => {
+                reasons.push(format!("about {sessions} sessions find a difference of delta"));
+                None
+            }
             Some(pairs) if pairs as usize > member.pairs => Some(pairs),
             Some(_) => {
                 reasons.push("the difference lies close to delta or tau".to_owned());
@@ -289,15 +326,22 @@ impl Family<'_> {
             }
             None => {
                 let most = power::PAIRS_MAX;
-                reasons.push(format!("the noise is too large even for {most} pairs"));
+                let unit = self.unit();
+                reasons.push(format!("the noise is too large even for {most} {unit}"));
                 None
             }
         }
     }
 }
 
-/// Means with moderated errors over the first `most` pairs of each list.
-fn members(differences: &[&[f64]], most: usize) -> (Vec<Option<Member>>, Option<moderated::Prior>) {
+/// Means with moderated errors over the first `most` pairs of each list, and at least the errors of
+/// the host. Without any variance, of its own or borrowed, a list is no member: copies of one
+/// measurement would prove anything.
+fn members(
+    differences: &[&[f64]],
+    most: usize,
+    host: &Widening,
+) -> (Vec<Option<Member>>, Option<moderated::Prior>) {
     let own = |list: &&[f64]| -> Option<(f64, Spread, usize)> {
         let mut sorted = list[..list.len().min(most)].to_vec();
         // Sums in sorted order: the same pairs in any order give the same bits.
@@ -312,10 +356,12 @@ fn members(differences: &[&[f64]], most: usize) -> (Vec<Option<Member>>, Option<
     let prior = moderated::Prior::fit(&spreads);
     let member = |(mean, spread, pairs): (f64, Spread, usize)| {
         let spread = prior.map_or(spread, |prior| prior.moderate(spread));
-        let se = spread.sd / (pairs as f64).sqrt();
-        Member { estimate: Estimate { mean, se, df: spread.df }, sd: spread.sd, pairs }
+        let se = host.se(spread.sd / (pairs as f64).sqrt(), pairs);
+        let sd = spread.sd.max(host.pair_sd);
+        let estimate = Estimate { mean, se, df: spread.df };
+        (spread.sd > 0.0).then_some(Member { estimate, sd, pairs })
     };
-    (own.into_iter().map(|own| own.map(member)).collect(), prior)
+    (own.into_iter().map(|own| own.and_then(member)).collect(), prior)
 }
 
 /// Adjusts over the members; the places of others hold 1.
@@ -341,8 +387,8 @@ struct Detectable {
 }
 
 impl Detectable {
-    /// The smallest difference found, as a share: 1 − exp(−(τ + detectable · se)).
-    fn share(&mut self, member: &Member, tau: f64, alpha: f64, wanted: f64) -> f64 {
+    /// The smallest difference found, as a share: 1 − exp(−(threshold + detectable · se)).
+    fn share(&mut self, member: &Member, threshold: f64, alpha: f64, wanted: f64) -> f64 {
         let df = member.estimate.df;
         let known = self.known.iter().find(|(bits, _)| *bits == df.to_bits());
         let shift = match known {
@@ -353,7 +399,7 @@ impl Detectable {
                 shift
             }
         };
-        -(-(tau + shift * member.estimate.se)).exp_m1()
+        -(-(threshold + shift * member.estimate.se)).exp_m1()
     }
 }
 
@@ -362,10 +408,11 @@ pub(super) fn without_test(reasons: Vec<String>) -> Judgement {
     Judgement { verdict: Verdict::NoVerdict, test: None, pairs_needed: None, reasons }
 }
 
-fn too_few(pairs: usize) -> String {
+fn untested(pairs: usize) -> String {
     match pairs {
+        0 => "no block measured both".to_owned(),
         1 => "one pair cannot show how far blocks scatter".to_owned(),
-        _ => "no block measured both".to_owned(),
+        _ => format!("the {pairs} pairs are equal to the last digit: a test needs their scatter"),
     }
 }
 
@@ -375,4 +422,35 @@ fn shown(prior: moderated::Prior) -> Prior {
 
 fn exp(interval: Interval) -> Interval {
     Interval { low: interval.low.exp(), high: interval.high.exp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::sequential::Looks;
+
+    #[test]
+    fn copies_prove_nothing() {
+        let rules = Rules::default();
+        let looks = Looks::new(2, 4);
+        for looks in [None, Some(&looks)] {
+            let host = Widening::default();
+            let family =
+                Family { rules: &rules, metric: Metric::Rate, looks, sessions: None, host };
+            let (half, same) = (vec![0.5f64.ln(); 3], vec![0.0; 3]);
+            for step in [&half, &same] {
+                // A step by itself, and among enough others to lend each other variance.
+                for count in [1, 6] {
+                    let (judgements, prior) = judge(&family, &vec![step.as_slice(); count]);
+                    assert!(prior.is_none() && judgements.len() == count);
+                    for judgement in judgements {
+                        assert_eq!(judgement.verdict, Verdict::NoVerdict);
+                        assert!(judgement.test.is_none());
+                        let why = judgement.reasons.join(" ");
+                        assert!(why.contains("3 pairs are equal to the last digit"), "{why}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@
 mod explain;
 mod family;
 mod host;
+mod limit;
 mod open;
 mod summary;
 
@@ -14,7 +15,7 @@ use serde::Serialize;
 pub use open::{OpenStep, open_steps};
 
 use self::family::Family;
-use self::host::HostFindings;
+use self::host::{HostFindings, Widening};
 use super::compare::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostGate;
 use crate::domain::metric::{Better, Metric};
@@ -22,6 +23,9 @@ use crate::domain::verdict::{Rules, Verdict};
 use crate::os::threads;
 use crate::stats::Interval;
 use crate::stats::sequential::Looks;
+
+/// From this many steps on, reports name a common reason for a missing verdict once.
+pub const TOLD_TOGETHER: usize = 4;
 
 /// What is said about one ratio, and by what.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,7 +62,7 @@ pub struct Test {
     pub q_zero: f64,
     /// `p_treat`, adjusted by Holm: what `rqps gate` exits by.
     pub holm_treat: f64,
-    /// Standard error of the mean ln ratio, moderated.
+    /// Standard error of the mean ln ratio, moderated; that of the host where it is larger.
     pub se: f64,
     /// Its degrees of freedom, those borrowed from the other steps included.
     #[serde(serialize_with = "super::compare::number_or_inf")]
@@ -125,6 +129,9 @@ impl Counts {
 pub struct Summary {
     /// One sentence over all targets: what a reader in a hurry reads.
     pub sentence: String,
+    /// One sentence on what limits it: the smallest difference that could be found, and what the
+    /// host has to do with it. Empty for a base alone.
+    pub limit: String,
     /// True if there is a verdict on every rate and all are SAME.
     pub boring: bool,
     /// One for each target but the base, in the order of the comparison.
@@ -167,13 +174,13 @@ pub struct Prior {
     pub sd: f64,
 }
 
-/// A geometric mean over steps.
+/// A geometric mean over the steps that group summaries count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SuiteMean {
     /// The mean.
     pub ratio: f64,
     /// t interval over the steps: it speaks of these steps and of such as they are a sample of.
-    /// `None` for a single step.
+    /// `None` for a single step, and where a step has fewer than two pairs.
     pub interval: Option<Interval>,
     /// Steps.
     pub steps: usize,
@@ -210,13 +217,15 @@ impl Options {
 
 /// Judges every ratio of a comparison: the steps of a target and metric are one family.
 pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGate>) {
-    let findings = host::findings(gates);
+    let findings = host::findings(gates, comparison.all_in_turns());
     let looks =
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
     let rules = comparison.rules;
     // Families have nothing to do with each other until all are judged.
     let judged = threads::map(families(&mut comparison.steps), |(place, mut ratios)| {
-        let family = Family { rules: &rules, metric: place.1, looks: looks.as_ref() };
+        let host = Widening::default();
+        let family =
+            Family { rules: &rules, metric: place.1, looks: looks.as_ref(), sessions: None, host };
         (place, judge_family(&family, &findings, &mut ratios))
     });
     let mut families = vec![BTreeMap::new(); comparison.targets.len().saturating_sub(1)];
@@ -228,21 +237,33 @@ pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGa
     }
     let labels: Vec<String> = comparison.targets.iter().map(|facts| facts.label.clone()).collect();
     comparison.summary = summary::summarize(&comparison.steps, families, &labels, &rules);
+    comparison.summary.limit = limit::sentence(comparison, &findings.notes);
+}
+
+/// A ratio to judge, and why it cannot be judged if it cannot.
+struct Member<'a> {
+    relative: &'a mut Relative,
+    void: Vec<String>,
 }
 
 /// Ratios that are judged together: place of their target, metric → one for each step that has it.
-type Families<'a> = BTreeMap<(usize, Metric), Vec<&'a mut Relative>>;
+type Families<'a> = BTreeMap<(usize, Metric), Vec<Member<'a>>>;
 
-fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<&mut Relative>)> {
+fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<Member<'_>>)> {
     let mut families = Families::new();
     for step in steps {
         for (place, target) in step.targets.iter_mut().enumerate().skip(1) {
+            let void: Vec<Metric> =
+                target.metrics.keys().copied().filter(|metric| target.is_void(*metric)).collect();
             for (&metric, result) in &mut target.metrics {
                 if metric.better() == Better::Neither {
                     continue;
                 }
                 if let Some(relative) = &mut result.relative {
-                    families.entry((place, metric)).or_default().push(relative);
+                    let is_void = void.contains(&metric);
+                    let void = if is_void { target.not_comparable.clone() } else { Vec::new() };
+                    let member = Member { relative, void };
+                    families.entry((place, metric)).or_default().push(member);
                 }
             }
         }
@@ -254,20 +275,36 @@ fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<&mut Rela
 fn judge_family(
     family: &Family<'_>,
     findings: &HostFindings,
-    ratios: &mut [&mut Relative],
+    ratios: &mut [Member<'_>],
 ) -> FamilyFacts {
-    let differences: Vec<&[f64]> =
-        ratios.iter().map(|relative| relative.differences.as_slice()).collect();
-    let (judgements, prior) = family::judge(family, &differences);
+    // What is not comparable lends no variance and counts for no correction.
+    let differences = |member: &Member<'_>| match member.void.is_empty() {
+        true => member.relative.evidence().to_vec(),
+        false => Vec::new(),
+    };
+    let differences: Vec<Vec<f64>> = ratios.iter().map(differences).collect();
+    let lists: Vec<&[f64]> = differences.iter().map(Vec::as_slice).collect();
+    let pairs_each = ratios.iter().filter_map(|member| {
+        let sessions = member.relative.sessions.as_ref()?;
+        Some(member.relative.pairs as f64 / sessions.values.len() as f64)
+    });
+    let sessions = pairs_each.min_by(f64::total_cmp);
+    // Looks are of one sitting; over several there is one look, at the end.
+    let looks = family.looks.filter(|_| sessions.is_none());
+    let family = &Family { looks, sessions, ..*family };
+    let (judgements, prior) = with_host(family, findings, &lists);
     let mut counts = Counts::default();
-    for (relative, mut judgement) in ratios.iter_mut().zip(judgements) {
+    for (Member { relative, void }, mut judgement) in ratios.iter_mut().zip(judgements) {
+        if !void.is_empty() {
+            judgement = family::without_test(std::mem::take(void));
+            // An interval would be taken for evidence.
+            (relative.interval, relative.sd_ln, relative.robust) = (None, None, None);
+            counts.add(judgement.verdict);
+            relative.judgement = Some(judgement);
+            continue;
+        }
         if relative.pairs > 0 && relative.differences.is_empty() {
             judgement = family::without_test(vec!["a value is 0, and has no logarithm".to_owned()]);
-        }
-        if !findings.are_none() {
-            let is_rate = family.metric == Metric::Rate;
-            let mean = relative.ratio.ln();
-            findings.apply(&mut judgement, mean, relative.pairs, family.rules, is_rate);
         }
         counts.add(judgement.verdict);
         relative.judgement = Some(judgement);
@@ -275,13 +312,48 @@ fn judge_family(
     FamilyFacts { counts, prior }
 }
 
+/// Judges by the steps' own pairs and, if the host adds anything to their errors, with that.
+fn with_host(
+    family: &Family<'_>,
+    findings: &HostFindings,
+    differences: &[&[f64]],
+) -> (Vec<Judgement>, Option<Prior>) {
+    let (own, prior) = family::judge(family, differences);
+    let host = findings.widening(family.metric);
+    if host.is_none() {
+        return (own, prior);
+    }
+    // The host's noise is that of a pair; a session is the mean of several.
+    let pair_sd = host.pair_sd / family.sessions.unwrap_or(1.0).sqrt();
+    let host = Widening { pair_sd, ..host };
+    let (wide, _) = family::judge(&Family { host, ..*family }, differences);
+    let weighed = own.into_iter().zip(wide);
+    (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), prior)
+}
+
 /// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
-/// for simulations, and for whoever has pairs from elsewhere.
+/// for simulations, and for pairs from elsewhere.
 pub fn judge_differences(
     differences: &[&[f64]],
     metric: Metric,
     rules: &Rules,
     looks: Option<&Looks>,
 ) -> Vec<Judgement> {
-    family::judge(&Family { rules, metric, looks }, differences).0
+    family::judge(
+        &Family { rules, metric, looks, sessions: None, host: Widening::default() },
+        differences,
+    )
+    .0
+}
+
+/// The same on hosts of which gates tell something, looked at once.
+pub fn judge_on_host(
+    differences: &[&[f64]],
+    metric: Metric,
+    rules: &Rules,
+    gates: &BTreeMap<String, HostGate>,
+) -> Vec<Judgement> {
+    let host = Widening::default();
+    let family = Family { rules, metric, looks: None, sessions: None, host };
+    with_host(&family, &host::findings(gates, false), differences).0
 }

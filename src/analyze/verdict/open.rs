@@ -37,7 +37,9 @@ pub fn open_steps(comparison: &Comparison, schedule: &Schedule) -> Vec<OpenStep>
             let judgement = relative.and_then(|relative| relative.judgement.as_ref());
             let settled =
                 judgement.and_then(|judgement| judgement.test.as_ref()).is_some_and(|t| t.settled);
-            if settled || pairs >= schedule.blocks_max {
+            // More blocks do not make it comparable.
+            let void = target.is_void(Metric::Rate);
+            if settled || void || pairs >= schedule.blocks_max {
                 continue;
             }
             let wanted =

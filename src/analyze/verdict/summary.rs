@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{Counts, FamilyFacts, SuiteMean, Summary, TargetVerdicts};
-use crate::analyze::compare::StepComparison;
+use crate::analyze::compare::{Relative, StepComparison};
+use crate::analyze::groups::is_summarized;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
+use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
+
+/// Up to this many targets, a sentence holds the geometric mean of each.
+const MEANS_MAX: usize = 5;
 
 /// The verdicts on all targets but the base. `families` are those of each target.
 pub(super) fn summarize(
@@ -22,7 +27,7 @@ pub(super) fn summarize(
         let worst = worst(steps, index + 1);
         targets.push(TargetVerdicts {
             label: labels[index + 1].clone(),
-            sentence: sentence(counts, worst, rules),
+            sentence: sentence(counts, worst, geomean, rules),
             boring: is_boring(counts),
             metrics,
             geomean,
@@ -35,7 +40,7 @@ pub(super) fn summarize(
         many if boring => format!("Boring: all {} targets are the same as the base.", many.len()),
         many => together(many),
     };
-    Summary { sentence, boring, targets }
+    Summary { sentence, limit: String::new(), boring, targets }
 }
 
 /// True if every step has a verdict and all are SAME.
@@ -53,7 +58,12 @@ fn worst(steps: &[StepComparison], target: usize) -> Option<(&str, f64)> {
     slower.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn sentence(counts: Counts, worst: Option<(&str, f64)>, rules: &Rules) -> String {
+fn sentence(
+    counts: Counts,
+    worst: Option<(&str, f64)>,
+    geomean: Option<SuiteMean>,
+    rules: &Rules,
+) -> String {
     let total = counts.total();
     let within = format!("{} %", trimmed(100.0 * rules.delta));
     if total == 0 {
@@ -79,7 +89,8 @@ fn sentence(counts: Counts, worst: Option<(&str, f64)>, rules: &Rules) -> String
     }
     let steps = if total == 1 { "step" } else { "steps" };
     if counts.no_verdict == total {
-        return format!("no verdict on any of {total} {steps}.");
+        let mean = geomean.map(|mean| format!("; geometric mean of rQPS {:.3}", mean.ratio));
+        return format!("no verdict on any of {total} {steps}{}.", mean.unwrap_or_default());
     }
     let head = match (counts.slower, counts.faster) {
         (0, 0) if counts.inconclusive + counts.no_verdict == 0 => {
@@ -106,7 +117,7 @@ fn together(targets: &[TargetVerdicts]) -> String {
     let boring = targets.iter().filter(|target| target.boring).count();
     let open: usize = targets.iter().map(|t| rate(t).inconclusive + rate(t).no_verdict).sum();
     if targets.iter().all(|target| rate(target).no_verdict == rate(target).total()) {
-        return format!("No verdict on any of {} targets.", targets.len());
+        return format!("No verdict on any of {} targets{}.", targets.len(), means(targets));
     }
     let mut sentence = match slower.len() {
         0 => format!("None of {} targets was shown to be slower", targets.len()),
@@ -122,21 +133,39 @@ fn together(targets: &[TargetVerdicts]) -> String {
     sentence
 }
 
-/// exp of the mean ln ratio of the rates of all steps that have a positive one, with the t interval
-/// over steps. Steps before the writes count too: they were measured and judged like the others.
+/// The geometric means where there is nothing else to say; of many targets a table has them.
+fn means(targets: &[TargetVerdicts]) -> String {
+    let of =
+        |target: &TargetVerdicts| Some(format!("{} {:.3}", target.label, target.geomean?.ratio));
+    let means: Vec<String> = targets.iter().filter_map(of).collect();
+    match means.len() {
+        1..=MEANS_MAX => format!("; geometric mean of rQPS: {}", means.join(", ")),
+        _ => String::new(),
+    }
+}
+
+/// exp of the mean ln ratio of the rates, with the t interval over steps. Only comparable steps
+/// with a positive ratio count, and only those that group summaries count. Steps of one pair give
+/// no interval: an interval over steps would look like evidence.
 fn geomean(steps: &[StepComparison], target: usize, rules: &Rules) -> Option<SuiteMean> {
-    let logs: Vec<f64> = steps
+    let counted: Vec<&Relative> = steps
         .iter()
-        .filter_map(|step| step.targets[target].relative(Metric::Rate))
-        .map(|relative| relative.ratio.ln())
-        .filter(|ln| ln.is_finite())
+        .filter(|step| is_summarized(step))
+        .filter_map(|step| step.targets[target].comparable(Metric::Rate))
+        .filter(|relative| relative.ratio.ln().is_finite())
         .collect();
+    let logs: Vec<f64> = counted.iter().map(|relative| relative.ratio.ln()).collect();
     let mean = mean_interval(&logs, rules.confidence)?;
-    let interval = mean.interval.map(|interval| crate::stats::Interval {
-        low: interval.low.exp(),
-        high: interval.high.exp(),
-    });
-    Some(SuiteMean { ratio: mean.mean.exp(), interval, steps: mean.n })
+    let repeated = counted.iter().all(|relative| relative.pairs > 1);
+    let interval = mean
+        .interval
+        .filter(|_| repeated)
+        .map(|interval| Interval { low: interval.low.exp(), high: interval.high.exp() });
+    let ratio = match counted.as_slice() {
+        [one] => one.ratio,
+        _ => mean.mean.exp(),
+    };
+    Some(SuiteMean { ratio, interval, steps: mean.n })
 }
 
 fn trimmed(number: f64) -> String {

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::bench::insert::shape;
-use crate::domain::benchmark::{Pace, Placement, Workload};
+use crate::domain::benchmark::{Pace, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertShape;
 
@@ -104,13 +104,6 @@ fn pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
             "its steps have rates of their own, not --rate {events_per_second}; use \
              --set query_steps={events_per_second:.0}:range"
         ));
-    }
-    if workload.placement != Placement::Os {
-        return Some(
-            "a client has several connections, which cannot be pinned to CPUs one by one; \
-             leave --placement out"
-                .to_owned(),
-        );
     }
     let commit = shape.rows_per_commit.query;
     let short = shape

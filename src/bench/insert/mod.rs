@@ -18,6 +18,7 @@ pub use shapes::{PRESETS, workload};
 pub use steps::{choose, stages};
 
 use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::build::Dialect;
 use crate::domain::insert::InsertShape;
 
 /// The name of a table, with `{table}` for its number.
@@ -35,6 +36,20 @@ pub fn shape(workload: &Workload) -> Option<&InsertShape> {
 pub fn finish(workload: &mut Workload) {
     let Shape::Insert(shape) = &workload.shape else { return };
     workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
+}
+
+/// See [`crate::bench::names_made`].
+pub fn names_made(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec<String> {
+    let tables = if shape.shared { 1 } else { workload.clients };
+    let mut names = vec![TABLE.to_owned()];
+    if dialect == Dialect::Postgres {
+        names.extend(schema::names_beside(shape.profile, shape.partitions));
+    }
+    let of_table = |table: u32| {
+        let table = table.to_string();
+        names.iter().map(move |name| name.replace("{table}", &table)).collect::<Vec<_>>()
+    };
+    (1..=tables).flat_map(of_table).collect()
 }
 
 /// Rows that are inserted and not deleted again.

@@ -94,6 +94,16 @@ fn mysql_partitions(Partitioning { parts, rows }: Partitioning) -> String {
     format!(" PARTITION BY RANGE (transactionid) ({})", parts.join(", "))
 }
 
+/// Names of sequence, indexes and partitions of a table of Postgres.
+pub(super) fn names_beside(profile: Profile, partitions: u32) -> Vec<String> {
+    let mut names = vec![format!("{TABLE}_transactionid_seq")];
+    names.extend(index_columns(profile).map(|(name, _)| format!("{TABLE}_{name}")));
+    if partitions > 1 {
+        names.extend((0..partitions).map(|index| format!("{TABLE}_p{index}")));
+    }
+    names
+}
+
 /// Name and columns of the secondary indexes in the order in which they are made.
 fn index_columns(profile: Profile) -> [(&'static str, &'static str); 3] {
     if profile.is_2021() {

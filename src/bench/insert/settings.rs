@@ -3,7 +3,7 @@
 use crate::bench::insert::shapes;
 use crate::bench::own::{Settings, own_settings};
 use crate::bench::settings::SetError;
-use crate::bench::value::{bytes, choice, count, seconds, yes_or_no};
+use crate::bench::value::{choice, count, memory_limit, number, seconds, yes_or_no};
 use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryStep};
 
@@ -37,6 +37,7 @@ own_settings! { InsertShape:
         shape.resync_every = count(value, 0, 1_000_000_000)? as u32;
     "pacing", |_, shape, value| shape.pacing = pacing(value)?;
     "memory_limit", |_, shape, value| shape.memory_limit = memory_limit(value)?;
+    "step_limit", |_, shape, value| shape.step_limit = step_limit(value)?;
 }
 
 const SETTINGS: Settings<InsertShape> = Settings {
@@ -81,12 +82,11 @@ fn commit(value: &str) -> Result<u32, String> {
     Ok(count(value, 1, 10_000)? as u32)
 }
 
-/// Less than a server needs to start is refused.
-fn memory_limit(value: &str) -> Result<Option<u64>, String> {
+/// Times the planned length. Below 1.5 a step that keeps its rate could reach the limit.
+fn step_limit(value: &str) -> Result<Option<f64>, String> {
     if value == "none" {
         return Ok(None);
     }
-    let why = |_| "it is a size from 64M to 64T such as 512M or 4G, or none".to_owned();
-    let bytes = bytes(value).map_err(why)?;
-    if bytes < 64 << 20 { Err(why(String::new())) } else { Ok(Some(bytes)) }
+    let why = |_| "it is a number from 1.5 to 1000, times the planned length, or none".to_owned();
+    number(value, 1.5, 1000.0).map(Some).map_err(why)
 }

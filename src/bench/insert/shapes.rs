@@ -27,6 +27,10 @@ pub struct Preset {
     pub cache_bytes: Option<u64>,
 }
 
+/// Times its planned length that a step may take unless the user sets another limit. A query step
+/// that takes more than 1.05 times as long has missed its write rate already.
+const STEP_LIMIT: f64 = 4.0;
+
 /// For a first look.
 const QUICK: Preset = Preset {
     name: "quick",
@@ -94,7 +98,37 @@ pub const PRESETS: &[Preset] = &[
         settle_scale: 1.0,
         ..QUICK
     },
+    Preset {
+        name: "c8r32-4u",
+        about: "published on 8 cores, 32 GB, 4 clients: 10M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(4, 10_000_000, 20_000_000)
+    },
+    Preset {
+        name: "c8r32-io-4u",
+        about: "published on 8 cores, 32 GB, 4 clients, IO-bound: 200M rows each, then 4M and 1M",
+        ..of_clients(4, 200_000_000, 5_000_000)
+    },
+    Preset {
+        name: "c24r64-16u",
+        about: "published on 24 cores, 64 GB, 16 clients: 20M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(16, 20_000_000, 20_000_000)
+    },
+    Preset {
+        name: "c48r128-20u",
+        about: "published on 48 cores, 128 GB, 20 clients: 10M rows each, then 16M and 4M, 1800 s",
+        ..of_clients(20, 10_000_000, 20_000_000)
+    },
+    Preset {
+        name: "c48r128-io-20u",
+        about: "published on 48 cores, 128 GB, 20 clients, IO-bound: 200M rows, then 4M and 1M",
+        ..of_clients(20, 200_000_000, 5_000_000)
+    },
 ];
+
+/// A published shape of several clients, each with a table of its own.
+const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> Preset {
+    Preset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
+}
 
 /// The workload of a preset in the newest profile.
 ///
@@ -125,6 +159,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         query_threads: 1,
         pacing: Pacing::Open,
         memory_limit: None,
+        step_limit: Some(STEP_LIMIT),
     };
     take_profile(&mut shape, Profile::Y2026);
     share_rows(&mut shape, found.more_rows);
@@ -140,6 +175,10 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         placement: Placement::Os,
         idle: Idle::Awake,
         cache_bytes: found.cache_bytes,
+        plain_statements: false,
+        memory_limit: None,
+        turn_ms: None,
+        waiting: None,
         shape: Shape::Insert(shape),
     })
 }

@@ -16,6 +16,10 @@ const LX_ROWS_2021: u64 = 100_000;
 const LX_ROWS: u64 = 100;
 /// Rows beyond those that the steps insert which the ranges of partitions are made for.
 const SPARE_ROWS: u64 = 100;
+/// For its time limit a step without a rate is taken to be so many times as slow as estimated, and
+/// to take a minute more: how fast a server loads is not known before.
+const LOAD_SLOWER: f64 = 10.0;
+const LOAD_MORE_SECONDS: f64 = 60.0;
 /// Rows per second that a step without a rate is expected to write, for estimates alone.
 const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
 
@@ -109,6 +113,7 @@ impl Maker<'_> {
                 format!("insert {rows} rows per client, {per_commit} a commit{deletes}")
             }
         };
+        work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
         Stage::Measure(Box::new(Step {
             name: name.to_owned(),
             group: Group::Load,
@@ -141,6 +146,7 @@ impl Maker<'_> {
         work.queries =
             Some(schema::queries(self.dialect, shape.profile, step.kind, shape.query_threads));
         work.maintenance = self.maintenance(index);
+        work.limit_seconds = self.limit(shape.query_seconds);
         let group = match step.kind {
             QueryKind::Range => Group::Range,
             QueryKind::Point => Group::Point,
@@ -186,7 +192,13 @@ impl Maker<'_> {
             queries: None,
             observe: schema::observe(self.dialect),
             size: schema::size(self.dialect),
+            limit_seconds: None,
         }
+    }
+
+    /// When a step of so many planned seconds ends although rows are left.
+    fn limit(&self, planned_seconds: f64) -> Option<f64> {
+        self.shape.step_limit.map(|times| times * planned_seconds)
     }
 
     /// In 2021 MySQL carried its debt into the first query step; Postgres was vacuumed before it,

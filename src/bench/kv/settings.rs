@@ -7,6 +7,9 @@ use crate::bench::value::{choice, count, number, yes_or_no};
 use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::kv::{KvShape, Style};
 
+/// The option of the library that makes each level so many times as large as the one above.
+const FANOUT: &str = "max_bytes_for_level_multiplier";
+
 own_settings! { KvShape:
     "data", |_, shape, value| set_data(shape, value)?;
     "style", |_, shape, value| shape.style =
@@ -18,7 +21,16 @@ own_settings! { KvShape:
     "reads", |_, shape, value| shape.reads = yes_or_no(value)?;
     "multireads", |_, shape, value| shape.multireads = yes_or_no(value)?;
     "drain_seconds", |_, shape, value| shape.drain_seconds = number(value, 0.1, 86_400.0)?;
-    "writer_mb", |_, shape, value| shape.writer_mb = number(value, 0.0, 100_000.0)?;
+    "writer_mb", |_, shape, value| {
+        let rates = value.split(',').map(|word| number(word.trim(), 0.0, 100_000.0));
+        let rates = rates.collect::<Result<Vec<f64>, String>>()?;
+        // The first has the plain names of steps.
+        (shape.writer_mb, shape.writer_sweep) = (rates[0], rates[1..].to_vec());
+    };
+    "fanout", |_, shape, value| {
+        let fanout = number(value, 2.0, 1000.0)?;
+        shape.options.insert(FANOUT.to_owned(), fanout.to_string());
+    };
     "overwrite_share", |_, shape, value| shape.overwrite_share = number(value, 0.0, 100.0)?;
     "background_jobs", |_, shape, value| shape.background_jobs = count(value, 1, 1024)? as u32;
     "subcompactions", |_, shape, value| shape.subcompactions = count(value, 1, 1024)? as u32;
@@ -40,6 +52,8 @@ const SETTINGS: Settings<KvShape> = Settings {
         ("read_seconds", "read_seconds"),
         ("write_seconds", "write_seconds"),
         ("cache", "cache"),
+        ("memory_limit", "memory_limit"),
+        ("rate", "rate"),
         ("placement", "placement"),
         ("idle", "idle"),
     ],
@@ -90,9 +104,14 @@ mod tests {
             "direct_io=on",
             "multireads=yes",
             "reads=false",
+            "rate=1000",
+            "placement=apart",
+            "memory_limit=1G",
         ] {
             check(good).unwrap();
         }
+        check("writer_mb=2, 8,32").unwrap();
+        check("fanout=16").unwrap();
         let wrong = |error: SetError| error.to_string();
         assert!(wrong(check("style=flat").unwrap_err()).contains("leveled, universal"));
         assert!(wrong(check("reads=maybe").unwrap_err()).contains("yes or no"));
@@ -102,7 +121,9 @@ mod tests {
         let Shape::Kv(shape) = &workload.shape else { panic!("{workload:?}") };
         assert_eq!((workload.rows, workload.clients), (2_000_000, 4));
         assert_eq!((shape.direct_io, shape.multireads, shape.reads), (true, true, false));
-        assert_eq!(shape.options["max_bytes_for_level_multiplier"], "32");
+        assert_eq!(shape.options["max_bytes_for_level_multiplier"], "16");
+        assert_eq!((shape.writer_mb, &shape.writer_sweep[..]), (2.0, &[8.0, 32.0][..]));
+        assert_eq!(workload.memory_limit, Some(1 << 30));
         assert_eq!((shape.style, shape.compression), (Style::Universal, Compression::Zstd));
     }
 }

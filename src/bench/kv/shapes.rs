@@ -65,14 +65,51 @@ pub(in crate::bench) fn parts(name: &str) -> Result<(Workload, KvShape), String>
     let (mut workload, mut shape) = sized(size).ok_or_else(|| unknown(name))?;
     set_data(&mut shape, data).map_err(|_| unknown(name))?;
     let io = matches!(shape.data, Data::Iobuf | Data::Iodir);
-    if io && workload.rows == KEYS_CACHED {
-        workload.rows = KEYS_IO;
-    }
-    if matches!(size, "quick" | "standard") && (io || shape.data == Data::Byos) {
-        // Larger than the cache at this scale, too.
-        workload.cache_bytes = Some(64 << 20);
+    match SMALL.iter().find(|small| small.name == size) {
+        Some(small) => small.fit(&mut workload, &mut shape),
+        None if io => workload.rows = KEYS_IO,
+        None => {}
     }
     Ok((workload, shape))
+}
+
+/// A scale at which data that shall not fit must be told what not to fit in: the published number
+/// of keys is larger than the memory of the published machines, and these are not.
+struct Small {
+    name: &'static str,
+    /// Keys that neither the cache nor the limit holds, even if all are compressed by half.
+    keys_io: u64,
+    /// RocksDB's cache where it is not to hold the data.
+    cache_bytes: u64,
+    /// Memory for the process and the page cache of its files; room for the cache, and for eight
+    /// memtables of 16 MiB.
+    limit_bytes: u64,
+}
+
+const SMALL: [Small; 3] = [
+    Small { name: "quick", keys_io: 2_000_000, cache_bytes: 64 << 20, limit_bytes: 320 << 20 },
+    Small { name: "standard", keys_io: 10_000_000, cache_bytes: 256 << 20, limit_bytes: GIB },
+    Small { name: "c2r24", keys_io: 40_000_000, cache_bytes: GIB, limit_bytes: 4 * GIB },
+];
+
+impl Small {
+    fn fit(&self, workload: &mut Workload, shape: &mut KvShape) {
+        if shape.data == Data::Byrx {
+            return;
+        }
+        workload.cache_bytes = Some(self.cache_bytes);
+        if shape.data == Data::Byos {
+            // The page cache holds what this does not.
+            return;
+        }
+        // Limits of compaction debt grow with the data.
+        shape.limits_scale *= self.keys_io as f64 / workload.rows as f64;
+        workload.rows = self.keys_io;
+        if shape.data == Data::Iobuf {
+            // With O_DIRECT there is no page cache that could hold them.
+            workload.memory_limit = Some(self.limit_bytes);
+        }
+    }
 }
 
 fn unknown(name: &str) -> String {
@@ -140,6 +177,10 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         placement: Placement::Os,
         idle: Idle::Awake,
         cache_bytes: Some(hardware.cache_gb * GIB),
+        plain_statements: false,
+        memory_limit: None,
+        turn_ms: None,
+        waiting: None,
         shape: Shape::Sysbench,
     };
     let shape = KvShape {
@@ -153,6 +194,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         multireads: false,
         drain_seconds: 300.0,
         writer_mb: 2.0,
+        writer_sweep: Vec::new(),
         overwrite_share: 0.1,
         background_jobs: hardware.jobs,
         subcompactions: hardware.subcompactions,
@@ -205,7 +247,41 @@ mod tests {
         assert_eq!((shape.write_buffer_bytes, shape.target_file_bytes), (128 << 20, 8 << 20));
         let (_, shape) = parts("c8r32-iobuf").unwrap();
         assert_eq!((shape.compression, shape.direct_io), (Compression::Lz4, false));
+        assert_eq!(parts("c48r128-iobuf").unwrap().0.memory_limit, None);
         assert!(parts("c1r1").unwrap_err().contains("known: quick, standard, full, c4r16"));
         assert!(parts("quick-byox").unwrap_err().contains("there is none"));
+    }
+
+    /// Bytes of the data at the least: values compressed by half, no index or filter.
+    fn least_bytes(workload: &Workload, shape: &KvShape) -> u64 {
+        let value = u64::from(shape.value_bytes);
+        let value = if shape.compression == Compression::None { value } else { value / 2 };
+        workload.rows * (20 + value)
+    }
+
+    #[test]
+    fn data_that_are_larger_than_memory_are() {
+        for size in ["quick", "standard", "c2r24"] {
+            for compression in ["", "_none", "_lz4", "_zstd"] {
+                let (workload, shape) = parts(&format!("{size}-iobuf{compression}")).unwrap();
+                let limit = workload.memory_limit.unwrap();
+                assert!(least_bytes(&workload, &shape) > limit, "{size}{compression}");
+                let memtables = 8 * shape.write_buffer_bytes;
+                assert!(workload.cache_bytes.unwrap() + memtables < limit, "{size}: no room");
+                let (workload, shape) = parts(&format!("{size}-iodir{compression}")).unwrap();
+                let least = least_bytes(&workload, &shape);
+                assert!(shape.direct_io && workload.memory_limit.is_none());
+                assert!(least > workload.cache_bytes.unwrap(), "{size}{compression}");
+            }
+        }
+    }
+
+    #[test]
+    fn data_of_the_page_cache_do_not_fit_into_the_own_one() {
+        for size in ["quick", "standard", "c2r24"] {
+            let (workload, shape) = parts(&format!("{size}-byos")).unwrap();
+            assert!(workload.cache_bytes.unwrap() < least_bytes(&workload, &shape), "{size}");
+            assert_eq!(workload.memory_limit, None);
+        }
     }
 }

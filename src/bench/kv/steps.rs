@@ -1,7 +1,10 @@
 //! Which steps, in which order, with which options.
 
-use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
-use crate::domain::kv::{Action, Compression, KvOption, KvShape, KvWork, Maintenance, Style};
+use crate::domain::benchmark::{Group, Pace, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::kv::{
+    Action, Compression, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES, READAHEAD_OPTION,
+    Style,
+};
 
 /// Keys read by the one client that idles while compaction catches up.
 const DRAIN_KEYS: u64 = 100;
@@ -28,9 +31,10 @@ pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Stage> {
     }
     steps.push(plan.overwrite_some());
     steps.push(plan.maintain());
-    steps.push(plan.while_writing("revrangewhilewriting", Group::Range, plan.range(true)));
-    steps.push(plan.while_writing("fwdrangewhilewriting", Group::Range, plan.range(false)));
-    steps.push(plan.while_writing("readwhilewriting", Group::Point, Action::Read));
+    steps.extend(plan.all_while_writing(shape.writer_mb, false));
+    for rate in &shape.writer_sweep {
+        steps.extend(plan.all_while_writing(*rate, true));
+    }
     steps.push(plan.overwrite());
     steps.into_iter().map(|step| Stage::Measure(Box::new(step))).collect()
 }
@@ -58,7 +62,9 @@ impl Sequence<'_> {
             keys: self.workload.rows,
             value_bytes: self.shape.value_bytes,
             write_ahead_log: true,
+            pace: Pace::Closed,
             writer_mb: None,
+            writer_named: false,
             after: Vec::new(),
             options: options(self.shape),
             overrides: overrides(self.shape),
@@ -107,8 +113,13 @@ impl Sequence<'_> {
         step
     }
 
+    /// Work that is compared and lasts as long as its window: at the pace that was asked for.
+    fn paced(&self, action: Action) -> KvWork {
+        KvWork { pace: self.workload.pace, ..self.work(action) }
+    }
+
     fn read(&self, name: &str, group: Group, action: Action) -> Step {
-        self.step(name, group, self.workload.read_seconds, self.work(action))
+        self.step(name, group, self.workload.read_seconds, self.paced(action))
     }
 
     fn overwrite_some(&self) -> Step {
@@ -143,14 +154,23 @@ impl Sequence<'_> {
         step
     }
 
-    fn while_writing(&self, name: &str, group: Group, action: Action) -> Step {
-        let mut work = self.work(action);
-        work.writer_mb = Some(self.shape.writer_mb);
-        self.step(name, group, self.workload.write_seconds, work)
+    /// The three steps beside a writer of that rate, which they are named after if `named`.
+    fn all_while_writing(&self, rate: f64, named: bool) -> [Step; 3] {
+        let step = |name: &str, group: Group, action: Action| {
+            let mut work = self.paced(action);
+            (work.writer_mb, work.writer_named) = (Some(rate), named);
+            let name = if named { format!("{name}.writer={rate}") } else { name.to_owned() };
+            self.step(&name, group, self.workload.write_seconds, work)
+        };
+        [
+            step("revrangewhilewriting", Group::Range, self.range(true)),
+            step("fwdrangewhilewriting", Group::Range, self.range(false)),
+            step("readwhilewriting", Group::Point, Action::Read),
+        ]
     }
 
     fn overwrite(&self) -> Step {
-        let mut work = self.work(Action::Overwrite);
+        let mut work = self.paced(Action::Overwrite);
         work.after = vec![Maintenance::Flush, Maintenance::Wait];
         self.step("overwriteandwait", Group::Write, self.workload.write_seconds, work)
     }
@@ -202,7 +222,7 @@ fn options(shape: &KvShape) -> Vec<KvOption> {
         set("delayed_write_rate", 8 << 20),
         set("enable_pipelined_write", true),
         set("bytes_per_sync", if shape.direct_io { 0 } else { 1 << 20 }),
-        set("compaction_readahead_size", 2 << 20),
+        set(READAHEAD_OPTION, READAHEAD_BYTES),
         KvOption::optional("new_table_reader_for_compaction_inputs", true),
         set("table.block_size", BLOCK_BYTES),
         // As a string: the C function for it makes another filter up to 6.6.
@@ -343,6 +363,29 @@ mod tests {
         for step in steps(|_, _| ()) {
             let wanted = step.name.ends_with("whilewriting").then_some(2.0);
             assert_eq!(work(&step).writer_mb, wanted, "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn more_rates_of_the_writer_repeat_the_steps_beside_it() {
+        let all = steps(|workload, shape| {
+            (shape.writer_mb, shape.writer_sweep) = (2.0, vec![8.0, 32.0]);
+            workload.pace = Pace::Open { events_per_second: 500.0 };
+        });
+        let of = |name: &str| work(all.iter().find(|step| step.name == name).unwrap());
+        assert_eq!(of("readwhilewriting").writer_mb, Some(2.0));
+        assert!(!of("readwhilewriting").writer_named);
+        let swept = of("readwhilewriting.writer=32");
+        assert_eq!((swept.writer_mb, swept.writer_named), (Some(32.0), true));
+        assert_eq!(all.iter().filter(|step| step.name.contains("whilewriting")).count(), 9);
+        let names: std::collections::BTreeSet<_> = all.iter().map(|step| &step.name).collect();
+        assert_eq!(names.len(), all.len());
+        // What is compared over time is paced, what ends by itself is not.
+        let open = |step: &&Step| work(step).pace != Pace::Closed;
+        let paced: Vec<_> = all.iter().filter(open).map(|step| step.name.as_str()).collect();
+        assert!(paced.contains(&"readrandom") && paced.contains(&"overwriteandwait"), "{paced:?}");
+        for free in ["fillseq", "revrange.drain", "overwritesome", "flush_mt_l0"] {
+            assert!(!paced.contains(&free), "{free}");
         }
     }
 

@@ -58,6 +58,7 @@ const SETTINGS: Settings<VectorShape> = Settings {
         ("write_seconds", "write_seconds"),
         ("warmup_seconds", "warmup_seconds"),
         ("cache", "cache"),
+        ("memory_limit", "memory_limit"),
         ("rate", "rate"),
         ("placement", "placement"),
         ("idle", "idle"),

@@ -129,6 +129,10 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         placement: Placement::Os,
         idle: Idle::Os,
         cache_bytes: None,
+        plain_statements: false,
+        memory_limit: None,
+        turn_ms: None,
+        waiting: None,
         shape: Shape::Vector(Box::new(shape)),
     })
 }

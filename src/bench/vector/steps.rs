@@ -21,7 +21,7 @@ pub(in crate::bench) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Sta
             steps.curves(index);
             // One index is enough to show what filters and restarts do.
             if number == 0 {
-                steps.filters(index);
+                steps.filters();
                 steps.cold(index);
                 steps.payload(index);
             }
@@ -172,7 +172,9 @@ impl Steps<'_> {
         }
     }
 
-    fn filters(&mut self, index: &Index) {
+    /// Named without the index, as all steps of one index below: another DBMS has the same steps on
+    /// an index of its own, and they pair.
+    fn filters(&mut self) {
         if !self.has(Case::Filter) {
             return;
         }
@@ -189,7 +191,7 @@ impl Steps<'_> {
         }
         for (word, filter) in filters {
             let ef = self.middle_ef();
-            let name = format!("filter.{word}.{}.ef={ef}", point(index, 1, 1).index());
+            let name = format!("filter.{word}.ef={ef}");
             let search = Search { filter, ..self.search(ef, self.workload.clients) };
             self.push(&name, Group::Point, Act::Search(Box::new(search)));
         }
@@ -223,32 +225,32 @@ impl Steps<'_> {
             return;
         }
         let spare = spare(self.workload, self.shape);
-        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        let ef = self.middle_ef();
         self.push("mixed.load", Group::Load, Act::Load { spare });
-        self.push(&format!("mixed.index.{words}"), Group::Load, Act::Build(*index));
+        self.push("mixed.index", Group::Load, Act::Build(*index));
         let mut search = self.search(ef, self.workload.clients);
         search.rows = Present::AllBut { spare };
         let before = Act::Search(Box::new(search.clone()));
-        self.push(&format!("mixed.before.{words}.ef={ef}"), Group::Point, before);
+        self.push(&format!("mixed.before.ef={ef}"), Group::Point, before);
         let insert_rate = self.shape.insert_rate;
         let act = Act::Mixed { insert_rate, search: Box::new(search) };
-        self.push(&format!("mixed.inserts={insert_rate}.{words}.ef={ef}"), Group::Write, act);
+        self.push(&format!("mixed.inserts={insert_rate}.ef={ef}"), Group::Write, act);
     }
 
     fn churn(&mut self, index: &Index) {
         if !self.has(Case::Churn) {
             return;
         }
-        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        let ef = self.middle_ef();
         self.push("churn.load", Group::Load, Act::Load { spare: 0 });
-        self.push(&format!("churn.index.{words}"), Group::Load, Act::Build(*index));
+        self.push("churn.index", Group::Load, Act::Build(*index));
         for percent in self.shape.deletes.clone() {
             let search = Search {
                 rows: Present::Kept { deleted: percent },
                 ..self.search(ef, self.workload.clients)
             };
             let ask = Act::Search(Box::new(search));
-            let name = |what: &str| format!("churn.{what}={percent}.{words}.ef={ef}");
+            let name = |what: &str| format!("churn.{what}={percent}.ef={ef}");
             let (deleted, cleaned) = (name("deleted"), name("cleaned"));
             self.push(&format!("churn.delete={percent}"), Group::Write, Act::Delete { percent });
             self.push(&deleted, Group::Point, ask.clone());

@@ -51,12 +51,12 @@ fn cases_bring_what_they_need() {
         place.unwrap_or_else(|| panic!("{name} is not among {:?}", names(&all)))
     };
     assert!(position("target=0.95.m=8.ec=32") < position("index.m=16.ec=64"));
-    assert!(position("filter.own-class.m=8.ec=32.ef=20") < position("index.m=16.ec=64"));
+    assert!(position("filter.own-class.ef=20") < position("index.m=16.ec=64"));
     assert!(all[position("cold.m=8.ec=32.ef=20")].after_restart());
     assert!(!all[position("search.m=8.ec=32.ef=20")].after_restart());
-    assert!(position("mixed.load") < position("mixed.inserts=50.m=8.ec=32.ef=20"));
+    assert!(position("mixed.load") < position("mixed.inserts=50.ef=20"));
     // Shares ascend, whatever was written.
-    assert!(position("churn.cleaned=10.m=8.ec=32.ef=20") < position("churn.delete=50"));
+    assert!(position("churn.cleaned=10.ef=20") < position("churn.delete=50"));
     assert!(position("isolation.load") < position("isolation.serializable.m=8.ec=32.ef=20"));
     assert!(position("payload.m=8.ec=32") < position("index.m=16.ec=64"));
     assert!(position("capacity.fill=1.m=8.ec=32") < position("capacity.filled=1.m=8.ec=32.ef=20"));
@@ -100,7 +100,19 @@ fn a_file_has_no_classes_to_filter_by() {
     let settings = ["cases=filter", "selectivity=10", "mariadb=6"];
     assert_eq!(with(&settings).len(), 3);
     let of_file = ["data=x.hdf5", "cases=filter", "selectivity=10", "mariadb=6"];
-    assert_eq!(with(&of_file), ["filter.random=10.m=6.ef=20"]);
+    assert_eq!(with(&of_file), ["filter.random=10.ef=20"]);
+}
+
+#[test]
+fn filters_inserts_and_churn_have_the_same_names_on_every_dbms() {
+    let names = |dialect| {
+        let settings = ["cases=filter,mixed,churn", "pgvector=8/32", "mariadb=6"];
+        let steps = steps(dialect, &settings);
+        let of_one = |name: &String| !name.starts_with("index.");
+        steps.into_iter().map(|step| step.name).filter(of_one).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Dialect::Postgres), names(Dialect::Mysql));
+    assert!(names(Dialect::Mysql).contains(&"mixed.inserts=50.ef=20".to_owned()));
 }
 
 #[test]
@@ -122,12 +134,7 @@ fn chosen_steps_bring_the_builds_they_rest_on() {
     );
     assert_eq!(
         chosen("churn.deleted=10*"),
-        [
-            "churn.load",
-            "churn.index.m=8.ec=32",
-            "churn.delete=10",
-            "churn.deleted=10.m=8.ec=32.ef=20"
-        ]
+        ["churn.load", "churn.index", "churn.delete=10", "churn.deleted=10.ef=20"]
     );
     assert_eq!(
         chosen("capacity.filled*"),

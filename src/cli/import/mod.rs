@@ -4,9 +4,9 @@ mod insert;
 
 use anyhow::Result;
 
-use crate::cli::args::Import;
+use crate::cli::args::{AcrossWhat, Import};
 use crate::cli::exit;
-use crate::results::import::{self, Format, Named, Options};
+use crate::results::import::{self, Across, Format, Named, Options};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
@@ -19,6 +19,11 @@ pub(super) fn import(words: &Import) -> Result<u8> {
         cpus: words.cpus,
         labels: words.labels.clone(),
         repeats: words.repeats,
+        size: words.size.clone(),
+        across: Across {
+            sizes: words.across.contains(&AcrossWhat::Sizes),
+            hosts: words.across.contains(&AcrossWhat::Hosts),
+        },
     };
     let paths: Vec<Named> = words.paths.iter().map(|word| Named::of(word)).collect();
     let mut published = import::read(format, &paths, &options)?;
@@ -28,6 +33,9 @@ pub(super) fn import(words: &Import) -> Result<u8> {
     }
     for check in &published.checks {
         tell!("rqps: {}: {} of {} cells as published", check.what, check.agree, check.of);
+    }
+    if published.cells.totals().read > 0 {
+        tell!("rqps: cells: {}", published.cells.totals());
     }
     let written = import::write(format, &published, &words.out)?;
     say!(

@@ -48,8 +48,14 @@ pub(super) fn measure<W: Write>(
     talk.say(&Message::WindowStart)?;
     let mut meter = Meter::new(&recorders, outcome::main_role(&task.work), 0);
     let mut series = SeriesOf::default();
+    let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
+    let mut over = false;
     while let Some(next) = earliest(&members) {
         let cut = (u64::from(meter.seconds()) + 1) * SECOND as u64;
+        over = members[next].clock.now() >= limit && cut > limit;
+        if over {
+            break;
+        }
         if members[next].clock.now() >= cut {
             let interval = meter.interval(cut);
             series.add(&interval);
@@ -59,7 +65,8 @@ pub(super) fn measure<W: Write>(
         step(job, task, &mut members, next, &pairs)?;
     }
     let writing = members.iter().filter(|member| member.post.role != RoleKind::Query);
-    let end = writing.map(|member| member.clock.now()).max().unwrap_or(1);
+    let last = writing.map(|member| member.clock.now()).max().unwrap_or(1);
+    let end = if over { limit } else { last };
     let interval = meter.interval(end);
     series.add(&interval);
     talk.say(&Message::Interval(interval))?;
@@ -68,6 +75,9 @@ pub(super) fn measure<W: Write>(
     outcome.series = series.into_columns();
     let statements = (outcome.reads + outcome.writes) as f64;
     outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
+    if over {
+        outcome.cut = outcome::cut(task, &outcome);
+    }
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
     talk.say(&Message::Measured(Box::new(outcome)))?;
     Ok(())

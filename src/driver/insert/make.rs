@@ -85,6 +85,16 @@ pub(crate) enum Worker {
     Querier(Box<Querier>),
 }
 
+impl Worker {
+    /// Its connection.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        match self {
+            Worker::Writer(writer, _) => &mut writer.session,
+            Worker::Querier(querier) => &mut querier.session,
+        }
+    }
+}
+
 /// What all workers are made from.
 pub(crate) struct Maker<'a> {
     pub(crate) job: &'a Job,

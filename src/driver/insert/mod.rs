@@ -17,38 +17,37 @@ mod text;
 mod turns;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::domain::endpoint::Endpoint;
 use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
 use crate::driver::Stop;
-use crate::driver::client::SECOND;
+use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
 use crate::driver::insert::make::{Maker, Post, Worker, said};
-use crate::driver::insert::meter::{Meter, SeriesOf, WorkerCpu, WorkerRecorder};
+use crate::driver::insert::meter::{Meter, RoleKind, SeriesOf, WorkerCpu, WorkerRecorder};
 use crate::driver::insert::observer::Observer;
 use crate::driver::insert::outcome::Ended;
 use crate::driver::insert::pair::Pair;
 use crate::driver::insert::turns::{Side, Turn};
 use crate::driver::insert::writer::Writer;
-use crate::driver::protocol::{Job, Message, WorkTask};
-use crate::driver::session::Opener;
+use crate::driver::placement;
+use crate::driver::protocol::{Interval, Job, Message, WorkTask};
+use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
+use crate::os::affinity::Seat;
 use crate::os::clock::RealClock;
-use crate::os::tree;
 
 /// Enough for SQLite's parser; the pages are only taken when used.
 const STACK: usize = 1 << 20;
 
-/// Between the word to begin and the beginning: time for all threads to hear it.
-const LEAD_NS: u64 = 5_000_000;
+/// Statements by which a server's thread is told from others.
+const PINGS: u32 = 50;
 
 /// Carries out a step and says how it went.
 pub(crate) fn measure<W: Write>(
@@ -95,7 +94,8 @@ struct Shared {
     /// Unix seconds when the clock stood at zero.
     epoch: i64,
     gate: Option<Arc<std::sync::Mutex<()>>>,
-    given_up: AtomicBool,
+    /// Where each worker and the server's side of its connection run.
+    seats: Vec<Seat>,
 }
 
 impl Shared {
@@ -108,16 +108,6 @@ impl Shared {
             gate: self.gate.clone(),
         }
     }
-}
-
-/// What workers say to the coordinator.
-enum News {
-    /// Connected and prepared.
-    Ready,
-    /// Done with all its work.
-    Ended(usize, Box<Ended>),
-    /// It cannot go on, and so the step cannot.
-    Fault(String),
 }
 
 fn measure_really<W: Write>(
@@ -133,222 +123,194 @@ fn measure_really<W: Write>(
     notes.extend(more);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
     let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
+    let posts = make::posts(task);
+    let own_pid = task.server_pid.filter(|_| job.mark.is_none());
+    let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
+    notes.extend(seating.notes);
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
         opener,
-        posts: make::posts(task),
+        posts,
         recorders: make::recorders(task),
         pairs: (0..task.clients).map(pair).collect(),
         clock: Clock::Real(RealClock::starting_at(start)),
         epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
         gate: make::gate(job.dialect),
-        given_up: AtomicBool::new(false),
+        seats: seating.seats,
     });
-    let crew = Crew::start(Arc::clone(&shared), start)?;
-    let result = crew.run(talk);
-    // Those who wait for each other look at this; those in a statement end with the process.
-    shared.given_up.store(true, Ordering::Relaxed);
-    let mut measured = result?;
+    let mut crew = Crew::start(start, members(&shared))?;
+    let mut measured = run(&shared, &mut crew, talk)?;
     measured.plans = plans;
     measured.notes.splice(..0, notes);
     talk.say(&Message::Measured(Box::new(measured)))?;
     Ok(())
 }
 
-/// The coordinator's end of the threads.
-struct Crew {
-    shared: Arc<Shared>,
-    begun: Instant,
-    orders: Vec<Sender<u64>>,
-    news: Receiver<News>,
+/// One thread for each worker.
+fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
+    let member = |(index, post): (usize, &Post)| {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Ended>| live(&shared, index, stand);
+        let (name, life) = (said(*post), Box::new(life));
+        Member { name, stack: STACK, background: false, life }
+    };
+    shared.posts.iter().enumerate().map(member).collect()
 }
 
-impl Crew {
-    fn start(shared: Arc<Shared>, begun: Instant) -> Result<Crew, String> {
-        let (sender, news) = channel();
-        let mut orders = Vec::new();
-        for (index, post) in shared.posts.iter().enumerate() {
-            let (order, inbox) = channel();
-            orders.push(order);
-            let (shared, news) = (Arc::clone(&shared), sender.clone());
-            let post = *post;
-            // Not joined: one that hangs in a statement must not keep the process alive.
-            std::thread::Builder::new()
-                .name(said(post))
-                .stack_size(STACK)
-                .spawn(move || {
-                    let life = || live(&shared, index, &inbox, &news);
-                    let lived = catch_unwind(AssertUnwindSafe(life));
-                    if let Some(fault) = fault_of(post, lived) {
-                        // If nobody listens any more, there is nobody to tell.
-                        let _ = news.send(News::Fault(fault));
-                    }
-                })
-                .map_err(|error| {
-                    format!("failed to start the thread of {}: {error}", said(post))
-                })?;
-        }
-        Ok(Crew { shared, begun, orders, news })
+/// Leads the workers through the window.
+fn run<W: Write>(
+    shared: &Shared,
+    crew: &mut Crew<Ended>,
+    talk: &mut Talk<W>,
+) -> Result<Outcome, Stop> {
+    let Shared { job, task, clock, pairs, .. } = shared;
+    let ready = crew.gather(talk)?;
+    let alone = ready.len() == 1;
+    let server = placement::Server {
+        dialect: job.dialect,
+        pid: task.server_pid,
+        alone,
+        own: job.mark.is_none(),
+    };
+    let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
+    notes.extend(server.seat_all(crew, &ready, &shared.seats, talk)?);
+    let observer = Observer::start(job, task, &shared.opener);
+    if job.pause {
+        talk.pause()?;
     }
-
-    /// Waits for the next news until `deadline`. A worker that cannot go on ends the step at once.
-    fn hear<W: Write>(&self, deadline: Option<u64>, talk: &Talk<W>) -> Result<Option<News>, Stop> {
-        let deadline = deadline.map(|time| self.begun + Duration::from_nanos(time));
-        match talk.wait(&self.news, deadline)? {
-            Some(News::Fault(fault)) => Err(Stop::Fault(fault)),
-            None if deadline.is_none() => {
-                Err(Stop::Fault("failed to measure: a worker ended without a word".to_owned()))
-            }
-            other => Ok(other),
-        }
+    talk.say(&Message::Warming)?;
+    let start = clock.now() + LEAD_NS;
+    for (client, pair) in (0..).zip(pairs) {
+        pair.begin(make::turns(job, &task.work, client, start));
     }
-
-    fn run<W: Write>(&self, talk: &mut Talk<W>) -> Result<crate::domain::run::Outcome, Stop> {
-        let Shared { job, task, clock, pairs, .. } = &*self.shared;
-        let mut ready = 0;
-        while ready < self.orders.len() {
-            if let Some(News::Ready) = self.hear(None, talk)? {
-                ready += 1;
-            }
-        }
-        let observer = Observer::start(job, task, &self.shared.opener);
-        talk.say(&Message::Warming)?;
-        let start = clock.now() + LEAD_NS;
-        for (client, pair) in (0..).zip(pairs) {
-            pair.begin(make::turns(job, &task.work, client, start));
-        }
-        for order in &self.orders {
-            // A worker that is gone has said its fault, which is heard next.
-            let _ = order.send(start);
-        }
-        clock.wait_until(start);
-        let cpu_start = tree::own_cpu();
-        talk.say(&Message::WindowStart)?;
-        let Finished { ended, end, series } = self.window(start, &observer, talk)?;
-        let mut outcome =
-            outcome::outcome(task, &self.shared.recorders, &ended, end.saturating_sub(start));
-        outcome.series = series;
-        outcome.client_cpu = tree::own_cpu().since(cpu_start);
-        outcome.notes.extend(observer.end());
-        if let Some(bytes) = prepare::database_bytes(task, &self.shared.opener) {
-            outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
-        }
-        Ok(outcome)
+    let main = outcome::main_role(&task.work);
+    let mut seconds = Seconds {
+        start,
+        limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
+        meter: Meter::new(&shared.recorders, main, start),
+        series: SeriesOf::default(),
+        observer: &observer,
+    };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, talk)?;
+    let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
+    let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
+    let window_ns = finished.end.saturating_sub(start);
+    let mut outcome = outcome::outcome(task, &shared.recorders, &ended, window_ns);
+    outcome.series = seconds.series.into_columns();
+    outcome.notes.splice(..0, notes);
+    outcome.client_cpu = finished.cpu;
+    if finished.limited {
+        // A server that is this far behind may not answer any more questions.
+        outcome.cut = outcome::cut(task, &outcome);
+        return Ok(outcome);
     }
-
-    /// Until all workers are done; an interval each second. Returns the end of the last writer.
-    fn window<W: Write>(
-        &self,
-        start: u64,
-        observer: &Observer,
-        talk: &mut Talk<W>,
-    ) -> Result<Finished, Stop> {
-        let shared = &*self.shared;
-        let mut ended = vec![Ended::default(); self.orders.len()];
-        let mut left = self.orders.len();
-        let main = outcome::main_role(&shared.task.work);
-        let mut meter = Meter::new(&shared.recorders, main, start);
-        let mut series = SeriesOf::default();
-        while left > 0 {
-            let cut = start + (u64::from(meter.seconds()) + 1) * SECOND as u64;
-            let news = self.hear(Some(cut), talk)?;
-            if let Some(News::Ended(index, worker)) = news {
-                ended[index] = *worker;
-                left -= 1;
-            }
-            let now = shared.clock.now();
-            if now >= cut && left > 0 {
-                let mut interval = meter.interval(now);
-                observer.add_to(&mut interval.extra);
-                series.add(&interval);
-                talk.say(&Message::Interval(interval))?;
-            }
-        }
-        let end = ended.iter().map(|worker| worker.end).max().unwrap_or(start).max(start + 1);
-        let mut interval = meter.interval(end);
-        observer.add_to(&mut interval.extra);
-        series.add(&interval);
-        talk.say(&Message::Interval(interval))?;
-        Ok(Finished { ended, end, series: series.into_columns() })
+    outcome.notes.extend(observer.end());
+    if let Some(bytes) = prepare::database_bytes(task, &shared.opener) {
+        outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
     }
+    Ok(outcome)
 }
 
-/// The fault with which a worker's life ended, if it did. One that panicked is as dead as one whose
-/// connection is gone, and its partners would wait for it for ever.
-fn fault_of(post: Post, lived: std::thread::Result<Result<(), String>>) -> Option<String> {
-    match lived {
-        Ok(Ok(())) => None,
-        Ok(Err(fault)) => Some(fault),
-        Err(_) => Some(format!(
-            "{}: it ended by a fault of rqps, told in the log of the driver",
-            said(post)
-        )),
-    }
+/// An interval each second, until all workers are done or the step reaches its limit.
+struct Seconds<'a> {
+    start: u64,
+    limit: Option<u64>,
+    meter: Meter,
+    series: SeriesOf,
+    observer: &'a Observer,
 }
 
-/// What a finished window gave.
-struct Finished {
-    ended: Vec<Ended>,
-    /// The end of the last writer.
-    end: u64,
-    series: BTreeMap<String, Vec<f64>>,
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.meter.seconds()) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let mut interval = self.meter.interval(now);
+        self.observer.add_to(&mut interval.extra);
+        self.series.add(&interval);
+        interval
+    }
+
+    fn limit(&self) -> Option<u64> {
+        self.limit
+    }
 }
 
 /// The life of one worker. The error is a whole fault.
-fn live(
-    shared: &Shared,
-    index: usize,
-    inbox: &Receiver<u64>,
-    news: &Sender<News>,
-) -> Result<(), String> {
+fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
     let post = shared.posts[index];
     let maker = shared.maker();
     let pair = &shared.pairs[post.client as usize];
+    let seated = placement::seat_client(&shared.seats[index]);
     let session = maker.open(post, index)?;
+    let connection_id = session.connection_id();
     let recorder = Arc::clone(&shared.recorders[index]);
     let mut worker = maker.worker(post, session, shared.clock.clone(), recorder, pair)?;
-    let _ = news.send(News::Ready);
-    // Nobody gives an order any more: the step has ended elsewhere.
-    let Ok(start) = inbox.recv() else { return Ok(()) };
+    let notes = Vec::from_iter(seated.err());
+    stand.ready(Ready { connection_id, notes, ..Ready::default() });
+    let Some(start) = start_of_window(stand, worker.session()) else { return Ok(()) };
     shared.clock.wait_until(start);
-    let cpu_before = tree::thread_cpu_ns();
-    let fault = |fault: String| format!("{}: {fault}", said(post));
-    match &mut worker {
-        Worker::Writer(writer, side) => {
-            if !write_all(shared, pair, writer, *side).map_err(fault)? {
-                return Ok(());
-            }
-            finish(shared, post, writer, *side, start).map_err(fault)?;
-            pair.done();
-        }
-        Worker::Querier(querier) => {
-            while !pair.is_over() {
-                querier.query().map_err(fault)?;
-                if shared.given_up.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-            }
-        }
+    let work = || work(shared, post, &mut worker, start, stand);
+    let (worked, mut spent) = Spent::on(&shared.clock, work);
+    worked.map_err(|fault| format!("{}: {fault}", said(post)))?;
+    let cpu = WorkerCpu { used_ns: spent.cpu_ns, share: spent.share() };
+    if post.role == RoleKind::Query {
+        // The window ends with the last writer; a query that is in flight then counts.
+        spent.to = start;
     }
-    let end = shared.clock.now();
-    let used_ns = tree::thread_cpu_ns() - cpu_before;
-    let share = used_ns as f64 / end.saturating_sub(start).max(1) as f64;
-    let mut ended = ended(worker, WorkerCpu { used_ns, share });
-    ended.end = if post.role == meter::RoleKind::Query { start } else { end };
-    let _ = news.send(News::Ended(index, Box::new(ended)));
+    stand.done(ended(worker, cpu), spent);
     Ok(())
 }
 
-/// All batches of one side. False if the step was given up meanwhile.
+/// Answers pings until the window comes; `None` if the step ends before.
+fn start_of_window(stand: &Stand<Ended>, session: &mut Session) -> Option<u64> {
+    loop {
+        match stand.order()? {
+            Order::Measure(window) => return Some(window.start),
+            Order::Ping => stand.answer(session.ping(PINGS)),
+            _ => {}
+        }
+    }
+}
+
+/// All that a worker does in the window.
+fn work(
+    shared: &Shared,
+    post: Post,
+    worker: &mut Worker,
+    start: u64,
+    stand: &Stand<Ended>,
+) -> Result<(), String> {
+    let pair = &shared.pairs[post.client as usize];
+    match worker {
+        Worker::Writer(writer, side) => {
+            if write_all(shared, pair, writer, *side, stand)? {
+                finish(shared, post, writer, *side, start)?;
+                pair.done();
+            }
+        }
+        Worker::Querier(querier) => {
+            while !pair.is_over() && !stand.is_over() {
+                querier.query()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All batches of one side. False if the step ended meanwhile.
 fn write_all(
     shared: &Shared,
     pair: &Pair,
     writer: &mut Writer,
     side: Side,
+    stand: &Stand<Ended>,
 ) -> Result<bool, String> {
     loop {
-        match pair.wait(side, || shared.clock.now(), &shared.given_up) {
+        match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
             Some(Turn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
             Some(Turn::Resync) => {
                 writer.resync()?;
@@ -358,7 +320,7 @@ fn write_all(
             Some(Turn::Blocked) => {}
             None => return Ok(false),
         }
-        if shared.given_up.load(Ordering::Relaxed) {
+        if stand.is_over() {
             return Ok(false);
         }
     }
@@ -401,15 +363,50 @@ fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::insert::meter::RoleKind;
+    use crate::domain::build::Dialect;
+    use crate::domain::endpoint::Login;
+    use crate::domain::insert::Query;
+    use crate::domain::script::Protocol;
+    use crate::driver::protocol::{Task, VERSION};
+
+    /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
+    /// clock of the host.
+    fn step(change: impl FnOnce(&mut InsertWork)) -> Result<(), String> {
+        let mut task = outcome::tests::task(2);
+        task.work.writes.rows_per_second = None;
+        task.work.writes.insert_sql = "INSERT INTO pi{table} VALUES ".to_owned();
+        task.work.queries.as_mut().unwrap().kinds = vec![Query {
+            name: "point".to_owned(),
+            prepare: None,
+            sql: "SELECT 1 FROM pi{table}".to_owned(),
+            protocol: Protocol::Text,
+            parameters: Vec::new(),
+        }];
+        change(&mut task.work);
+        let job = Job { tables: 2, ..Job::fake(Task::Insert(Box::new(task.clone()))) };
+        let opener = Opener::new(&job)?;
+        let mut talk = Talk::alone(Vec::new());
+        measure_really(&job, &task, opener, &mut talk).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
 
     #[test]
-    fn a_worker_that_panics_is_a_fault_with_its_name() {
-        let post = Post { role: RoleKind::Delete, client: 1, thread: 0 };
-        let of = |life: fn() -> Result<(), String>| fault_of(post, catch_unwind(life));
-        assert_eq!(of(|| Ok(())), None);
-        assert_eq!(of(|| Err("no more".to_owned())).as_deref(), Some("no more"));
-        let fault = of(|| panic!("a bug")).unwrap_or_default();
-        assert!(fault.starts_with("the deleter of client 2: it ended by a fault"), "{fault}");
+    fn a_panic_of_any_worker_ends_the_step_with_its_message() {
+        let check = |who: &str, change: fn(&mut InsertWork)| {
+            let fault = step(change).unwrap_err();
+            let rest = fault.strip_prefix(&format!("the {who} of client ")).unwrap_or(&fault);
+            assert_eq!(&rest[1..], " panicked: told to panic", "{fault}");
+        };
+        check("inserter", |work| work.writes.insert_sql = "panic {table} ".to_owned());
+        check("deleter", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.writes.deletes.as_mut().unwrap().sql = "panic {key} {rows}".to_owned();
+        });
+        check("query worker", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.queries.as_mut().unwrap().kinds[0].sql = "panic {table}".to_owned();
+        });
     }
 }

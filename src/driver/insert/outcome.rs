@@ -23,8 +23,6 @@ pub(crate) struct Ended {
     /// Bytes of replies to queries.
     pub(crate) bytes: u64,
     pub(crate) cpu: WorkerCpu,
-    /// When it ended, by the clock of the step.
-    pub(crate) end: u64,
 }
 
 /// The role that the rate of a step counts.
@@ -120,6 +118,20 @@ fn extra(
     extra
 }
 
+/// Why a step ended before all rows were in: its limit, and how far it came.
+pub(crate) fn cut(task: &WorkTask<InsertWork>, outcome: &Outcome) -> Option<String> {
+    let rows = |kind: RoleKind| outcome.roles.get(kind.name()).map_or(0, |role| role.rows);
+    let of_client = make::batches(&task.work) * u64::from(task.work.writes.rows_per_commit.max(1));
+    let limit = task.work.limit_seconds?;
+    let inserted = rows(RoleKind::Insert);
+    let wanted = of_client * u64::from(task.clients);
+    let indexes = if task.work.indexes.is_empty() { "" } else { ", indexes not made" };
+    Some(format!(
+        "the step reached its time limit of {limit:.0} s (step_limit): {inserted} of {wanted} rows \
+         inserted{indexes}"
+    ))
+}
+
 fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> Vec<String> {
     let mut notes = Vec::new();
     let short: u64 = ended.iter().map(|ended| ended.notes.short_deletes).sum();
@@ -140,13 +152,13 @@ fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, Placement};
     use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
 
     /// A query step with deletes.
-    fn task(clients: u32) -> WorkTask<InsertWork> {
+    pub(crate) fn task(clients: u32) -> WorkTask<InsertWork> {
         let deletes = Deletes { sql: String::new(), min_sql: String::new(), resync_every: 0 };
         let work = InsertWork {
             shared: false,
@@ -173,6 +185,7 @@ mod tests {
             }),
             observe: Vec::new(),
             size: Vec::new(),
+            limit_seconds: None,
         };
         WorkTask {
             work,

@@ -51,7 +51,7 @@ impl Pair {
         &self,
         side: Side,
         now: impl Fn() -> u64,
-        given_up: &AtomicBool,
+        is_over: impl Fn() -> bool,
     ) -> Option<Turn> {
         let mut state = self.lock();
         loop {
@@ -67,7 +67,7 @@ impl Pair {
                 self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             state.waiting -= 1;
-            if given_up.load(Ordering::Relaxed) {
+            if is_over() {
                 return None;
             }
         }

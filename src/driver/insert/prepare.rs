@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::domain::insert::{InsertWork, Maintenance};
+use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::insert::STACK;
 use crate::driver::insert::text::for_table;
-use crate::driver::protocol::{Job, WorkTask};
+use crate::driver::protocol::{Job, Message, WorkTask};
 use crate::driver::session::Opener;
 use crate::driver::talk::Talk;
 use crate::driver::{Stop, plans};
 
+/// How often the lab hears that maintenance is not over.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// Numbers of connections that are no workers begin here.
 pub(super) const BESIDE: u32 = 1 << 20;
 
@@ -27,7 +31,7 @@ fn table_numbers(task: &WorkTask<InsertWork>) -> std::ops::RangeInclusive<u32> {
 pub(super) fn tables<W: Write>(
     task: &WorkTask<InsertWork>,
     opener: &Arc<Opener>,
-    talk: &Talk<W>,
+    talk: &mut Talk<W>,
 ) -> Result<Vec<String>, Stop> {
     let work = &task.work;
     let mut notes = Vec::new();
@@ -37,15 +41,15 @@ pub(super) fn tables<W: Write>(
         for table in table_numbers(task) {
             for sql in &work.setup {
                 let sql = for_table(sql, table, engine);
-                session
-                    .simple(&sql)
+                opener
+                    .make(&mut session, &sql)
                     .map_err(|error| format!("failed to make a table with {sql:?}: {error}"))?;
             }
         }
     }
     for maintenance in &work.maintenance {
         let began = Instant::now();
-        maintain(task, maintenance, opener)?;
+        maintain(task, maintenance, opener, talk)?;
         talk.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
         if maintenance.wait {
             let took = began.elapsed().as_secs_f64();
@@ -58,28 +62,33 @@ pub(super) fn tables<W: Write>(
 }
 
 /// One statement on all tables at the same time.
-fn maintain(
+fn maintain<W: Write>(
     task: &WorkTask<InsertWork>,
     maintenance: &Maintenance,
     opener: &Arc<Opener>,
-) -> Result<(), String> {
-    let mut workers = Vec::new();
-    for table in table_numbers(task) {
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    let member = |table| {
         let sql = for_table(&maintenance.sql, table, task.storage_engine.as_deref());
         let opener = Arc::clone(opener);
-        workers.push(std::thread::spawn(move || {
+        let life = move |stand: &Stand<()>| {
             let result = opener.open(BESIDE + table)?.simple(&sql);
-            result.map(|_| ()).map_err(|error| format!("failed to run {sql:?}: {error}"))
-        }));
-    }
+            result.map_err(|error| format!("failed to run {sql:?}: {error}"))?;
+            stand.done((), Spent::default());
+            Ok(())
+        };
+        let name = format!("the maintenance of table {table}");
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
+    };
+    let mut crew = Crew::start(Instant::now(), table_numbers(task).map(member).collect())?;
     if !maintenance.wait {
         // It goes on beside the step, which does not depend on how it ends.
         return Ok(());
     }
-    workers.into_iter().try_for_each(|worker| match worker.join() {
-        Ok(result) => result,
-        Err(_) => Err("failed to run maintenance: its thread ended".to_owned()),
-    })
+    let what = maintenance.sql.clone();
+    let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Waiting { what: what.clone() })?);
+    crew.finish(SIGN_OF_LIFE, &mut beat, talk)?;
+    Ok(())
 }
 
 /// The plan of each kind of query on table 1, and notes on those that could not be had.
@@ -120,7 +129,13 @@ pub(super) fn database_bytes(task: &WorkTask<InsertWork>, opener: &Opener) -> Op
         return None;
     }
     let mut session = opener.open(BESIDE).ok()?;
-    task.work.size.iter().find_map(|sql| {
+    let marked: Vec<String> = opener.size_of_marked().into_iter().collect();
+    if !marked.is_empty() {
+        // MySQL 8 answers with statistics of up to a day before; others do not know the setting.
+        session.simple("SET SESSION information_schema_stats_expiry = 0").ok();
+    }
+    let questions = if marked.is_empty() { &task.work.size } else { &marked };
+    questions.iter().find_map(|sql| {
         let rows = session.rows(sql).ok()?;
         rows.first()?.first()?.as_ref()?.parse().ok()
     })

@@ -35,7 +35,7 @@ enum Form {
 
 /// A worker that queries.
 pub(crate) struct Querier {
-    session: Session,
+    pub(crate) session: Session,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
     dialect: Dialect,

@@ -293,7 +293,7 @@ mod tests {
         (0..seconds).map(within).collect()
     }
 
-    /// Acceptance test 7 of the specification: 1000 inserts/s, 50 a commit, an instant server.
+    /// As the published client does with 1000 inserts/s, 50 a commit, on an instant server.
     #[test]
     fn compat_gives_one_batch_in_the_first_second_and_twenty_in_each_later_one() {
         let pacer = Pacer::new(Some(1000), 50, Pacing::Compat, 0, 0.5);
@@ -347,7 +347,8 @@ mod tests {
         assert!(late > Some(2 * SECOND), "response time counts from the schedule: {late:?}");
     }
 
-    /// Acceptance test 8: neither side is ever more than the queue and one in flight ahead.
+    /// Two bounded queues couple both sides: neither is ever more than the queue and the batch in
+    /// flight ahead.
     #[test]
     fn inserts_and_deletes_stay_together_and_end_equal() {
         for (insert_ms, delete_ms) in [(1, 20), (20, 1), (5, 5), (0, 3)] {

@@ -1,223 +1,192 @@
-//! The threads of a step: clients, the background writer, and the coordinator that cuts seconds.
+//! The threads of a step: clients and the background writer, as members of one crew.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::datagen::dbbench::{KeyNumbers, Values};
+use crate::domain::benchmark::Pace;
 use crate::domain::kv::{Action, KEY_BYTES, KvWork};
 use crate::domain::metric::Metric;
-use crate::domain::run::{CpuTime, Outcome, Role};
+use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::Stop;
-use crate::driver::client::SECOND;
+use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::kv::client::{Client, Counts, Until};
+use crate::driver::crew::{Crew, Done, Finished, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::kv::client::{Client, Counts, Store, Until};
 use crate::driver::kv::maintain;
 use crate::driver::kv::writer::Writer;
 use crate::driver::measure::Meter;
-use crate::driver::protocol::{Interval, Job, Message, WorkTask};
+use crate::driver::placement::{self, Seating};
+use crate::driver::protocol::{Interval, Job, WorkTask};
 use crate::driver::recorder::{Recorder, histograms};
+use crate::driver::schedule::Schedule;
 use crate::driver::talk::Talk;
 use crate::embed::rocksdb::{Database, Durability, Session};
+use crate::os::affinity::Seat;
 use crate::os::clock::RealClock;
-use crate::os::tree::{self, Cpu};
+use crate::os::tree::Cpu;
 
 /// RocksDB reads and writes with the stack of its callers.
 const STACK: usize = 2 << 20;
 
-/// What threads say to the coordinator.
-enum News {
-    Ready,
-    Client(Counts, u64),
-    Writer(Counts, u64),
-    Fault(String),
-}
+/// Opens the store of a thread.
+type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
+
+/// What the tree of the database is like at one moment: columns of an interval.
+type TreeState<'a> = dyn Fn() -> Vec<(&'static str, f64)> + 'a;
 
 /// What all threads share.
-struct Shared {
+struct Shared<S> {
     work: KvWork,
     seed: u64,
-    seconds: f64,
-    database: Arc<Database>,
     clock: Clock,
-    over: AtomicBool,
+    open: Open<S>,
+    clients: Vec<Arc<Recorder>>,
+    /// Recorder and limit in MB per second.
+    writer: Option<(Arc<Recorder>, f64)>,
+    /// Where the clients run, and after them the writer.
+    seats: Vec<Seat>,
 }
 
 /// Runs the clients of a step, and the writer if there is a limit for one.
 pub(super) fn measure<W: Write>(
     job: &Job,
     task: &WorkTask<KvWork>,
-    writer_mb: Option<f64>,
+    beside: (Option<f64>, Seating),
     database: &Arc<Database>,
     talk: &mut Talk<W>,
 ) -> Result<Outcome, Stop> {
-    let start = Instant::now();
+    let logged = task.work.write_ahead_log;
+    let durability = if logged { Durability::Log } else { Durability::NoLog };
+    let opened = Arc::clone(database);
+    let open: Open<Session> = Box::new(move || Session::new(&opened, durability));
+    run(job.seed, task, beside, open, &|| tree_state(database), talk)
+}
+
+fn run<S: Store + 'static, W: Write>(
+    seed: u64,
+    task: &WorkTask<KvWork>,
+    (writer_mb, seating): (Option<f64>, Seating),
+    open: Open<S>,
+    tree: &TreeState<'_>,
+    talk: &mut Talk<W>,
+) -> Result<Outcome, Stop> {
+    let begun = Instant::now();
+    let is_open = matches!(task.work.pace, Pace::Open { .. });
+    let recorder = |scheduled| Arc::new(Recorder::new(scheduled));
     let shared = Arc::new(Shared {
         work: task.work.clone(),
-        seed: job.seed,
-        seconds: task.seconds,
-        database: Arc::clone(database),
-        clock: Clock::Real(RealClock::starting_at(start)),
-        over: AtomicBool::new(false),
+        seed,
+        clock: Clock::Real(RealClock::starting_at(begun)),
+        open,
+        clients: (0..task.work.clients).map(|_| recorder(is_open)).collect(),
+        writer: writer_mb.map(|mb| (recorder(false), mb)),
+        seats: seating.seats,
     });
-    let mut crew = Crew::start(shared, start, writer_mb)?;
+    let mut crew = Crew::start(begun, members(&shared))?;
     crew.gather(talk)?;
-    let outcome = crew.run(talk)?;
-    // The database is closed by whoever opened it, so the threads must have let go of it.
+    let start = shared.clock.now() + LEAD_NS;
+    let counted = shared.work.operations.is_some();
+    let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
+    let window = Window { start, end, whole_events: true };
+    let mut seconds = Seconds::new(&shared, window, tree);
+    let finished = crew.measure(window, &mut seconds, talk)?;
+    // The database is closed by its opener, so the threads must let go of it first.
     crew.join(talk)?;
+    let mut outcome = shared.outcome(finished);
+    outcome.notes.extend(seating.notes);
     Ok(outcome)
 }
 
-struct Crew {
-    shared: Arc<Shared>,
-    start: Instant,
-    threads: Vec<std::thread::JoinHandle<()>>,
-    orders: Vec<Sender<()>>,
-    news: Receiver<News>,
-    clients: Vec<Arc<Recorder>>,
-    writer: Option<(Arc<Recorder>, f64)>,
+/// Threads count from 1, the writer first where there is one, as in db_bench.
+fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
+    let mut members = Vec::new();
+    let mut thread = 1;
+    if let Some((recorder, mb)) = shared.writer.clone() {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Counts>| shared.write(thread, recorder, mb, stand);
+        let (name, life) = ("the writer".to_owned(), Box::new(life));
+        members.push(Member { name, stack: STACK, background: true, life });
+        thread += 1;
+    }
+    for (client, recorder) in shared.clients.iter().cloned().enumerate() {
+        let (shared, thread) = (Arc::clone(shared), thread + client as u64);
+        let life = move |stand: &Stand<Counts>| shared.operate((thread, client), recorder, stand);
+        let (name, life) = (format!("client {client}"), Box::new(life));
+        members.push(Member { name, stack: STACK, background: false, life });
+    }
+    members
 }
 
-/// What the threads said at their end.
-#[derive(Default)]
-struct Finished {
-    clients: Vec<(Counts, u64)>,
-    writer: Option<(Counts, u64)>,
-}
-
-impl Crew {
-    fn start(shared: Arc<Shared>, start: Instant, writer_mb: Option<f64>) -> Result<Crew, String> {
-        let (sender, news) = channel();
-        let clients: Vec<_> =
-            (0..shared.work.clients).map(|_| Arc::new(Recorder::new(false))).collect();
-        let writer = writer_mb.map(|mb| (Arc::new(Recorder::new(false)), mb));
-        let (threads, orders) = (Vec::new(), Vec::new());
-        let mut crew = Crew { shared, start, threads, orders, news, clients, writer };
-        // Threads count from 1, the writer first where there is one, as in db_bench.
-        let mut thread = 1;
-        if let Some((recorder, mb)) = crew.writer.clone() {
-            crew.spawn("writer", sender.clone(), move |shared, ready| {
-                let (counts, cpu) = write(&shared, thread, recorder, mb, ready)?;
-                Ok(News::Writer(counts, cpu))
-            })?;
-            thread += 1;
-        }
-        for recorder in crew.clients.clone() {
-            crew.spawn("client", sender.clone(), move |shared, ready| {
-                let (counts, cpu) = operate(&shared, thread, recorder, ready)?;
-                Ok(News::Client(counts, cpu))
-            })?;
-            thread += 1;
-        }
-        Ok(crew)
+impl<S: Store> Shared<S> {
+    /// Puts the calling thread in its seat.
+    fn sit(&self, index: usize) -> Result<(), String> {
+        self.seats.get(index).map_or(Ok(()), placement::seat_client)
     }
 
-    /// Starts a thread. Its life is given the means to wait for the start together.
-    fn spawn(
-        &mut self,
-        name: &str,
-        news: Sender<News>,
-        life: impl FnOnce(Arc<Shared>, &dyn Fn()) -> Result<News, String> + Send + 'static,
+    fn operate(
+        &self,
+        (thread, client): (u64, usize),
+        recorder: Arc<Recorder>,
+        stand: &Stand<Counts>,
     ) -> Result<(), String> {
-        let (order, inbox) = channel::<()>();
-        let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .stack_size(STACK)
-            .spawn(move || {
-                let ready = || {
-                    let _ = news.send(News::Ready);
-                    let _ = inbox.recv();
-                };
-                // If nobody listens any more, there is nobody to tell.
-                let _ = news.send(life(shared, &ready).unwrap_or_else(News::Fault));
-            })
-            .map_err(|error| format!("failed to start the thread of a {name}: {error}"))?;
-        self.threads.push(thread);
-        self.orders.push(order);
+        let work = &self.work;
+        self.sit(client)?;
+        let mut client = Client {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: Values::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            schedule: Schedule::of(work.pace, self.seed, client as u32, work.clients),
+        };
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        self.clock.wait_until(window.start);
+        let until = Until { time: window.end, operations: work.operations.unwrap_or(u64::MAX) };
+        let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
+        stand.done(counts?, spent);
         Ok(())
     }
 
-    fn hear<W: Write>(&self, deadline: Option<u64>, talk: &Talk<W>) -> Result<Option<News>, Stop> {
-        let deadline = deadline.map(|time| self.start + Duration::from_nanos(time));
-        match talk.wait(&self.news, deadline)? {
-            Some(News::Fault(fault)) => Err(Stop::Fault(fault)),
-            None if deadline.is_none() => {
-                Err(Stop::Fault("failed to measure: a thread ended early".to_owned()))
-            }
-            other => Ok(other),
-        }
-    }
-
-    fn gather<W: Write>(&self, talk: &Talk<W>) -> Result<(), Stop> {
-        let mut left = self.orders.len();
-        while left > 0 {
-            if let Some(News::Ready) = self.hear(None, talk)? {
-                left -= 1;
-            }
-        }
+    fn write(
+        &self,
+        thread: u64,
+        recorder: Arc<Recorder>,
+        mb_per_second: f64,
+        stand: &Stand<Counts>,
+    ) -> Result<(), String> {
+        let work = &self.work;
+        self.sit(work.clients as usize)?;
+        let mut writer = Writer {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: Values::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            mb_per_second,
+        };
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        self.clock.wait_until(window.start);
+        let (counts, spent) = Spent::on(&self.clock, || writer.run(|| stand.is_over()));
+        stand.done(counts?, spent);
         Ok(())
     }
 
-    fn run<W: Write>(&mut self, talk: &mut Talk<W>) -> Result<Outcome, Stop> {
-        let cpu = tree::own_cpu();
-        talk.say(&Message::WindowStart)?;
-        let start = self.shared.clock.now();
-        for order in &self.orders {
-            let _ = order.send(());
-        }
-        let counted = self.shared.work.operations.is_some();
-        let end = if counted { u64::MAX } else { start + (self.shared.seconds * SECOND) as u64 };
-        let mut seconds = Seconds::new(self, start);
-        let mut finished = Finished::default();
-        while finished.clients.len() < self.clients.len() {
-            let cut = seconds.meter.next_cut(start, end);
-            // The last interval waits for the clients, so that intervals add up to the total.
-            let last = cut >= end;
-            match self.hear((!last).then_some(cut), talk)? {
-                Some(News::Client(counts, cpu)) => finished.clients.push((counts, cpu)),
-                Some(News::Writer(counts, cpu)) => finished.writer = Some((counts, cpu)),
-                _ => {}
-            }
-            let now = self.shared.clock.now();
-            let done = finished.clients.len() == self.clients.len();
-            if !last && now >= cut && !done {
-                talk.say(&Message::Interval(seconds.cut(now)))?;
-            }
-        }
-        let used = tree::own_cpu().since(cpu);
-        self.shared.over.store(true, Ordering::Relaxed);
-        let end = finished.clients.iter().map(|(counts, _)| counts.end).max().unwrap_or(start);
-        talk.say(&Message::Interval(seconds.cut(end)))?;
-        while self.writer.is_some() && finished.writer.is_none() {
-            if let Some(News::Writer(counts, cpu)) = self.hear(None, talk)? {
-                finished.writer = Some((counts, cpu));
-            }
-        }
-        Ok(self.outcome(&finished, used))
-    }
-
-    fn join<W: Write>(self, talk: &Talk<W>) -> Result<(), Stop> {
-        for thread in self.threads {
-            while !thread.is_finished() {
-                talk.sleep(Duration::from_millis(1))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn outcome(&self, finished: &Finished, used: CpuTime) -> Outcome {
-        let all = || finished.clients.iter().map(|(counts, _)| counts);
+    fn outcome(&self, finished: Finished<Counts>) -> Outcome {
+        let mut done: Vec<Done<Counts>> = finished.done.into_iter().flatten().collect();
+        let written = self.writer.as_ref().map(|_| done.remove(0));
+        let all = || done.iter().map(|done| &done.value);
         let sum = |get: fn(&Counts) -> u64| all().map(get).sum::<u64>();
         let first = all().map(|counts| counts.start).min().unwrap_or(0);
         let last = all().map(|counts| counts.end).max().unwrap_or(0);
         let of_threads: u64 = sum(|counts| counts.end - counts.start);
         let recorders: Vec<&Recorder> = self.clients.iter().map(AsRef::as_ref).collect();
         let operations = sum(|counts| counts.operations);
-        let (latency, _) = histograms(&recorders);
+        let (latency, service) = histograms(&recorders);
         let mut outcome = Outcome {
             seconds: (last - first) as f64 / SECOND,
             events: sum(|counts| counts.events),
@@ -225,11 +194,17 @@ impl Crew {
             rows: sum(|counts| counts.entries),
             bytes: sum(|counts| counts.bytes),
             latency,
-            client_cpu: used,
-            client_busiest: busiest(&finished.clients),
+            service,
+            open: matches!(self.work.pace, Pace::Open { .. }).then(|| OpenOutcome {
+                due: sum(|counts| counts.due),
+                behind_seconds_max: all().map(|counts| counts.behind_ns).max().unwrap_or(0) as f64
+                    / SECOND,
+            }),
+            client_cpu: finished.cpu,
+            client_busiest: busiest(&done),
             ..Outcome::default()
         };
-        match self.shared.work.action {
+        match self.work.action {
             Action::FillSequential | Action::Overwrite => outcome.writes = operations,
             _ => outcome.reads = operations,
         }
@@ -239,11 +214,11 @@ impl Crew {
         }
         let us_per_op = of_threads as f64 / 1e3 / operations.max(1) as f64;
         outcome.extra.insert(Metric::MicrosPerOp, us_per_op);
-        if let (Some((recorder, mb)), Some(done)) = (&self.writer, &finished.writer) {
-            let per_put = (KEY_BYTES as u64 + u64::from(self.shared.work.value_bytes)) as f64;
+        if let (Some((recorder, mb)), Some(done)) = (&self.writer, &written) {
+            let per_put = (KEY_BYTES as u64 + u64::from(self.work.value_bytes)) as f64;
             let target = mb * f64::from(1 << 20) / per_put;
             outcome.roles.insert("writer".to_owned(), role(recorder, done, target));
-            let rate = done.0.operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE);
+            let rate = done.value.operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE);
             outcome.extra.insert(Metric::WriterRate, rate);
         }
         outcome
@@ -251,95 +226,48 @@ impl Crew {
 }
 
 /// Largest share of its CPU that one thread used.
-fn busiest(threads: &[(Counts, u64)]) -> f64 {
-    let shares = threads
-        .iter()
-        .map(|(counts, cpu)| *cpu as f64 / counts.end.saturating_sub(counts.start).max(1) as f64);
-    shares.fold(0.0, f64::max).min(1.0)
+fn busiest(threads: &[Done<Counts>]) -> f64 {
+    threads.iter().map(|done| done.spent.share()).fold(0.0, f64::max).min(1.0)
 }
 
-fn role(recorder: &Recorder, done: &(Counts, u64), target: f64) -> Role {
+fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
+    let Done { value: counts, spent } = done;
     Role {
         workers: 1,
-        operations: done.0.operations,
-        rows: done.0.entries,
+        operations: counts.operations,
+        rows: counts.entries,
         target_per_second: Some(target),
         latency: histograms(&[recorder]).0,
         service: None,
-        cpu: Cpu { total_ns: done.1, user_ticks: 1, system_ticks: 0 }.since(Cpu::default()),
+        cpu: Cpu { total_ns: spent.cpu_ns, user_ticks: 1, system_ticks: 0 }.since(Cpu::default()),
         busiest: busiest(std::slice::from_ref(done)),
     }
 }
 
-/// Sessions of a thread: without a log only where the step says so.
-fn session(shared: &Shared) -> Session {
-    let logged = shared.work.write_ahead_log;
-    let durability = if logged { Durability::Log } else { Durability::NoLog };
-    Session::new(&shared.database, durability)
-}
-
-fn operate(
-    shared: &Shared,
-    thread: u64,
-    recorder: Arc<Recorder>,
-    ready: &dyn Fn(),
-) -> Result<(Counts, u64), String> {
-    let work = &shared.work;
-    let mut client = Client {
-        store: session(shared),
-        numbers: KeyNumbers::new(shared.seed, thread, work.keys.max(1)),
-        values: Values::new(work.value_bytes as usize),
-        clock: shared.clock.clone(),
-        recorder,
-    };
-    ready();
-    let time = match work.operations {
-        Some(_) => u64::MAX,
-        None => shared.clock.now() + (shared.seconds * SECOND) as u64,
-    };
-    let before = tree::thread_cpu_ns();
-    let until = Until { time, operations: work.operations.unwrap_or(u64::MAX) };
-    let counts = client.run(work, until)?;
-    Ok((counts, tree::thread_cpu_ns() - before))
-}
-
-fn write(
-    shared: &Shared,
-    thread: u64,
-    recorder: Arc<Recorder>,
-    mb_per_second: f64,
-    ready: &dyn Fn(),
-) -> Result<(Counts, u64), String> {
-    let work = &shared.work;
-    let mut writer = Writer {
-        session: session(shared),
-        numbers: KeyNumbers::new(shared.seed, thread, work.keys.max(1)),
-        values: Values::new(work.value_bytes as usize),
-        clock: shared.clock.clone(),
-        recorder,
-        mb_per_second,
-    };
-    ready();
-    let before = tree::thread_cpu_ns();
-    let counts = writer.run(&shared.over)?;
-    Ok((counts, tree::thread_cpu_ns() - before))
-}
-
 /// Cuts seconds: what the clients did, and the state of the tree at that moment.
-struct Seconds {
+struct Seconds<'a> {
     meter: Meter,
     writer: Option<Meter>,
-    database: Arc<Database>,
+    tree: &'a TreeState<'a>,
+    window: Window,
 }
 
-impl Seconds {
-    fn new(crew: &Crew, start: u64) -> Seconds {
-        let recorder = crew.writer.as_ref().map(|(recorder, _)| Arc::clone(recorder));
+impl<'a> Seconds<'a> {
+    fn new<S>(shared: &Shared<S>, window: Window, tree: &'a TreeState<'a>) -> Seconds<'a> {
+        let recorder = shared.writer.as_ref().map(|(recorder, _)| Arc::clone(recorder));
         Seconds {
-            meter: Meter::new(&crew.clients, start),
-            writer: recorder.map(|recorder| Meter::new(&[recorder], start)),
-            database: Arc::clone(&crew.shared.database),
+            meter: Meter::new(&shared.clients, window.start),
+            writer: recorder.map(|recorder| Meter::new(&[recorder], window.start)),
+            tree,
+            window,
         }
+    }
+}
+
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        let Window { start, end, .. } = self.window;
+        Some(self.meter.next_cut(start, end)).filter(|cut| *cut < end)
     }
 
     fn cut(&mut self, now: u64) -> Interval {
@@ -348,21 +276,131 @@ impl Seconds {
         if let Some(meter) = &mut self.writer {
             extra.insert("writer_operations".to_owned(), meter.interval(now).events as f64);
         }
-        let number = |name| self.database.number(name).unwrap_or(0) as f64;
-        let stopped = number(c"rocksdb.is-write-stopped");
-        let delayed = number(c"rocksdb.actual-delayed-write-rate");
-        let stalled = f64::from(stopped > 0.0 || delayed > 0.0);
-        let level0 = maintain::level0_files(&self.database).unwrap_or(0) as f64;
-        let columns = [
-            ("stalled", stalled),
-            ("delayed_write_rate", delayed),
-            ("level0_files", level0),
-            ("pending_bytes", number(c"rocksdb.estimate-pending-compaction-bytes")),
-            ("immutable_memtables", number(c"rocksdb.num-immutable-mem-table")),
-            ("running_compactions", number(c"rocksdb.num-running-compactions")),
-        ];
-        extra.extend(columns.map(|(name, value)| (name.to_owned(), value)));
+        extra.extend((self.tree)().into_iter().map(|(name, value)| (name.to_owned(), value)));
         interval.extra = extra;
         interval
+    }
+}
+
+fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
+    let number = |name| database.number(name).unwrap_or(0) as f64;
+    let stopped = number(c"rocksdb.is-write-stopped");
+    let delayed = number(c"rocksdb.actual-delayed-write-rate");
+    vec![
+        ("stalled", f64::from(stopped > 0.0 || delayed > 0.0)),
+        ("delayed_write_rate", delayed),
+        ("level0_files", maintain::level0_files(database).unwrap_or(0) as f64),
+        ("pending_bytes", number(c"rocksdb.estimate-pending-compaction-bytes")),
+        ("immutable_memtables", number(c"rocksdb.num-immutable-mem-table")),
+        ("running_compactions", number(c"rocksdb.num-running-compactions")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::Placement;
+    use crate::embed::rocksdb::{Found, RocksdbError};
+
+    /// Holds everything. Panics at the operation that is due, if one is: 0 is the opening.
+    struct Brittle(Option<u32>);
+
+    impl Brittle {
+        fn pass(&mut self) {
+            if let Some(left) = &mut self.0 {
+                assert!(*left > 0, "block 7 is torn");
+                *left -= 1;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    impl Store for Brittle {
+        fn write(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn put(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+            self.pass();
+            Ok(Found { entries: 1, bytes: 420 })
+        }
+
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+            Ok(Found { entries: keys.len() as u64, bytes: 0 })
+        }
+
+        fn scan(&mut self, _: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+            Ok(Found { entries: u64::from(n), bytes: 0 })
+        }
+    }
+
+    /// Runs two reading clients and a writer. The store panics that is the `brittle`th to open,
+    /// counted from 0.
+    fn step(operations: Option<u64>, brittle: Option<u32>) -> Result<Outcome, String> {
+        let work = KvWork {
+            action: Action::Read,
+            clients: 2,
+            operations,
+            keys: 1_000,
+            value_bytes: 400,
+            write_ahead_log: true,
+            pace: Pace::Closed,
+            writer_mb: Some(2.0),
+            writer_named: false,
+            after: vec![],
+            options: vec![],
+            overrides: vec![],
+        };
+        let task = WorkTask {
+            work,
+            clients: 2,
+            warmup_seconds: 0.0,
+            seconds: if brittle.is_some() { 60.0 } else { 0.01 },
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            server_pid: None,
+            storage_engine: None,
+            cache: None,
+        };
+        let opened = std::sync::atomic::AtomicU32::new(0);
+        let open: Open<Brittle> = Box::new(move || {
+            let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Brittle((brittle == Some(number)).then_some(3))
+        });
+        let mut talk = Talk::alone(Vec::new());
+        let seating = Seating { seats: Vec::new(), notes: Vec::new() };
+        run(1, &task, (Some(2.0), seating), open, &Vec::new, &mut talk).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn clients_and_writer_are_counted_apart() {
+        for operations in [None, Some(50)] {
+            let outcome = step(operations, None).unwrap();
+            assert_eq!(outcome.roles["writer"].workers, 1);
+            assert!(outcome.reads >= 2, "{outcome:?}");
+            assert!(operations.is_none() || outcome.reads == 100, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_client_or_the_writer_ends_the_step_with_its_message() {
+        // Counted: the others would never end.
+        for operations in [None, Some(u64::MAX)] {
+            for brittle in 0..3 {
+                let fault = step(operations, Some(brittle)).unwrap_err();
+                let (who, what) = fault.split_once(" panicked: ").unwrap();
+                assert!(["the writer", "client 0", "client 1"].contains(&who), "{fault}");
+                assert_eq!(what, "block 7 is torn");
+            }
+        }
     }
 }

@@ -17,11 +17,12 @@ use crate::domain::kv::{Action, KvWork};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::driver::Stop;
+use crate::driver::placement;
 use crate::driver::protocol::{Interval, Job, Message, WorkTask};
 use crate::driver::talk::Talk;
 use crate::embed::rocksdb::marker::{Marker, State};
 use crate::embed::rocksdb::{Database, facts};
-use crate::os::tree;
+use crate::os::{affinity, tree};
 
 /// Properties that are kept whole: name of the text, names of the property that may have it.
 const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
@@ -72,11 +73,17 @@ fn run<W: Write>(
     let work = &task.work;
     let overhead = client::overhead(work);
     let opened = Instant::now();
-    let database = Arc::new(setup.open()?);
+    let writer_mb = setup.writer_mb(work);
+    let cpus = affinity::allowed_cpus();
+    let threads = work.clients + u32::from(writer_mb.is_some());
+    let seating = placement::plan_library(task.placement, threads);
+    let database = setup.open();
+    placement::rise(&cpus);
+    let database = Arc::new(database?);
     talk.say(&Message::Warming)?;
     let mut outcome = match work.action {
         Action::Maintain => maintain_alone(&database, work, talk)?,
-        _ => crew::measure(job, task, setup.writer_mb(work), &database, talk)?,
+        _ => crew::measure(job, task, (writer_mb, seating), &database, talk)?,
     };
     if work.action != Action::Maintain && !work.after.is_empty() {
         talk.say(&Message::WindowEnd)?;

@@ -53,9 +53,11 @@ impl Setup {
         Ok(setup)
     }
 
-    /// The limit of the background writer: the config's, else the workload's.
+    /// The limit of the background writer: the config's, else the workload's; that of a step which
+    /// is named after it holds whatever the config says.
     pub(super) fn writer_mb(&self, work: &KvWork) -> Option<f64> {
-        work.writer_mb.map(|mb| self.settings.writer_mb.unwrap_or(mb)).filter(|mb| *mb > 0.0)
+        let config = self.settings.writer_mb.filter(|_| !work.writer_named);
+        work.writer_mb.map(|mb| config.unwrap_or(mb)).filter(|mb| *mb > 0.0)
     }
 
     /// Never opens or fills what rqps did not make, nor measures on half a database.

@@ -2,19 +2,17 @@
 //! until the clients are done, and its operations are counted apart.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::datagen::dbbench::{KeyNumbers, Values, key};
 use crate::domain::kv::KEY_BYTES;
 use crate::driver::clock::Clock;
-use crate::driver::kv::client::Counts;
+use crate::driver::kv::client::{Counts, Store};
 use crate::driver::kv::limiter::Limiter;
 use crate::driver::recorder::Recorder;
-use crate::embed::rocksdb::Session;
 
 /// The writer, ready to run.
-pub(super) struct Writer {
-    pub(super) session: Session,
+pub(super) struct Writer<S> {
+    pub(super) store: S,
     pub(super) numbers: KeyNumbers,
     pub(super) values: Values,
     pub(super) clock: Clock,
@@ -22,18 +20,18 @@ pub(super) struct Writer {
     pub(super) mb_per_second: f64,
 }
 
-impl Writer {
-    /// Writes until `over`. The error is a whole fault.
-    pub(super) fn run(&mut self, over: &AtomicBool) -> Result<Counts, String> {
-        let Writer { session, numbers, values, clock, recorder, mb_per_second } = self;
+impl<S: Store> Writer<S> {
+    /// Writes until `is_over`. The error is a whole fault.
+    pub(super) fn run(&mut self, is_over: impl Fn() -> bool) -> Result<Counts, String> {
+        let Writer { store, numbers, values, clock, recorder, mb_per_second } = self;
         let start = clock.now();
         let mut limiter = Limiter::new(*mb_per_second, start);
         let mut counts = Counts { start, end: start, ..Counts::default() };
-        while !over.load(Ordering::Relaxed) {
+        while !is_over() {
             let key = key(numbers.after_choice());
             let value = values.next_value();
             let begun = clock.now();
-            session.put(&key, value).map_err(|error| format!("failed to {error}"))?;
+            store.put(&key, value).map_err(|error| format!("failed to {error}"))?;
             counts.end = clock.now();
             counts.events += 1;
             counts.operations += 1;

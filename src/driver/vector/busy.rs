@@ -1,119 +1,192 @@
 //! A step that is one piece of work and ends by itself: loading, building, cleaning.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::Bench;
-use super::dataset::Dataset;
-use crate::domain::run::{CpuTime, Outcome};
+use super::{Bench, Ground};
+use crate::domain::run::Outcome;
 use crate::driver::Stop;
-use crate::driver::protocol::{Interval, Message};
+use crate::driver::client::{SECOND, Window};
+use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::protocol::Interval;
 use crate::driver::recorder::histograms;
 use crate::driver::session::{Opener, Session};
 use crate::driver::talk::Talk;
-use crate::os::tree;
+use crate::os::clock::RealClock;
 
-const SECOND: Duration = Duration::from_secs(1);
-
-/// What the working thread says.
-enum News<T> {
-    /// The session is open and the work begins.
-    Begun(Instant),
-    /// What came of it.
-    Done(Result<T, String>, Instant),
-}
+/// The stack of a thread that makes rows and reads plans.
+const STACK: usize = 2 << 20;
 
 /// Carries out `work` on a session of `opener` as the measured window. `work` adds to the counter
 /// what it has done; each second that is said. Returns what the work returned, and an outcome whose
-/// statements are that counter.
-pub(super) fn busy<W: Write, T: Send>(
+/// statements are that counter. `name` is the thread's in faults: `the build`.
+pub(super) fn busy<W: Write, T: Send + 'static>(
     bench: &mut Bench<'_, W>,
     opener: &Opener,
-    work: impl FnOnce(&mut Session, &Dataset, &AtomicU64) -> Result<T, String> + Send,
+    name: &str,
+    work: impl FnOnce(&mut Session, &Ground, &AtomicU64) -> Result<T, String> + Send + 'static,
 ) -> Result<(T, Outcome), Stop> {
-    let done = AtomicU64::new(0);
-    let Bench { talk, data, .. } = bench;
-    let (sender, receiver) = channel();
-    let (result, seconds, cpu) = thread::scope(|scope| {
-        let (counter, data) = (&done, &*data);
-        scope.spawn(move || {
-            let result = opener.open(0).and_then(|mut session| {
-                // Without a receiver there is nobody to tell, here and below.
-                let _ = sender.send(News::Begun(Instant::now()));
-                work(&mut session, data, counter)
-            });
-            let _ = sender.send(News::Done(result, Instant::now()));
-        });
-        follow(talk, &receiver, counter)
-    })?;
-    let result = result?;
+    let (ground, done) = (bench.ground(), Arc::new(AtomicU64::new(0)));
+    let counter = Arc::clone(&done);
+    let worker = Worker {
+        name: name.to_owned(),
+        opener: opener.clone(),
+        client: 0,
+        work: Box::new(move |session, _| work(session, &ground, &counter)),
+    };
+    let (results, outcome) = lead(bench, vec![worker], &done)?;
+    let result = results.into_iter().next();
+    Ok((result.ok_or_else(|| format!("failed to measure: {name} came to nothing"))?, outcome))
+}
+
+/// What a worker does on its session, once all are connected: in this window.
+type Work<T> = Box<dyn FnOnce(&mut Session, Window) -> Result<T, String> + Send>;
+
+/// One thread with a session.
+pub(super) struct Worker<T> {
+    pub(super) name: String,
+    pub(super) opener: Opener,
+    /// Number of its session.
+    pub(super) client: u32,
+    pub(super) work: Work<T>,
+}
+
+/// The same with several workers, who begin together once they are connected.
+pub(super) fn lead<W: Write, T: Send + 'static>(
+    bench: &mut Bench<'_, W>,
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    carry_out(workers, done, bench.job.pause, bench.talk)
+}
+
+fn carry_out<W: Write, T: Send + 'static>(
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+    pause: bool,
+    talk: &mut Talk<W>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
+    let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
+    let mut crew = Crew::start(begun, members)?;
+    crew.gather(talk)?;
+    if pause {
+        talk.pause()?;
+    }
+    let start = clock.now() + LEAD_NS;
+    let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, talk)?;
+    let seconds = finished.end.saturating_sub(start) as f64 / SECOND;
     let done = done.load(Ordering::Relaxed);
-    let (latency, _) = histograms(&[]);
     let outcome = Outcome {
         seconds,
         statements: done,
         writes: done,
-        latency,
-        client_cpu: cpu,
-        client_busiest: cpu.total_us() / 1e6 / seconds.max(1e-9),
+        latency: histograms(&[]).0,
+        client_cpu: finished.cpu,
+        client_busiest: finished.cpu.total_us() / 1e6 / seconds.max(1e-9),
         ..Outcome::default()
     };
-    Ok((result, outcome))
+    Ok((finished.done.into_iter().flatten().map(|done| done.value).collect(), outcome))
 }
 
-/// Waits for the end, and says each second how far the counter is.
-fn follow<W: Write, T>(
-    talk: &mut Talk<W>,
-    news: &Receiver<News<T>>,
-    counter: &AtomicU64,
-) -> Result<(Result<T, String>, f64, CpuTime), Stop> {
-    let mut cpu = tree::own_cpu();
-    let mut start = Instant::now();
-    let mut intervals = Intervals { second: 0, from: start, done: 0 };
-    loop {
-        let next = start + SECOND * (intervals.second + 1);
-        match news.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Ok(News::Begun(begun)) => {
-                talk.say(&Message::WindowStart)?;
-                (start, cpu) = (begun, tree::own_cpu());
-                intervals.from = begun;
-            }
-            Ok(News::Done(result, end)) => {
-                let interval = intervals.cut(end, counter.load(Ordering::Relaxed));
-                talk.say(&Message::Interval(interval))?;
-                let seconds = end.saturating_duration_since(start).as_secs_f64();
-                return Ok((result, seconds, tree::own_cpu().since(cpu)));
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let interval = intervals.cut(Instant::now(), counter.load(Ordering::Relaxed));
-                talk.say(&Message::Interval(interval))?;
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Stop::Fault("failed to measure: the work ended early".to_owned()));
-            }
-        }
-    }
+fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
+    let Worker { name, opener, client, work } = worker;
+    let life = move |stand: &Stand<T>| {
+        let mut session = opener.open(client)?;
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        clock.wait_until(window.start);
+        let (result, spent) = Spent::on(&clock, || work(&mut session, window));
+        stand.done(result?, spent);
+        Ok(())
+    };
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
 }
 
-struct Intervals {
+/// Says each second how far the counter is.
+struct Seconds {
+    start: u64,
     second: u32,
-    from: Instant,
+    from: u64,
+    counter: Arc<AtomicU64>,
     done: u64,
 }
 
-impl Intervals {
-    fn cut(&mut self, now: Instant, done: u64) -> Interval {
+impl Intervals for Seconds {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.second) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let done = self.counter.load(Ordering::Relaxed);
         self.second += 1;
         let interval = Interval {
             second: self.second,
-            seconds: now.saturating_duration_since(self.from).as_secs_f64(),
+            seconds: now.saturating_sub(self.from) as f64 / SECOND,
             statements: done - self.done,
             ..Interval::default()
         };
         (self.from, self.done) = (now, done);
         interval
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::build::Dialect;
+    use crate::domain::endpoint::{Endpoint, Login};
+    use crate::driver::protocol::{Job, LoadTask, Task, VERSION};
+
+    fn run(works: Vec<Work<u32>>) -> Result<(Vec<u32>, Outcome), String> {
+        let task = LoadTask {
+            drop_sql: String::new(),
+            create_sql: String::new(),
+            index_sql: vec![],
+            table: String::new(),
+            columns: String::new(),
+            parallel: 1,
+        };
+        let job = Job::fake(Task::Load(task));
+        let opener = Opener::new(&job)?;
+        let worker = |(client, work): (usize, Work<u32>)| Worker {
+            name: format!("client {client}"),
+            opener: opener.clone(),
+            client: client as u32,
+            work,
+        };
+        let workers = works.into_iter().enumerate().map(worker).collect();
+        let done = Arc::new(AtomicU64::new(7));
+        carry_out(workers, &done, false, &mut Talk::alone(Vec::new())).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn all_workers_are_waited_for() {
+        let (results, outcome) = run(vec![Box::new(|_, _| Ok(3)), Box::new(|_, _| Ok(4))]).unwrap();
+        assert_eq!((results, outcome.statements), (vec![3, 4], 7));
+        assert!(outcome.seconds > 0.0);
+    }
+
+    #[test]
+    fn a_worker_that_panics_ends_the_step_while_others_work() {
+        let (hang, sender) = std::sync::mpsc::channel::<()>();
+        let works: Vec<Work<u32>> = vec![
+            Box::new(move |_, _| {
+                let _ = sender.recv();
+                Ok(3)
+            }),
+            Box::new(|_, _| panic!("row {} is gone", 7)),
+        ];
+        assert_eq!(run(works).unwrap_err(), "client 1 panicked: row 7 is gone");
+        drop(hang);
     }
 }

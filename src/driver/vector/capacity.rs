@@ -4,23 +4,20 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::busy::busy;
-use super::dataset::Dataset;
+use super::busy::{Worker, lead};
 use super::load::{self, RowMaker};
 use super::search::count;
 use super::sql::Sql;
-use super::{Bench, build, mixed, numbers, run};
-use crate::domain::build::Dialect;
+use super::{Bench, Ground, build, mixed, numbers, run};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
-use crate::domain::vector::{Index, Variant};
+use crate::domain::vector::Index;
 use crate::driver::Stop;
 use crate::driver::recorder::{Recorder, histograms};
-use crate::driver::session::{Opener, Session};
+use crate::driver::session::Session;
 use crate::os::tree;
 use crate::wire::{Prepared, WireError};
 
@@ -39,15 +36,20 @@ pub(super) fn fill<W: Write>(
         numbers(session, sql.log_bytes()).ok()?.first().copied()?
     };
     let log_before = log(&mut session);
-    let (dialect, variant) = (bench.job.dialect, bench.work().variant);
     let time = Duration::from_secs_f64(bench.task.seconds);
-    let (filling, mut outcome) = busy(bench, &opener, |_, data, done| {
-        let filling = Filling::new(&sql, data, dialect, variant, commit_rows, done);
-        let (workers, seconds) = filling.all(&opener, clients, time)?;
-        Ok(filling.into_result(workers, seconds))
-    })?;
-    // Without the time that connecting took.
-    outcome.seconds = filling.seconds;
+    let filling = Arc::new(Filling::new(bench.ground(), commit_rows));
+    let worker = |client| {
+        let filling = Arc::clone(&filling);
+        Worker {
+            name: format!("client {client}"),
+            opener: opener.clone(),
+            client,
+            work: Box::new(move |session: &mut Session, _| filling.insert(session, time)),
+        }
+    };
+    let workers = (0..clients).map(worker).collect();
+    let (clients, mut outcome) = lead(bench, workers, &filling.done)?;
+    let filling = filling.result(clients, outcome.seconds);
     let rows = count(&mut session)?;
     filling.check(rows)?;
     let log_after = log(&mut session);
@@ -68,22 +70,19 @@ fn prepare(sql: &Sql<'_>, session: &mut Session, index: &Index, rows: u64) -> Re
 }
 
 /// What the clients share while they insert.
-struct Filling<'a> {
-    sql: &'a Sql<'a>,
-    data: &'a Dataset,
-    dialect: Dialect,
-    variant: Variant,
+struct Filling {
+    ground: Arc<Ground>,
     commit_rows: usize,
     /// The first row that nobody has taken yet.
     next: AtomicUsize,
-    done: &'a AtomicU64,
+    done: Arc<AtomicU64>,
     over: AtomicBool,
     /// What the server said when it took no more.
     refusal: Mutex<Option<String>>,
 }
 
 /// What one client did.
-struct Worker {
+struct Inserter {
     recorder: Recorder,
     retries: BTreeMap<String, u64>,
     /// Share of a CPU.
@@ -95,75 +94,37 @@ struct Filled {
     seconds: f64,
     rows: u64,
     refusal: Option<String>,
-    workers: Vec<Worker>,
+    workers: Vec<Inserter>,
 }
 
-impl<'a> Filling<'a> {
-    fn new(
-        sql: &'a Sql<'a>,
-        data: &'a Dataset,
-        dialect: Dialect,
-        variant: Variant,
-        commit_rows: usize,
-        done: &'a AtomicU64,
-    ) -> Filling<'a> {
+impl Filling {
+    fn new(ground: Arc<Ground>, commit_rows: usize) -> Filling {
         Filling {
-            sql,
-            data,
-            dialect,
-            variant,
+            ground,
             commit_rows,
             next: AtomicUsize::new(0),
-            done,
+            done: Arc::default(),
             over: AtomicBool::new(false),
             refusal: Mutex::new(None),
         }
     }
 
-    /// All clients, who begin together once they are connected; and the seconds that they took.
-    fn all(
-        &self,
-        opener: &Opener,
-        clients: u32,
-        time: Duration,
-    ) -> Result<(Vec<Worker>, f64), String> {
-        let connected = Barrier::new(clients as usize + 1);
-        thread::scope(|scope| {
-            let workers: Vec<_> = (0..clients)
-                .map(|client| {
-                    let connected = &connected;
-                    scope.spawn(move || {
-                        let session = opener.open(client);
-                        // Who could not connect must not keep the others waiting.
-                        connected.wait();
-                        self.insert(session?, Instant::now() + time)
-                    })
-                })
-                .collect();
-            connected.wait();
-            let start = Instant::now();
-            let broke = |_| Err("a client broke down".to_owned());
-            let workers: Result<Vec<Worker>, String> =
-                workers.into_iter().map(|worker| worker.join().unwrap_or_else(broke)).collect();
-            Ok((workers?, start.elapsed().as_secs_f64()))
-        })
-    }
-
     /// One client, until it is over.
-    fn insert(&self, mut session: Session, end: Instant) -> Result<Worker, String> {
+    fn insert(&self, session: &mut Session, time: Duration) -> Result<Inserter, String> {
         let (start, cpu) = (Instant::now(), tree::thread_cpu_ns());
-        let mut rows = RowMaker::new(self.data, self.dialect, self.variant);
+        let Ground { dialect, work, data, .. } = &*self.ground;
+        let mut rows = RowMaker::new(data, *dialect, work.variant);
         let mut worker =
-            Worker { recorder: Recorder::new(false), retries: BTreeMap::new(), used: 0.0 };
+            Inserter { recorder: Recorder::new(false), retries: BTreeMap::new(), used: 0.0 };
         let (mut statement, mut committed) = (None, 0);
-        while !self.over.load(Ordering::Relaxed) && Instant::now() < end {
+        while !self.over.load(Ordering::Relaxed) && start.elapsed() < time {
             let first = self.next.fetch_add(self.commit_rows, Ordering::Relaxed);
-            let last = (first + self.commit_rows).min(self.data.train.rows());
+            let last = (first + self.commit_rows).min(data.train.rows());
             if first >= last {
                 break;
             }
             let ids: Vec<u32> = (first as u32..last as u32).collect();
-            match self.commit(&mut session, &mut statement, &ids, &mut rows, &mut worker) {
+            match self.commit(session, &mut statement, &ids, &mut rows, &mut worker) {
                 Ok(nanoseconds) => {
                     committed += 1;
                     worker.recorder.event(nanoseconds, nanoseconds, committed);
@@ -194,12 +155,12 @@ impl<'a> Filling<'a> {
         kept: &mut Option<(usize, Prepared)>,
         ids: &[u32],
         rows: &mut RowMaker<'_>,
-        worker: &mut Worker,
+        worker: &mut Inserter,
     ) -> Result<u64, WireError> {
         let statement = match *kept {
             Some((count, statement)) if count == ids.len() => statement,
             _ => {
-                let (text, types) = self.sql.insert(ids.len());
+                let (text, types) = self.ground.sql().insert(ids.len());
                 let statement = session.prepare(&text, &types)?;
                 *kept = Some((ids.len(), statement));
                 statement
@@ -217,13 +178,9 @@ impl<'a> Filling<'a> {
         Ok(start.elapsed().as_nanos() as u64)
     }
 
-    fn into_result(self, workers: Vec<Worker>, seconds: f64) -> Filled {
-        Filled {
-            seconds,
-            rows: self.done.load(Ordering::Relaxed),
-            refusal: self.refusal.into_inner().unwrap_or_else(|broken| broken.into_inner()),
-            workers,
-        }
+    fn result(&self, workers: Vec<Inserter>, seconds: f64) -> Filled {
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Filled { seconds, rows: self.done.load(Ordering::Relaxed), refusal, workers }
     }
 }
 

@@ -17,7 +17,8 @@ use crate::driver::Stop;
 /// smaller ones.
 pub(super) fn delete<W: Write>(bench: &mut Bench<'_, W>, percent: f64) -> Result<Outcome, Stop> {
     let opener = bench.opener.clone();
-    let (_, outcome) = busy(bench, &opener, |session, data, done| {
+    let (_, outcome) = busy(bench, &opener, "the deletion", move |session, ground, done| {
+        let data = &ground.data;
         let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
         let reply = session.simple(&statement);
         let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
@@ -37,10 +38,8 @@ pub(super) fn delete<W: Write>(bench: &mut Bench<'_, W>, percent: f64) -> Result
 
 /// VACUUM or OPTIMIZE.
 pub(super) fn clean<W: Write>(bench: &mut Bench<'_, W>) -> Result<Outcome, Stop> {
-    let sql = bench.sql();
-    let opener = bench.opener.clone();
-    let (_, mut outcome) = busy(bench, &opener, |session, _, done| {
-        let statement = sql.clean();
+    let (statement, opener) = (bench.sql().clean(), bench.opener.clone());
+    let (_, mut outcome) = busy(bench, &opener, "the cleaning", move |session, _, done| {
         let cleaned = session.rows(&statement);
         cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
         done.store(1, Ordering::Relaxed);

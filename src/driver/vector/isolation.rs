@@ -6,6 +6,7 @@
 //! among the first.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,25 +42,29 @@ pub(super) fn isolate<W: Write>(
     level: Level,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let ready = Ready::new(bench, search)?;
+    let ready = Arc::new(Ready::new(bench, search)?);
     let answers = ready.ask_all(bench, search)?;
     let before = score(&bench.data, &ready.truth, &answers);
     let opener = ready.opener.also(settings(bench.job.dialect, level));
-    let (sql, variant) = (bench.sql(), bench.work().variant);
+    let variant = bench.work().variant;
     let shift = load::shift(&bench.data, variant);
     let form = Form::of_row(bench.job.dialect, variant);
     let deadline = Duration::from_secs_f64(bench.task.seconds);
-    let (mut tally, mut outcome) = busy(bench, &opener, |session, data, done| {
-        let reader = opener.open(1)?;
-        let mut pair = Pair::new(&sql, &ready, [reader, opener.open(2)?], data)?;
-        let vectors = Vectors { data, shift: shift.as_deref(), form };
-        let tally = pair.cycles(level, &vectors, deadline, done)?;
-        let (rows, left) = (data.train.rows() as u64, count(session)?);
-        if left != rows {
-            return Err(format!("failed to clean up: there are {left} rows and were {rows}"));
-        }
-        Ok(tally)
-    })?;
+    let (also, plan) = (opener.clone(), Arc::clone(&ready));
+    let transactions = "the transactions";
+    let (mut tally, mut outcome) =
+        busy(bench, &opener, transactions, move |session, ground, done| {
+            let (sql, data) = (ground.sql(), &*ground.data);
+            let reader = also.open(1)?;
+            let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
+            let vectors = Vectors { data, shift: shift.as_deref(), form };
+            let tally = pair.cycles(level, &vectors, deadline, done)?;
+            let (rows, left) = (data.train.rows() as u64, count(session)?);
+            if left != rows {
+                return Err(format!("failed to clean up: there are {left} rows and were {rows}"));
+            }
+            Ok(tally)
+        })?;
     let answers = ready.ask_all(bench, search)?;
     if let Some(id) =
         answers.iter().find(|id| **id != u32::MAX && **id as usize >= bench.data.train.rows())

@@ -2,17 +2,14 @@
 //! at the time.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::Bench;
 use super::dataset::Dataset;
 use super::load::RowMaker;
 use super::score::SLACK;
-use super::search::{Ready, put_score};
+use super::search::{Beside, Ready as Prepared, put_score};
 use super::searcher::{AnswerLog, seconds};
 use super::sql::Sql;
 use super::truth::Truth;
@@ -21,7 +18,9 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{Outcome, Role};
 use crate::domain::vector::{Present, Search};
 use crate::driver::Stop;
+use crate::driver::client::Counts;
 use crate::driver::clock::Clock;
+use crate::driver::crew::{Member, Ready, Spent, Stand};
 use crate::driver::recorder::{Recorder, histograms};
 use crate::driver::session::Session;
 use crate::os::clock::RealClock;
@@ -32,6 +31,10 @@ use crate::wire::{Value, WireError};
 const KEPT: usize = 20_000;
 /// How long the logs of clients may take to arrive after the window.
 const HAND_OVER: Duration = Duration::from_secs(5);
+/// How long the writer sleeps at most before it looks whether the step is over.
+const NAP_NS: u64 = 50_000_000;
+/// The writer's stack.
+const STACK: usize = 2 << 20;
 
 /// What the writer did: row, when it began and when it was committed.
 struct Inserted {
@@ -47,6 +50,8 @@ struct Writer {
     spent_ns: u64,
     log_bytes: Option<f64>,
     exhausted: bool,
+    /// Start and end of the measured window.
+    window: Option<(u64, u64)>,
 }
 
 /// Measures the queries of `search` while rows are inserted at `rate` per second.
@@ -55,37 +60,56 @@ pub(super) fn mixed<W: Write>(
     rate: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {
-    let ready = Ready::new(bench, search)?;
-    let clock = Clock::Real(RealClock::starting_at(Instant::now()));
+    let ready = Prepared::new(bench, search)?;
+    let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
     let (sender, logs) = channel();
-    let stop = Arc::new(AtomicBool::new(false));
-    let (opener, data) = (bench.opener.clone(), bench.data.clone());
-    let (dialect, variant) = (bench.job.dialect, bench.work().variant);
-    let sql = bench.sql();
-    let (outcome, writer, end) = thread::scope(|scope| {
-        let (writer_stop, writer_clock) = (Arc::clone(&stop), clock.clone());
-        let rows = Rows { data: &data, present: search.rows, rate };
-        let writer = scope.spawn(move || {
-            let mut session = opener.open(u32::MAX)?;
-            let maker = RowMaker::new(rows.data, dialect, variant);
-            write(&sql, &mut session, maker, &rows, &writer_clock, &writer_stop)
-        });
-        let outcome = ready.window(bench, search, Some((clock.clone(), KEPT, sender)));
-        let end = clock.now();
-        stop.store(true, Ordering::Relaxed);
-        let writer = writer.join().unwrap_or_else(|_| Err("the writer broke down".to_owned()));
-        (outcome, writer, end)
-    });
-    let mut outcome = outcome?;
-    let writer = writer?;
+    let (hand_over, written) = channel();
+    let writer = member(bench, (rate, search.rows), clock.clone(), hand_over);
+    let log = Some((clock.clone(), KEPT, sender));
+    let beside = Beside { begun, writer: Some(writer), log };
+    let mut outcome = ready.window_beside(bench, search, beside)?;
+    let now = clock.now();
     let mut all = Vec::new();
     for _ in 0..search.clients {
         all.extend(logs.recv_timeout(HAND_OVER).ok());
     }
-    let start = end.saturating_sub((outcome.seconds * 1e9) as u64);
+    let writer: Writer = written
+        .recv_timeout(HAND_OVER)
+        .map_err(|_| "failed to measure: the writer hangs".to_owned())?;
+    let length = (outcome.seconds * 1e9) as u64;
+    let (start, end) = writer.window.unwrap_or((now.saturating_sub(length), now));
     judge(&mut outcome, bench, &ready.truth, &writer, &all, start);
     put_writer(&mut outcome, &writer, rate, (start, end));
     Ok(outcome)
+}
+
+/// The writer as a thread in the background of the queries. It begins with their warm-up.
+fn member<W: Write>(
+    bench: &Bench<'_, W>,
+    (rate, present): (f64, Present),
+    clock: Clock,
+    hand_over: Sender<Writer>,
+) -> Member<Counts> {
+    let (opener, ground) = (bench.opener.clone(), bench.ground());
+    let life = move |stand: &Stand<Counts>| {
+        let mut session = opener.open(u32::MAX)?;
+        stand.ready(Ready::default());
+        if stand.order().is_none() {
+            return Ok(());
+        }
+        let rows = Rows { data: &ground.data, present, rate };
+        let maker = RowMaker::new(rows.data, ground.dialect, ground.work.variant);
+        let mut writer =
+            write(&ground.sql(), &mut session, maker, &rows, &clock, &|| stand.is_over())?;
+        writer.window = stand.window().map(|window| (window.start, window.end));
+        // Without a receiver the step has failed already.
+        let _ = hand_over.send(writer);
+        stand.done(Counts::default(), Spent::default());
+        Ok(())
+    };
+    let name = "the writer".to_owned();
+    Member { name, stack: STACK, background: true, life: Box::new(life) }
 }
 
 struct Rows<'a> {
@@ -101,7 +125,7 @@ fn write(
     mut maker: RowMaker<'_>,
     rows: &Rows<'_>,
     clock: &Clock,
-    stop: &AtomicBool,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Writer, String> {
     let (text, types) = sql.insert(1);
     let fault = |error: WireError| format!("failed to insert a row: {error}");
@@ -115,6 +139,7 @@ fn write(
         spent_ns: clock.now(),
         log_bytes: None,
         exhausted: true,
+        window: None,
     };
     let absent =
         (0..rows.data.train.rows() as u32).filter(|id| !rows.data.is_present(*id, rows.present));
@@ -122,10 +147,10 @@ fn write(
     for (number, id) in absent.enumerate() {
         let due = start + (number as f64 / rows.rate * 1e9) as u64;
         // Naps are short, so that the end is heard.
-        while clock.now() < due && !stop.load(Ordering::Relaxed) {
-            clock.wait_until(due.min(clock.now() + 50_000_000));
+        while clock.now() < due && !is_over() {
+            clock.wait_until(due.min(clock.now() + NAP_NS));
         }
-        if stop.load(Ordering::Relaxed) {
+        if is_over() {
             writer.exhausted = false;
             break;
         }
@@ -323,6 +348,7 @@ mod tests {
             spent_ns: 1,
             log_bytes: None,
             exhausted: false,
+            window: None,
         };
         let near = Near::new(&data, &writer);
         for (time, threshold) in [(5, 4.0), (10, 4.0), (11, 1.0), (30, 1.0)] {

@@ -21,6 +21,7 @@ pub mod truth;
 pub mod verify;
 
 use std::io::Write;
+use std::sync::Arc;
 
 use self::dataset::Dataset;
 use self::sql::Sql;
@@ -38,7 +39,33 @@ struct Bench<'a, W> {
     task: &'a WorkTask<VectorWork>,
     opener: Opener,
     talk: &'a mut Talk<W>,
-    data: Dataset,
+    data: Arc<Dataset>,
+    /// What stands before the names of pgvector's types and operators.
+    types: String,
+}
+
+/// What the threads of a step share: the same table with the same rows.
+struct Ground {
+    dialect: Dialect,
+    work: VectorWork,
+    storage_engine: Option<String>,
+    data: Arc<Dataset>,
+    types: String,
+    mark: Option<String>,
+}
+
+impl Ground {
+    fn sql(&self) -> Sql<'_> {
+        Sql {
+            dialect: self.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &self.work,
+            storage_engine: self.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: self.mark.as_deref(),
+        }
+    }
 }
 
 /// Carries out a step and says how it went.
@@ -57,7 +84,8 @@ pub(crate) fn measure<W: Write>(
     let work = &task.work;
     let data = Dataset::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
         .map_err(|error| format!("failed to {error}"))?;
-    let mut bench = Bench { job, task, opener, talk, data };
+    let types = types(job, &opener)?;
+    let mut bench = Bench { job, task, opener, talk, data: Arc::new(data), types };
     let mut outcome = match &work.act {
         Act::Load { spare } => load::load(&mut bench, *spare)?,
         Act::Build(index) => build::build(&mut bench, index)?,
@@ -87,19 +115,49 @@ impl<'a, W: Write> Bench<'a, W> {
     }
 
     fn sql(&self) -> Sql<'a> {
+        let Bench { job, task, .. } = self;
         Sql {
-            dialect: self.job.dialect,
+            dialect: job.dialect,
             dims: self.data.train.dims,
             distance: self.data.distance,
-            work: &self.task.work,
-            storage_engine: self.task.storage_engine.as_deref(),
+            work: &task.work,
+            storage_engine: task.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: job.mark.as_deref(),
         }
+    }
+
+    /// The same for threads.
+    fn ground(&self) -> Arc<Ground> {
+        Arc::new(Ground {
+            dialect: self.job.dialect,
+            work: self.task.work.clone(),
+            storage_engine: self.task.storage_engine.clone(),
+            data: Arc::clone(&self.data),
+            types: self.types.clone(),
+            mark: self.job.mark.clone(),
+        })
     }
 
     fn note_data(&self, outcome: &mut Outcome) {
         let data = format!("{} [{}]", self.data.name, self.data.hash);
         outcome.facts.insert("data".to_owned(), data);
     }
+}
+
+/// What must stand before the names of pgvector's types and operators: on a server that rqps does
+/// not run the extension may be in another schema than the tables, and sessions see only theirs.
+fn types(job: &Job, opener: &Opener) -> Result<String, String> {
+    if job.mark.is_none() || job.dialect != Dialect::Postgres {
+        return Ok(String::new());
+    }
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \
+               JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector' AND n.nspname <> ALL (current_schemas(true))";
+    let rows = opener.open(0)?.rows(sql);
+    let rows = rows.map_err(|error| format!("failed to look for the extension: {error}"))?;
+    let schema = rows.into_iter().flatten().flatten().next();
+    Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
 }
 
 /// Runs a statement of the step's own making.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,14 +19,18 @@ use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::script::{Distribution, Script};
 use crate::domain::vector::{Filter, Present, Search};
-use crate::driver::client::Acts;
+use crate::driver::client::{Acts, Counts};
 use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::protocol::{MeasureTask, Message};
 use crate::driver::session::{Opener, Session};
-use crate::driver::{Stop, crew};
+use crate::driver::talk::Talk;
+use crate::driver::{Stop, step};
 
 /// How often the lab hears that the answers are still being collected.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// The stack of a thread that asks.
+const STACK: usize = 512 << 10;
 
 /// One point.
 pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Result<Outcome, Stop> {
@@ -37,7 +41,7 @@ pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Res
     };
     let answers = ready.ask_all(bench, search)?;
     let score = score(&bench.data, &ready.truth, &answers);
-    let mut outcome = ready.window(bench, search, None)?;
+    let mut outcome = ready.window(bench, search)?;
     put_score(&mut outcome, &score);
     if let Some((first, whole)) = cold {
         outcome.extra.insert(Metric::FirstQuery, first.as_secs_f64() * 1e3);
@@ -55,7 +59,7 @@ pub(super) fn payload<W: Write>(
     let mut ready = Ready::new(bench, search)?;
     (ready.statement, ready.types) = bench.sql().payload();
     ready.plan.clone_from(&ready.statement);
-    ready.window(bench, search, None)
+    ready.window(bench, search)
 }
 
 /// What the recall pass found, as metrics.
@@ -73,6 +77,16 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
             .notes
             .push(format!("{} answers hold a row twice; it counts once", score.duplicates));
     }
+}
+
+/// What goes on beside the queries of a window.
+pub(super) struct Beside {
+    /// The zero of the clock that all share.
+    pub(super) begun: Instant,
+    /// A thread in the background.
+    pub(super) writer: Option<Member<Counts>>,
+    /// With it the clients keep so many answers and hand them over.
+    pub(super) log: Option<(Clock, usize, Sender<AnswerLog>)>,
 }
 
 /// All that is made before the first query counts.
@@ -140,9 +154,7 @@ impl Ready {
     }
 
     pub(super) fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
-        session
-            .prepare(&self.statement, &self.types)
-            .map_err(|error| format!("failed to prepare {}: {error}", self.statement))
+        prepare(&self.statement, &self.types, session)
     }
 
     /// The first query on a server that was just started, and the time until all were asked once.
@@ -178,64 +190,59 @@ impl Ready {
         let k = bench.k();
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let sessions = cpus.max(search.clients as usize).min(64);
-        let mut answers = vec![u32::MAX; self.queries.len() * k];
         let share = self.queries.len().div_ceil(sessions).max(1);
-        let talk = &mut bench.talk;
-        thread::scope(|scope| -> Result<(), Stop> {
-            let (sender, news) = channel();
-            for (part, answers) in answers.chunks_mut(share * k).enumerate() {
-                let sender = sender.clone();
-                scope.spawn(move || {
-                    let result = self.ask_part(part * share, k, answers);
-                    // Nobody hears it only if the step has failed already.
-                    let _ = sender.send(result);
-                });
-            }
-            drop(sender);
-            loop {
-                match news.recv_timeout(SIGN_OF_LIFE) {
-                    Ok(result) => result?,
-                    Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                        talk.say(&Message::Warming)?;
-                    }
-                    Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-                }
-            }
-        })?;
-        Ok(answers)
+        let all: Vec<usize> = (0..self.queries.len()).collect();
+        let members = all.chunks(share).zip(1..).map(|(part, number)| self.asker(part, number, k));
+        let mut crew = Crew::start(Instant::now(), members.collect())?;
+        let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Warming)?);
+        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.talk)?.concat())
     }
 
-    fn ask_part(&self, first: usize, k: usize, answers: &mut [u32]) -> Result<(), String> {
-        let mut session = self.opener.open(0)?;
-        let statement = self.prepare(&mut session)?;
-        let mut ids = Vec::with_capacity(k);
-        for (offset, answer) in answers.chunks_mut(k).enumerate() {
-            let query = first + offset;
-            self.queries
-                .ask(query, statement, &mut session, &mut ids)
-                .map_err(|error| format!("failed to ask query {query}: {error}"))?;
-            for (place, id) in answer.iter_mut().zip(&ids) {
-                *place = *id;
+    /// A thread that asks some queries.
+    fn asker(&self, part: &[usize], number: u32, k: usize) -> Member<Vec<u32>> {
+        let (opener, queries) = (self.opener.clone(), Arc::clone(&self.queries));
+        let (statement, types) = (self.statement.clone(), self.types.clone());
+        let part = part.to_vec();
+        let life = move |stand: &Stand<Vec<u32>>| {
+            let mut session = opener.open(0)?;
+            let statement = prepare(&statement, &types, &mut session)?;
+            let mut ids = Vec::with_capacity(k);
+            let mut answers = Vec::with_capacity(part.len() * k);
+            for query in part {
+                queries
+                    .ask(query, statement, &mut session, &mut ids)
+                    .map_err(|error| format!("failed to ask query {query}: {error}"))?;
+                answers.extend((0..k).map(|place| ids.get(place).copied().unwrap_or(u32::MAX)));
             }
-        }
-        Ok(())
+            stand.done(answers, Spent::default());
+            Ok(())
+        };
+        let name = format!("asker {number}");
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
     }
 
-    /// The measured window. With `log` the clients keep their answers and hand them over.
+    /// The measured window.
     pub(super) fn window<W: Write>(
         &self,
         bench: &mut Bench<'_, W>,
         search: &Search,
-        log: Option<(Clock, usize, Sender<AnswerLog>)>,
+    ) -> Result<Outcome, Stop> {
+        self.window_beside(bench, search, Beside { begun: Instant::now(), writer: None, log: None })
+    }
+
+    /// The same beside a writer.
+    pub(super) fn window_beside<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+        Beside { begun, writer, log }: Beside,
     ) -> Result<Outcome, Stop> {
         let task = measure_task(bench, search);
         let (queries, k) = (Arc::clone(&self.queries), bench.k());
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let log = log.map(std::sync::Mutex::new);
-        let make: crew::MakeActs = Box::new(move |job, _, client, session| {
-            let prepared = session
-                .prepare(&statement, &types)
-                .map_err(|error| format!("failed to prepare {statement}: {error}"))?;
+        let make: step::MakeActs = Box::new(move |job, _, client, session| {
+            let prepared = prepare(&statement, &types, session)?;
             let searcher = Searcher::new(prepared, Arc::clone(&queries), job.seed, client, k);
             let searcher = match &log {
                 None => searcher,
@@ -247,7 +254,8 @@ impl Ready {
             };
             Ok(Acts::Search(Box::new(searcher)))
         });
-        let mut outcome = crew::measure(bench.job, &task, self.opener.clone(), make, bench.talk)?;
+        let clients = step::Clients { begun, opener: self.opener.clone(), make, beside: writer };
+        let mut outcome = step::measure(bench.job, &task, clients, bench.talk)?;
         self.tell(&mut outcome);
         Ok(outcome)
     }
@@ -257,6 +265,16 @@ impl Ready {
         outcome.plans.insert("search".to_owned(), self.plan.clone());
         outcome.facts.extend(self.facts.clone());
     }
+}
+
+fn prepare(
+    statement: &str,
+    types: &[crate::wire::ValueType],
+    session: &mut Session,
+) -> Result<crate::wire::Prepared, String> {
+    session
+        .prepare(statement, types)
+        .map_err(|error| format!("failed to prepare {statement}: {error}"))
 }
 
 fn measure_task<W: Write>(bench: &Bench<'_, W>, search: &Search) -> MeasureTask {

@@ -19,12 +19,17 @@ pub(super) struct Sql<'a> {
     pub(super) distance: Distance,
     pub(super) work: &'a VectorWork,
     pub(super) storage_engine: Option<&'a str>,
+    /// `public.` before the names of pgvector's types, operators and functions, where sessions do
+    /// not see the schema of the extension; else empty.
+    pub(super) types: String,
+    /// The comment of the table on a server that rqps does not run; `None` on one that it runs.
+    pub(super) mark: Option<&'a str>,
 }
 
 impl Sql<'_> {
     /// The empty table.
     pub(super) fn create(&self) -> Vec<String> {
-        let dims = self.dims;
+        let (dims, types) = (self.dims, &self.types);
         let drop = format!("DROP TABLE IF EXISTS {TABLE}");
         match self.dialect {
             Dialect::Mysql => {
@@ -48,7 +53,7 @@ impl Sql<'_> {
                     drop,
                     format!(
                         "CREATE TABLE {TABLE} (id int, class int, u int, fate int, \
-                         v {column}({dims}))"
+                         v {types}{column}({dims}))"
                     ),
                     format!("ALTER TABLE {TABLE} ALTER COLUMN v SET STORAGE {storage}"),
                 ]
@@ -80,13 +85,14 @@ impl Sql<'_> {
             Distance::Euclidean => "l2",
             Distance::Cosine => "cosine",
         };
+        let types = &self.types;
         let key = match self.work.variant {
-            Variant::Vector => format!("v vector_{family}_ops"),
-            Variant::HalfvecColumn => format!("v halfvec_{family}_ops"),
+            Variant::Vector => format!("v {types}vector_{family}_ops"),
+            Variant::HalfvecColumn => format!("v {types}halfvec_{family}_ops"),
             Variant::Halfvec | Variant::HalfvecRerank => {
-                format!("({}) halfvec_{family}_ops", self.kept())
+                format!("({}) {types}halfvec_{family}_ops", self.kept())
             }
-            Variant::Bit => format!("({}) bit_hamming_ops", self.kept()),
+            Variant::Bit => format!("({}) {types}bit_hamming_ops", self.kept()),
         };
         let width = index.ef_construction.map(|width| format!(", ef_construction = {width}"));
         let width = width.unwrap_or_default();
@@ -95,11 +101,11 @@ impl Sql<'_> {
 
     /// What pgvector's index keeps, as an expression of the column.
     fn kept(&self) -> String {
-        let dims = self.dims;
+        let (dims, types) = (self.dims, &self.types);
         match self.work.variant {
             Variant::Vector | Variant::HalfvecColumn => "v".to_owned(),
-            Variant::Halfvec | Variant::HalfvecRerank => format!("v::halfvec({dims})"),
-            Variant::Bit => format!("binary_quantize(v)::bit({dims})"),
+            Variant::Halfvec | Variant::HalfvecRerank => format!("v::{types}halfvec({dims})"),
+            Variant::Bit => format!("{types}binary_quantize(v)::bit({dims})"),
         }
     }
 
@@ -121,12 +127,13 @@ impl Sql<'_> {
                 "SELECT id FROM {TABLE}{condition} ORDER BY {function}(v, {vector}) LIMIT {k}"
             );
         }
-        let (kept, operator, dims) = (self.kept(), self.operator(), self.dims);
+        let (kept, dims, types) = (self.kept(), self.dims, &self.types);
+        let operator = self.nearness();
         // As many as the search is wide come out of the index and are ranked again.
         let ranked_again = |first: &str| {
             format!(
                 "SELECT id FROM (SELECT id, v FROM {TABLE}{condition} ORDER BY {kept} {first} \
-                 LIMIT {}) near ORDER BY v {operator} {vector}::vector LIMIT {k}",
+                 LIMIT {}) near ORDER BY v {operator} {vector}::{types}vector LIMIT {k}",
                 search.ef.max(k)
             )
         };
@@ -136,19 +143,33 @@ impl Sql<'_> {
             ),
             Variant::Halfvec => format!(
                 "SELECT id FROM {TABLE}{condition} ORDER BY {kept} {operator} \
-                 {vector}::halfvec({dims}) LIMIT {k}"
+                 {vector}::{types}halfvec({dims}) LIMIT {k}"
             ),
             Variant::HalfvecRerank => {
-                ranked_again(&format!("{operator} {vector}::vector::halfvec({dims})"))
+                let near = format!("{vector}::{types}vector::{types}halfvec({dims})");
+                ranked_again(&format!("{operator} {near}"))
             }
-            Variant::Bit => ranked_again(&format!("<~> binary_quantize({vector}::vector)")),
+            Variant::Bit => {
+                let hamming = self.operator("<~>");
+                let near = format!("{types}binary_quantize({vector}::{types}vector)");
+                ranked_again(&format!("{hamming} {near}"))
+            }
         }
     }
 
-    fn operator(&self) -> &'static str {
-        match self.distance {
+    /// The operator of the distance.
+    fn nearness(&self) -> String {
+        self.operator(match self.distance {
             Distance::Euclidean => "<->",
             Distance::Cosine => "<=>",
+        })
+    }
+
+    /// An operator of pgvector's.
+    fn operator(&self, name: &str) -> String {
+        match self.types.as_str() {
+            "" => name.to_owned(),
+            types => format!("OPERATOR({types}{name})"),
         }
     }
 
@@ -169,14 +190,15 @@ impl Sql<'_> {
 
     /// A statement that takes a query's vector and returns one number.
     pub(super) fn payload(&self) -> (String, Vec<ValueType>) {
+        let types = &self.types;
         let text = match (self.dialect, self.work.variant) {
-            (Dialect::Mysql, _) => "SELECT 1 FROM DUAL WHERE ? IS NOT NULL",
+            (Dialect::Mysql, _) => "SELECT 1 FROM DUAL WHERE ? IS NOT NULL".to_owned(),
             (_, Variant::Halfvec | Variant::HalfvecColumn) => {
-                "SELECT 1 WHERE $1::halfvec IS NOT NULL"
+                format!("SELECT 1 WHERE $1::{types}halfvec IS NOT NULL")
             }
-            _ => "SELECT 1 WHERE $1::vector IS NOT NULL",
+            _ => format!("SELECT 1 WHERE $1::{types}vector IS NOT NULL"),
         };
-        (text.to_owned(), vec![ValueType::Bytes])
+        (text, vec![ValueType::Bytes])
     }
 
     /// EXPLAIN of the query with the values of one.
@@ -200,7 +222,8 @@ impl Sql<'_> {
             return vec![self.set_ef(search.ef)];
         }
         // The first use of the type loads the library, which then knows its settings.
-        let mut settings = vec!["SELECT '[1]'::vector".to_owned(), self.set_ef(search.ef)];
+        let load = format!("SELECT '[1]'::{}vector", self.types);
+        let mut settings = vec![load, self.set_ef(search.ef)];
         if search.iterative != Iterative::Off {
             settings.push(format!("SET hnsw.iterative_scan = {}", search.iterative.name()));
         }
@@ -260,7 +283,7 @@ impl Sql<'_> {
             (Dialect::Mysql, Distance::Cosine) => {
                 format!("vec_distance_cosine(v, vec_fromtext('[{numbers}]'))")
             }
-            _ => format!("v {} '[{numbers}]'", self.operator()),
+            _ => format!("v {} '[{numbers}]'", self.nearness()),
         };
         format!("SELECT id FROM {TABLE} WHERE id = {id} AND {distance} < {near}")
     }
@@ -362,7 +385,8 @@ mod tests {
     fn check(dialect: Dialect, variant: Variant, filter: Filter, index: &str, query: &str) {
         let work = work(variant);
         let distance = Distance::Euclidean;
-        let sql = Sql { dialect, dims: 3, distance, work: &work, storage_engine: None };
+        let (types, mark, storage_engine) = (String::new(), None, None);
+        let sql = Sql { dialect, dims: 3, distance, work: &work, storage_engine, types, mark };
         let parameters = Index { m: 16, ef_construction: Some(64), workers: 0 };
         assert_eq!(sql.create_index(&parameters), index);
         assert_eq!(sql.prepared(&search(filter)).0, query);
@@ -430,6 +454,8 @@ mod tests {
             distance: Distance::Cosine,
             work: &work,
             storage_engine: None,
+            types: String::new(),
+            mark: None,
         };
         let row = |cells: &[&str]| cells.iter().map(|cell| Some((*cell).to_owned())).collect();
         let plan = [row(&["Limit"]), row(&["  ->  Index Scan using items_v on items"])];

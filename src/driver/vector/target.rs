@@ -57,7 +57,7 @@ pub(super) fn target<W: Write>(
     let ready = Ready::new(bench, &found)?;
     let answers = ready.ask_all(bench, &found)?;
     let score = score(&bench.data, &ready.truth, &answers);
-    let mut outcome = ready.window(bench, &found, None)?;
+    let mut outcome = ready.window(bench, &found)?;
     put_score(&mut outcome, &score);
     outcome.extra.insert(Metric::EfSearch, f64::from(high));
     outcome.facts.insert("ef_search: recall".to_owned(), tried.join(", "));

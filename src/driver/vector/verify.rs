@@ -35,7 +35,8 @@ const SIGN_OF_LIFE: usize = 500;
 const PROTOTYPE: &str = "prototype of the generator";
 /// Where the recalls are from.
 const PUBLISHED: &str = "pgvector 0.8.0 on fashion-mnist, January 2025";
-const RULE: &str = "specification";
+/// Where the limits are that nobody published.
+const RULE: &str = "limits in docs/vector.md";
 /// Of the intervals of recalls.
 const CONFIDENCE: f64 = 0.95;
 
@@ -132,7 +133,7 @@ const CURVES: [Curve; 8] = [
 
 /// Widths of the search for indexes of which no curve was published.
 const WIDTHS: [u32; 4] = [10, 20, 40, 80];
-/// The index that the slope is specified for.
+/// The index whose slope is held against the published one.
 const SLOPE_OF: PgBuild = PgBuild { m: 8, ef_construction: 32 };
 
 /// The indexes whose recall on the real set is known.
@@ -419,7 +420,7 @@ fn slope(found: &[Found], specified: bool) -> Option<Check> {
     let width = (f64::from(last.ef) / f64::from(first.ef)).ln();
     let what = format!("slope of ln(1 - recall) of {SLOPE_OF}");
     let found = (misses(last) - misses(first)) / width;
-    // The slope is specified between these widths.
+    // The published slope is that between these widths.
     Some(match specified && (first.ef, last.ef) == (10, 80) {
         // Where nothing is missed there is no slope.
         false if !found.is_finite() => return None,

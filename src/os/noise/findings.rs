@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::domain::gate::{Canary, Disturbance};
 use crate::domain::host::Host;
-use crate::os::noise::counters::{self, Counter};
 use crate::os::proc;
 
 /// More CPU time than this taken by the hypervisor makes a host noisy.
@@ -80,7 +79,6 @@ pub fn all(root: &Path, host: &Host, idle: &Idleness, canary: &Canary) -> Vec<Fi
     findings.extend(cpu(root, host));
     findings.extend(memory(root, host));
     findings.extend(disk(host, canary));
-    findings.extend(events(root));
     findings.extend(proc_files());
     findings.sort_by_key(|finding| finding.level);
     findings
@@ -424,57 +422,6 @@ fn disk(host: &Host, canary: &Canary) -> Vec<Finding> {
     vec![fsync, counters]
 }
 
-/// Counters of the CPU and of the kernel, by perf_event_open.
-fn events(root: &Path) -> Vec<Finding> {
-    let paranoid = line(root, "proc/sys/kernel/perf_event_paranoid");
-    let paranoid =
-        paranoid.map_or_else(|reason| reason, |level| format!("perf_event_paranoid {level}"));
-    let mut findings = Vec::new();
-    for (about, wanted, means) in [
-        (
-            "hardware counters",
-            &Counter::ALL[..3],
-            "instructions per operation are the steadiest measure of CPU work (0.1 to 0.2 %); \
-             without them CPU time per operation has to do",
-        ),
-        ("task clock", &Counter::ALL[3..], "CPU time in nanoseconds; /proc serves it as well"),
-    ] {
-        let probed: Vec<(&str, Result<(), String>)> = wanted
-            .iter()
-            .map(|counter| (counter.name(), counters::probe(*counter).map_err(|e| reason(&e))))
-            .collect();
-        let absent = probed.iter().filter(|(_, result)| result.is_err()).count();
-        let told: Vec<String> = probed
-            .into_iter()
-            .map(|(name, result)| match result {
-                Ok(()) => format!("{name} yes"),
-                Err(reason) => format!("{name} no ({reason})"),
-            })
-            .collect();
-        findings.push(Finding {
-            about,
-            level: if absent > 0 { Level::Unknown } else { Level::Fine },
-            found: format!("{}; {paranoid}", told.join(", ")),
-            means,
-            advice: if absent > 0 {
-                "as root: sysctl kernel.perf_event_paranoid=1; a guest needs a hypervisor that \
-                 passes a PMU on"
-            } else {
-                ""
-            },
-        });
-    }
-    findings
-}
-
-/// What an error of perf_event_open means; its own words are those of files.
-fn reason(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "the CPU, or the hypervisor, has none".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 /// Whether the memory of a process that is not ours can be told: servers of rqps run as another
 /// user when rqps is root.
 fn proc_files() -> Vec<Finding> {
@@ -541,8 +488,8 @@ mod tests {
         let (host, idle, canary) = quiet();
         let root = made_root(&QUIET);
         for finding in all(root.path(), &host, &idle, &canary) {
-            // The counters are those of the machine that this runs on.
-            let own = ["hardware counters", "task clock", "memory of servers"];
+            // It is that of the machine that this runs on.
+            let own = ["memory of servers"];
             let fine = finding.level == Level::Fine || own.contains(&finding.about);
             assert!(fine, "{finding:?}");
             assert_eq!(finding.level == Level::Fine, finding.advice.is_empty(), "{finding:?}");

@@ -2,7 +2,6 @@
 //! of why (docs/doctor.md).
 
 pub mod canary;
-pub mod counters;
 pub mod disturbance;
 pub mod findings;
 pub mod readings;

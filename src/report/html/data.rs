@@ -37,7 +37,7 @@ pub(super) fn description(chart: &Chart) -> String {
     let high = finite().fold(f64::NEG_INFINITY, f64::max);
     let digits = Digits::Significant(4);
     format!(
-        "{}. {} lines or groups of bars; {} from {} to {} {}. The numbers are in the tables.",
+        "{}. {} series; {} from {} to {} {}. The numbers are in the tables.",
         chart.title,
         chart.series.len(),
         chart.y.name,
@@ -50,19 +50,23 @@ pub(super) fn description(chart: &Chart) -> String {
 /// One chart.
 pub(super) fn chart(chart: &Chart, places: &Places) -> String {
     let form = match chart.form {
-        Form::Bars => "bars",
+        Form::Forest => "forest",
         Form::Lines => "lines",
         Form::Points => "points",
     };
     let spans = list(&chart.spans, |span| {
         let series = span.series.map_or("null".to_owned(), |series| series.to_string());
-        format!("[{},{},{series},{}]", number(span.from), number(span.to), quoted(&span.label))
+        let (from, to, label) = (number(span.from), number(span.to), quoted(&span.label));
+        format!("[{from},{to},{series},{label},{}]", span.is_loud())
+    });
+    let margin = chart.margin.map_or("null".to_owned(), |margin| {
+        format!("[{},{}]", number(margin.low), number(margin.high))
     });
     let rules =
         list(&chart.rules, |rule| format!("[{},{}]", number(rule.value), quoted(&rule.label)));
     format!(
         "{{\"title\":{},\"form\":\"{form}\",\"x\":{},\"y\":{},\"spans\":{spans},\
-         \"rules\":{rules},\"series\":{}}}",
+         \"rules\":{rules},\"margin\":{margin},\"series\":{}}}",
         quoted(&chart.title),
         axis(&chart.x),
         axis(&chart.y),

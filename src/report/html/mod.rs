@@ -24,9 +24,10 @@ use escape::{attribute, text};
 pub const ECHARTS: &str = include_str!("assets/echarts.common.min.js");
 
 const STYLE: &str = include_str!("assets/report.css");
-const SCRIPTS: [&str; 3] = [
+const SCRIPTS: [&str; 4] = [
     include_str!("assets/page.js"),
     include_str!("assets/heat.js"),
+    include_str!("assets/forest.js"),
     include_str!("assets/charts.js"),
 ];
 const NOTICE: &str = include_str!("assets/ECHARTS-NOTICE");

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::ann_text::{self, Build, Configuration, PlotPoint, Selected};
+use super::cells::Kept;
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
+use super::number::number;
 use super::published::{self, Published, StepKind, add_file, untagged};
 use super::sysbench_record::decimals_agree;
-use super::text::{Text, number};
-use super::{Format, ImportError, Named, Options};
+use super::text::Text;
+use super::{Format, ImportError, Named, Options, unnamed};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
@@ -30,6 +32,7 @@ struct Sources {
 /// any; nothing with points.
 pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
     let mut sources = Sources::default();
+    unnamed(paths)?;
     for named in paths {
         if named.path.is_dir() {
             take_folder(&named.path, &mut sources)?;
@@ -50,6 +53,7 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
     check_builds(&sources, &mut published);
     take_points(&sources, options, &mut published);
     check_selected(&sources, &mut published);
+    count_cells(&sources, &mut published);
     published.host = published::host(options.cpus, None, None);
     Ok(published)
 }
@@ -63,8 +67,11 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
             sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
         } else {
             let taken = match Text::of_folder(&path)? {
-                Some(text) => take_text(text, sources)?,
-                None => false,
+                Ok(text) => take_text(text, sources)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
             };
             match taken {
                 true => found = true,
@@ -138,26 +145,26 @@ fn step_name(configuration: &Configuration, clients: u32) -> String {
 
 fn take_points(sources: &Sources, options: &Options, published: &mut Published) {
     let clients = options.clients.first().copied().unwrap_or(1);
-    let mut repeats: BTreeMap<(String, String), Vec<(usize, &PlotPoint)>> = BTreeMap::new();
-    let mut without_build = 0;
-    for (file, text, point) in sources
+    let mut repeats: BTreeMap<(String, String), Vec<&PlotPoint>> = BTreeMap::new();
+    let (mut without_build, mut copies) = (0, BTreeMap::<&Path, usize>::new());
+    for (text, point) in sources
         .plots
         .iter()
-        .enumerate()
-        .flat_map(|(file, (text, points))| points.iter().map(move |point| (file, text, point)))
+        .flat_map(|(text, points)| points.iter().map(move |point| (text, point)))
     {
+        published.cells.read(text.path(), 2);
         let configuration = &point.configuration;
         let algorithm = &configuration.algorithm;
         let step = step_name(configuration, clients);
         let seen = repeats.entry((algorithm.clone(), step.clone())).or_default();
         // Plots of all points and of some of them are two files with the same measurements.
-        let again = |(other, before): &&(usize, &PlotPoint)| {
-            *other != file && (before.recall, before.qps) == (point.recall, point.qps)
-        };
-        if seen.iter().any(|before| again(&before)) {
+        if seen.iter().any(|before| before.is_copy(point)) {
+            *copies.entry(text.path()).or_default() += 1;
+            published.cells.keep(text.path(), Kept::Compared, 2);
             continue;
         }
-        seen.push((file, point));
+        seen.push(point);
+        published.cells.keep(text.path(), Kept::Metric, 2);
         let block = u32::try_from(seen.len()).unwrap_or(u32::MAX);
         let tag = untagged(algorithm, dbms_of(algorithm));
         let run = published.run(algorithm, block, &tag);
@@ -188,6 +195,10 @@ fn take_points(sources: &Sources, options: &Options, published: &mut Published) 
             }
         }
         without_build += usize::from(!any);
+    }
+    for (path, count) in copies {
+        let what = format!("{count} points were read before: each is one measurement, taken once");
+        published.notices.push(Notice::of(NoticeKind::Left, path, what));
     }
     if without_build > 0 && !sources.builds.is_empty() {
         let text = format!("{without_build} points have no build in the tables and logs");
@@ -255,6 +266,27 @@ fn check_builds(sources: &Sources, published: &mut Published) {
 /// Equal as far as both are printed.
 fn same_number(number: f64, printed: &str) -> bool {
     decimals_agree(number, printed)
+}
+
+/// Says what became of the cells of builds and selected rows.
+fn count_cells(sources: &Sources, published: &mut Published) {
+    let points = || sources.plots.iter().flat_map(|(_, points)| points);
+    for (text, builds) in &sources.builds {
+        for build in builds {
+            let numbers = [build.megabytes, build.load_seconds, build.index_seconds];
+            let cells = usize::from(build.seconds.is_some()) + numbers.iter().flatten().count();
+            published.cells.read(text.path(), cells);
+            match points().any(|point| is_build_of(build, &point.configuration)) {
+                true => published.cells.keep(text.path(), Kept::Metric, cells),
+                false => published.cells.leave(text.path(), "builds without a point", cells),
+            }
+        }
+    }
+    for (text, rows) in &sources.selected {
+        let cells = rows.iter().map(|row| 2 + usize::from(row.seconds.is_some())).sum();
+        published.cells.read(text.path(), cells);
+        published.cells.keep(text.path(), Kept::Compared, cells);
+    }
 }
 
 /// Published rows must be points, with their build times, and the best of their recall.

@@ -1,7 +1,8 @@
 //! Texts of ann-benchmarks: plot output, tables of builds, selected rows, logs of runs.
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::number::{Fault, number, parse};
+use super::text::{RATES_MAX, Text};
 
 /// A configuration as it is displayed: `PGVector(m=16, ef_construction=64, ef_search=20)`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,10 +98,23 @@ pub struct PlotPoint {
     pub recall: f64,
     /// Queries per second.
     pub qps: f64,
+    /// The same as printed.
+    pub printed: String,
+}
+
+impl PlotPoint {
+    /// True for a copy of the point: the same numbers as far as both are printed. Repetitions
+    /// differ in the last digits.
+    pub fn is_copy(&self, other: &PlotPoint) -> bool {
+        let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let places = decimals(&self.printed).min(decimals(&other.printed));
+        let half = 0.5 * 10f64.powi(-i32::try_from(places).unwrap_or(0));
+        self.recall == other.recall && (self.qps - other.qps).abs() <= half * (1.0 + 1e-9)
+    }
 }
 
 /// `Name(…)   0.999   690.259`, perhaps after `12:`.
-fn plot_line(line: &str) -> Option<(Configuration, f64, f64)> {
+fn plot_line(line: &str) -> Option<(Configuration, f64, f64, String)> {
     let line = line.trim();
     let line = match line.split_once(':') {
         Some((index, rest)) if index.trim().parse::<u64>().is_ok() => rest,
@@ -108,11 +122,12 @@ fn plot_line(line: &str) -> Option<(Configuration, f64, f64)> {
     };
     let (name, numbers) = line.rsplit_once(')')?;
     let mut numbers = numbers.split_whitespace();
-    let (recall, qps) = (number(numbers.next()?)?, number(numbers.next()?)?);
+    let (recall, printed) = (number(numbers.next()?)?, numbers.next()?);
+    let qps = number(printed)?;
     if numbers.next().is_some() {
         return None;
     }
-    Some((Configuration::read(&format!("{name})"))?, recall, qps))
+    Some((Configuration::read(&format!("{name})"))?, recall, qps, printed.to_owned()))
 }
 
 /// True if the text is output of the plot program.
@@ -129,6 +144,7 @@ const CHATTER: [&str; 5] = ["writing output", "Computing", "computing", "Found c
 /// A line that is neither a point nor what the program is known to say, a recall beyond 0 to 1, a
 /// negative rate, a file without a point.
 pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut points = Vec::new();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
@@ -136,14 +152,20 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
         if trimmed.is_empty() || said {
             continue;
         }
-        let Some((configuration, recall, qps)) = plot_line(row) else {
+        let Some((configuration, recall, qps, printed)) = plot_line(row) else {
+            let numbers = row.rsplit_once(')').map_or("", |(_, numbers)| numbers);
+            for word in numbers.split_whitespace() {
+                if let Err(fault) = parse(word).map_err(Fault::why) {
+                    return Err(text.bad_word(line, word, format!("`{word}` {fault}")));
+                }
+            }
             let why = "expected `NAME(key=value, …)  recall  qps`; is the line cut short?";
             return Err(text.malformed(line, why));
         };
-        if !(0.0..=1.0).contains(&recall) || qps < 0.0 {
-            return Err(text.malformed(line, format!("recall {recall}, {qps} queries per second")));
+        if recall > 1.0 {
+            return Err(text.malformed(line, format!("recall {recall} is above 1")));
         }
-        points.push(PlotPoint { line, configuration, recall, qps });
+        points.push(PlotPoint { line, configuration, recall, qps, printed });
     }
     match points.is_empty() {
         true => Err(text.cut_short("the first point")),
@@ -189,6 +211,7 @@ fn is_build_heads(line: &str) -> bool {
 /// # Errors
 /// A row before an algorithm, a row without M and seconds, a table without rows.
 pub fn parse_builds(text: &Text) -> Result<Vec<Build>, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut builds: Vec<Build> = Vec::new();
     let mut algorithm = String::new();
     for (line, row) in text.lines() {
@@ -219,10 +242,26 @@ pub fn parse_builds(text: &Text) -> Result<Vec<Build>, ImportError> {
             && cons.is_none_or(|cons| cons.parse::<u32>().is_ok())
             && number(seconds).is_some();
         let Some(megabytes) = number(size).filter(|_| numbers) else {
+            let bad = cells.iter().filter(|cell| !cell.is_empty());
+            let bad = bad.filter_map(|cell| Some((*cell, parse(cell).err()?))).next();
+            if let Some((cell, fault)) = bad {
+                return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
+            }
             return Err(text.malformed(line, format!("`{trimmed}` are not four numbers")));
         };
         if algorithm.is_empty() {
             return Err(text.malformed(line, "a row before the name of an algorithm"));
+        }
+        let same = |other: &&Build| {
+            (&other.algorithm, other.m.as_str(), other.ef_construction.as_deref())
+                == (&algorithm, *m, cons.copied())
+        };
+        if let Some(before) = builds.iter().find(same)
+            && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), Some(megabytes))
+        {
+            let before = before.line;
+            let why = format!("the index of this row is that of line {before}, with other numbers");
+            return Err(text.malformed(line, why));
         }
         builds.push(Build {
             line,
@@ -287,6 +326,7 @@ fn is_legend(line: &str) -> bool {
 /// # Errors
 /// A line that is neither, a file without a row.
 pub fn parse_selected(text: &Text) -> Result<Vec<Selected>, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut rows: Vec<Selected> = Vec::new();
     let mut target = None;
     for (line, row) in text.lines() {
@@ -523,9 +563,18 @@ mod tests {
         };
         check(parse_plot(&text("A(m=1)  0.9  5\nA(m=1)  0.9\n")).unwrap_err(), "line 2: expected");
         check(parse_plot(&text("A(m=1)  1.9  5\n")).unwrap_err(), "line 1: recall 1.9");
+        check(
+            parse_plot(&text("A(m=1)  0.9  inf\n")).unwrap_err(),
+            "line 1, column 14: `inf` is inf",
+        );
+        let twice = "a\n8\t32\t27.0\t234\n8\t32\t28.0\t234\n";
+        check(
+            parse_builds(&text(twice)).unwrap_err(),
+            "line 3: the index of this row is that of line 2",
+        );
         check(parse_plot(&text("")).unwrap_err(), "line 1: the file ends here");
         check(parse_builds(&text("8\t32\t1\t2\n")).unwrap_err(), "line 1: a row before the name");
-        check(parse_builds(&text("a\n8\tx\t1\t2\n")).unwrap_err(), "line 2: ");
+        check(parse_builds(&text("a\n8\tx\t1\t2\n")).unwrap_err(), "line 2, column 3: `x`");
         check(
             parse_selected(&text("Best QPS with recall >= x\n")).unwrap_err(),
             "line 1: no recall",

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::dbbench_metrics::{fill, group, report_values, tag_of};
+use super::cells::Kept;
+use super::dbbench_metrics::{Cell, fill, group, known_heads, report_cell, tag_of};
 use super::dbbench_output::{self, Log};
 use super::dbbench_rates::{self, RatesOnly};
 use super::dbbench_runs::Runs;
 use super::dbbench_table::{self, ReportRow, ReportTable};
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
+use super::number::number;
 use super::published::{self, Published, StepKind, add_file};
 use super::sysbench_record::{decimals_agree, each_second};
-use super::text::{Text, number};
+use super::text::Text;
 use super::{Format, ImportError, Named, Options};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::build::Version;
@@ -38,6 +40,8 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
         reports: Vec::new(),
         rows: Runs::default(),
         logs: Runs::default(),
+        dated: BTreeMap::new(),
+        digests: BTreeMap::new(),
         blocks: BTreeMap::new(),
     };
     for named in paths {
@@ -61,6 +65,9 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
     Ok(published)
 }
 
+/// Cells of a row: head, value.
+type Cells = Vec<(String, String)>;
+
 struct Taker<'a> {
     published: Published,
     options: &'a Options,
@@ -72,6 +79,10 @@ struct Taker<'a> {
     reports: Vec<(PathBuf, Vec<String>)>,
     rows: Runs,
     logs: Runs,
+    /// Rows by label, step, version and second: file, line, cells.
+    dated: BTreeMap<String, (String, usize, Cells)>,
+    /// Digest of the results of a log, the log's name and the label that was said.
+    digests: BTreeMap<[u8; 32], (String, Option<String>)>,
     /// Label and step → how many repetitions.
     blocks: BTreeMap<(String, String), u32>,
 }
@@ -91,8 +102,11 @@ impl Taker<'_> {
                 continue;
             }
             let taken = match Text::of_folder(&path)? {
-                Some(text) => self.take_text(text, None)?,
-                None => false,
+                Ok(text) => self.take_text(text, None)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
             };
             match taken {
                 true => found = true,
@@ -130,7 +144,7 @@ impl Taker<'_> {
         }
         if report {
             let table = dbbench_table::parse_report(&text)?;
-            self.take_report(&text, &table);
+            self.take_report(&text, &table)?;
         } else if log {
             let log = dbbench_output::parse(&text)?;
             self.take_log(&text, &log, label)?;
@@ -141,14 +155,14 @@ impl Taker<'_> {
         Ok(true)
     }
 
-    fn take_report(&mut self, text: &Text, table: &ReportTable) {
+    fn take_report(&mut self, text: &Text, table: &ReportTable) -> Result<(), ImportError> {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         let mut labels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for row in &table.rows {
             let place = places.entry(&row.test).or_default();
             let label = self.label(table, row, *place);
             *place += 1;
-            let label = self.take_row(text, row, &label);
+            let label = self.take_row(text, row, &label)?;
             labels.entry(&row.test).or_default().push(label);
         }
         // Tables of rates have one column for each row.
@@ -157,6 +171,7 @@ impl Taker<'_> {
             self.reports.push((text.path().to_owned(), first));
         }
         self.check_derived(text, table);
+        Ok(())
     }
 
     /// Ratios, means and deviations that somebody wrote below the rows.
@@ -200,15 +215,23 @@ impl Taker<'_> {
     }
 
     /// Takes a row and returns the label that its run got.
-    fn take_row(&mut self, text: &Text, row: &ReportRow, label: &str) -> String {
+    fn take_row(
+        &mut self,
+        text: &Text,
+        row: &ReportRow,
+        label: &str,
+    ) -> Result<String, ImportError> {
+        self.check_row(text, row, label)?;
         let version = row.cell("version");
         let cells = ["version", "githash", "date", "ops_sec"];
         let identity = cells.map(|name| row.cell(name).unwrap_or("")).join("|");
         let date = row.cell("date").and_then(rfc3339);
         let (place, again) = self.rows.place(label, &row.test, &identity, date.as_deref());
         let (label, block) = self.numbered(label, place);
+        self.published.cells.read(text.path(), row.cells.len());
         if again {
-            return label;
+            self.published.cells.keep(text.path(), Kept::Compared, row.cells.len());
+            return Ok(label);
         }
         if place == 1 && !self.options.repeats {
             self.note_several(text, row.line, &row.test, &label);
@@ -221,11 +244,24 @@ impl Taker<'_> {
         if row.failed {
             let why = format!("published as failed ({}, line {})", text.name(), row.line);
             record.status = Status::Failed(why);
-            return label;
+            let why = "rows of steps that failed";
+            self.published.cells.leave(text.path(), why, row.cells.len());
+            return Ok(label);
         }
-        for (metric, value) in report_values(row, version) {
-            published::put(record, metric, value);
+        let mut counted = Vec::new();
+        for (head, printed) in &row.cells {
+            counted.push((head, report_cell(head, printed, version)));
+            match counted.last() {
+                Some((_, Cell::Values(values))) => {
+                    values.iter().for_each(|(metric, value)| {
+                        published::put(record, *metric, *value);
+                    });
+                }
+                Some((_, Cell::Unknown)) => published::annotate(record, head, printed),
+                _ => {}
+            }
         }
+        self.count(text.path(), &counted);
         let tag = tag_of(&label, version);
         let run = self.published.run(&label, block, &tag);
         if let Some(date) = date
@@ -233,7 +269,51 @@ impl Taker<'_> {
         {
             run.record.started = date;
         }
-        label
+        Ok(label)
+    }
+
+    /// Says what became of the cells of a row.
+    fn count(&mut self, file: &Path, counted: &[(&String, Cell)]) {
+        let cells = &mut self.published.cells;
+        let known = known_heads();
+        for (head, cell) in counted {
+            let kept = match cell {
+                Cell::Values(_) => Kept::Metric,
+                Cell::Absent => Kept::Absent,
+                Cell::Identity => Kept::Annotation,
+                Cell::Unknown => {
+                    cells.unknown_head(file, head, &known);
+                    Kept::Annotation
+                }
+            };
+            cells.keep(file, kept, 1);
+        }
+    }
+
+    /// Rows of one step of one version, begun in one second, are copies of one row.
+    ///
+    /// # Errors
+    /// The same step with other numbers, with both places.
+    fn check_row(&mut self, text: &Text, row: &ReportRow, label: &str) -> Result<(), ImportError> {
+        let Some(date) = row.cell("date") else { return Ok(()) };
+        let of = ["version", "githash"].map(|name| row.cell(name).unwrap_or(""));
+        let key = [label, &row.test, of[0], of[1], date].join("|");
+        let Some((other, line, cells)) = self.dated.get(&key) else {
+            self.dated.insert(key, (text.name(), row.line, row.cells.clone()));
+            return Ok(());
+        };
+        for (column, (head, printed)) in row.cells.iter().enumerate() {
+            let before = cells.iter().find(|(name, _)| name == head);
+            if let Some((_, before)) = before.filter(|(_, before)| before != printed) {
+                let why = format!(
+                    "`{printed}` under `{head}` contradicts `{before}` in {other}, line {line}: \
+                     both say they are {} of {} at {date}",
+                    row.test, of[0]
+                );
+                return Err(text.bad_cell(row.line, column + 1, why));
+            }
+        }
+        Ok(())
     }
 
     /// The label and block of the run at a place: a target of its own, or a repetition.
@@ -260,6 +340,9 @@ impl Taker<'_> {
     }
 
     fn take_log(&mut self, text: &Text, log: &Log, label: Option<&str>) -> Result<(), ImportError> {
+        if self.is_copy(text, log, label)? {
+            return Ok(());
+        }
         let version = log.version.as_deref();
         let stem = text.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let tests: BTreeSet<&str> = log.results.iter().map(|result| result.name.as_str()).collect();
@@ -301,6 +384,34 @@ impl Taker<'_> {
         }
         self.note_log(text, log);
         Ok(())
+    }
+
+    /// True for results that were read before, whatever the file is called: one measurement.
+    ///
+    /// # Errors
+    /// The same results under two labels that were said.
+    fn is_copy(
+        &mut self,
+        text: &Text,
+        log: &Log,
+        label: Option<&str>,
+    ) -> Result<bool, ImportError> {
+        let (name, label) = (text.name(), label.map(str::to_owned));
+        let Some((other, said)) = self.digests.get(&log.digest()) else {
+            self.digests.insert(log.digest(), (name, label));
+            return Ok(false);
+        };
+        if let (Some(label), Some(said)) = (&label, said)
+            && label != said
+        {
+            return Err(ImportError::Words(format!(
+                "`{name}` as {label} and `{other}` as {said}: both hold the same results, and one \
+                 measurement cannot be of two targets; leave one out"
+            )));
+        }
+        let what = format!("the same results as in {other}: one measurement, taken once");
+        self.left(text.path(), what);
+        Ok(true)
     }
 
     /// Operations by the second from the file beside a log of one benchmark, and its name.
@@ -346,7 +457,7 @@ impl Taker<'_> {
     ) -> &mut StepRecord {
         let tag = tag_of(label, version);
         let run = self.published.run(label, block, &tag);
-        let kind = StepKind { group: group(step), rate: RateUnit::Queries };
+        let kind = StepKind { group: group(step), rate: RateUnit::Operations };
         run.step(Format::Dbbench.word(), step, kind)
     }
 
@@ -370,7 +481,7 @@ impl Taker<'_> {
                         "its columns have no versions, {other}: import it by itself, or say \
                          --labels"
                     );
-                    self.left(text.path(), what);
+                    self.leave_table(&text, &rates, &what);
                     continue;
                 }
                 None => {
@@ -388,7 +499,9 @@ impl Taker<'_> {
     }
 
     fn take_rates(&mut self, text: &Text, rates: &RatesOnly, labels: &[String]) {
+        let path = text.path();
         for (line, step, cells) in &rates.rows {
+            self.published.cells.read(path, cells.len());
             for (label, cell) in labels.iter().zip(cells) {
                 let version = Version::new(label.clone());
                 let version = (version.numbers().len() > 1).then_some(label.as_str());
@@ -397,9 +510,13 @@ impl Taker<'_> {
                 let Some(value) = number(cell) else {
                     let why = format!("published as {cell} ({}, line {line})", text.name());
                     record.status = Status::Failed(why);
+                    self.published.cells.keep(path, Kept::Absent, 1);
                     continue;
                 };
+                let first = !record.outcome.extra.contains_key(&Metric::Rate);
                 let before = *record.outcome.extra.entry(Metric::Rate).or_insert(value);
+                let kept = if first { Kept::Metric } else { Kept::Compared };
+                self.published.cells.keep(path, kept, 1);
                 if !decimals_agree(before, cell) {
                     let what = format!(
                         "{step} of {label}: {cell} here, {before} in a file read before, which \
@@ -456,17 +573,24 @@ impl Taker<'_> {
                         ratios.width(),
                         order.len()
                     );
-                    self.left(text.path(), what);
+                    self.leave_table(&text, &ratios, &what);
                     continue;
                 }
             };
             let Some(base) = ratios.base() else {
                 let what = "ratios to a version that is not among the columns: not checked";
-                self.left(text.path(), what);
+                self.leave_table(&text, &ratios, what);
                 continue;
             };
             self.check_table(&text, &ratios, &labels, base);
         }
+    }
+
+    /// Leaves out a whole table, and counts its cells.
+    fn leave_table(&mut self, text: &Text, table: &RatesOnly, why: &str) {
+        let cells = table.rows.iter().map(|(_, _, cells)| cells.len()).sum();
+        self.published.cells.read(text.path(), cells);
+        self.published.cells.leave(text.path(), why, cells);
     }
 
     fn check_table(&mut self, text: &Text, ratios: &RatesOnly, labels: &[String], base: usize) {
@@ -500,10 +624,10 @@ impl Taker<'_> {
         }
         self.published.notices.append(&mut wrong);
         self.published.check("relative rates from absolute ones", agree, of);
-        if without > 0 {
-            let what = format!("{without} ratios have no rates in these files: not checked");
-            self.left(text.path(), what);
-        }
+        let cells = &mut self.published.cells;
+        cells.read(text.path(), of + without);
+        cells.keep(text.path(), Kept::Compared, of);
+        cells.leave(text.path(), "ratios without rates in these files: not checked", without);
     }
 }
 

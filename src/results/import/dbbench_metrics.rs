@@ -1,10 +1,10 @@
 //! Metrics of db_bench: columns of published reports, and what its own output tells.
 
 use super::dbbench_output::DbBench;
-use super::dbbench_table::{ReportRow, gib};
+use super::dbbench_table::gib;
+use super::number::number;
 use super::published::untagged;
 use super::tag::Tag;
-use super::text::number;
 use crate::domain::benchmark::Group;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::metric::Metric;
@@ -34,53 +34,71 @@ pub(super) fn group(step: &str) -> Group {
     }
 }
 
-/// Metrics of the columns of a report. Those that are wrong by their formula or position go under
-/// their `_compat` names, and under the plain ones as well where they are right.
-pub(super) fn report_values(row: &ReportRow, version: Option<&str>) -> Vec<(Metric, f64)> {
-    let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
-    let mut values = Vec::new();
-    for (column, cell) in &row.cells {
-        let value = match column.as_str() {
-            "lsm_sz" | "blob_sz" => gib(cell),
-            _ => number(cell),
-        };
-        let Some(value) = value else { continue };
-        let (plain, compat) = match column.as_str() {
-            "ops_sec" => (Some(Metric::Rate), None),
-            "mb_sec" => (Some(Metric::MbPerSecond), None),
-            "lsm_sz" => (Some(Metric::LsmSize), None),
-            "blob_sz" => (Some(Metric::BlobSize), None),
-            "c_wgb" => (Some(Metric::CompactionWritten), None),
-            "w_amp" => (None, Some(Metric::WriteAmpCompat)),
-            "c_mbps" => (Some(Metric::CompactionMbPerSecond), None),
-            "c_wsecs" => {
-                (Some(Metric::CompactionWallSeconds), Some(Metric::CompactionWallSecondsCompat))
-            }
-            "c_csecs" => {
-                (Some(Metric::CompactionCpuSeconds), Some(Metric::CompactionCpuSecondsCompat))
-            }
-            "b_rgb" => (Some(Metric::BlobRead), Some(Metric::BlobReadCompat)),
-            "b_wgb" => (Some(Metric::BlobWritten), Some(Metric::BlobWrittenCompat)),
-            "usec_op" => (Some(Metric::MicrosPerOp), None),
-            "p50" => (None, Some(Metric::P50Compat)),
-            "p99" => (None, Some(Metric::P99Compat)),
-            "p99.9" => (None, Some(Metric::P999Compat)),
-            "p99.99" => (None, Some(Metric::P9999Compat)),
-            "pmax" => (None, Some(Metric::MaxCompat)),
-            "uptime" => (Some(Metric::Uptime), None),
-            "stall%" => (Some(Metric::StallPercent), None),
-            "Nstall" => (Some(Metric::StallCount), None),
-            "u_cpu" => (Some(Metric::UserCpu), None),
-            "s_cpu" => (Some(Metric::SystemCpu), None),
-            "rss" => (Some(Metric::PeakRss), None),
-            _ => (None, None),
-        };
-        values.extend(compat.map(|metric| (metric, value)));
-        if compat.is_none() || !shifted {
-            values.extend(plain.map(|metric| (metric, value)));
-        }
+/// Columns of a report that say what was run, and no number.
+const IDENTITY: [&str; 5] = ["test", "date", "version", "job_id", "githash"];
+
+/// Columns of a report that stand for metrics: the one that the head names, and the one that holds
+/// what is wrong by its formula or position.
+const COLUMNS: [(&str, Option<Metric>, Option<Metric>); 23] = [
+    ("ops_sec", Some(Metric::Rate), None),
+    ("mb_sec", Some(Metric::MbPerSecond), None),
+    ("lsm_sz", Some(Metric::LsmSize), None),
+    ("blob_sz", Some(Metric::BlobSize), None),
+    ("c_wgb", Some(Metric::CompactionWritten), None),
+    ("w_amp", None, Some(Metric::WriteAmpCompat)),
+    ("c_mbps", Some(Metric::CompactionMbPerSecond), None),
+    ("c_wsecs", Some(Metric::CompactionWallSeconds), Some(Metric::CompactionWallSecondsCompat)),
+    ("c_csecs", Some(Metric::CompactionCpuSeconds), Some(Metric::CompactionCpuSecondsCompat)),
+    ("b_rgb", Some(Metric::BlobRead), Some(Metric::BlobReadCompat)),
+    ("b_wgb", Some(Metric::BlobWritten), Some(Metric::BlobWrittenCompat)),
+    ("usec_op", Some(Metric::MicrosPerOp), None),
+    ("p50", None, Some(Metric::P50Compat)),
+    ("p99", None, Some(Metric::P99Compat)),
+    ("p99.9", None, Some(Metric::P999Compat)),
+    ("p99.99", None, Some(Metric::P9999Compat)),
+    ("pmax", None, Some(Metric::MaxCompat)),
+    ("uptime", Some(Metric::Uptime), None),
+    ("stall%", Some(Metric::StallPercent), None),
+    ("Nstall", Some(Metric::StallCount), None),
+    ("u_cpu", Some(Metric::UserCpu), None),
+    ("s_cpu", Some(Metric::SystemCpu), None),
+    ("rss", Some(Metric::PeakRss), None),
+];
+
+/// What becomes of a cell of a report.
+pub(super) enum Cell {
+    /// Its metrics. Those that are wrong by their formula or position go under their `_compat`
+    /// names, and under the plain ones as well where they are right.
+    Values(Vec<(Metric, f64)>),
+    /// There is no number: empty, `NA`, `-1` of a server that was not found.
+    Absent,
+    /// It says what was run.
+    Identity,
+    /// Nobody knows the head of its column.
+    Unknown,
+}
+
+/// Takes a cell of a report by the head of its column.
+pub(super) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> Cell {
+    if IDENTITY.contains(&column) {
+        return Cell::Identity;
     }
-    values
+    let Some((_, plain, compat)) = COLUMNS.into_iter().find(|(head, _, _)| *head == column) else {
+        return if cell.is_empty() { Cell::Absent } else { Cell::Unknown };
+    };
+    let value = match column {
+        "lsm_sz" | "blob_sz" => gib(cell),
+        _ => number(cell),
+    };
+    let Some(value) = value else { return Cell::Absent };
+    let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
+    let plain = plain.filter(|_| compat.is_none() || !shifted);
+    Cell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())
+}
+
+/// Heads that stand for metrics.
+pub(super) fn known_heads() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(head, _, _)| *head).collect()
 }
 
 /// What a plain log tells. Columns of the compaction table go by their names, so nothing is
@@ -137,6 +155,8 @@ pub(super) fn fill(record: &mut StepRecord, result: &DbBench) {
         (Metric::StallCount, published_stalls),
         (Metric::StallL0Delays, stall("l0-file-count-limit-delays")),
         (Metric::StallL0Stops, stall("l0-file-count-limit-stops")),
+        (Metric::StallL0DelaysBusy, stall("cf-l0-file-count-limit-delays-with-ongoing-compaction")),
+        (Metric::StallL0StopsBusy, stall("cf-l0-file-count-limit-stops-with-ongoing-compaction")),
         (Metric::StallMemtableDelays, stall("memtable-limit-delays")),
         (Metric::StallMemtableStops, stall("memtable-limit-stops")),
         (Metric::StallPendingDelays, stall("pending-compaction-bytes-delays")),

@@ -1,7 +1,10 @@
 //! What db_bench prints: a result line for each benchmark, percentiles, and RocksDB's statistics.
 
+use sha2::{Digest, Sha256};
+
 use super::ImportError;
-use super::text::{Text, number};
+use super::number::number;
+use super::text::Text;
 
 /// One benchmark of a run. What was not printed is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,6 +72,15 @@ pub struct Log {
     /// Lines and names of what is no benchmark: warm-up runs (`fillseq[X3-W1]`), and work between
     /// benchmarks such as flush and compact.
     pub passed: Vec<(usize, String)>,
+}
+
+impl Log {
+    /// A digest of the results. Those of two runs never agree to the last digit.
+    pub fn digest(&self) -> [u8; 32] {
+        let measured = |result: &DbBench| DbBench { line: 0, ..result.clone() };
+        let results: Vec<DbBench> = self.results.iter().map(measured).collect();
+        Sha256::digest(format!("{:?} {results:?}", self.version).as_bytes()).into()
+    }
 }
 
 /// What `--benchmarks` can name that is work on the tree and no load of clients.

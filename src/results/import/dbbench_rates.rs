@@ -1,7 +1,8 @@
 //! Tables of rates or ratios of db_bench: a row for each step, a column for each version.
 
 use super::ImportError;
-use super::text::{Text, amount, number};
+use super::number::is_word;
+use super::text::{RATES_MAX, Text};
 
 /// Such a table; names stand last (TSV) or first (CSV).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,12 +67,13 @@ fn split(line: &str) -> Option<(String, Vec<String>)> {
     if cells.len() < 2 {
         return None;
     }
-    let name = match number(&cells[0]) {
-        Some(_) => cells.pop()?,
-        None => cells.remove(0),
+    let name = match is_word(&cells[0]) {
+        false => cells.pop()?,
+        true => cells.remove(0),
     };
-    let named = number(&name).is_none() && name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let numbers = cells.iter().all(|cell| amount(cell).is_some() || cell == "failed");
+    let named = is_word(&name) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    // What is no rate for another reason than being a word is refused with its place.
+    let numbers = cells.iter().all(|cell| !is_word(cell) || cell == "failed");
     (named && numbers && !name.contains(char::is_whitespace)).then_some((name, cells))
 }
 
@@ -80,6 +82,7 @@ fn split(line: &str) -> Option<(String, Vec<String>)> {
 /// # Errors
 /// A line that is no row, rows of different widths, a step twice, an empty table.
 pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut table = RatesOnly::default();
     for (line, row) in text.lines() {
         if row.trim().is_empty() {
@@ -95,6 +98,10 @@ pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
         let Some((name, cells)) = split(row) else {
             return Err(text.malformed(line, "expected rates and the name of a step"));
         };
+        let first = usize::from(row.trim_start().starts_with(&name));
+        for (place, cell) in cells.iter().enumerate().filter(|(_, cell)| *cell != "failed") {
+            text.number(line, first + place + 1, "", cell)?;
+        }
         let (heads, first) = (table.labels.len(), table.rows.first());
         let width = first.map_or(heads, |(_, _, first)| first.len());
         if width > 0 && width != cells.len() {
@@ -169,7 +176,9 @@ mod tests {
         check("1\t2\ta\n1\tb\n", "line 2: 1 rates where");
         check("test,a,b\nx,1\n", "line 2: 1 rates where the lines above have 2");
         check("1\t2\ta\n3\t4\ta\n", "line 2: `a` has a row already");
-        check("1\t-2\ta\n", "line 1: expected rates");
+        check("1\t-2\ta\n", "line 1, column 2: `-2` is below zero");
+        check("1\t2\ta\nb,1,inf\n", "line 2, column 3: `inf` is infinite");
+        check("1\t1000000000000000000000000\ta\n", "line 1, column 2: `10000");
         check("test,a,b\n", "line 1: the file ends here");
     }
 }

@@ -2,7 +2,9 @@
 //! and tables of rates alone.
 
 use super::ImportError;
-use super::text::{Text, amount, number};
+use super::dbbench_metrics::known_heads;
+use super::number::number;
+use super::text::{METRICS_MAX, Text};
 
 /// A file of report rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,6 +99,9 @@ fn is_heads(line: &str) -> bool {
     words.next() == Some("ops_sec") && words.any(|word| word == "test")
 }
 
+/// Columns of a report: published ones have up to 28.
+const HEADS_MAX: usize = 100;
+
 /// A head and where it stands in its line, in characters.
 struct Head {
     name: String,
@@ -109,6 +114,7 @@ struct Head {
 /// A row before the heads, one with more or fewer cells than heads, a cell that is no number where
 /// one belongs, a row without a step, a file without rows.
 pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
+    text.at_most(METRICS_MAX)?;
     let mut table = ReportTable::default();
     let mut heads: Vec<Head> = Vec::new();
     let mut first = 0;
@@ -119,6 +125,10 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         }
         if is_heads(row) {
             heads = words(row);
+            if heads.len() > HEADS_MAX {
+                let why = format!("{} heads, and a report can have {HEADS_MAX}", heads.len());
+                return Err(text.malformed(line, why));
+            }
             first = table.rows.len();
             continue;
         }
@@ -202,6 +212,8 @@ fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells
         }
         cells[place].1 = word.name;
     }
+    // A row holds what is there, so that heads by the thousand cost nothing.
+    cells.retain(|(_, cell)| !cell.is_empty());
     Ok(cells)
 }
 
@@ -210,15 +222,24 @@ const TEXTS: [&str; 7] = ["lsm_sz", "blob_sz", "test", "date", "version", "job_i
 
 fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, ImportError> {
     let mut row = ReportRow { line, cells, test: String::new(), failed: false };
-    row.failed = row.cells.first().is_some_and(|(_, cell)| cell == "failed");
-    for (name, cell) in &row.cells {
-        let is_text = TEXTS.contains(&name.as_str()) || cell.is_empty() || cell == "NA";
-        if !is_text && !row.failed && number(cell).is_none() {
-            return Err(text.malformed(line, format!("`{cell}` under `{name}` is no number")));
+    row.failed = row.cell("ops_sec") == Some("failed");
+    let known = known_heads();
+    for (place, (name, cell)) in row.cells.iter().enumerate().filter(|_| !row.failed) {
+        // The published scripts write -1 where they found no server to ask for its memory.
+        let none = cell.is_empty() || cell == "NA" || (name == "rss" && cell == "-1");
+        let size = ["lsm_sz", "blob_sz"].contains(&name.as_str());
+        if size && !none && gib(cell).is_none() {
+            let why = format!("`{cell}` under `{name}` is no size (`439GB`)");
+            return Err(text.bad_cell(line, place + 1, why));
         }
-        if name == "ops_sec" && !row.failed && amount(cell).is_none() {
-            return Err(text.malformed(line, format!("`{cell}` under `{name}` is no rate")));
+        // A column that nobody knows may hold anything.
+        let is_text = none || TEXTS.contains(&name.as_str()) || !known.contains(&name.as_str());
+        if !is_text || name == "ops_sec" {
+            text.number(line, place + 1, name, cell)?;
         }
+    }
+    if row.cell("ops_sec").is_none() {
+        return Err(text.malformed(line, "the row has no rate under `ops_sec`"));
     }
     match row.cell("test") {
         Some(test) => row.test = test.to_owned(),
@@ -318,10 +339,11 @@ mod tests {
         check("100\t0.5\t1\t2\ta\n", "line 1: a row before the heads");
         check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells under 9 heads");
         check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells under 9 heads");
-        check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2: `x` under `ops_sec`");
+        check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2, column 1: `x` under `ops_sec`");
         check(&format!("{HEADS}1\t\t\t\t\t\t\t\t\n"), "line 2: the row has no name under `test`");
         check(HEADS, "line 1: the file ends here");
         check(&format!("{HEADS}1101902\n"), "line 2: the row has no name under `test`");
-        check(&format!("{HEADS}-1\t\t\t\t\tx\t\t\t\n"), "line 2: `-1` under `ops_sec` is no rate");
+        let below = format!("{HEADS}-1\t\t\t\t\tx\t\t\t\n");
+        check(&below, "line 2, column 1: `-1` under `ops_sec` is below zero");
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::text::echoed;
 use crate::results::ResultsError;
 
 /// Why nothing was imported. Each text reads after "failed to".
@@ -18,13 +19,15 @@ pub enum ImportError {
         source: std::io::Error,
     },
     /// A line is not what its form asks for.
-    #[error("import `{}`, line {line}: {why} (the forms are in docs/importing.md)",
-            path.display())]
+    #[error("import `{}`, line {line}{}: {why} (the forms are in docs/importing.md)",
+            path.display(), column.map(|at| format!(", column {at}")).unwrap_or_default())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// From 1.
         line: usize,
+        /// The cell of the line, from 1, where one is at fault.
+        column: Option<usize>,
         /// What is wrong with it, or what was expected.
         why: String,
     },
@@ -51,6 +54,6 @@ impl ImportError {
     }
 
     pub(super) fn foreign(path: &Path, why: impl Into<String>) -> ImportError {
-        ImportError::Foreign { path: path.to_owned(), why: why.into() }
+        ImportError::Foreign { path: path.to_owned(), why: echoed(&why.into()) }
     }
 }

@@ -1,13 +1,16 @@
 //! Writing what was imported as a result set, through the writer that every run goes through.
 
+use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use super::published::Published;
 use super::{Format, ImportError};
+use crate::domain::run::StepRecord;
 use crate::os::host::fingerprint;
-use crate::results::ResultSet;
+use crate::results::read::entries;
+use crate::results::{ResultSet, ResultsError};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +23,82 @@ pub struct Written {
     pub steps: usize,
 }
 
-/// Writes run folders into `out`, which must be new or empty.
+/// Largest name of a target or step, bytes. Linux allows 255 for a file, and numbers and endings
+/// follow the name.
+const NAME_MAX: usize = 200;
+
+/// Writes run folders into `out`, which must be new or empty. They are written to a temporary
+/// folder first, so that `out` holds all of them or is left as it was.
 ///
 /// # Errors
-/// As [`ResultSet::create`] and its kin.
+/// A name of a target or step that is too long for a file; as [`ResultSet::create`] and its kin.
 pub fn write(format: Format, published: &Published, out: &Path) -> Result<Written, ImportError> {
+    check_names(published)?;
     let plan = plan(format, published);
+    if ResultSet::is_begun(out, &plan)? {
+        let why = "it holds the same results already".to_owned();
+        return Err(ResultsError::Occupied { path: out.to_owned(), why }.into());
+    }
+    // In a folder that is there: it may be another file system than what it lies in.
+    let there = out.exists();
+    let id = std::process::id();
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = match there {
+        true => out.join(format!(".import.{id}.partial")),
+        false => out.with_file_name(format!(".{name}.{id}.partial")),
+    };
+    let written = write_into(&plan, published, &temporary).and_then(|written| {
+        put_in_place(&temporary, out, there)?;
+        Ok(written)
+    });
+    if written.is_err() || there {
+        // The error that stopped the import says more than one of tidying up.
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    written
+}
+
+/// Moves what is in a folder into another one, the plan last: it makes the folder a result set.
+fn put_in_place(from: &Path, to: &Path, there: bool) -> Result<(), ResultsError> {
+    if !there {
+        return fs::rename(from, to).map_err(ResultsError::io("put in place", to));
+    }
+    let mut names = entries(from)?;
+    names.sort_by_key(|name| name == "plan.toml");
+    names.iter().try_for_each(|name| {
+        let path = to.join(name);
+        fs::rename(from.join(name), &path).map_err(ResultsError::io("put in place", &path))
+    })
+}
+
+/// Names become names of files: too long ones are refused before anything is written.
+fn check_names(published: &Published) -> Result<(), ImportError> {
+    for run in &published.runs {
+        let files = |step: &StepRecord| {
+            let files = step.imported.as_ref().map(|imported| imported.files.join(", "));
+            files.unwrap_or_default()
+        };
+        let of = run.steps.first().map(files).unwrap_or_default();
+        let label = ("target", &run.record.key.label, of);
+        let steps = run.steps.iter().map(|step| ("step", &step.name, files(step)));
+        for (what, name, files) in steps.chain([label]) {
+            if name.len() > NAME_MAX {
+                let begin: String = name.chars().take(60).collect();
+                let length = name.len();
+                return Err(ImportError::Words(format!(
+                    "`{files}`: the name of a {what} (`{begin}…`) has {length} bytes, and a name \
+                     of a folder or file can have {NAME_MAX}: shorten it"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, ImportError> {
     let hash: String =
         Sha256::digest(plan.as_bytes()).iter().take(6).map(|b| format!("{b:02x}")).collect();
-    let set = ResultSet::create(out, &plan, &published.host)?;
+    let set = ResultSet::create(out, plan, &published.host)?;
     let mut labels: Vec<String> = Vec::new();
     let mut order: Vec<&str> = Vec::new();
     for run in &published.runs {

@@ -3,7 +3,8 @@
 
 use super::ImportError;
 use super::ibench_histograms::BUCKETS;
-use super::text::{Text, count, number};
+use super::number::{count, number, shown};
+use super::text::Text;
 
 /// Kinds of operations, in the order of columns: the letter of their columns, what their counter is
 /// called, and the head of their histogram.
@@ -175,20 +176,21 @@ impl Reader<'_> {
         }
         let cell = |name: &str| {
             let place = self.heads.iter().position(|head| head == name);
-            place.map(|place| cells[place])
+            place.map(|place| (place + 1, cells[place]))
         };
+        let text = self.text;
         let value = |name: &str| match cell(name) {
             None => Ok(None),
-            Some(cell) => match number(cell).filter(|value| *value >= 0.0) {
-                Some(value) => Ok(Some(value)),
-                None => Err(fault(format!("`{cell}` under `{name}` is no number from 0 on"))),
-            },
+            Some((column, cell)) => text.number(line, column, name, cell).map(Some),
         };
         let whole = |name: &str| match cell(name) {
             None => Ok(None),
-            Some(cell) => match count(cell) {
+            Some((column, cell)) => match count(cell) {
                 Some(value) => Ok(Some(value)),
-                None => Err(fault(format!("`{cell}` under `{name}` is no count"))),
+                None => {
+                    let why = format!("`{}` under `{name}` is no count", shown(cell));
+                    Err(text.bad_cell(line, column, why))
+                }
             },
         };
         let mut interval = IntervalRow {
@@ -310,7 +312,7 @@ fn response_times(
 ) -> Result<ResponseTimes, ImportError> {
     let (longest, counts) = cells.split_last().unwrap_or((&"", &[]));
     let counts: Option<Vec<u64>> = counts.iter().map(|cell| count(cell)).collect();
-    match (counts, number(longest).filter(|longest| *longest >= 0.0)) {
+    match (counts, number(longest)) {
         (Some(counts), Some(longest)) => Ok(ResponseTimes { kind, line, counts, longest }),
         _ => Err(text.malformed(line, "a class of a histogram is no count, or its max no number")),
     }
@@ -367,8 +369,8 @@ mod tests {
             assert!(fault.contains(expected), "{from}: {fault}");
         };
         check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells under 12 heads");
-        check("\t12345\t", "\tlong\t", "line 4: `long` under `max_i` is no number");
-        check("\t9400\t", "\t4.5\t", "line 4: `4.5` under `t_ins` is no count");
+        check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is no number");
+        check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is no count");
         check("\t9400\t", "\t4000\t", "line 4: t_ins goes back");
         check("1.1\t2.1", "1.1\t0.1", "line 4: t_sec goes back from 1 to 0.1");
         check("max_q\t", "max_p\t", "line 2: 12 heads");

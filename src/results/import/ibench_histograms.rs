@@ -2,7 +2,8 @@
 //! each target or client, as counts or as per cent.
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::number::number;
+use super::text::Text;
 
 /// Names of the buckets: their upper bounds, and what is beyond.
 pub const BUCKETS: [&str; 10] =
@@ -23,6 +24,8 @@ pub struct HistogramRow {
     pub cells: Vec<String>,
     /// Longest response time in seconds, as printed.
     pub max: String,
+    /// The column of the first bucket, from 1.
+    pub first: usize,
     /// The target; `t1:TARGET`, `sum:TARGET` and `pct:TARGET` in files of one step.
     pub tag: String,
 }
@@ -69,6 +72,7 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
             op: cell("op"),
             cells: BUCKETS.iter().filter_map(|bucket| cell(bucket)).collect(),
             max: cell("max").unwrap_or_default(),
+            first: heads.iter().position(|head| head == BUCKETS[0]).unwrap_or(0) + 1,
             tag: tag.unwrap_or_default(),
         };
         check(text, &row)?;
@@ -84,9 +88,11 @@ fn check(text: &Text, row: &HistogramRow) -> Result<(), ImportError> {
     if row.cells.len() != BUCKETS.len() {
         return Err(text.malformed(row.line, "not all ten buckets are there"));
     }
-    let cells = row.cells.iter().chain([&row.max]);
-    if let Some(bad) = cells.into_iter().find(|cell| number(cell).is_none() && *cell != "nonzero") {
-        return Err(text.malformed(row.line, format!("`{bad}` is neither a number nor nonzero")));
+    let heads = BUCKETS.into_iter().chain(["max"]);
+    for (place, (head, cell)) in heads.zip(row.cells.iter().chain([&row.max])).enumerate() {
+        if cell != "nonzero" {
+            text.number(row.line, row.first + place, head, cell)?;
+        }
     }
     let shares = row.cells.iter().any(|cell| cell.contains('.'));
     let sum: f64 = row.cells.iter().filter_map(|cell| number(cell)).sum();
@@ -133,7 +139,10 @@ mod tests {
         check("1 2\n", "line 1: a row before the heads");
         check(&TABLE.replace("\t0.098", ""), "");
         check(&TABLE.replace("98.919", "88.919"), "line 2: the shares add up to 90.000");
-        check(&TABLE.replace("nonzero", "some"), "line 2: `some`");
+        check(
+            &TABLE.replace("nonzero", "some"),
+            "line 2, column 7: `some` under `16ms` is no number",
+        );
         check(TABLE.lines().next().unwrap(), "line 1: the file ends here");
     }
 }

@@ -3,7 +3,8 @@
 
 use super::ImportError;
 use super::ibench_client::{Histograms, ResponseTimes};
-use super::text::{Text, number};
+use super::number::number;
+use super::text::Text;
 
 /// Words after the numbers of the first line.
 const WORDS: [&str; 8] = [
@@ -121,7 +122,7 @@ fn first_line(text: &Text) -> Result<StepSummary, ImportError> {
         return Err(text.malformed(1, "one of the numbers is none, or no count"));
     };
     let clients = u32::try_from(clients).ok().filter(|clients| *clients > 0);
-    let Some(clients) = clients.filter(|_| numbers.iter().all(|number| *number >= 0.0)) else {
+    let Some(clients) = clients else {
         return Err(text.malformed(1, "a number is out of range"));
     };
     Ok(StepSummary {
@@ -150,8 +151,8 @@ fn block(
         let why = format!("{} cells under {} heads", values.len(), names.len());
         return Err(text.malformed(cells, why));
     }
-    if let Some(bad) = values.iter().find(|value| number(value).is_none()) {
-        return Err(text.malformed(cells, format!("`{bad}` is no number")));
+    for (place, (head, value)) in names.iter().zip(&values).enumerate() {
+        text.number(cells, place + 1, head, value)?;
     }
     let pairs = names.iter().zip(values);
     Ok(pairs.map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect())
@@ -269,7 +270,7 @@ mod tests {
         check("2 processes", "0 processes", "line 1: a number is out of range");
         check("nsamp\tr/s", "nsamp\tx/s", "line 4: expected the heads `nsamp r/s");
         check("\t60.0\t", "\t", "line 5: 9 cells under 10 heads");
-        check("2500", "many", "line 8: `many` is no number");
+        check("2500", "many", "line 8, column 2: `many` under `cs/s` is no number");
         check("dbGB 1.3", "dbGB big", "expected `dbGB SIZE`");
         check("50th, 6 / 12", "50th, 6 of 12", "expected `Nth, OFFSET / LINES");
         check("0.5 system", "0.5 sys", "expected `client: U user");

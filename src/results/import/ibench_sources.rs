@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::ImportError;
+use super::cells::Cells;
 use super::ibench_histograms::{self, HistogramRow};
 use super::ibench_raw::{self, RawStep};
-use super::ibench_summary::{self, SummaryTable};
+use super::ibench_summary::{self, SummaryKind, SummaryTable};
 use super::ibench_tables::{self, MetricsTable};
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
@@ -55,6 +56,28 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// True if nobody published a rate here, but ratios of rates.
+    pub(super) fn only_ratios(&self) -> bool {
+        let rates = self.sums.len() + self.tables.len() + self.merged.len() + self.raw.len();
+        let tables = self.summaries.iter().flat_map(|(_, tables)| tables);
+        rates == 0 && tables.into_iter().all(|table| table.kind == SummaryKind::Relative)
+    }
+
+    /// Counts every cell of tables that was read; raw files of steps are no tables.
+    pub(super) fn count_cells(&self, cells: &mut Cells) {
+        let tables = self.sums.iter().chain(&self.tables).chain(&self.merged);
+        for (text, table) in tables.chain(&self.relative) {
+            cells.read(text.path(), table.rows.iter().map(|row| row.cells.len()).sum());
+        }
+        for (text, rows) in &self.histograms {
+            cells.read(text.path(), rows.iter().map(|row| row.cells.len() + 1).sum());
+        }
+        for (text, tables) in &self.summaries {
+            let rows = tables.iter().flat_map(|table| &table.rows);
+            cells.read(text.path(), rows.map(|(_, _, cells)| cells.len()).sum());
+        }
+    }
+
     fn count(&self) -> usize {
         let tables = self.sums.len() + self.tables.len() + self.merged.len() + self.relative.len();
         tables + self.histograms.len() + self.summaries.len() + self.raw.len()
@@ -116,8 +139,11 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
             }
         } else {
             let taken = match Text::of_folder(&path)? {
-                Some(text) => take_text(text, steps, sources)?,
-                None => false,
+                Ok(text) => take_text(text, steps, sources)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
             };
             if !taken {
                 left.push(name);
@@ -154,7 +180,7 @@ fn take_text(text: Text, steps: &[String], sources: &mut Sources) -> Result<bool
     let mut table = ibench_tables::parse(&text)?;
     let name = text.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     let by_row = table.rows.iter().all(|row| row.step.is_some());
-    if name.starts_with("rel.") || is_relative(&table) {
+    if ibench_tables::is_relative(&text) {
         set_step(&mut table, name.strip_prefix("rel."));
         sources.relative.push((text, table));
     } else if by_row {
@@ -170,14 +196,6 @@ fn take_text(text: Text, steps: &[String], sources: &mut Sources) -> Result<bool
         sources.sums.push((text, table));
     }
     Ok(true)
-}
-
-/// Ratios have two decimals where rates have none.
-fn is_relative(table: &MetricsTable) -> bool {
-    table.rows.iter().all(|row| {
-        let cell = row.cell("ips").unwrap_or("");
-        cell == "1" || cell.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
-    })
 }
 
 /// `mrg.l.i0`, `mrg.q100.1.some`, `mrg.l.x.ips` → the step.

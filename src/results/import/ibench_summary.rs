@@ -1,7 +1,9 @@
 //! Summary tables of perf reports with the colour of each cell, as text: `value:class`.
 
 use super::ImportError;
-use super::text::{Text, number};
+use super::ibench_tables::split_size;
+use super::number::shown;
+use super::text::Text;
 
 /// One table.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,42 @@ pub enum SummaryKind {
     InsertRate,
 }
 
+impl SummaryKind {
+    /// The kind of its cells in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            SummaryKind::Absolute => "rate",
+            SummaryKind::Relative => "ratio",
+            SummaryKind::InsertRate => "insert rate",
+        }
+    }
+}
+
+impl SummaryTable {
+    /// `20m` of `20m.my`; empty if the name begins with no size.
+    pub fn size(&self) -> &str {
+        split_size(&format!("{}.", self.name)).0.map_or("", |size| &self.name[..size.len()])
+    }
+
+    /// True for the row below a table of insert rates that says what was asked for.
+    pub fn is_target_row(&self, target: &str) -> bool {
+        self.kind == SummaryKind::InsertRate && target == "target"
+    }
+}
+
+impl SummaryCell {
+    /// The word for its colour, if it has one. Gray and yellow share a letter.
+    pub fn colour(&self) -> Option<&'static str> {
+        match self.class {
+            'g' => Some("green"),
+            'r' => Some("red"),
+            'y' => Some("gray or yellow"),
+            'b' => Some("blue"),
+            _ => None,
+        }
+    }
+}
+
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryCell {
@@ -50,7 +88,7 @@ fn head(line: &str) -> Option<(SummaryKind, &str, Vec<String>)> {
     let kind = match kind {
         "abs" => SummaryKind::Absolute,
         "rel" => SummaryKind::Relative,
-        "ips" | "sla" | "iput" => SummaryKind::InsertRate,
+        "ins" | "ips" | "sla" | "iput" => SummaryKind::InsertRate,
         _ => return None,
     };
     let steps: Vec<String> = cells.map(str::to_owned).collect();
@@ -82,13 +120,16 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
         for cell in cells {
             let (printed, class) = cell.rsplit_once(':').unwrap_or((cell, "-"));
             let mut classes = class.chars();
-            match (number(printed), classes.next(), classes.next()) {
-                (Some(_), Some(class), None) if "gryb-".contains(class) => {
+            let place = row.len();
+            let step = table.steps.get(place).map_or("", String::as_str);
+            text.number(line, place + 2, step, printed)?;
+            match (classes.next(), classes.next()) {
+                (Some(class), None) if "gryb-".contains(class) => {
                     row.push(SummaryCell { printed: printed.to_owned(), class });
                 }
                 _ => {
-                    let why = format!("`{cell}` is no number with a class (g, r, y, b or -)");
-                    return Err(text.malformed(line, why));
+                    let why = format!("`{}` has no class (g, r, y, b or -)", shown(cell));
+                    return Err(text.bad_cell(line, place + 2, why));
                 }
             }
         }
@@ -138,7 +179,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("my1\t1:g\n", "line 1: a row before the head");
-        check("abs:x\tl.i0\nmy1\t1:q\n", "line 2: `1:q`");
+        check("abs:x\tl.i0\nmy1\t1:q\n", "line 2, column 2: `1:q` has no class");
         check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells under 1 steps");
         check("abs:x\tl.i0\n", "line 1: the file ends here");
     }

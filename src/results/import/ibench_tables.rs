@@ -2,7 +2,8 @@
 //! (`o.sum`, `mrg`, metrics tables), and the same relative to a base (`rel`).
 
 use super::ImportError;
-use super::text::{Text, amount, number};
+use super::number::{is_word, number};
+use super::text::{METRICS_MAX, Text};
 use crate::stats::ratio::printed_ratio;
 
 /// A file of metrics rows.
@@ -56,11 +57,13 @@ pub fn is_metrics(text: &Text) -> bool {
 ///
 /// # Errors
 /// A row before the heads, one with another number of cells than there are heads, a cell that is
-/// neither a number nor `NA`, `inf`; heads with a column twice; a file without a row.
+/// neither a number nor `NA`; heads with a column twice; a file without a row.
 pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
+    text.at_most(METRICS_MAX)?;
     let mut table = MetricsTable::default();
     let mut heads: Vec<String> = Vec::new();
     let (mut group, mut step) = (0, None);
+    let ratios = is_relative(text);
     for (line, row) in text.lines() {
         let cells: Vec<&str> = row.split_whitespace().collect();
         match cells.as_slice() {
@@ -73,12 +76,13 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
                     return Err(text.malformed(line, format!("two columns are called `{head}`")));
                 }
             }
-            [one] if number(one).is_none() => {
+            [one] if is_word(one) => {
                 step = Some((*one).to_owned());
                 group += 1;
             }
             _ => {
-                let row = metrics_row(text, line, &heads, &cells)?;
+                let row = metrics_row(text, line, &heads, &cells, ratios)?;
+                text.check_label(line, &row.tag, table.rows.iter().map(|row| row.tag.as_str()))?;
                 let step = row.step.clone().or_else(|| step.clone());
                 table.rows.push(MetricsRow { group, step, ..row });
             }
@@ -90,11 +94,38 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
     }
 }
 
+/// True for ratios: by the name of the file, or because the first column has two decimals, which
+/// rates of inserts have not.
+pub fn is_relative(text: &Text) -> bool {
+    let name = text.path().file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("rel.") {
+        return true;
+    }
+    let mut place = None;
+    let mut ratios = 0;
+    for (_, row) in text.lines() {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        if is_heads(&cells) {
+            place = cells.iter().position(|head| *head == "ips");
+        } else if let Some(cell) = place.and_then(|place| cells.get(place))
+            && cells.len() > 1
+        {
+            let decimals = cell.split_once('.').map(|(_, decimals)| decimals.len());
+            if decimals != Some(2) && !["1", "NA", "inf"].contains(cell) {
+                return false;
+            }
+            ratios += 1;
+        }
+    }
+    ratios > 0
+}
+
 fn metrics_row(
     text: &Text,
     line: usize,
     heads: &[String],
     cells: &[&str],
+    ratios: bool,
 ) -> Result<MetricsRow, ImportError> {
     if heads.is_empty() {
         return Err(text.malformed(line, "a row before the line of heads (`ips qps … tag`)"));
@@ -105,18 +136,17 @@ fn metrics_row(
         return Err(text.malformed(line, why));
     }
     let mut row = MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
-    for (head, cell) in heads.iter().zip(cells) {
+    for (place, (head, cell)) in heads.iter().zip(cells).enumerate() {
         match head.as_str() {
             "step" => row.step = Some((*cell).to_owned()),
             "tag" => row.tag = (*cell).to_owned(),
-            _ if amount(cell).is_none() && !["NA", "inf"].contains(cell) => {
-                let why = match number(cell) {
-                    Some(_) => format!("`{cell}` under `{head}` is below zero"),
-                    None => format!("`{cell}` under `{head}` is neither a number nor NA"),
-                };
-                return Err(text.malformed(line, why));
+            _ => {
+                // Tables of ratios print `inf` where only the base is zero.
+                if *cell != "NA" && (*cell != "inf" || !ratios) {
+                    text.number(line, place + 1, head, cell)?;
+                }
+                row.cells.push((head.clone(), (*cell).to_owned()));
             }
-            _ => row.cells.push((head.clone(), (*cell).to_owned())),
         }
     }
     Ok(row)
@@ -219,10 +249,18 @@ mod tests {
         };
         check("1\t2\ta\n", "line 1: a row before the line of heads");
         check(&SUM.replace("\t0.045", ""), "line 3: 6 cells under 7 heads");
-        check(&SUM.replace("0.045", "slow"), "line 3: `slow` under `maxop`");
+        check(&SUM.replace("0.045", "slow"), "line 3, column 5: `slow` under `maxop` is no number");
         check("ips\tips\ttag\n", "line 1: two columns are called `ips`");
         check("ips\ttag\n", "line 1: the file ends here");
-        check(&SUM.replace("0.045", "-0.045"), "line 3: `-0.045` under `maxop` is below zero");
+        check(
+            &SUM.replace("0.045", "-0.045"),
+            "line 3, column 5: `-0.045` under `maxop` is below zero",
+        );
+        for bad in ["inf", "-0", "1e24", "nan"] {
+            check(&SUM.replace("0.045", bad), &format!("line 3, column 5: `{bad}` under `maxop`"));
+        }
+        let cut = SUM.trim_end().strip_suffix("8027.cy8").unwrap();
+        check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is cut short");
         check(&format!("{SUM}10582"), "line 4: 1 cells under 7 heads; is the line cut short?");
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::ImportError;
-use super::text::{Text, amount};
+use super::cells::Sampled;
+use super::text::Text;
 
 /// One line of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Iostat {
 pub struct IostatFile {
     /// Device → its lines in order.
     pub devices: BTreeMap<String, Vec<Iostat>>,
+    /// What became of the cells.
+    pub sampled: Sampled,
     /// CPUs of the host, from the first line.
     pub cpus: Option<u32>,
     /// Kernel of the host, from the first line.
@@ -66,6 +69,11 @@ impl IostatFile {
     }
 }
 
+/// Columns that are read.
+const USED: [&str; 10] = [
+    "r/s", "rkB/s", "rMB/s", "w/s", "wkB/s", "wMB/s", "r_await", "rareq-sz", "w_await", "wareq-sz",
+];
+
 /// Reads a file. The CPU blocks are passed over; every other line belongs to a device.
 ///
 /// # Errors
@@ -99,6 +107,7 @@ pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
             return Err(text.malformed(line, "a line before the heads (`Device r/s …`)"));
         } else {
             let (device, sample) = sample(text, line, trimmed, &heads)?;
+            file.sampled.line(&heads[1..], &USED);
             file.devices.entry(device).or_default().push(sample);
         }
     }
@@ -122,13 +131,10 @@ fn sample(
     let find = |name: &str| match heads.iter().position(|head| head == name) {
         None => Ok(None),
         // Some locales write a decimal comma.
-        Some(place) => match amount(&cells[place].replace(',', ".")) {
-            Some(value) => Ok(Some(value)),
-            None => {
-                let why = format!("`{}` under `{name}` is no number", cells[place]);
-                Err(text.malformed(line, why))
-            }
-        },
+        Some(place) => {
+            let cell = cells[place].replace(',', ".");
+            text.number(line, place + 1, name, &cell).map(Some)
+        }
     };
     let kib = |kb: &str, mb: &str| match find(kb)? {
         Some(value) => Ok::<f64, ImportError>(value),
@@ -212,7 +218,7 @@ mod tests {
         };
         check("md2 1 2\n", "line 1: a line before the heads");
         check("Device r/s w/s rkB/s wkB/s\nmd2 1 2\n", "line 2: 3 cells under 5 heads");
-        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2 x 3\n", "line 2: `x` under `rkB/s`");
+        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2 x 3\n", "line 2, column 4: `x` under `rkB/s`");
         check("Device r/s rkB/s wkB/s\n", "line 1: the heads have no column `w/s`");
         check("\n", "line 1: the file ends here");
     }

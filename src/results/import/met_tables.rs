@@ -2,8 +2,9 @@
 //! a block for each microbenchmark.
 
 use super::ImportError;
+use super::number::number;
 use super::sysbench_names::{FileName, file_name};
-use super::text::{Text, amount, number};
+use super::text::{METRICS_MAX, Text};
 use crate::domain::metric::Metric;
 use crate::stats::ratio::follows;
 
@@ -56,6 +57,9 @@ pub fn is_met(text: &Text) -> bool {
         })
 }
 
+/// Heads that stand for a metric.
+pub const HEADS: [&str; 6] = ["cpu/o", "cs/o", "r/o", "rKB/o", "wKB/o", "o/s"];
+
 /// The metric of a column, where it is one of ours in the same unit.
 pub fn metric(head: &str) -> Option<Metric> {
     Some(match head {
@@ -81,6 +85,7 @@ enum Part {
 /// A line that belongs to no block, a line with another number of cells than there are heads, an
 /// absolute value that is no number, a block without values.
 pub fn parse(text: &Text) -> Result<Vec<MetBlock>, ImportError> {
+    text.at_most(METRICS_MAX)?;
     let mut blocks: Vec<MetBlock> = Vec::new();
     let mut part = Part::Absolute;
     for (line, row) in text.lines() {
@@ -155,12 +160,13 @@ fn take_line(
         let why = format!("{} values under {} heads", cells.len(), block.heads.len());
         return Err(text.malformed(line, why));
     }
-    let is_word =
-        |cell: &&String| amount(cell).is_none() && (part == Part::Absolute || *cell != "inf");
-    if let Some(bad) = cells.iter().find(is_word) {
-        let what = if number(bad).is_some() { "is below zero" } else { "is no number" };
-        return Err(text.malformed(line, format!("`{bad}` {what}")));
+    for (place, (head, cell)) in block.heads.iter().zip(&cells).enumerate() {
+        // A ratio to zero.
+        if part == Part::Absolute || cell != "inf" {
+            text.number(line, place + 1, head, cell)?;
+        }
     }
+    text.check_label(line, &last, block.absolute.iter().map(|row| row.target.as_str()))?;
     let rows = if part == Part::Absolute { &mut block.absolute } else { &mut block.relative };
     if rows.iter().any(|other| other.target == last) {
         return Err(text.malformed(line, format!("`{last}` is in this block already")));
@@ -260,9 +266,9 @@ mod tests {
         };
         check("1\t2\n", "line 1: expected the file name");
         check(&MET.replace("\t43\t", "\t"), "line 5: 5 values under 6 heads");
-        check(&MET.replace("7.622", "many"), "line 5: `many` is no number");
-        check(&MET.replace("7.622", "nan"), "line 5: `nan` is no number");
-        check(&MET.replace("7.622", "-7.6"), "line 5: `-7.6` is below zero");
+        check(&MET.replace("7.622", "many"), "line 5, column 2: `many` under `cs/o` is no number");
+        check(&MET.replace("7.622", "nan"), "line 5, column 2: `nan` under `cs/o` is not a number");
+        check(&MET.replace("7.622", "-7.6"), "line 5, column 2: `-7.6` under `cs/o` is below zero");
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");
         let heads = "cpu/o\t\tcs/o\to/s\tdbms\n1.28\t";

@@ -6,6 +6,7 @@
 
 mod ann_benchmarks;
 pub mod ann_text;
+pub mod cells;
 mod dbbench;
 mod dbbench_metrics;
 pub mod dbbench_output;
@@ -20,9 +21,11 @@ mod ibench_mytools;
 pub mod ibench_raw;
 mod ibench_record;
 pub mod ibench_res;
+mod ibench_sizes;
 mod ibench_sources;
 pub mod ibench_summary;
 pub mod ibench_tables;
+mod ibench_taker;
 pub mod iostat;
 pub mod met_tables;
 mod mytools_columns;
@@ -30,8 +33,11 @@ mod mytools_raw;
 mod mytools_sources;
 mod mytools_verify;
 pub mod notice;
+pub mod number;
+mod one_set;
 mod published;
 pub mod sb_met;
+mod stream;
 mod sysbench_mytools;
 pub mod sysbench_names;
 pub mod sysbench_output;
@@ -119,6 +125,19 @@ pub struct Options {
     pub labels: Vec<String>,
     /// True if rows of one target and step are repetitions, not targets of their own.
     pub repeats: bool,
+    /// Rows of this size only, as tags have it: `20m`.
+    pub size: Option<String>,
+    /// What may differ within the set, because somebody asked for ratios across it.
+    pub across: Across,
+}
+
+/// What may differ between targets of one import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Across {
+    /// The number of rows.
+    pub sizes: bool,
+    /// The machine.
+    pub hosts: bool,
 }
 
 /// A file or folder, with what was said before it: `LABEL=PATH`, `LABEL/STEP=PATH`.
@@ -179,6 +198,8 @@ pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Publis
         Format::Dbbench => dbbench::read(paths, options),
         Format::AnnBenchmarks => ann_benchmarks::read(paths, options),
     }?;
+    one_set::check(&published, options.across)?;
+    published.notices.extend(published.cells.notices());
     note_cut_files(&mut published)?;
     Ok(published)
 }
@@ -190,7 +211,11 @@ fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
     let files: BTreeSet<&String> = files.collect();
     let mut notices = Vec::new();
     for file in files {
-        let text = Text::read(Path::new(file))?;
+        let path = Path::new(file);
+        if stream::ends_whole(path).map_err(ImportError::io(path))? {
+            continue;
+        }
+        let text = Text::read(path)?;
         if !text.is_whole() {
             let what = "the last line has no end: was the file cut short?";
             notices.push(Notice::at(NoticeKind::Note, text.path(), text.len(), what));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::mytools_raw::RawStep;
 use super::mytools_sources::Sources;
 use super::mytools_verify as verify;
-use super::notice::{Notice, NoticeKind};
+use super::published::Published;
 use super::sysbench_names::LOAD;
 use super::sysbench_tables::{Block, RateTable};
 use super::text::Text;
@@ -20,7 +20,7 @@ use super::{ImportError, Options};
 pub(super) fn name(
     sources: &mut Sources,
     options: &Options,
-    notices: &mut Vec<Notice>,
+    published: &mut Published,
 ) -> Result<(), ImportError> {
     let mut nameless: Option<(PathBuf, String)> = None;
     for (text, mut table) in std::mem::take(&mut sources.unnamed) {
@@ -48,7 +48,9 @@ pub(super) fn name(
                  the same name with a legend (`col-1 : …`)",
                 table.width()
             );
-            notices.push(Notice::of(NoticeKind::Left, text.path(), what.clone()));
+            let cells = table.rows.iter();
+            let cells = cells.map(|row| row.cells.len() + usize::from(!row.remark.is_empty()));
+            published.cells.leave(text.path(), what.clone(), cells.sum());
             nameless = Some((text.path().to_owned(), what));
             continue;
         }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::ImportError;
+use super::cells::Cells;
 use super::iostat::{self, Iostat, IostatFile};
 use super::notice::{Notice, NoticeKind};
 use super::sb_met::{self, SbMet};
 use super::sysbench_names::{LOAD, file_name};
 use super::sysbench_output::{self, Output};
-use super::text::{Text, number};
+use super::text::Text;
 use super::vmstat::{self, VmstatFile};
 
 /// What was measured of one step of one target.
@@ -92,13 +93,32 @@ fn rates(text: &Text) -> Result<Vec<String>, ImportError> {
     let Some((line, row)) = lines.next() else { return Err(text.cut_short("the rates")) };
     let mut cells: Vec<String> = row.split('\t').map(|cell| cell.trim().to_owned()).collect();
     cells.pop();
-    match cells.is_empty() || cells.iter().any(|cell| number(cell).is_none()) {
+    for (place, cell) in cells.iter().enumerate() {
+        text.number(line, place + 1, "", cell)?;
+    }
+    match cells.is_empty() {
         true => Err(text.malformed(line, "expected rates, then a name, apart by tabs")),
         false => Ok(cells),
     }
 }
 
 impl RawStep {
+    /// Counts every cell of its tables and samples. Outputs of sysbench are no tables.
+    pub(super) fn count_cells(&self, cells: &mut Cells) {
+        if let Some((text, met)) = &self.met {
+            cells.read(text.path(), met.io.len() + met.vm.len());
+        }
+        if let Some((text, rates)) = &self.qps {
+            cells.read(text.path(), rates.len());
+        }
+        if let Some((text, vm)) = &self.vm {
+            vm.sampled.count(text, "vmstat", cells);
+        }
+        if let Some((text, io)) = &self.io {
+            io.sampled.count(text, "iostat", cells);
+        }
+    }
+
     /// The rate by which per-operation values are made, as it was printed.
     pub(super) fn rate(&self) -> Option<&str> {
         let met = self.met.as_ref().and_then(|(_, met)| met.rate());

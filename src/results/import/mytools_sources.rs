@@ -4,10 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::ImportError;
+use super::cells::Cells;
 use super::met_tables::{self, MetBlock};
 use super::notice::{Notice, NoticeKind};
 use super::sysbench_names::file_name;
-use super::sysbench_tables::{self, Block, RateTable};
+use super::sysbench_tables::{self, Block, RateRow, RateTable};
 use super::text::Text;
 
 /// All that was found, parsed as far as it is tables.
@@ -60,6 +61,31 @@ impl Sources {
         let tables = self.absolute.len() + self.relative.len() + self.unnamed.len();
         let blocks = self.absolute_blocks.len() + self.relative_blocks.len();
         tables + blocks + self.met.len() + self.raw.len()
+    }
+}
+
+impl Sources {
+    /// True if nobody published a rate here, but ratios of rates.
+    pub(super) fn only_ratios(&self) -> bool {
+        let absolute = self.absolute.len() + self.absolute_blocks.len();
+        absolute + self.met.len() + self.raw.len() == 0
+    }
+
+    /// Counts every cell that was read, remarks beside rows among them.
+    pub(super) fn count_cells(&self, cells: &mut Cells) {
+        let tables = self.absolute.iter().chain(&self.relative).chain(&self.unnamed);
+        for (text, table) in tables {
+            let of_row = |row: &RateRow| row.cells.len() + usize::from(!row.remark.is_empty());
+            cells.read(text.path(), table.rows.iter().map(of_row).sum());
+        }
+        for (text, blocks) in self.absolute_blocks.iter().chain(&self.relative_blocks) {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            cells.read(text.path(), rows.map(|(_, _, cells)| cells.len()).sum());
+        }
+        for (text, blocks) in &self.met {
+            let rows = blocks.iter().flat_map(|block| block.absolute.iter().chain(&block.relative));
+            cells.read(text.path(), rows.map(|row| row.cells.len()).sum());
+        }
     }
 }
 
@@ -140,8 +166,11 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         } else {
             // A file of one target would have made this the folder of a target.
             let taken = match Text::of_folder(&path)? {
-                Some(text) => take_text(text, sources)?,
-                None => false,
+                Ok(text) => take_text(text, sources)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
             };
             if !taken {
                 left.push(name);

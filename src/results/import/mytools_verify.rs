@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Options;
+use super::cells::Kept;
 use super::met_tables::{self, MetBlock};
 use super::mytools_raw::RawStep;
 use super::mytools_sources::Sources;
 use super::notice::{Notice, NoticeKind};
+use super::number::number;
 use super::published::Published;
 use super::sb_met;
 use super::sysbench_names::{LOAD, counts_rows};
 use super::sysbench_tables::RateTable;
-use super::text::{Text, number};
+use super::text::Text;
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// The rate of a step and target. Tables that somebody edited leave out `_range=100` where it says
@@ -38,10 +40,11 @@ fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Optio
 /// Step, target, column → rate as printed.
 type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
 
-/// Ratios from absolute rates, and ratios of hardware metrics from absolute ones.
+/// Checks ratios against absolute rates, and ratios of hardware metrics against absolute ones.
+/// Without any absolute rates, ratios are facts.
 pub(super) fn tables(sources: &Sources, published: &mut Published) {
     let rates = absolute_rates(sources);
-    for (text, table) in &sources.relative {
+    for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
         let Some(base) = table.base.as_ref().or(table.targets.first()) else { continue };
         let mut cells = Vec::new();
         for row in &table.rows {
@@ -51,8 +54,13 @@ pub(super) fn tables(sources: &Sources, published: &mut Published) {
         }
         check_ratios(text, base, &cells, &rates, published);
     }
-    for (text, blocks) in &sources.relative_blocks {
-        let Some(base) = base_of_blocks(sources, blocks) else { continue };
+    for (text, blocks) in sources.relative_blocks.iter().filter(|_| !sources.only_ratios()) {
+        let Some(base) = base_of_blocks(sources, blocks) else {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            let cells = rows.map(|(_, _, cells)| cells.len()).sum();
+            published.cells.leave(text.path(), "ratios to a base that is not here", cells);
+            continue;
+        };
         let mut cells = Vec::new();
         for block in blocks {
             for (line, target, values) in &block.rows {
@@ -68,6 +76,7 @@ pub(super) fn tables(sources: &Sources, published: &mut Published) {
             let differences = met_tables::check(block);
             let cells = block.relative.len() * block.heads.len();
             let agree = cells.saturating_sub(differences.len());
+            published.cells.keep(text.path(), Kept::Compared, cells);
             published.check("ratios of hardware metrics from absolute ones", agree, cells);
             published.notices.extend(differences.into_iter().map(|difference| {
                 Notice::at(NoticeKind::Mismatch, text.path(), difference.line, difference.text)
@@ -152,12 +161,9 @@ fn check_ratios(
         }
     }
     published.check("relative rates from absolute ones", agree, of);
-    if without > 0 {
-        let what = format!(
-            "{without} ratios are words or have no absolute rates in these files: not checked"
-        );
-        published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
-    }
+    published.cells.keep(text.path(), Kept::Compared, of);
+    let why = "ratios that are words or have no absolute rates in these files: not checked";
+    published.cells.leave(text.path(), why, without);
 }
 
 /// The number of clients whose metrics rest on the rates of a table; `None` if none or several do.

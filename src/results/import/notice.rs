@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
+use super::text::echoed;
+
 /// Of what kind a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeKind {
@@ -30,7 +32,8 @@ pub struct Notice {
 impl Notice {
     /// About a line.
     pub fn at(kind: NoticeKind, file: &Path, line: usize, text: impl Into<String>) -> Notice {
-        Notice { kind, file: file.display().to_string(), line: Some(line), text: text.into() }
+        let text = echoed(&text.into());
+        Notice { kind, file: file.display().to_string(), line: Some(line), text }
     }
 
     /// About a whole file or folder.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use super::cells::Cells;
 use super::ibench_summary::SummaryTable;
 use super::ibench_tables::MetricsRow;
 use super::notice::Notice;
@@ -31,6 +32,8 @@ pub struct Published {
     pub runs: Vec<PublishedRun>,
     /// What there is to say.
     pub notices: Vec<Notice>,
+    /// What became of each published cell.
+    pub cells: Cells,
     /// What was made again from other published numbers, cell by cell.
     pub checks: Vec<Check>,
     /// Summary tables with their colours and files: for those who know the rules of colours.
@@ -130,6 +133,31 @@ pub(super) fn add_file(step: &mut StepRecord, file: &str) {
     }
 }
 
+/// Keeps a cell for which there is no metric, by the head of its column. What another file says of
+/// the same column stands beside it.
+pub(super) fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
+    let Some(imported) = &mut step.imported else { return };
+    match imported.annotations.get_mut(head) {
+        Some(before) if before != printed => {
+            before.push_str(" / ");
+            before.push_str(printed);
+        }
+        Some(_) => {}
+        None => {
+            imported.annotations.insert(head.to_owned(), printed.to_owned());
+        }
+    }
+}
+
+/// Keeps what the author of a table wrote beside the row of the step.
+pub(super) fn remark(step: &mut StepRecord, words: &str) {
+    if let Some(imported) = &mut step.imported
+        && !imported.remarks.iter().any(|other| other == words)
+    {
+        imported.remarks.push(words.to_owned());
+    }
+}
+
 /// Names become names of files.
 fn safe(name: &str) -> String {
     let name: String =
@@ -163,6 +191,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
             compiler: None,
             packages: std::collections::BTreeMap::new(),
         },
+        place: None,
         config: settings(&config),
         benchmark: benchmark.to_owned(),
         workload: unknown_workload(),
@@ -201,6 +230,10 @@ fn unknown_workload() -> Workload {
         placement: Placement::Os,
         idle: Idle::Os,
         cache_bytes: None,
+        plain_statements: false,
+        memory_limit: None,
+        turn_ms: None,
+        waiting: None,
         shape: Shape::default(),
     }
 }
@@ -221,7 +254,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
         data_bytes: None,
         per_second: Vec::new(),
         stalled: Vec::new(),
-        imported: Some(Imported { format: format.to_owned(), files: Vec::new() }),
+        imported: Some(Imported { format: format.to_owned(), ..Imported::default() }),
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::ImportError;
 use super::iostat::Iostat;
-use super::text::{Text, amount, number};
+use super::number::number;
+use super::text::Text;
 use super::vmstat::Vmstat;
 
 /// Cells of an sb.met file, as text: head → cell. Both blocks together.
@@ -35,6 +36,11 @@ const IO_HEADS: [&str; 9] =
     ["samp", "r/s", "rMB/s", "w/s", "wMB/s", "r/o", "rKB/o", "wKB/o", "o/s"];
 const VM_HEADS: [&str; 5] = ["samp", "cs/s", "cpu/s", "cs/o", "cpu/o"];
 
+/// True for a head of these blocks.
+pub fn is_head(head: &str) -> bool {
+    IO_HEADS.contains(&head) || VM_HEADS.contains(&head)
+}
+
 /// Reads a file: a line of heads that begins with `samp`, then one line of cells, for each block.
 ///
 /// # Errors
@@ -58,8 +64,8 @@ pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
                     let why = format!("{} cells under {} heads", cells.len(), names.len());
                     return Err(text.malformed(line, why));
                 }
-                if let Some(bad) = cells.iter().find(|cell| amount(cell).is_none()) {
-                    return Err(text.malformed(line, format!("`{bad}` is no number")));
+                for (place, (head, cell)) in names.iter().zip(&cells).enumerate() {
+                    text.number(line, place + 1, head, cell)?;
                 }
                 let pairs = names.iter().zip(cells);
                 let pairs = pairs.map(|(name, cell)| ((*name).to_owned(), cell.to_owned()));
@@ -164,7 +170,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("samp\tr/s\n1\n", "line 2: 1 cells under 2 heads");
-        check("samp\tr/s\n1\tx\n", "line 2: `x` is no number");
+        check("samp\tr/s\n1\tx\n", "line 2, column 2: `x` under `r/s` is no number");
         check("nothing\n", "line 1: expected a line of heads");
         check("samp\tr/s\n", "line 1: the file ends here");
         check("", "line 1: the file ends here");

@@ -3,17 +3,21 @@
 
 use std::path::PathBuf;
 
+use super::cells::Kept;
 use super::met_tables;
 use super::mytools_columns::{self, Columns};
 use super::mytools_raw::{self, RawStep};
 use super::mytools_sources::{self, Sources};
 use super::mytools_verify as verify;
 use super::notice::{Notice, NoticeKind};
+use super::number::{number, shown};
 use super::published::{self, Published, StepKind, add_file};
+use super::sb_met;
 use super::sysbench_names::{LOAD, counts_rows, file_name, group};
 use super::sysbench_record::{self, decimals_agree};
+use super::sysbench_tables;
 use super::tag;
-use super::text::{Text, number};
+use super::text::Text;
 use super::{Format, ImportError, Options};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
@@ -28,23 +32,20 @@ pub(super) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
     let mut sources = mytools_sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
-    mytools_columns::name(&mut sources, options, &mut published.notices)?;
+    sources.count_cells(&mut published.cells);
+    mytools_columns::name(&mut sources, options, &mut published)?;
     let raw = mytools_raw::read(&sources.raw, &mut published.notices)?;
-    if sources.absolute.is_empty()
-        && sources.absolute_blocks.is_empty()
-        && sources.met.is_empty()
-        && raw.is_empty()
-    {
-        let path = paths.first().cloned().unwrap_or_default();
-        let why = "it holds only ratios: give the file of absolute rates with it";
-        return Err(ImportError::foreign(&path, why));
-    }
+    raw.iter().for_each(|step| step.count_cells(&mut published.cells));
     let columns = Columns::resolve(&sources, &raw, options)?;
-    let mut taker = Taker { published, columns };
+    let mut taker = Taker { published, columns, only_ratios: sources.only_ratios() };
     taker.take_tables(&sources);
     taker.take_met(&sources);
     taker.take_raw(&raw, options);
-    let Taker { mut published, columns } = taker;
+    if taker.only_ratios {
+        taker.take_ratios(&sources, options);
+    }
+    taker.remark_ratios(&sources);
+    let Taker { mut published, columns, .. } = taker;
     if columns.unknown {
         published.notices.push(Notice {
             kind: NoticeKind::Note,
@@ -72,12 +73,16 @@ struct Cell<'a> {
 struct Taker {
     published: Published,
     columns: Columns,
+    /// True if no file has a rate: ratios are facts then, not checks.
+    only_ratios: bool,
 }
 
 impl Taker {
     fn step(&mut self, target: &str, step: &str) -> &mut StepRecord {
         let tag = tag::decode(target);
-        let rate = if step == LOAD {
+        let rate = if self.only_ratios {
+            RateUnit::Relative
+        } else if step == LOAD {
             RateUnit::RowsInserted
         } else if counts_rows(step) {
             RateUnit::RowsScanned
@@ -99,21 +104,23 @@ impl Taker {
             // A mistyped folder gives a column of words.
             let why = match cell.printed {
                 "" => "nothing is published".to_owned(),
-                word => format!("`{word}` is published in place of a number"),
+                word => format!("`{}` is published in place of a number", shown(word)),
             };
-            let text = format!("{step} of {target}: {why}");
             if record.outcome.extra.is_empty() {
                 record.status = Status::Failed(format!("{why} ({name}, line {})", cell.line));
             }
-            let notice = Notice::at(NoticeKind::Left, cell.text.path(), cell.line, text);
-            self.published.notices.push(notice);
+            let text = format!("{why} of {target}, which fails these steps");
+            self.published.cells.leave(cell.text.path(), text, 1);
             return;
         };
         if record.outcome.extra.is_empty() {
             record.status = Status::Complete;
         }
         let value = value * cell.unit;
+        let told = record.outcome.extra.contains_key(&metric);
         let before = *record.outcome.extra.entry(metric).or_insert(value);
+        let kept = if told { Kept::Compared } else { Kept::Metric };
+        self.published.cells.keep(cell.text.path(), kept, 1);
         if decimals_agree(before / cell.unit, cell.printed) {
             return;
         }
@@ -137,6 +144,37 @@ impl Taker {
         }
     }
 
+    /// Takes a cell of a table of hardware metrics: as a metric, or beside the metrics where none
+    /// stands for its column.
+    fn put_under(&mut self, head: &str, target: &str, step: &str, cell: &Cell<'_>) {
+        if let Some(metric) = met_tables::metric(head) {
+            return self.put(target, step, metric, cell);
+        }
+        let record = self.step(target, step);
+        add_file(record, &cell.text.name());
+        published::annotate(record, head, cell.printed);
+        self.published.cells.keep(cell.text.path(), Kept::Annotation, 1);
+        if !sb_met::is_head(head) {
+            self.published.cells.unknown_head(cell.text.path(), head, &met_tables::HEADS);
+        }
+    }
+
+    /// Keeps what the author wrote beside a row: of the targets whose columns it names, or of all.
+    fn remark(&mut self, text: &Text, targets: &[String], step: &str, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        let named: Vec<&String> = sysbench_tables::columns_in(words)
+            .into_iter()
+            .filter_map(|column| targets.get(column.checked_sub(1)?))
+            .collect();
+        let all = targets.iter().collect();
+        for target in if named.is_empty() { all } else { named } {
+            published::remark(self.step(target, step), words);
+        }
+        self.published.cells.keep(text.path(), Kept::Annotation, 1);
+    }
+
     fn take_tables(&mut self, sources: &Sources) {
         for (text, table) in &sources.absolute {
             let clients = self.columns.of_table(text);
@@ -150,6 +188,7 @@ impl Taker {
                 for (target, printed) in table.targets.iter().zip(&row.cells) {
                     self.put(target, &name, Metric::Rate, &Cell { text, line, printed, unit });
                 }
+                self.remark(text, &table.targets, &name, &row.remark);
             }
         }
         for (text, blocks) in &sources.absolute_blocks {
@@ -167,16 +206,81 @@ impl Taker {
         }
     }
 
+    /// Ratios without rates, as they were published: the base is 1 by what a ratio is.
+    fn take_ratios(&mut self, sources: &Sources, options: &Options) {
+        const UNNAMED: &str = "unnamed base";
+        for (text, table) in &sources.relative {
+            let base = table.base.as_deref().unwrap_or(UNNAMED);
+            let base = if table.targets.iter().any(|own| own == base) { None } else { Some(base) };
+            let base = base.filter(|_| table.base.is_some() || !table.has_ones());
+            for row in &table.rows {
+                let step = match file_name(&row.step) {
+                    Some(name) => name.step,
+                    None => row.step.clone(),
+                };
+                if let Some(base) = base {
+                    self.put_base(text, base, &step);
+                }
+                for (target, printed) in table.targets.iter().zip(&row.cells) {
+                    let cell = Cell { text, line: row.line, printed, unit: 1.0 };
+                    self.put(target, &step, Metric::Rate, &cell);
+                }
+            }
+        }
+        for (text, blocks) in &sources.relative_blocks {
+            let base = options.labels.first().map_or(UNNAMED, String::as_str);
+            for block in blocks {
+                for (line, target, cells) in &block.rows {
+                    for (column, printed) in cells.iter().enumerate() {
+                        let step = self.columns.name(&block.step, column);
+                        self.put_base(text, base, &step);
+                        let cell = Cell { text, line: *line, printed, unit: 1.0 };
+                        self.put(target, &step, Metric::Rate, &cell);
+                    }
+                }
+            }
+        }
+        let tables = sources.relative.iter().map(|(text, _)| text);
+        for text in tables.chain(sources.relative_blocks.iter().map(|(text, _)| text)) {
+            let what = "only ratios are published here: no rate per second is known, and two \
+                        decimals are all there is";
+            self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
+        }
+    }
+
+    fn put_base(&mut self, text: &Text, base: &str, step: &str) {
+        let record = self.step(base, step);
+        add_file(record, &text.name());
+        record.outcome.extra.insert(Metric::Rate, 1.0);
+    }
+
+    /// What the author wrote beside rows of ratios, to the steps of the rows.
+    fn remark_ratios(&mut self, sources: &Sources) {
+        for (text, table) in &sources.relative {
+            for row in table.rows.iter().filter(|row| !row.remark.is_empty()) {
+                let short = format!("{}_range=", row.step);
+                let names = self.published.runs.iter().flat_map(|run| &run.steps);
+                let mut names = names.map(|step| &step.name);
+                let name = names.find(|name| **name == row.step || name.starts_with(&short));
+                match name.cloned() {
+                    Some(name) => self.remark(text, &table.targets, &name, &row.remark),
+                    None => {
+                        let why = "remarks beside rows of ratios whose steps have no rates here";
+                        self.published.cells.leave(text.path(), why, 1);
+                    }
+                }
+            }
+        }
+    }
+
     fn take_met(&mut self, sources: &Sources) {
         for (text, blocks) in &sources.met {
             for block in blocks {
                 let name = self.columns.name_with(&block.name.step, block.name.clients);
                 for row in &block.absolute {
                     for (head, printed) in block.heads.iter().zip(&row.cells) {
-                        if let Some(metric) = met_tables::metric(head) {
-                            let cell = Cell { text, line: row.line, printed, unit: 1.0 };
-                            self.put(&row.target, &name, metric, &cell);
-                        }
+                        let cell = Cell { text, line: row.line, printed, unit: 1.0 };
+                        self.put_under(head, &row.target, &name, &cell);
                     }
                 }
             }
@@ -191,10 +295,8 @@ impl Taker {
                 let blocks = [(&met.io, met.lines[0]), (&met.vm, met.lines[1])];
                 for (block, line) in blocks {
                     for (head, printed) in block {
-                        if let Some(metric) = met_tables::metric(head) {
-                            let cell = Cell { text, line, printed, unit: 1.0 };
-                            self.put(&step.label, &name, metric, &cell);
-                        }
+                        let cell = Cell { text, line, printed, unit: 1.0 };
+                        self.put_under(head, &step.label, &name, &cell);
                     }
                 }
             }
@@ -210,6 +312,7 @@ impl Taker {
                 if let Some(printed) = output.qps.as_deref()
                     && !counts_rows(&step.step)
                 {
+                    self.published.cells.read(text.path(), 1);
                     let cell = Cell { text, line: output.line, printed, unit: 1.0 };
                     self.put(&step.label, &name, Metric::Rate, &cell);
                 }

@@ -1,7 +1,10 @@
 //! What sysbench 1.0 and 1.1 print: options, intermediate reports, statistics, histogram.
 
+use sha2::{Digest, Sha256};
+
 use super::ImportError;
-use super::text::{Text, amount, count};
+use super::number::{count, number};
+use super::text::Text;
 
 /// One run of sysbench. What its output does not tell is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +98,14 @@ impl Output {
         })?;
         let name = path.rsplit('/').next().unwrap_or(path);
         Some(name.strip_suffix(".lua").unwrap_or(name)).filter(|name| !name.is_empty())
+    }
+
+    /// A digest of what was measured, whatever the file is called and what a script wrote above
+    /// it. Times and counts of two runs never agree to the last digit, so two outputs of one digest
+    /// are copies of one measurement.
+    pub fn digest(&self) -> [u8; 32] {
+        let measured = Output { line: 0, command: None, cpus: None, ..self.clone() };
+        Sha256::digest(format!("{measured:?}").as_bytes()).into()
     }
 
     /// What must be there in a run that came to its end.
@@ -222,13 +233,13 @@ fn take_line(
 
 /// Options, and whatever scripts print about themselves.
 fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
-    let bad = |what: &str| text.malformed(line, format!("`{what}` is no number"));
+    let bad = |what: &str| text.bad_word(line, what, format!("`{what}` is no number"));
     if let Some(clients) = row.strip_prefix("Number of threads:") {
         let clients = clients.trim();
         output.clients = Some(clients.parse().map_err(|_| bad(clients))?);
     } else if let Some(warmup) = row.strip_prefix("Warmup time:") {
         let warmup = warmup.trim().trim_end_matches('s');
-        output.warmup_seconds = Some(amount(warmup).ok_or_else(|| bad(warmup))?);
+        output.warmup_seconds = Some(number(warmup).ok_or_else(|| bad(warmup))?);
     } else if let Some(cpus) = row.strip_suffix(" CPUs") {
         output.cpus = cpus.trim().parse().ok();
     }
@@ -241,9 +252,11 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
     let rate = ["qps:", "eps:"].iter().find_map(|name| row.split_once(name).map(|(_, rest)| rest));
     let Some(rate) = rate else { return Ok(None) };
     let rate = rate.split_whitespace().next().unwrap_or("");
-    match amount(rate) {
+    match number(rate) {
         Some(rate) => Ok(Some((time(text, line, row)?, rate))),
-        None => Err(text.malformed(line, format!("`{rate}` is no rate of an intermediate report"))),
+        None => {
+            Err(text.bad_word(line, rate, format!("`{rate}` is no rate of a report on the way")))
+        }
     }
 }
 
@@ -251,14 +264,15 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
 fn time(text: &Text, line: usize, row: &str) -> Result<f64, ImportError> {
     let time = row.trim_start_matches('[').split(']').next().unwrap_or("");
     let time = time.trim().trim_end_matches('s');
-    amount(time).ok_or_else(|| text.malformed(line, format!("`{time}` is no time of a report")))
+    number(time)
+        .ok_or_else(|| text.bad_word(line, time, format!("`{time}` is no time of a report")))
 }
 
 /// `     0.123 |****          42`.
 fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
     let Some((value, rest)) = row.split_once('|') else { return Ok(()) };
     let events = rest.split_whitespace().last().and_then(|word| count(word.trim_matches('*')));
-    match (amount(value), events) {
+    match (number(value), events) {
         (Some(value), Some(events)) => output.histogram.push((value, events)),
         _ => return Err(text.malformed(line, "a line of the histogram without value and count")),
     }
@@ -270,15 +284,16 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     let Some((name, rest)) = row.split_once(':') else { return Ok(()) };
     let value = rest.split_whitespace().next().unwrap_or("");
     let whole = || {
-        count(value).ok_or_else(|| text.malformed(line, format!("`{value}` is no count of {name}")))
+        count(value)
+            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is no count of {name}")))
     };
     let real = || {
-        amount(value.trim_end_matches('s'))
-            .ok_or_else(|| text.malformed(line, format!("`{value}` is no {name}")))
+        number(value.trim_end_matches('s'))
+            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is no {name}")))
     };
     let per_second = || {
         let rate = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
-        let rate = rate.filter(|rate| amount(rate).is_some());
+        let rate = rate.filter(|rate| number(rate).is_some());
         rate.map(str::to_owned)
             .ok_or_else(|| text.malformed(line, format!("no rate per second of {name}")))
     };
@@ -502,7 +517,7 @@ Throughput:
             assert!(fault.contains(expected), "{fault}");
         };
         check(&OLD[..200], "before the statistics of sysbench");
-        check(&OLD.replace("10.0001s", "soon"), "line 19: `soon` is no total time");
+        check(&OLD.replace("10.0001s", "soon"), "line 19, column 42: `soon` is no total time");
         check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
         let cut = OLD.split("         max:").next().unwrap();
         check(cut, "the file ends here, before the sum of the latencies");

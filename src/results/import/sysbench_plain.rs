@@ -1,17 +1,17 @@
 //! `sysbench`: the output of sysbench 1.0 and 1.1, one file for each run, or several runs in one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::mytools_sources::names;
 use super::notice::{Notice, NoticeKind};
+use super::number::number;
 use super::published::{self, Published, StepKind, add_file, untagged};
 use super::sysbench_names::{counts_rows, file_name, group};
 use super::sysbench_output::{self, Output};
 use super::sysbench_record;
 use super::tag::{self, Tag};
-use super::text::{Text, number};
+use super::text::Text;
 use super::{Format, ImportError, Named, Options};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
@@ -21,6 +21,8 @@ use crate::domain::metric::Metric;
 struct Run {
     text: Text,
     label: String,
+    /// True if the user named the target before the path.
+    said: bool,
     /// As said, or as the file's name or the command line tells.
     step: Option<String>,
     output: Output,
@@ -39,7 +41,7 @@ pub(super) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
             false => take_text(Text::read(&named.path)?, named, &mut runs)?,
         }
     }
-    leave_twice(&mut runs, &mut published);
+    leave_copies(&mut runs, &mut published)?;
     name_steps(&mut runs);
     name_clients(&mut runs, &mut published);
     let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
@@ -63,8 +65,9 @@ fn take_folder(
     let (mut left, before) = (Vec::new(), runs.len());
     for name in names(&named.path)? {
         match Text::of_folder(&named.path.join(&name))? {
-            Some(text) if sysbench_output::is_output(&text) => take_text(text, named, runs)?,
-            _ => left.push(name),
+            Ok(text) if sysbench_output::is_output(&text) => take_text(text, named, runs)?,
+            Ok(_) => left.push(name),
+            Err(why) => left.push(format!("{name} ({why})")),
         }
     }
     if runs.len() == before {
@@ -96,7 +99,8 @@ fn take_text(text: Text, named: &Named, runs: &mut Vec<Run>) -> Result<(), Impor
         let of_file = of_name.as_ref().map(|name| name.step.clone());
         let said = named.step.clone().or(of_file);
         let step = said.or_else(|| output.script().map(str::to_owned));
-        runs.push(Run { text: text.clone(), label, step, output });
+        let said = named.label.is_some();
+        runs.push(Run { text: text.clone(), label, said, step, output });
     }
     Ok(())
 }
@@ -109,18 +113,41 @@ fn stem(path: &Path) -> String {
     stem.to_owned()
 }
 
-/// A file that is there twice, or is a link to another, is not a repetition.
-fn leave_twice(runs: &mut Vec<Run>, published: &mut Published) {
-    let mut seen: BTreeMap<(String, Option<String>, PathBuf, usize), String> = BTreeMap::new();
-    runs.retain(|run| {
-        let path = run.text.path();
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let key = (run.label.clone(), run.step.clone(), real, run.output.line);
-        let Some(other) = seen.insert(key, run.text.name()) else { return true };
-        let text = format!("it is the same file as {other}, which was taken");
-        published.notices.push(Notice::of(NoticeKind::Left, path, text));
-        false
-    });
+/// A run that is there twice, as a copy, a link or under another name, is one measurement and no
+/// repetition.
+///
+/// # Errors
+/// One measurement that the user named as two targets or two steps.
+fn leave_copies(runs: &mut Vec<Run>, published: &mut Published) -> Result<(), ImportError> {
+    let mut taken: BTreeMap<[u8; 32], usize> = BTreeMap::new();
+    let mut kept: Vec<Run> = Vec::new();
+    for run in runs.drain(..) {
+        let digest = run.output.digest();
+        let Some(first) = taken.get(&digest).map(|place| &kept[*place]) else {
+            taken.insert(digest, kept.len());
+            kept.push(run);
+            continue;
+        };
+        let (path, place) = (run.text.name(), first.output.line);
+        let other = first.text.name();
+        if run.said && first.said && (&run.label, &run.step) != (&first.label, &first.step) {
+            let of = |run: &Run| match &run.step {
+                Some(step) => format!("{}/{step}", run.label),
+                None => run.label.clone(),
+            };
+            return Err(ImportError::Words(format!(
+                "`{path}` as {} and `{other}`, line {place}, as {}: both hold the same run, and \
+                 one measurement cannot be of both; leave one out",
+                of(&run),
+                of(first)
+            )));
+        }
+        let what = format!("the same run as in {other}, line {place}: one measurement, taken once");
+        let notice = Notice::at(NoticeKind::Left, run.text.path(), run.output.line, what);
+        published.notices.push(notice);
+    }
+    *runs = kept;
+    Ok(())
 }
 
 /// Runs of one target with different numbers of clients are no repetitions of one step: its steps

@@ -2,8 +2,9 @@
 //! the blocks of 2021, one for each microbenchmark.
 
 use super::ImportError;
+use super::number::{self, Fault, is_word};
 use super::sysbench_names::{LOAD, file_name};
-use super::text::{Text, amount, number};
+use super::text::{RATES_MAX, Text};
 
 /// A table with one column for each target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +21,15 @@ impl RateTable {
     /// True for ratios: the head says so, or the first target is 1.00 throughout. Steps that warm
     /// have a word in some archives.
     pub fn is_relative(&self) -> bool {
+        self.base.is_some() || self.has_ones()
+    }
+
+    /// True if the first target is the base of the ratios: 1.00 throughout.
+    pub fn has_ones(&self) -> bool {
         let mut first = self.rows.iter().filter_map(|row| row.cells.first());
         let ones = first.clone().filter(|cell| *cell == "1.00").count();
-        let base = first.all(|cell| cell == "1.00" || cell == "1" || number(cell).is_none());
-        self.base.is_some() || (ones > 0 && base)
+        let base = first.all(|cell| cell == "1.00" || cell == "1" || is_word(cell));
+        ones > 0 && base
     }
 
     /// Number of columns.
@@ -41,6 +47,8 @@ pub struct RateRow {
     pub step: String,
     /// Cells as they were printed, one for each target.
     pub cells: Vec<String>,
+    /// The column of the first cell, from 1: TSV has the name last, CSV first.
+    pub first: usize,
     /// What somebody wrote after the label: `-> 10.4.8, col4`.
     pub remark: String,
 }
@@ -91,6 +99,7 @@ fn legend(line: &str) -> Option<(usize, &str)> {
 /// without a name or without any number, a rate below zero, a microbenchmark that has a row
 /// already, a table without rows.
 pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut table = RateTable::default();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
@@ -115,7 +124,48 @@ pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
     }
     match table.rows.is_empty() {
         true => Err(text.cut_short("the first row of rates")),
-        false => Ok(table),
+        false => checked(text, table),
+    }
+}
+
+/// Refuses what is neither a number nor a word: `-1`, `-0`, 10^24, and `inf` but for a ratio to
+/// zero; and a last row that was cut within its name.
+fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
+    let relative = table.is_relative();
+    for row in &table.rows {
+        for (place, cell) in row.cells.iter().enumerate() {
+            let head = table.targets.get(place).map_or("", String::as_str);
+            check_cell(text, row.line, row.first + place, head, cell, relative)?;
+        }
+    }
+    if let Some((last, others)) = table.rows.split_last() {
+        let ranges = others.iter().all(|row| row.step.contains("_range="));
+        let cut = ranges && !others.is_empty() && !last.step.contains("_range=");
+        if cut && !text.is_whole() && last.line == text.len() {
+            let why = format!(
+                "the file is cut short within the name of the row: `{}` has no `_range=`, as all \
+                 others have",
+                last.step
+            );
+            return Err(text.malformed(last.line, why));
+        }
+    }
+    Ok(table)
+}
+
+/// Words are published where somebody mistyped a folder; steps without a number fail.
+fn check_cell(
+    text: &Text,
+    line: usize,
+    column: usize,
+    head: &str,
+    cell: &str,
+    relative: bool,
+) -> Result<(), ImportError> {
+    match number::parse(cell) {
+        Ok(_) | Err(Fault::Word) => Ok(()),
+        Err(Fault::Infinite) if relative && cell == "inf" => Ok(()),
+        Err(fault) => Err(text.cell_fault(line, column, head, cell, fault)),
     }
 }
 
@@ -144,12 +194,12 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     }
     // A remark stands after the name, apart by tabs or by blanks.
     let mut remark = String::new();
-    if separator == '\t' && cells.len() > columns + 1 && number(&cells[columns]).is_none() {
+    if separator == '\t' && cells.len() > columns + 1 && is_word(&cells[columns]) {
         remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
     }
     if cells.len() != columns + 1 {
         let name = if separator == '\t' { cells.last() } else { cells.first() };
-        let named = name.is_some_and(|name| number(name).is_none());
+        let named = name.is_some_and(|name| is_word(name));
         let values = cells.len() - usize::from(named);
         let why = format!("{values} values under {columns} columns; is the line cut short?");
         return Err(text.malformed(line, why));
@@ -165,23 +215,24 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
     if !after.is_empty() {
         remark = format!("{after} {remark}").trim().to_owned();
     }
-    if step.is_empty() || number(&step).is_some() {
+    if step.is_empty() || !is_word(&step) {
         return Err(text.malformed(line, "the row has no name of a microbenchmark"));
     }
     // Steps that warm carry words in some archives.
-    let words = cells.iter().all(|cell| number(cell).is_none() && cell != "inf");
+    let words = cells.iter().all(|cell| is_word(cell));
     if words && !step.contains(".warm") {
         return Err(text.malformed(line, "the row has no number"));
     }
-    no_negative(text, line, &cells)?;
-    Ok(RateRow { line, step, cells, remark })
+    let first = if separator == '\t' { 1 } else { 2 };
+    Ok(RateRow { line, step, cells, first, remark })
 }
 
-fn no_negative(text: &Text, line: usize, cells: &[String]) -> Result<(), ImportError> {
-    match cells.iter().find(|cell| number(cell).is_some() && amount(cell).is_none()) {
-        Some(cell) => Err(text.malformed(line, format!("`{cell}` is no rate"))),
-        None => Ok(()),
-    }
+/// The columns that an author's remark names: `-> 10.5.29, col7` is of 7.
+pub fn columns_in(remark: &str) -> Vec<usize> {
+    let words = remark.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words
+        .filter_map(|word| word.strip_prefix("col")?.trim_start_matches('-').parse().ok())
+        .collect()
 }
 
 /// True if the text begins with a row of rates whose columns have no names: CSV as the published
@@ -206,6 +257,7 @@ fn columns_of(row: &str) -> usize {
 /// # Errors
 /// As [`parse_table`]; a microbenchmark that has a row already.
 pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut table = RateTable::default();
     let columns = columns_of(text.first());
     for (line, row) in text.lines() {
@@ -214,7 +266,7 @@ pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
         }
         push_row(text, rate_row(text, line, row, columns)?, &mut table)?;
     }
-    Ok(table)
+    checked(text, table)
 }
 
 fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), ImportError> {
@@ -232,7 +284,9 @@ fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), Impo
 /// A line of values before a head or without a target, a number of values that changes within a
 /// block, a target twice in one, a rate below zero, a block without a line, a file without a block.
 pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
+    text.at_most(RATES_MAX)?;
     let mut blocks: Vec<Block> = Vec::new();
+    let mut targets_before: Vec<String> = Vec::new();
     let mut open = false;
     for (line, row) in text.lines() {
         let trimmed = row.trim();
@@ -254,10 +308,12 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
         let mut cells: Vec<String> =
             trimmed.split('\t').map(|cell| cell.trim().to_owned()).collect();
         let target = cells.pop().unwrap_or_default();
-        if cells.is_empty() || target.is_empty() || number(&target).is_some() {
+        if cells.is_empty() || target.is_empty() || !is_word(&target) {
             return Err(text.malformed(line, "expected rates, then the target, apart by tabs"));
         }
-        no_negative(text, line, &cells)?;
+        let targets = targets_before.iter().map(String::as_str);
+        text.check_label(line, &target, targets)?;
+        targets_before.push(target.clone());
         // Warm steps of some archives carry a word in place of a number.
         if let Some((_, _, first)) = block.rows.first()
             && first.len() != cells.len()
@@ -270,10 +326,16 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
         }
         block.rows.push((line, target, cells));
     }
-    match blocks.last() {
-        Some(last) if !last.rows.is_empty() => Ok(blocks),
-        _ => Err(text.cut_short("the rates of the last block")),
+    if blocks.last().is_none_or(|last| last.rows.is_empty()) {
+        return Err(text.cut_short("the rates of the last block"));
     }
+    let relative = are_ratios(&blocks);
+    for (line, target, cells) in blocks.iter().flat_map(|block| &block.rows) {
+        for (place, cell) in cells.iter().enumerate() {
+            check_cell(text, *line, place + 1, target, cell, relative)?;
+        }
+    }
+    Ok(blocks)
 }
 
 /// True if blocks hold ratios: all with two decimals, which no rate but that of a scan has.
@@ -332,7 +394,7 @@ mod tests {
         check("col-1 : a\n\nx\ty_range=1\n", "line 3: the row has no number");
         check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
         check("col-1 : a\n", "line 1: the file ends here");
-        check("col-1 : a\n\n-1\tx_range=1\n", "line 3: `-1` is no rate");
+        check("col-1 : a\n\n-1\tx_range=1\n", "line 3, column 1: `-1` under `a` is below zero");
         check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values under 1 columns");
         check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` has a row already");
     }
@@ -402,6 +464,6 @@ mod tests {
         check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
         check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is in this block already");
-        check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2: `-1` is no rate");
+        check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2, column 1: `-1` under `a` is below zero");
     }
 }

@@ -1,92 +1,48 @@
 //! A text file with its line numbers: plain or gzip, any line end, nothing that is no text.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::ImportError;
+use super::stream::{self, Lines};
 
-/// No published result comes near this; a damaged archive may claim anything.
-const BYTES_MAX: u64 = 1 << 30;
-
-/// How files begin that are text in another form.
-const FOREIGN: [(&[u8], &str); 6] = [
-    (&[0x28, 0xb5, 0x2f, 0xfd], "it is packed by zstd: unpack it first"),
-    (&[0xfd, b'7', b'z', b'X', b'Z'], "it is packed by xz: unpack it first"),
-    (b"BZh", "it is packed by bzip2: unpack it first"),
-    (b"PK\x03\x04", "it is packed by zip: unpack it first"),
-    (&[0xff, 0xfe], "it is UTF-16: write it as UTF-8 first"),
-    (&[0xfe, 0xff], "it is UTF-16: write it as UTF-8 first"),
-];
-
-/// The lines of a file, without their ends.
+/// The lines of a file, without their ends. Of blank lines in a row only the first is there.
 #[derive(Clone, Debug)]
 pub struct Text {
     path: PathBuf,
-    lines: Vec<String>,
-    whole: bool,
+    lines: Arc<Lines>,
 }
 
 impl Text {
     /// Reads a file. One that begins with gzip's magic number is unpacked, whatever its name.
     ///
     /// # Errors
-    /// A file that cannot be read, is larger than 1 GiB unpacked, packed in another way or no text;
-    /// text that is not UTF-8, with the line.
+    /// A file that cannot be read, is larger than a limit (a line of 4 MiB, 64 MiB of text,
+    /// 4 million words, 1 GiB with blank lines), packed in another way or no text; text that is
+    /// not UTF-8, with the line.
     pub fn read(path: &Path) -> Result<Text, ImportError> {
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(ImportError::io(path))?;
-        file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(ImportError::io(path))?;
-        if bytes.starts_with(&[0x1f, 0x8b]) {
-            let mut plain = Vec::new();
-            let unpacked = flate2::read::MultiGzDecoder::new(bytes.as_slice())
-                .take(BYTES_MAX)
-                .read_to_end(&mut plain);
-            unpacked.map_err(ImportError::io(path))?;
-            bytes = plain;
-        }
-        if bytes.len() as u64 == BYTES_MAX {
-            return Err(ImportError::foreign(path, "it is larger than 1 GiB"));
-        }
-        if let Some((_, why)) = FOREIGN.iter().find(|(begin, _)| bytes.starts_with(begin)) {
-            return Err(ImportError::foreign(path, *why));
-        }
-        if bytes.contains(&0) {
-            return Err(ImportError::foreign(path, "it is no text"));
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(Text::of(path, &text)),
-            Err(fault) => {
-                let good = &fault.as_bytes()[..fault.utf8_error().valid_up_to()];
-                let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-                let why = "it is not text in UTF-8".to_owned();
-                Err(ImportError::Malformed { path: path.to_owned(), line, why })
-            }
-        }
+        Ok(Text { path: path.to_owned(), lines: Arc::new(stream::read(path)?) })
     }
 
-    /// Reads a file that nobody named, of a folder: `None` for what is no text at all, such as a
-    /// picture, a socket or a link to nothing.
+    /// Reads a file that nobody named, of a folder; the inner error says why it is no text: a
+    /// picture, a socket, a link to nothing, a file larger than any of these forms.
     ///
     /// # Errors
     /// As [`Text::read`] for damaged text.
-    pub(super) fn of_folder(path: &Path) -> Result<Option<Text>, ImportError> {
+    pub(super) fn of_folder(path: &Path) -> Result<Result<Text, String>, ImportError> {
         if !path.is_file() {
-            return Ok(None);
+            return Ok(Err("no file".to_owned()));
         }
         match Text::read(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(ImportError::Foreign { .. }) => Ok(None),
+            Ok(text) => Ok(Ok(text)),
+            Err(ImportError::Foreign { why, .. }) => Ok(Err(why)),
             Err(fault) => Err(fault),
         }
     }
 
     /// The text of a file that was read before.
     pub fn of(path: &Path, text: &str) -> Text {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let lines = text.lines().map(|line| line.trim_end_matches('\r').to_owned());
-        let whole = text.is_empty() || text.ends_with('\n');
-        Text { path: path.to_owned(), lines: lines.collect(), whole }
+        Text { path: path.to_owned(), lines: Arc::new(Lines::of(text)) }
     }
 
     /// The file.
@@ -99,81 +55,138 @@ impl Text {
         self.path.display().to_string()
     }
 
-    /// How many lines there are.
+    /// How many lines the file has, blank ones included.
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.lines.count
     }
 
     /// True if the last line has an end: a copy that was cut short has none.
     pub fn is_whole(&self) -> bool {
-        self.whole
+        self.lines.whole
     }
 
     /// True for an empty file.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.lines.count == 0
     }
 
     /// Lines with their numbers, from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> + Clone {
-        self.lines.iter().enumerate().map(|(index, line)| (index + 1, line.as_str()))
+        self.lines.iter()
     }
 
     /// The first line with something on it.
     pub fn first(&self) -> &str {
-        self.lines.iter().find(|line| !line.trim().is_empty()).map_or("", String::as_str)
+        let mut lines = self.lines.iter().map(|(_, line)| line);
+        lines.find(|line| !line.trim().is_empty()).unwrap_or("")
+    }
+
+    /// Refuses what is larger than any table of its form: each cell may become a record of its own.
+    pub(super) fn at_most(&self, words: usize) -> Result<(), ImportError> {
+        match self.lines.words > words {
+            true => {
+                let why = format!(
+                    "it has {} words, and a table of this form can have {words}: split it",
+                    self.lines.words
+                );
+                Err(ImportError::foreign(&self.path, why))
+            }
+            false => Ok(()),
+        }
     }
 
     /// The error of a line.
     pub(super) fn malformed(&self, line: usize, why: impl Into<String>) -> ImportError {
-        ImportError::Malformed { path: self.path.clone(), line, why: why.into() }
+        let (path, why) = (self.path.clone(), echoed(&why.into()));
+        ImportError::Malformed { path, line, column: None, why }
+    }
+
+    /// The error of a cell: its column from 1, and what stands at the head of that column.
+    pub(super) fn bad_cell(
+        &self,
+        line: usize,
+        column: usize,
+        why: impl Into<String>,
+    ) -> ImportError {
+        let (path, why) = (self.path.clone(), echoed(&why.into()));
+        ImportError::Malformed { path, line, column: Some(column), why }
+    }
+
+    /// The error of a word in running text, with the column at which it begins.
+    pub(super) fn bad_word(&self, line: usize, word: &str, why: impl Into<String>) -> ImportError {
+        let row = self.lines.iter().find(|(number, _)| *number == line);
+        let place = row
+            .filter(|_| !word.is_empty())
+            .and_then(|(_, row)| row.find(word).map(|begin| row[..begin].chars().count() + 1));
+        match place {
+            Some(column) => self.bad_cell(line, column, why),
+            None => self.malformed(line, why),
+        }
+    }
+
+    /// Refuses the last row of a file that was cut within its label: the line has no end, and the
+    /// label is the beginning of another one.
+    pub(super) fn check_label<'a>(
+        &self,
+        line: usize,
+        label: &str,
+        mut others: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), ImportError> {
+        let is_last = !self.is_whole() && line == self.len();
+        if !is_last || others.clone().any(|other| other == label) {
+            return Ok(());
+        }
+        match others.find(|other| other.starts_with(label)) {
+            Some(whole) => {
+                let why =
+                    format!("the file is cut short within `{whole}`: `{label}` is left of it");
+                Err(self.malformed(line, why))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The error of a file that ends too early.
     pub(super) fn cut_short(&self, expected: &str) -> ImportError {
         let why = format!("the file ends here, before {expected}");
-        self.malformed(self.lines.len().max(1), why)
+        self.malformed(self.len().max(1), why)
     }
 }
 
-/// A finite number as programs print it; words such as `nan` and `inf` are none.
-pub(super) fn number(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
-    let number = text.parse::<f64>().ok().filter(|number| begins && number.is_finite())?;
-    // `-0.00` is what rounding leaves of a small negative number.
-    Some(if number == 0.0 { 0.0 } else { number })
+/// Characters of others' text that a message echoes.
+const SHOWN_MAX: usize = 400;
+
+/// A message that echoes text of a file: cut in the middle where it is long, and without characters
+/// that would steer a terminal.
+pub(super) fn echoed(text: &str) -> String {
+    let count = text.chars().count();
+    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    if count <= SHOWN_MAX {
+        return text.chars().map(visible).collect();
+    }
+    let half = SHOWN_MAX / 2;
+    let begin: String = text.chars().take(half).map(visible).collect();
+    let end: String = text.chars().skip(count - half).map(visible).collect();
+    format!("{begin} [… {} characters …] {end}", count - 2 * half)
 }
 
-/// A number that is not below zero: rates, times, sizes.
-pub(super) fn amount(text: &str) -> Option<f64> {
-    number(text).filter(|number| *number >= 0.0)
-}
-
-/// A count as programs print it.
-pub(super) fn count(text: &str) -> Option<u64> {
-    text.trim().parse().ok()
-}
+/// Words of a table of rates, each of which is a step: the largest published one has 2000.
+pub(super) const RATES_MAX: usize = 100_000;
+/// Words of a table of metrics, of which a row is a step: the largest published one has 30000.
+pub(super) const METRICS_MAX: usize = 400_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_that_programs_print() {
-        let check =
-            |text: &str, expected: Option<f64>| assert_eq!(number(text), expected, "{text}");
-        check(" 12.50 ", Some(12.5));
-        check(".5", Some(0.5));
-        check("1e-3", Some(0.001));
-        check("-3", Some(-3.0));
-        for word in
-            ["", "-", "nan", "-nan", "inf", "-inf", "1e999", "1,000", "1.2k", "3M", "0x1f", "+1"]
-        {
-            check(word, None);
-        }
-        assert!(number("-0.00").is_some_and(f64::is_sign_positive));
-        assert_eq!((amount("-0.00"), amount("-1"), amount("1")), (Some(0.0), None, Some(1.0)));
+    fn echoed_text_is_cut_and_tame() {
+        let why = format!("`{}` is no rate", "9".repeat(1 << 20));
+        let text = Text::of(Path::new("x"), "");
+        let said = text.malformed(1, why).to_string();
+        assert!(said.chars().count() < 600 && said.contains("` is no rate"), "{said}");
+        assert!(said.contains("[… 10481"), "{said}");
+        assert_eq!(echoed("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
     }
 
     #[test]
@@ -182,7 +195,7 @@ mod tests {
         let path = folder.path().join("o.zst");
         std::fs::write(&path, [0x28, 0xb5, 0x2f, 0xfd, 0x04]).unwrap();
         let fault = Text::read(&path).unwrap_err().to_string();
-        assert!(Text::of_folder(&path).unwrap().is_none());
+        assert!(Text::of_folder(&path).unwrap().is_err());
         assert!(fault.contains("o.zst`: it is packed by zstd: unpack it first"), "{fault}");
     }
 }

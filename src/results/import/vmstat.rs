@@ -1,7 +1,8 @@
 //! `vmstat N`: columns by name, the sample since boot and repeated heads told apart.
 
 use super::ImportError;
-use super::text::{Text, amount};
+use super::cells::Sampled;
+use super::text::Text;
 
 /// One line of numbers, in the units of vmstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,10 +22,12 @@ pub struct Vmstat {
 }
 
 /// A whole file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct VmstatFile {
     /// All lines of numbers. The first tells of the time since boot.
     pub samples: Vec<Vmstat>,
+    /// What became of the cells.
+    pub sampled: Sampled,
     /// `procs` lines: one at the start, then again every 20 or so samples.
     pub banners: usize,
 }
@@ -57,6 +60,9 @@ fn mean(samples: &[Vmstat], divisor: usize) -> Option<Vmstat> {
     })
 }
 
+/// Columns that are read.
+const USED: [&str; 6] = ["cs", "us", "sy", "id", "wa", "st"];
+
 /// Reads a file. Columns are found by the names in the line that holds `swpd`; lines with a time
 /// stamp after the numbers (`vmstat -t`) are fine.
 ///
@@ -64,7 +70,7 @@ fn mean(samples: &[Vmstat], divisor: usize) -> Option<Vmstat> {
 /// A line that is neither head nor numbers, numbers before any head, a head without `cs`, `us` or
 /// `sy`, and a file without a sample.
 pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
-    let mut file = VmstatFile { samples: Vec::new(), banners: 0 };
+    let mut file = VmstatFile::default();
     let mut heads: Vec<String> = Vec::new();
     for (line, row) in text.lines() {
         if row.trim().is_empty() {
@@ -92,11 +98,10 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
             return Err(text.malformed(line, why));
         }
         let value = |name: &str| match heads.iter().position(|head| head == name) {
-            Some(place) => amount(cells[place]).ok_or_else(|| {
-                text.malformed(line, format!("`{}` under `{name}` is no number", cells[place]))
-            }),
+            Some(place) => text.number(line, place + 1, name, cells[place]),
             None => Ok(0.0),
         };
+        file.sampled.line(&heads, &USED);
         file.samples.push(Vmstat {
             cs: value("cs")?,
             us: value("us")?,
@@ -153,7 +158,7 @@ mod tests {
         };
         check("1 2 3\n", "line 1: numbers before");
         check(&format!("{HEAD}1 2\n"), "line 3: 2 numbers under 11 heads");
-        check(&format!("{HEAD}1 0 0 9 5 x 40 10 50 0 0\n"), "line 3: `x` under `cs`");
+        check(&format!("{HEAD}1 0 0 9 5 x 40 10 50 0 0\n"), "line 3, column 6: `x` under `cs`");
         check("procs\n r b swpd us sy\n", "no column `cs`");
         check(HEAD, "line 2: the file ends here");
     }

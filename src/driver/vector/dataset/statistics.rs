@@ -1,5 +1,5 @@
-//! How hard a set is to search: the figures by which the generated set is held against its
-//! specification.
+//! How hard a set is to search: the figures by which the generated set is held against those of
+//! the prototype that its parameters were tuned with.
 
 use super::Dataset;
 use crate::datagen::rng::Rng;

@@ -2,7 +2,7 @@
 const CHARTS = new Map(); // plot element → its state
 // Single quotes: saved charts have it inside double ones.
 const FONT = "'Liberation Sans', 'Noto Sans', 'Segoe UI', Roboto, Arial, sans-serif";
-const BARS_MAX = 4; // more series become panels
+const ROWS_MAX = 4; // more series become panels
 const SHOWN_MAX = 6; // more names: two are shown until the reader asks for others
 const PAPER = 690; // Pixels across a sheet of A4 or letter between its margins.
 const PEN = document.createElement("canvas").getContext("2d");
@@ -55,20 +55,6 @@ function roundUp(value) {
   return steps.find(step => step * power >= value * 0.9999) * power;
 }
 
-// Where an axis from 0 ends: with the greatest value, or, where a few are far out, with the rest.
-// What is marked, such as a ratio of 1, is always on it.
-function reach(chart, values) {
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  const least = Math.max(0, ...chart.rules.map(rule => rule[0])) * 1.05;
-  const most = Math.max(least, sorted[sorted.length - 1] ?? 0);
-  const usual = Math.max(least, sorted[Math.floor((sorted.length - 1) * 0.85)] ?? 0);
-  const highs = chart.series.flatMap(series => series.hi || []).filter(Number.isFinite);
-  const fits = limit => Math.max(limit, ...highs.filter(high => high <= limit * 1.5));
-  const whole = roundUp(fits(most) * 1.02);
-  const cut = sorted.length > 4 && most > 2 * usual ? roundUp(fits(usual) * 1.15) : whole;
-  return { whole, cut };
-}
-
 // With one series there is nothing to tell apart, so colour can say which way it went.
 function direction(series, place, theme) {
   const [low, high] = [series.lo && series.lo[place], series.hi && series.hi[place]];
@@ -116,91 +102,15 @@ const caps = (points, size, fill, more) => ({ type: "scatter", silent: true, sym
   symbolSize: size, itemStyle: { color: fill }, data: points, z: 4, animation: false,
   tooltip: { show: false }, ...more });
 
-// ---- Bars: a row for each category, from 0, names whole ----
-
-function barOption(chart, width, theme, state) {
-  const names = chart.x.c;
-  const many = chart.series.length;
-  const slots = 1 + Math.max(...chart.series.map(series => series.s));
-  const above = width < 620; // Names go above their bars where there is no room beside them.
-  const bar = many === 1 ? 13 : Math.max(8, 15 - 2 * many);
-  const rowHeight = many * (bar + 2) + (above ? 24 : 9);
-  const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const { whole, cut } = reach(chart, finite);
-  const end = state.whole ? whole : cut;
-  state.cut = cut < whole ? finite.filter(value => value > cut).length : 0;
-  const left = above ? 8 : Math.ceil(Math.max(...names.map(name => textWidth(name)))) + 14;
-  const showLegend = many > 1;
-  const legend = showLegend ? legendOf(chart, width - 16, theme, slots) : null;
-  const top = (legend ? legend.height : 0) + 6;
-  const height = top + names.length * rowHeight + 42;
-  // Rows in pixels: the thickness of a bar is one in pixels, and so must its place be.
-  const at = (row, nth) => row * rowHeight + (above ? 20 : 4) + (nth + 0.5) * (bar + 2);
-  const series = [];
-  chart.series.forEach((one, nth) => {
-    const fill = colour(one.s, slots, theme);
-    const points = one.y.map((value, place) => ({ value, place, y: at(one.x[place], nth),
-      low: one.lo && one.lo[place], high: one.hi && one.hi[place] }))
-      .filter(point => Number.isFinite(point.value));
-    const named = { name: one.n };
-    const paints = new Map();
-    for (const point of points) {
-      const paint = many === 1 ? direction(one, point.place, theme) : fill;
-      paints.set(paint, [...(paints.get(paint) ?? []), point]);
-    }
-    for (const [paint, list] of paints) {
-      series.push(pieces(list.map(p => [[0, p.y], [Math.min(p.value, end), p.y]]),
-        { width: bar, color: paint, cap: "butt", opacity: 0.75 }, { ...named, z: 2, color: paint }));
-    }
-    const ranges = points.filter(p => p.low != null);
-    series.push(pieces(ranges.filter(p => p.low < end)
-      .map(p => [[Math.max(p.low, 0), p.y], [Math.min(p.high, end), p.y]]),
-    { width: 1.5, color: theme.ink }, named));
-    series.push(caps(ranges.flatMap(p => [[p.low, p.y], [p.high, p.y]])
-      .filter(([x]) => x >= 0 && x <= end), [1.5, Math.min(bar - 2, 8)], theme.ink, named));
-    series.push({ type: "scatter", ...named, symbolSize: bar, itemStyle: { color: "transparent" }, z: 6,
-      animation: false, cursor: "pointer", clip: false,
-      data: points.map(p => ({ value: [Math.min(Math.max(p.value, p.high ?? 0), end), p.y],
-        of: nth, at: p.place,
-        label: { show: true, position: "right", distance: 4, fontSize: 11, color: theme.ink,
-          formatter: (Math.max(p.value, p.high ?? 0) > end ? "▸ " : "") + ratioText(p.value) } })) });
-  });
-  const rule = chart.rules[0];
-  const decoration = { type: "line", silent: true, data: [], tooltip: { show: false },
-    markLine: { silent: true, symbol: "none", animation: false,
-      label: { position: "start", color: theme.quiet, fontSize: 11, formatter: item => item.name },
-      lineStyle: { color: theme.ink, type: "solid", width: 1 },
-      data: rule && rule[0] <= end ? [{ xAxis: rule[0], name: "" }] : [] } };
-  series.push(decoration);
-  if (above) series.push(caps(names.map((name, row) => ({ value: [0, row * rowHeight + 11],
-    label: { show: true, position: "right", distance: 0, fontSize: 12, color: theme.ink,
-      formatter: () => name } })), 0, "transparent"));
-  return { height, option: { ...common(chart, theme),
-    legend: legend ? legend.option : { show: false },
-    grid: { left, right: 52, top, bottom: 42, containLabel: false, outerBoundsMode: "none" },
-    xAxis: { type: "value", min: 0, max: end, position: "bottom", ...lineAxis(theme),
-      name: axisName(chart.y), nameLocation: "middle", nameGap: 24,
-      nameTextStyle: { color: theme.quiet, fontSize: 11 } },
-    yAxis: { type: "value", min: 0, max: names.length * rowHeight, inverse: true,
-      axisLine: { show: true, lineStyle: { color: theme.quiet } }, axisTick: { show: false },
-      splitLine: { show: false },
-      axisLabel: { show: !above, color: theme.ink, fontSize: 12, hideOverlap: false, margin: 8,
-        customValues: names.map((_, row) => row * rowHeight + rowHeight / 2),
-        formatter: value => names[Math.round((value - rowHeight / 2) / rowHeight)] ?? "" } },
-    series } };
-}
-
 // ---- Panels: one for each category, targets across: a ladder of versions ----
 
-function panelOption(chart, width, theme, state) {
+function panelOption(chart, width, theme) {
   const names = chart.x.c;
   const labels = chart.series.map(series => series.n);
   const across = width >= 1000 ? 3 : width >= 640 ? 2 : 1;
   const rows = Math.ceil(names.length / across);
   const foot = Math.ceil(Math.max(...labels.map(label => textWidth(label, 11)))) + 14;
   // The axis of most panels; the few that go far beyond have one of their own, and say so.
-  const finite = chart.series.flatMap(series => series.y.filter(Number.isFinite));
-  const { whole } = reach(chart, finite);
   const tops = names.map((_, place) => Math.max(0, ...chart.series.flatMap(series => {
     const nth = series.x.indexOf(place);
     return nth < 0 || !Number.isFinite(series.y[nth]) ? [] : [series.y[nth]];
@@ -211,7 +121,6 @@ function panelOption(chart, width, theme, state) {
   const columnWidth = (width - 8) / across;
   const option = { ...common(chart, theme), title: [], grid: [], xAxis: [], yAxis: [], series: [],
     legend: { show: false } };
-  state.cut = 0;
   names.forEach((name, place) => {
     const column = place % across, row = Math.floor(place / across);
     // Names stand under the last panel of each column.
@@ -224,8 +133,7 @@ function panelOption(chart, width, theme, state) {
     });
     const most = Math.max(0, ...points.map(point => point.value));
     const own = most > cut;
-    const end = own ? roundUp(most * 1.02) : state.whole ? whole : cut;
-    state.cut += own ? 1 : 0;
+    const end = own ? roundUp(most * 1.02) : cut;
     const x = column * columnWidth + left, y = 4 + row * (panel + head + gap);
     option.title.push({ text: own ? `${name} (axis to ${text(end)})` : name, left: column * columnWidth + 4, top: y, padding: 0,
       textStyle: { fontSize: 12, fontWeight: 600, color: theme.ink } });
@@ -293,8 +201,25 @@ function numberAxis(axis, theme) {
 }
 
 // Seconds in which little was done are loud; what a server did meanwhile has its target's colour.
-const spanStyle = (span, paint) => ["stall", "writes held back"].includes(span[3])
+const spanStyle = (span, paint) => span[4]
   ? { color: "#d9480f", opacity: 0.22 } : { color: paint, opacity: 0.18 };
+
+// Charts over time can be narrowed to a range of seconds, the same for all; the link keeps it.
+const TIME_MIN = 20;
+
+function timeRange(chart) {
+  if (chart.form !== "lines" || chart.x.u !== "s" || chart.x.s !== "linear") return null;
+  const last = Math.max(...chart.series.flatMap(one => one.x.slice(-1)));
+  if (!(last >= TIME_MIN)) return null;
+  const [from, to] = (VIEW.get("seconds") ?? "").split("-").map(Number);
+  return to > from ? { startValue: from, endValue: Math.min(to, last) } : { start: 0, end: 100 };
+}
+
+function keepTimeRange(event, view) {
+  const zoom = view.getOption().dataZoom[0];
+  const whole = zoom.start <= 0 && zoom.end >= 100;
+  keepView("seconds", whole ? null : `${Math.round(zoom.startValue)}-${Math.round(zoom.endValue)}`);
+}
 
 function lineOption(chart, width, theme) {
   const slots = 1 + Math.max(...chart.series.map(series => series.s));
@@ -326,16 +251,19 @@ function lineOption(chart, width, theme) {
   const top = legend.height + 14, plot = width < 620 ? 220 : 260;
   const most = Math.max(...chart.series.flatMap(one => one.y).filter(Number.isFinite), 0);
   const wide = Math.max(textWidth(text(most * 1.2, 3), 11), textWidth("0.0001", 11)) + 34;
-  return { height: top + plot + 46, option: { ...common(chart, theme), legend: legend.option,
+  const zoom = timeRange(chart);
+  return { height: top + plot + (zoom ? 72 : 46), option: { ...common(chart, theme), legend: legend.option,
+    ...(zoom ? { dataZoom: [{ type: "slider", bottom: 4, height: 16, filterMode: "none", ...zoom,
+      brushSelect: true, showDataShadow: false, labelFormatter: value => `${text(value, 5)} s`,
+      borderColor: theme.line, fillerColor: "rgba(128,128,128,.2)", textStyle: { color: theme.quiet } }] } : {}),
     grid: { left: Math.ceil(wide), right: 24, top, height: plot, outerBoundsMode: "none" },
     xAxis: { ...numberAxis(chart.x, theme), nameGap: 26 },
     yAxis: { ...numberAxis(chart.y, theme), nameGap: Math.ceil(wide) - 16 }, series } };
 }
 
-const optionOf = (chart, width, theme, state) => chart.form !== "bars"
-  ? lineOption(chart, width, theme)
-  : chart.series.length > BARS_MAX ? panelOption(chart, width, theme, state)
-  : barOption(chart, width, theme, state);
+const isForest = chart => chart.form === "forest" && chart.series.length <= ROWS_MAX;
+const optionOf = (chart, width, theme) => chart.form !== "forest" ? lineOption(chart, width, theme)
+  : isForest(chart) ? forestOption(chart, width, theme) : panelOption(chart, width, theme);
 
 // ---- Drawing, saving, redrawing ----
 
@@ -365,7 +293,7 @@ function draw(plot, printing = false) {
   if (!width) return;
   state.chart ??= unpack(data(state.id));
   const theme = isDark() && !printing ? DARK : LIGHT;
-  const { height, option } = optionOf(state.chart, width, theme, state);
+  const { height, option } = optionOf(state.chart, width, theme);
   const kept = state.view && state.view.getOption().legend?.[0]?.selected;
   if (kept && option.legend && Object.keys(kept).length) option.legend.selected = kept;
   plot.style.height = `${height}px`;
@@ -375,6 +303,7 @@ function draw(plot, printing = false) {
   state.width = width;
   if (!state.listens) {
     state.listens = true;
+    state.view.on("datazoom", event => keepTimeRange(event, state.view));
     state.view.on("click", item => {
       if (item.data?.of === undefined) return;
       const series = state.chart.series[item.data.of];
@@ -385,14 +314,6 @@ function draw(plot, printing = false) {
   if (Object.values(option.legend?.selected ?? {}).some(shown => !shown) && !state.hint) {
     state.hint = make("p", { class: "notes noprint" }, "Press a name to show or hide its lines.");
     plot.after(state.hint);
-  }
-  state.cutButton.hidden = !state.cut && !state.whole;
-  if (state.cut || state.whole) {
-    const panels = state.chart.series.length > BARS_MAX;
-    state.cutButton.hidden = panels;
-    const bars = state.cut === 1 ? "1 bar is" : `${state.cut} bars are`;
-    state.cutButton.textContent = state.whole ? "Cut the axis for the shorter bars"
-      : `${bars} longer than the axis: show the whole axis`;
   }
 }
 
@@ -410,7 +331,7 @@ function download(blob, name) {
 function svgOf(state) {
   const chart = state.chart ?? unpack(data(state.id));
   const width = 1100, head = 34;
-  const { height, option } = optionOf(chart, width, LIGHT, { whole: state.whole });
+  const { height, option } = optionOf(chart, width, LIGHT);
   const view = library().init(null, null, { renderer: "svg", ssr: true, width, height });
   option.backgroundColor = "#ffffff";
   if (option.legend && state.view) {
@@ -452,13 +373,14 @@ const SEEN = new IntersectionObserver(entries => {
 function watchCharts(root) {
   for (const figure of $$("figure.chart", root)) {
     const plot = $(".plot", figure);
-    const state = { id: figure.dataset.json, whole: false };
+    const state = { id: figure.dataset.json };
     CHARTS.set(plot, state);
-    state.cutButton = make("button", { type: "button", hidden: true, onclick: () => {
-      state.whole = !state.whole;
-      draw(plot);
-    } });
-    figure.append(make("div", { class: "tools" }, state.cutButton,
+    // Charts in folds are read when they are drawn: only forests have choices.
+    const words = document.getElementById(`data-${state.id}`).textContent;
+    if (words.includes('"form":"forest"')) state.chart = unpack(JSON.parse(words));
+    const choices = state.chart && isForest(state.chart)
+      ? [forestChoice("range", "Range of the axis", RANGES), forestChoice("sort", "Order of the rows", ORDERS)] : [];
+    figure.append(make("div", { class: "tools" }, ...choices,
       make("button", { type: "button", onclick: () => saveSvg(state) }, "Save SVG"),
       make("button", { type: "button", onclick: () => savePng(state) }, "Save PNG")));
     SEEN.observe(plot);
@@ -467,6 +389,7 @@ function watchCharts(root) {
 
 function initCharts() {
   watchCharts(document);
+  showForestChoices();
   let waiting = 0;
   addEventListener("resize", () => {
     clearTimeout(waiting);

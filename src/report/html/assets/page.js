@@ -179,8 +179,19 @@ function unfoldIdly() {
   idle(next);
 }
 
+// How charts are looked at. It follows the name of a section in the link: #overview&range=20.
+const VIEW = new URLSearchParams(location.hash.split("&").slice(1).join("&"));
+
+// Changes a part of the view and of the link; null takes it away.
+function keepView(key, value) {
+  if (value == null) VIEW.delete(key);
+  else VIEW.set(key, value);
+  const rest = VIEW.toString();
+  history.replaceState(null, "", `#${location.hash.slice(1).split("&")[0]}${rest && `&${rest}`}`);
+}
+
 function openFor(hash) {
-  const id = hash && decodeURIComponent(hash.slice(1));
+  const id = hash && decodeURIComponent(hash.slice(1).split("&")[0]);
   if (!id) return;
   if (!document.getElementById(id)) unfoldAll("details");
   const target = document.getElementById(id);

@@ -1,0 +1,35 @@
+//! What a newer rqps wrote into the folders that this one does not know.
+
+use std::collections::BTreeSet;
+
+use super::{Caveat, Evidence, Kind};
+use crate::domain::benchmark::{Group, RateUnit};
+
+/// One caveat for all of it.
+pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
+    let comparison = evidence.comparison;
+    let groups = comparison.groups_of_steps().into_iter();
+    let units = comparison.steps.iter().filter_map(|step| match step.rate {
+        RateUnit::Unknown(word) => Some(word.text()),
+        _ => None,
+    });
+    let metrics = comparison.metrics().into_iter().filter(|metric| !metric.is_known());
+    let fields = evidence.dataset.runs.iter().flat_map(|run| &run.unknown).map(String::as_str);
+    let unknown: [(&str, BTreeSet<&str>); 4] = [
+        ("metrics", metrics.map(|metric| metric.name()).collect()),
+        ("groups", groups.filter(|it| !Group::ALL.contains(it)).map(Group::name).collect()),
+        ("units of rates", units.collect()),
+        ("fields", fields.collect()),
+    ];
+    let parts: Vec<String> = unknown
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what} {}", Vec::from_iter(names).join(", ")))
+        .collect();
+    (!parts.is_empty()).then(|| Caveat {
+        kind: Kind::NewerFacts,
+        target: None,
+        steps: Vec::new(),
+        text: format!("not known here: {}", parts.join("; ")),
+    })
+}

@@ -1,0 +1,138 @@
+//! Pairs of several result sets. Each set is a session: one sitting on one host with its own loads.
+//! What sessions differ by beyond the scatter of their pairs is a random effect.
+
+use serde::Serialize;
+
+use crate::stats::mixed::{self, SessionEstimate};
+use crate::stats::paired::mean_interval;
+use crate::stats::{Interval, student};
+
+/// One ratio as one session found it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionRatio {
+    /// The result set.
+    pub result_set: String,
+    /// exp(mean d) over its pairs.
+    pub ratio: f64,
+    /// The t interval of the session alone, 95 %, as a ratio; `None` for one pair.
+    pub interval: Option<Interval>,
+    /// Its pairs.
+    pub pairs: usize,
+}
+
+/// One ratio over several sessions. Logarithms are natural.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sessions {
+    /// One for each session with a pair, in the order of the result sets.
+    pub sessions: Vec<SessionRatio>,
+    /// Standard deviation between sessions, τ of the random effect, of ln ratios.
+    pub between_sd: f64,
+    /// One value for each session: their mean and standard error are those of the pooled estimate,
+    /// so that what judges lists of pairs judges sessions the same way.
+    #[serde(skip)]
+    pub values: Vec<f64>,
+}
+
+/// Pools pairs (result set, ln ratio). `None` if they are all of one set.
+///
+/// The variance of a session's mean is s²/n with s² pooled over the sessions, on Σ (n − 1) degrees
+/// of freedom: sessions of few pairs do not show their own. Pooling is [`mixed::pool`].
+pub(super) fn pool(pairs: &[(&str, f64)], confidence: f64) -> Option<Sessions> {
+    let mut sets: Vec<(&str, Vec<f64>)> = Vec::new();
+    for (set, difference) in pairs {
+        match sets.iter_mut().find(|(known, _)| known == set) {
+            Some((_, list)) => list.push(*difference),
+            None => sets.push((set, vec![*difference])),
+        }
+    }
+    if sets.len() < 2 {
+        return None;
+    }
+    let means: Vec<_> =
+        sets.iter().filter_map(|(_, list)| mean_interval(list, confidence)).collect();
+    let squares = means.iter().map(|m| m.sd.unwrap_or(0.0).powi(2) * (m.n - 1) as f64);
+    let df = pairs.len() - sets.len();
+    let within = squares.sum::<f64>() / df.max(1) as f64;
+    let estimates: Vec<SessionEstimate> = means
+        .iter()
+        .map(|m| SessionEstimate { mean: m.mean, variance: within / m.n as f64 })
+        .collect();
+    let pooled = mixed::pool(&estimates)?;
+    let sessions = sets.iter().zip(&means).map(|((set, _), mean)| SessionRatio {
+        result_set: (*set).to_owned(),
+        ratio: mean.mean.exp(),
+        interval: mean.interval.map(exp),
+        pairs: mean.n,
+    });
+    let means: Vec<f64> = means.iter().map(|mean| mean.mean).collect();
+    Some(Sessions {
+        sessions: sessions.collect(),
+        between_sd: pooled.between.sqrt(),
+        values: with_moments(&means, pooled.mean, pooled.se),
+    })
+}
+
+impl Sessions {
+    /// The pooled ratio with the t interval of its standard error on k − 1 degrees of freedom.
+    pub(super) fn ratio(&self, confidence: f64) -> (f64, Interval) {
+        let k = self.values.len() as f64;
+        let mean = self.values.iter().sum::<f64>() / k;
+        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        let se = (squares / (k - 1.0) / k).sqrt();
+        let half = student::quantile(0.5 + confidence / 2.0, k - 1.0) * se;
+        (mean.exp(), exp(Interval { low: mean - half, high: mean + half }))
+    }
+}
+
+/// `list` moved and stretched, so that its mean is `mean` and its standard error is `se`.
+fn with_moments(list: &[f64], mean: f64, se: f64) -> Vec<f64> {
+    let k = list.len() as f64;
+    let own = list.iter().sum::<f64>() / k;
+    let squares: f64 = list.iter().map(|value| (value - own).powi(2)).sum();
+    let sd = (squares / (k - 1.0)).sqrt();
+    let stretch = if sd > 0.0 { se * k.sqrt() / sd } else { 0.0 };
+    list.iter().map(|value| mean + (value - own) * stretch).collect()
+}
+
+fn exp(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_session_is_not_pooled() {
+        assert_eq!(pool(&[("a", 0.1), ("a", 0.2)], 0.95), None);
+        assert_eq!(pool(&[], 0.95), None);
+    }
+
+    /// Balanced sessions: REML and HKSJ give the plain t over the means of the sessions.
+    #[test]
+    fn balanced_sessions_give_the_t_over_their_means() {
+        let pairs = [("a", 0.00), ("a", 0.02), ("b", 0.09), ("b", 0.11), ("c", 0.04), ("c", 0.06)];
+        let pooled = pool(&pairs, 0.95).unwrap();
+        let (ratio, interval) = pooled.ratio(0.95);
+        // Means .01, .10, .05: mean .16/3, variance .0020333, t(.975; 2) = 4.302653.
+        assert!((ratio.ln() - 0.16 / 3.0).abs() < 1e-9, "{ratio}");
+        let half = 4.302_652_7 * (0.006_1f64 / 3.0 / 3.0).sqrt();
+        assert!((interval.high.ln() - (0.16 / 3.0 + half)).abs() < 1e-7, "{interval:?}");
+        // Within: .0002 each, so .0001 of each mean.
+        assert!((pooled.between_sd.powi(2) - (0.006_1 / 3.0 - 0.000_1)).abs() < 1e-9);
+        let of_b = &pooled.sessions[1];
+        assert_eq!((of_b.result_set.as_str(), of_b.pairs), ("b", 2));
+        assert!((of_b.ratio - 0.1f64.exp()).abs() < 1e-12);
+    }
+
+    /// A session that is quiet in itself and elsewhere the next time shows nothing for sure.
+    #[test]
+    fn two_sessions_that_disagree_are_wide() {
+        let of = |set: &'static str, mean: f64| [-0.001, 0.0, 0.001].map(|d| (set, mean + d));
+        let pairs: Vec<(&str, f64)> = [of("a", 0.0), of("b", 0.05)].concat();
+        let (ratio, interval) = pool(&pairs, 0.95).unwrap().ratio(0.95);
+        assert!((ratio.ln() - 0.025).abs() < 1e-9);
+        // t(.975; 1) = 12.706205, standard error .025.
+        assert!((interval.low.ln() - (0.025 - 12.706_205 * 0.025)).abs() < 1e-5, "{interval:?}");
+    }
+}

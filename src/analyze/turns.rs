@@ -1,0 +1,114 @@
+//! Where targets took turns within a step: how far their ratio scatters inside a block and from
+//! block to block. The block stays the unit of statistics; what is inside tells whether longer
+//! windows or more blocks would help.
+
+use super::compare::{Comparison, RunFacts, Sample, StepComparison};
+use crate::domain::metric::Metric;
+use crate::domain::run::TurnFacts;
+use crate::stats::summary::stddev;
+
+/// Turns of one target and the first one in one step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnScatter {
+    /// Name of the step.
+    pub step: String,
+    /// Label of the target.
+    pub label: String,
+    /// Shortest length of a turn, milliseconds; the longest of all runs.
+    pub slice_ms: f64,
+    /// What the DBMS did in the turns of others.
+    pub waiting: &'static str,
+    /// Turns of the target in a block, the fewest of all.
+    pub turns: u32,
+    /// Standard error of the ln ratio of a block by the shares of its window, the root mean square
+    /// over the blocks; `None` where windows have one share.
+    pub inside_ln: Option<f64>,
+    /// Standard deviation of the ln ratio between blocks; `None` for fewer than two.
+    pub between_ln: Option<f64>,
+    /// Blocks in which both took turns.
+    pub blocks: usize,
+}
+
+/// One entry for each step and target that took turns with the first target.
+pub fn scatter(comparison: &Comparison) -> Vec<TurnScatter> {
+    let targets = 1..comparison.targets.len();
+    let of_step = |step| {
+        let pairs = targets.clone().filter_map(move |place| {
+            let target = comparison.targets.get(place)?.target.as_ref();
+            let is_library = target.is_some_and(|target| target.dbms.is_embedded());
+            one(&comparison.runs, step, (place, is_library))
+        });
+        pairs.collect::<Vec<_>>()
+    };
+    comparison.steps.iter().flat_map(of_step).collect()
+}
+
+fn one(
+    runs: &[RunFacts],
+    step: &StepComparison,
+    (target, is_library): (usize, bool),
+) -> Option<TurnScatter> {
+    let (first, other) = (step.targets.first()?, step.targets.get(target)?);
+    let facts = |sample: &Sample| sample.record.outcome.turns.clone();
+    let pairs: Vec<[TurnFacts; 2]> = other
+        .samples
+        .iter()
+        .filter_map(|sample| {
+            let beside = |base: &&Sample| {
+                let (a, b) = (runs.get(base.run), runs.get(sample.run));
+                a.zip(b).is_some_and(|(a, b)| {
+                    a.result_set == b.result_set
+                        && (a.key.block, a.key.attempt) == (b.key.block, b.key.attempt)
+                })
+            };
+            Some([facts(first.samples.iter().find(beside)?)?, facts(sample)?])
+        })
+        .collect();
+    let turns = pairs.iter().map(|[_, own]| own.turns).min()?;
+    let squares: Vec<f64> =
+        pairs.iter().filter_map(error_inside).map(|error| error * error).collect();
+    let mean = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
+    Some(TurnScatter {
+        step: step.name.clone(),
+        label: other.label.clone(),
+        slice_ms: pairs.iter().map(|[_, own]| own.slice_ms).fold(0.0, f64::max),
+        waiting: match pairs.iter().any(|[_, own]| own.stopped) {
+            true => "stopped",
+            false if is_library => "with its client",
+            false => "running",
+        },
+        turns,
+        inside_ln: (!squares.is_empty()).then(|| mean.sqrt()),
+        between_ln: other.relative(Metric::Rate).and_then(|relative| relative.sd_ln),
+        blocks: pairs.len(),
+    })
+}
+
+/// The standard error of the mean of d = ln(rate of the second / rate of the first) over the shares
+/// of one window, in each of which both had as many turns. `None` for fewer than two shares.
+fn error_inside([first, second]: &[TurnFacts; 2]) -> Option<f64> {
+    let rate = |(seconds, events): &(f64, u64)| *events as f64 / seconds;
+    let both = first.shares.iter().zip(&second.shares);
+    let d = both.map(|(first, second)| (rate(second) / rate(first)).ln());
+    let d: Vec<f64> = d.filter(|d| d.is_finite()).collect();
+    Some(stddev(&d)? / (d.len() as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_inside_is_that_of_the_mean_over_shares() {
+        let facts =
+            |shares: &[(f64, u64)]| TurnFacts { shares: shares.to_vec(), ..TurnFacts::default() };
+        let first = facts(&[(1.0, 100), (2.0, 200), (1.0, 100), (1.0, 100)]);
+        let second = facts(&[(1.0, 110), (1.0, 90), (2.0, 220), (1.0, 90)]);
+        // ln 1.1 and ln 0.9 twice each: sd = (ln 1.1 - ln 0.9) / sqrt 3, n = 4.
+        let want = (1.1f64.ln() - 0.9f64.ln()) / 3.0f64.sqrt() / 2.0;
+        let error = error_inside(&[first.clone(), second]).unwrap();
+        assert!((error - want).abs() < 1e-12, "{error} {want}");
+        assert_eq!(error_inside(&[first, facts(&[(1.0, 5)])]), None);
+        assert_eq!(error_inside(&[facts(&[(1.0, 0); 3]), facts(&[(1.0, 5); 3])]), None);
+    }
+}

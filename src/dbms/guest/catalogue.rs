@@ -1,0 +1,355 @@
+//! What is asked of a server's catalogue before rqps makes or drops anything there, per dialect.
+
+use sha2::{Digest, Sha256};
+
+use crate::dbms::server::{Row, Session, one_value};
+use crate::domain::build::Dialect;
+use crate::wire::WireError;
+
+/// Codes with which a server says that the user has no right: insufficient_privilege of Postgres;
+/// access to a database, a command, a table, a privilege denied of MySQL.
+const DENIED: [&str; 5] = ["42501", "1044", "1142", "1227", "1370"];
+
+/// True if the user has no right to do it.
+pub(super) fn is_denied(error: &WireError) -> bool {
+    error.code().is_some_and(|code| DENIED.contains(&code))
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Relation {
+    pub(super) name: String,
+    /// "table", "view", "sequence".
+    pub(super) kind: String,
+    pub(super) comment: String,
+    /// The table of an index or of a sequence; empty for none.
+    pub(super) of_table: String,
+    /// Why it must not be dropped even if it is given up: "the foreign key f of orders refers to
+    /// it". Empty for nothing.
+    pub(super) tie: String,
+}
+
+/// The catalogue of one server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Catalogue(pub(super) Dialect);
+
+impl Catalogue {
+    /// "schema" or "database".
+    pub(super) fn place_word(self) -> &'static str {
+        if self.is_mysql() { "database" } else { "schema" }
+    }
+
+    pub(super) fn is_mysql(self) -> bool {
+        self.0 == Dialect::Mysql
+    }
+
+    /// A name as an identifier.
+    pub(super) fn identifier(self, name: &str) -> String {
+        match self.is_mysql() {
+            true => format!("`{}`", name.replace('`', "``")),
+            false => format!("\"{}\"", name.replace('"', "\"\"")),
+        }
+    }
+
+    /// A text as a literal.
+    pub(super) fn literal(self, text: &str) -> String {
+        let text = text.replace('\'', "''");
+        let text = if self.is_mysql() { text.replace('\\', "\\\\") } else { text };
+        format!("'{text}'")
+    }
+
+    /// Takes a lock that ends with the session; false if another session has it.
+    pub(super) fn try_lock(self, session: &mut dyn Session, name: &str) -> Result<bool, WireError> {
+        let sql = match self.is_mysql() {
+            true => format!("SELECT GET_LOCK({}, 0)", self.literal(name)),
+            false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
+        };
+        let taken = one_value(session, &sql)?;
+        Ok(matches!(taken.as_deref(), Some("1" | "t")))
+    }
+
+    /// The number of the session that has a lock.
+    pub(super) fn lock_holder(self, session: &mut dyn Session, name: &str) -> Option<String> {
+        let sql = match self.is_mysql() {
+            true => format!("SELECT IS_USED_LOCK({})", self.literal(name)),
+            false => format!(
+                "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted \
+                 AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = {} \
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+                lock_number(name)
+            ),
+        };
+        one_value(session, &sql).ok().flatten()
+    }
+
+    /// Settings of a session that waits while rqps measures, and drops tables in the end. Those
+    /// that a version does not have are left.
+    pub(super) fn keep_alive(self, session: &mut dyn Session) {
+        let settings: &[&str] = match self.is_mysql() {
+            true => &["SET SESSION wait_timeout = 31536000", "SET SESSION lock_wait_timeout = 30"],
+            false => &["SET idle_session_timeout = 0", "SET lock_timeout = '30s'"],
+        };
+        for setting in settings {
+            // A refusal leaves what the server has.
+            session.run(setting).ok();
+        }
+    }
+
+    /// Makes the session see one schema or database and no other.
+    pub(super) fn enter(self, session: &mut dyn Session, place: &str) -> Result<(), WireError> {
+        match self.enter_statement(place) {
+            Some(sql) => session.run(&sql),
+            None => session.run(&format!("USE {}", self.identifier(place))),
+        }
+    }
+
+    /// What a session must say, unless it logs in to the database itself.
+    pub(super) fn enter_statement(self, place: &str) -> Option<String> {
+        (!self.is_mysql()).then(|| format!("SET search_path TO {}", self.identifier(place)))
+    }
+
+    /// The schema or database that the login leads to.
+    pub(super) fn current_place(
+        self,
+        session: &mut dyn Session,
+    ) -> Result<Option<String>, WireError> {
+        let sql = if self.is_mysql() { "SELECT DATABASE()" } else { "SELECT current_schema()" };
+        one_value(session, sql)
+    }
+
+    /// True if the user may make tables there. MySQL tells only when it is tried.
+    pub(super) fn may_make_tables(
+        self,
+        session: &mut dyn Session,
+        place: &str,
+    ) -> Result<bool, WireError> {
+        if self.is_mysql() {
+            return Ok(true);
+        }
+        let sql = format!("SELECT has_schema_privilege({}, 'CREATE')", self.literal(place));
+        Ok(one_value(session, &sql)?.as_deref() == Some("t"))
+    }
+
+    pub(super) fn is_there(
+        self,
+        session: &mut dyn Session,
+        place: &str,
+    ) -> Result<bool, WireError> {
+        let place = self.literal(place);
+        let sql = match self.is_mysql() {
+            true => {
+                format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {place}")
+            }
+            false => format!("SELECT 1 FROM pg_namespace WHERE nspname = {place}"),
+        };
+        Ok(one_value(session, &sql)?.is_some())
+    }
+
+    /// Makes an empty place. A database has the character set of the one that the DSN names.
+    pub(super) fn create(self, session: &mut dyn Session, place: &str) -> Result<(), WireError> {
+        let name = self.identifier(place);
+        if !self.is_mysql() {
+            return session.run(&format!("CREATE SCHEMA {name}"));
+        }
+        let sets = session.rows(
+            "SELECT default_character_set_name, default_collation_name \
+             FROM information_schema.schemata WHERE schema_name = DATABASE()",
+        )?;
+        let sets = match sets.first().map(Vec::as_slice) {
+            Some([Some(set), Some(order)]) => format!(" CHARACTER SET {set} COLLATE {order}"),
+            _ => String::new(),
+        };
+        session.run(&format!("CREATE DATABASE {name}{sets}"))
+    }
+
+    /// Drops a place in which there is nothing but the table `last`; of any other, nothing.
+    pub(super) fn drop_with(
+        self,
+        session: &mut dyn Session,
+        place: &str,
+        last: Option<&str>,
+    ) -> Result<(), WireError> {
+        let name = self.identifier(place);
+        if !self.is_mysql() {
+            let table = last.map(|last| format!("DROP TABLE {name}.{}; ", self.identifier(last)));
+            // RESTRICT refuses a schema that holds anything. Both in one message are one
+            // transaction.
+            return session
+                .run(&format!("{}DROP SCHEMA {name} RESTRICT", table.unwrap_or_default()));
+        }
+        let (place, last) = (self.literal(place), self.literal(last.unwrap_or_default()));
+        let inside = session.rows(&format!(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = {place} \
+             AND table_name <> {last} \
+             UNION SELECT routine_name FROM information_schema.routines \
+             WHERE routine_schema = {place} \
+             UNION SELECT event_name FROM information_schema.events WHERE event_schema = {place}"
+        ))?;
+        if !inside.is_empty() {
+            let inside: Vec<String> = inside.into_iter().flatten().flatten().collect();
+            let what = format!("it holds what rqps did not make: {}", inside.join(", "));
+            return Err(WireError::Protocol(what));
+        }
+        session.run(&format!("DROP DATABASE {name}"))
+    }
+
+    /// What bears one of `names` in a place.
+    pub(super) fn relations(
+        self,
+        session: &mut dyn Session,
+        place: &str,
+        names: &[&str],
+    ) -> Result<Vec<Relation>, WireError> {
+        let names: Vec<String> = names.iter().map(|name| self.literal(name)).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (place, names) = (self.literal(place), names.join(", "));
+        let rows = match self.is_mysql() {
+            true => session.rows(&mysql_relations(&place, &names))?,
+            false => session.rows(&postgres_relations(&place, &names))?,
+        };
+        Ok(rows.into_iter().filter_map(relation).collect())
+    }
+
+    /// Schemas or databases that an rqps of this user's may have made, by their names.
+    pub(super) fn places_of_rqps(
+        self,
+        session: &mut dyn Session,
+    ) -> Result<Vec<String>, WireError> {
+        let sql = match self.is_mysql() {
+            true => "SELECT schema_name FROM information_schema.schemata ORDER BY 1",
+            false => {
+                "SELECT nspname FROM pg_namespace WHERE pg_has_role(nspowner, 'USAGE') ORDER BY 1"
+            }
+        };
+        let names = session.rows(sql)?.into_iter().flatten().flatten();
+        Ok(names.filter(|name| is_own_name(name)).collect())
+    }
+
+    /// Extensions of Postgres that bear a mark.
+    pub(super) fn extensions(
+        self,
+        session: &mut dyn Session,
+        mark: &str,
+    ) -> Result<Vec<String>, WireError> {
+        if self.is_mysql() {
+            return Ok(Vec::new());
+        }
+        let rows = session.rows(&format!(
+            "SELECT extname FROM pg_extension WHERE obj_description(oid, 'pg_extension') = {}",
+            self.literal(mark)
+        ))?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    }
+}
+
+/// Name of rqps's own schema or database for a tag of 12 hex digits.
+pub(super) fn own_name(tag: &str) -> String {
+    format!("rqps_{tag}")
+}
+
+fn is_own_name(name: &str) -> bool {
+    let tag = name.strip_prefix("rqps_").unwrap_or_default();
+    tag.len() == 12 && tag.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The number of an advisory lock of Postgres.
+fn lock_number(name: &str) -> i64 {
+    let digest = Sha256::digest(name.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    i64::from_be_bytes(first)
+}
+
+fn relation(row: Row) -> Option<Relation> {
+    let mut cells = row.into_iter().map(Option::unwrap_or_default);
+    Some(Relation {
+        name: cells.next()?,
+        kind: kind(&cells.next()?),
+        comment: cells.next()?,
+        of_table: cells.next()?,
+        tie: cells.next()?,
+    })
+}
+
+/// `relkind` of pg_class, or TABLE_TYPE of MySQL, in words.
+fn kind(code: &str) -> String {
+    match code {
+        "r" | "p" | "BASE TABLE" => "table",
+        "v" | "VIEW" | "SYSTEM VIEW" => "view",
+        "m" => "materialised view",
+        "S" | "SEQUENCE" => "sequence",
+        "i" | "I" => "index",
+        "f" => "foreign table",
+        "type" => "type",
+        _ => "relation of another kind",
+    }
+    .to_owned()
+}
+
+/// Types share names with tables: a table is a type, too.
+fn postgres_relations(place: &str, names: &str) -> String {
+    format!(
+        "SELECT c.relname, c.relkind::text, obj_description(c.oid, 'pg_class'), \
+         (SELECT t.relname FROM pg_class t WHERE t.oid = coalesce( \
+          (SELECT indrelid FROM pg_index WHERE indexrelid = c.oid), \
+          (SELECT refobjid FROM pg_depend WHERE classid = 'pg_class'::regclass \
+           AND objid = c.oid AND refclassid = 'pg_class'::regclass AND refobjsubid > 0 \
+           AND deptype IN ('a', 'i') LIMIT 1))), \
+         coalesce((SELECT 'it is a partition of ' || inhparent::regclass::text FROM pg_inherits \
+          WHERE inhrelid = c.oid LIMIT 1), \
+          (SELECT 'the foreign key ' || conname || ' of ' || conrelid::regclass::text || \
+           ' refers to it' FROM pg_constraint WHERE contype = 'f' AND confrelid = c.oid \
+           AND conrelid <> c.oid LIMIT 1), \
+          (SELECT 'the view ' || r.ev_class::regclass::text || ' reads it' FROM pg_depend d \
+           JOIN pg_rewrite r ON r.oid = d.objid WHERE d.classid = 'pg_rewrite'::regclass \
+           AND d.refobjid = c.oid AND r.ev_class <> c.oid LIMIT 1), \
+          CASE WHEN NOT pg_has_role(c.relowner, 'USAGE') \
+           THEN 'it belongs to the user ' || pg_get_userbyid(c.relowner) END) \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE n.nspname = {place} AND c.relname IN ({names}) \
+         UNION ALL SELECT t.typname, 'type', '', '', '' FROM pg_type t \
+         JOIN pg_namespace n ON n.oid = t.typnamespace \
+         WHERE n.nspname = {place} AND t.typname IN ({names}) AND t.typrelid = 0 ORDER BY 1"
+    )
+}
+
+fn mysql_relations(place: &str, names: &str) -> String {
+    format!(
+        "SELECT t.TABLE_NAME, t.TABLE_TYPE, t.TABLE_COMMENT, '', \
+         (SELECT MIN(CONCAT('the foreign key ', k.CONSTRAINT_NAME, ' of ', k.TABLE_SCHEMA, '.', \
+          k.TABLE_NAME, ' refers to it')) FROM information_schema.KEY_COLUMN_USAGE k \
+          WHERE k.REFERENCED_TABLE_SCHEMA = t.TABLE_SCHEMA \
+          AND k.REFERENCED_TABLE_NAME = t.TABLE_NAME \
+          AND NOT (k.TABLE_SCHEMA = t.TABLE_SCHEMA AND k.TABLE_NAME = t.TABLE_NAME)) \
+         FROM information_schema.TABLES t \
+         WHERE t.TABLE_SCHEMA = {place} AND t.TABLE_NAME IN ({names}) ORDER BY 1"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_rqps_gives_are_its_own() {
+        let check = |name: &str, own| assert_eq!(is_own_name(name), own, "{name}");
+        check(&own_name("0123456789ab"), true);
+        check("rqps_results", false);
+        check("rqps_0123456789ag", false);
+        check("rqps_0123456789abc", false);
+        check("0123456789ab", false);
+    }
+
+    #[test]
+    fn names_and_texts_are_quoted_as_each_dialect_reads_them() {
+        let (postgres, mysql) = (Catalogue(Dialect::Postgres), Catalogue(Dialect::Mysql));
+        assert_eq!(postgres.identifier("my \"app\""), "\"my \"\"app\"\"\"");
+        assert_eq!(mysql.identifier("my `app`"), "`my ``app```");
+        assert_eq!(postgres.literal(r"it's \n"), r"'it''s \n'");
+        assert_eq!(mysql.literal(r"it's \n"), r"'it''s \\n'");
+        assert_eq!(postgres.enter_statement("a").as_deref(), Some("SET search_path TO \"a\""));
+        assert_eq!(mysql.enter_statement("a"), None);
+    }
+}

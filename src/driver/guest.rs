@@ -1,0 +1,136 @@
+//! Tables on a server that rqps does not run. Every table bears a mark as its comment from the
+//! moment when it is made, and only what bears the mark is dropped, whatever its name is.
+
+use crate::domain::build::Dialect;
+use crate::driver::session::Session;
+use crate::wire::WireError;
+
+const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
+const CREATE_TABLE: &str = "CREATE TABLE ";
+const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
+
+/// Executes one statement of those that make tables. With a `mark` it is marked, or refused.
+///
+/// # Errors
+/// The server refuses; a table that is to be dropped is not rqps's.
+pub(crate) fn make(
+    session: &mut Session,
+    dialect: Dialect,
+    mark: Option<&str>,
+    sql: &str,
+) -> Result<(), WireError> {
+    let Some(mark) = mark else { return session.simple(sql).map(drop) };
+    if let Some(table) = sql.strip_prefix(DROP_TABLE) {
+        return drop_own(session, dialect, mark, table);
+    }
+    if let Some(extension) = sql.strip_prefix(CREATE_EXTENSION) {
+        let known = format!("SELECT 1 FROM pg_extension WHERE extname = '{extension}'");
+        if !session.rows(&known)?.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "CREATE EXTENSION {extension}; COMMENT ON EXTENSION {extension} IS {}",
+            quoted(mark)
+        );
+        return session.simple(&sql).map(drop);
+    }
+    if sql.starts_with(CREATE_TABLE) {
+        return session.simple(&marked(dialect, sql, mark)).map(drop);
+    }
+    session.simple(sql).map(drop)
+}
+
+/// Drops a table that bears the mark. One that is not there is no error.
+fn drop_own(
+    session: &mut Session,
+    dialect: Dialect,
+    mark: &str,
+    table: &str,
+) -> Result<(), WireError> {
+    let comment = match dialect {
+        Dialect::Mysql => format!(
+            "SELECT table_comment FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_name = '{table}'"
+        ),
+        _ => format!(
+            "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = current_schema() AND c.relname = '{table}'"
+        ),
+    };
+    let rows = session.rows(&comment)?;
+    match rows.first().and_then(|row| row.first()) {
+        None => Ok(()),
+        Some(Some(comment)) if comment == mark => {
+            session.simple(&format!("DROP TABLE {table}")).map(drop)
+        }
+        Some(_) => Err(WireError::Protocol(format!(
+            "the table {table} came to be while rqps was at work and is not rqps's; nothing of it \
+             was touched"
+        ))),
+    }
+}
+
+/// A CREATE TABLE that marks what it makes; both happen or neither.
+fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
+    if dialect == Dialect::Mysql {
+        let (table, partitions) = sql.split_at(sql.find(" PARTITION BY ").unwrap_or(sql.len()));
+        return format!("{table} COMMENT = {}{partitions}", quoted(mark));
+    }
+    let name = sql[CREATE_TABLE.len()..].split([' ', '(']).next().unwrap_or_default();
+    // Statements of one message are one transaction.
+    format!("{sql}; COMMENT ON TABLE {name} IS {}", quoted(mark))
+}
+
+/// The statement that asks for the bytes of the marked tables of the session's schema or database,
+/// with their indexes.
+pub(crate) fn size(dialect: Dialect, mark: &str) -> String {
+    let mark = quoted(mark);
+    match dialect {
+        Dialect::Mysql => format!(
+            "SELECT sum(data_length + index_length + data_free) FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_comment = {mark}"
+        ),
+        _ => format!(
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c \
+             JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE n.nspname = current_schema() AND c.relkind = 'r' \
+             AND obj_description(c.oid, 'pg_class') = {mark}"
+        ),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_marked_by_the_statement_that_makes_it() {
+        let check = |dialect, sql: &str, want: &str| assert_eq!(marked(dialect, sql, "m"), want);
+        check(
+            Dialect::Mysql,
+            "CREATE TABLE t1 (id INT) ENGINE = InnoDB",
+            "CREATE TABLE t1 (id INT) ENGINE = InnoDB COMMENT = 'm'",
+        );
+        check(
+            Dialect::Mysql,
+            "CREATE TABLE t1 (id INT) ENGINE=x PARTITION BY RANGE (id) (p0)",
+            "CREATE TABLE t1 (id INT) ENGINE=x COMMENT = 'm' PARTITION BY RANGE (id) (p0)",
+        );
+        check(
+            Dialect::Postgres,
+            "CREATE TABLE t1 (id int)",
+            "CREATE TABLE t1 (id int); COMMENT ON TABLE t1 IS 'm'",
+        );
+        check(
+            Dialect::Postgres,
+            "CREATE TABLE t1_p0 PARTITION OF t1 FOR VALUES FROM (1) TO (2)",
+            "CREATE TABLE t1_p0 PARTITION OF t1 FOR VALUES FROM (1) TO (2); \
+             COMMENT ON TABLE t1_p0 IS 'm'",
+        );
+    }
+}

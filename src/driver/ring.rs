@@ -1,0 +1,549 @@
+//! The token that goes round among the drivers of a step: in a page that they and the lab share
+//! stands whose turn it is. Drivers pass the token on by themselves; the lab only opens the two
+//! gates (all are connected; all counters are read) and takes those out that have died.
+//!
+//! Whose turn is the how-manieth is laid down beforehand in an order that all know, so that the
+//! state is two numbers: the phase, and the number of the turn.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::os::clock;
+use crate::os::shared_page::SharedPage;
+
+/// The most targets that can take turns: the living are bits of a number.
+pub const TARGETS_MAX: usize = 64;
+
+/// A slice holds so many events of the slowest target, so that neither the event in flight at its
+/// end nor cold caches at its start weigh much…
+const EVENTS_PER_SLICE: u64 = 20;
+/// …unless slices became so long that the window had fewer than so many of each target.
+const SLICES_LEAST: u64 = 10;
+
+/// A sleeper looks again after so long in any case.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How one target takes part in turns: part of the job of its driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnRequest {
+    /// The page, see [`SharedPage::path`].
+    pub page: PathBuf,
+    /// This target, from 0.
+    pub place: u32,
+    /// How the turns go.
+    pub rules: TurnRules,
+    /// Root of the server's processes, if they are to stand still while others have their turns.
+    pub standstill: Option<u32>,
+}
+
+/// What all targets of a step know alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnRules {
+    /// Whose turn it is (from 0), again and again. Every target has as many turns in each round,
+    /// and one in every part of a round that is as long as there are targets.
+    pub order: Vec<u32>,
+    /// Turns of a round: the window ends between two rounds.
+    pub round: u32,
+    /// Shortest length of a turn, nanoseconds. The event in flight is finished.
+    pub turn_ns: u64,
+    /// Own time of each target before the window, on average over the targets.
+    pub warmup_ns: u64,
+    /// Own time of each target in the window, on average over the targets.
+    pub window_ns: u64,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Targets connect and prepare; nobody has the token.
+    Gather,
+    /// Turns that do not count.
+    WarmUp,
+    /// The lab reads counters; nobody has the token.
+    Sample,
+    /// Turns that count.
+    Window,
+    /// No more turns.
+    Over,
+}
+
+const PHASES: [Phase; 5] =
+    [Phase::Gather, Phase::WarmUp, Phase::Sample, Phase::Window, Phase::Over];
+
+/// What is being done, and the number of the turn, from 0 on through all phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What is being done.
+    pub phase: Phase,
+    /// The turn: the one that is taken, or the next.
+    pub turn: u32,
+}
+
+impl State {
+    /// Before anything.
+    pub const FIRST: State = State { phase: Phase::Gather, turn: 0 };
+
+    /// As one number.
+    pub fn pack(self) -> u64 {
+        (self.phase as u64) << 32 | u64::from(self.turn)
+    }
+
+    /// The state that was packed.
+    pub fn unpack(bits: u64) -> State {
+        let phase = PHASES.get((bits >> 32) as usize).copied().unwrap_or(Phase::Over);
+        State { phase, turn: bits as u32 }
+    }
+
+    fn has_turns(self) -> bool {
+        matches!(self.phase, Phase::WarmUp | Phase::Window)
+    }
+}
+
+// Numbers of the page.
+const STATE: usize = 0;
+const ALIVE: usize = 1;
+const GATHERED: usize = 2;
+const SAMPLED: usize = 3;
+const SLICE: usize = 4;
+/// When the window began, by the monotonic clock of the host.
+const BEGUN: usize = 5;
+/// The first turn of the window.
+const FIRST: usize = 6;
+/// Own time in the current phase, one number a target.
+const OWN: usize = 32;
+/// Length of an event, one number a target.
+const EVENT: usize = OWN + TARGETS_MAX;
+
+// Words of the page.
+/// Changes when a target has something to look at, one word a target.
+const BELL: usize = 0;
+/// Counts up while a driver lives, one word a target.
+const BEAT: usize = BELL + TARGETS_MAX;
+/// Changes when the first client of a target calls the others, one word a target.
+const CALL: usize = BEAT + TARGETS_MAX;
+
+/// The token, as one of its holders or the lab sees it.
+#[derive(Debug)]
+pub struct Ring {
+    page: SharedPage,
+    rules: TurnRules,
+    targets: usize,
+}
+
+impl Ring {
+    /// Makes the page for `targets` targets: all are alive, none has come yet.
+    ///
+    /// # Errors
+    /// There can be no page, or there are too many targets, or the rules are none. A whole fault.
+    pub fn create(targets: usize, rules: TurnRules) -> Result<Ring, String> {
+        if targets > TARGETS_MAX {
+            return Err(format!(
+                "failed to take turns: {targets} targets, and {TARGETS_MAX} can; use \
+                 --interleave step"
+            ));
+        }
+        let page = SharedPage::create()
+            .map_err(|error| format!("failed to make a page that drivers share: {error}"))?;
+        let ring = Ring::new(page, rules)?;
+        if ring.targets != targets {
+            return Err(format!("failed to take turns: the order is not of {targets} targets"));
+        }
+        let all = if targets == TARGETS_MAX { u64::MAX } else { (1 << targets) - 1 };
+        ring.page.number(ALIVE).store(all, SeqCst);
+        ring.page.number(SLICE).store(ring.rules.turn_ns, SeqCst);
+        Ok(ring)
+    }
+
+    /// Opens the page of the lab.
+    ///
+    /// # Errors
+    /// The lab is gone, or the rules are none. A whole fault.
+    pub fn open(path: &Path, rules: &TurnRules) -> Result<Ring, String> {
+        let page = SharedPage::open(path).map_err(|error| {
+            format!("failed to open the page of turns {}: {error}", path.display())
+        })?;
+        Ring::new(page, rules.clone())
+    }
+
+    fn new(page: SharedPage, rules: TurnRules) -> Result<Ring, String> {
+        let targets = rules.order.iter().max().map_or(0, |most| *most as usize + 1);
+        let whole = rules.round > 0 && rules.order.len().is_multiple_of(rules.round as usize);
+        if targets == 0 || targets > TARGETS_MAX || !whole {
+            return Err("failed to take turns: the order of turns is not one of rounds".to_owned());
+        }
+        Ok(Ring { page, rules, targets })
+    }
+
+    /// See [`SharedPage::path`].
+    pub fn path(&self) -> &Path {
+        self.page.path()
+    }
+
+    /// The rules that all follow.
+    pub fn rules(&self) -> &TurnRules {
+        &self.rules
+    }
+
+    /// How many targets there are, the dead counted.
+    pub fn targets(&self) -> usize {
+        self.targets
+    }
+
+    /// Now.
+    pub fn state(&self) -> State {
+        State::unpack(self.page.number(STATE).load(SeqCst))
+    }
+
+    /// Whose turn it is, if it is anybody's.
+    pub fn holder(&self) -> Option<usize> {
+        let state = self.state();
+        state.has_turns().then(|| self.target_of(state.turn))
+    }
+
+    fn target_of(&self, turn: u32) -> usize {
+        self.rules.order[turn as usize % self.rules.order.len()] as usize
+    }
+
+    /// How long a turn is to be, nanoseconds: known when the window begins.
+    pub fn slice_ns(&self) -> u64 {
+        self.page.number(SLICE).load(SeqCst)
+    }
+
+    /// When the window began, by the monotonic clock of the host, nanoseconds.
+    pub fn window_began_ns(&self) -> u64 {
+        self.page.number(BEGUN).load(SeqCst)
+    }
+
+    /// Calls the other clients of `place`.
+    pub fn call(&self, place: usize) {
+        self.page.word(CALL + place).fetch_add(1, SeqCst);
+        self.page.wake(CALL + place);
+    }
+
+    /// How often they were called.
+    pub fn calls(&self, place: usize) -> u32 {
+        self.page.word(CALL + place).load(SeqCst)
+    }
+
+    /// Waits for a call beyond `calls`, or for a while.
+    pub fn wait_call(&self, place: usize, calls: u32) {
+        self.page.wait(CALL + place, calls, LOOK);
+    }
+
+    /// A sign of life of the driver of `place`.
+    pub fn beat(&self, place: usize) {
+        self.page.word(BEAT + place).fetch_add(1, SeqCst);
+    }
+
+    /// Changes while the driver of `place` lives.
+    pub fn beats(&self, place: usize) -> u32 {
+        self.page.word(BEAT + place).load(SeqCst)
+    }
+
+    /// `place` is ready for the warm-up, or the lab has read its counters before the window. The
+    /// last one opens the gate.
+    pub fn arrive(&self, place: usize, phase: Phase) {
+        let gate = if phase == Phase::Gather { GATHERED } else { SAMPLED };
+        self.page.number(gate).fetch_or(1 << place, SeqCst);
+        self.settle();
+    }
+
+    /// `place` takes no more turns: it has died, or has finished. If the token was there, it goes
+    /// on.
+    pub fn bury(&self, place: usize) {
+        self.page.number(ALIVE).fetch_and(!(1 << place), SeqCst);
+        self.settle();
+    }
+
+    /// True if others are waited for, and `place` has nothing to say meanwhile.
+    pub fn is_others(&self, place: usize) -> bool {
+        let state = self.state();
+        let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & (1 << place) != 0;
+        match state.phase {
+            Phase::Gather => has_come(GATHERED),
+            Phase::Sample => has_come(SAMPLED),
+            Phase::WarmUp | Phase::Window => self.target_of(state.turn) != place,
+            Phase::Over => false,
+        }
+    }
+
+    /// Waits for something that `place` has to look at, in a state other than `seen`: a turn of its
+    /// own, a phase without turns. `None` after a while without.
+    pub fn wait(&self, place: usize, seen: State) -> Option<State> {
+        let bell = self.page.word(BELL + place).load(SeqCst);
+        if let Some(state) = self.concern(place, seen) {
+            return Some(state);
+        }
+        self.page.wait(BELL + place, bell, LOOK);
+        self.concern(place, seen)
+    }
+
+    fn concern(&self, place: usize, seen: State) -> Option<State> {
+        let state = self.state();
+        let mine = !state.has_turns() || self.target_of(state.turn) == place;
+        (state != seen && mine).then_some(state)
+    }
+
+    /// Passes the token on after a turn of `place` that took `took_ns`, in which an event took
+    /// `event_ns`. False if the turn had been taken from it.
+    pub fn pass(&self, place: usize, state: State, took_ns: u64, event_ns: u64) -> bool {
+        let mine = state.has_turns() && self.target_of(state.turn) == place;
+        if !mine || self.state() != state {
+            return false;
+        }
+        self.page.number(OWN + place).fetch_add(took_ns, SeqCst);
+        self.page.number(EVENT + place).store(event_ns, SeqCst);
+        let passed = self.change(state, self.after(state));
+        if passed {
+            self.settle();
+        }
+        passed
+    }
+
+    fn change(&self, from: State, to: State) -> bool {
+        let state = self.page.number(STATE);
+        if state.compare_exchange(from.pack(), to.pack(), SeqCst, SeqCst).is_err() {
+            return false;
+        }
+        self.ring(to);
+        true
+    }
+
+    /// Wakes those whom `state` concerns.
+    fn ring(&self, state: State) {
+        let all = 0..self.targets;
+        let one = self.target_of(state.turn);
+        for place in if state.has_turns() { one..one + 1 } else { all } {
+            self.page.word(BELL + place).fetch_add(1, SeqCst);
+            self.page.wake(BELL + place);
+        }
+    }
+
+    /// Moves on from what nobody would move on from: an open gate, the turn of one who has died.
+    fn settle(&self) {
+        loop {
+            let state = self.state();
+            let alive = self.page.number(ALIVE).load(SeqCst);
+            let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & alive == alive;
+            let next = match state.phase {
+                Phase::Gather if has_come(GATHERED) => State { phase: Phase::WarmUp, ..state },
+                Phase::Sample if has_come(SAMPLED) => {
+                    (0..self.targets).for_each(|place| {
+                        self.page.number(OWN + place).store(0, SeqCst);
+                    });
+                    self.page.number(BEGUN).store(clock::monotonic_ns(), SeqCst);
+                    State { phase: Phase::Window, ..state }
+                }
+                Phase::WarmUp | Phase::Window if alive & (1 << self.target_of(state.turn)) == 0 => {
+                    self.after(state)
+                }
+                _ => return,
+            };
+            if alive == 0 {
+                return;
+            }
+            self.change(state, next);
+        }
+    }
+
+    /// What follows the turn of `state`.
+    fn after(&self, state: State) -> State {
+        let next = State { turn: state.turn.wrapping_add(1), ..state };
+        let window = state.phase == Phase::Window;
+        if !self.may_end(next.turn, window) {
+            return next;
+        }
+        let wanted = if window { self.rules.window_ns } else { self.rules.warmup_ns };
+        let alive = self.page.number(ALIVE).load(SeqCst);
+        let living = || (0..self.targets).filter(|place| alive & (1 << place) != 0);
+        let own: u64 = living().map(|place| self.page.number(OWN + place).load(SeqCst)).sum();
+        if own < wanted.saturating_mul(u64::from(alive.count_ones())) {
+            return next;
+        }
+        if window {
+            return State { phase: Phase::Over, ..next };
+        }
+        let slowest = living().map(|place| self.page.number(EVENT + place).load(SeqCst)).max();
+        let slice = slice(&self.rules, slowest.unwrap_or(0));
+        self.page.number(SLICE).store(slice, SeqCst);
+        // The window begins with a round.
+        let turn = next.turn.next_multiple_of(self.rules.round);
+        self.page.number(FIRST).store(turn.into(), SeqCst);
+        State { phase: Phase::Sample, turn }
+    }
+
+    /// True if a phase may end before `turn`: the window after whole rounds, or when all targets
+    /// had as many turns if not even one round fits into it; the warm-up likewise.
+    fn may_end(&self, turn: u32, window: bool) -> bool {
+        let long = window && turn.wrapping_sub(self.first()) > self.rules.round;
+        let part = if long { self.rules.round } else { self.targets as u32 };
+        turn.is_multiple_of(part)
+    }
+
+    /// The first turn of the window.
+    pub fn first(&self) -> u32 {
+        self.page.number(FIRST).load(SeqCst) as u32
+    }
+}
+
+/// The length of turns where the slowest target takes `event_ns` for an event. Where events are
+/// longer than a turn is asked to be, and too long for many in one, every client has one event a
+/// turn.
+fn slice(rules: &TurnRules, event_ns: u64) -> u64 {
+    let whole = event_ns.saturating_mul(EVENTS_PER_SLICE);
+    if whole > rules.window_ns / SLICES_LEAST { rules.turn_ns } else { whole.max(rules.turn_ns) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn rules(order: &[u32], round: u32) -> TurnRules {
+        TurnRules {
+            order: order.to_vec(),
+            round,
+            turn_ns: 20 * MS,
+            warmup_ns: 40 * MS,
+            window_ns: 400 * MS,
+        }
+    }
+
+    fn started(order: &[u32], round: u32, targets: usize) -> Ring {
+        let ring = Ring::create(targets, rules(order, round)).unwrap();
+        (0..targets).for_each(|place| ring.arrive(place, Phase::Gather));
+        ring
+    }
+
+    /// Takes turns of 20 ms until the phase changes; whose they were.
+    fn take(ring: &Ring) -> Vec<usize> {
+        let phase = ring.state().phase;
+        let mut turns = Vec::new();
+        while let (Some(place), true) = (ring.holder(), ring.state().phase == phase) {
+            assert!(ring.pass(place, ring.state(), 20 * MS, MS / 10));
+            turns.push(place);
+        }
+        turns
+    }
+
+    #[test]
+    fn the_token_goes_round_from_gate_to_gate() {
+        let ring = Ring::create(2, rules(&[0, 1, 1, 0], 4)).unwrap();
+        let other = Ring::open(ring.path(), ring.rules()).unwrap();
+        ring.arrive(0, Phase::Gather);
+        assert_eq!((ring.state().phase, ring.holder()), (Phase::Gather, None));
+        assert!(ring.is_others(0) && !ring.is_others(1));
+        other.arrive(1, Phase::Gather);
+        assert_eq!(ring.state(), State { phase: Phase::WarmUp, turn: 0 });
+        assert_eq!(take(&other), [0, 1, 1, 0]);
+        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 4 });
+        assert_eq!(ring.first(), 4);
+        ring.arrive(1, Phase::Sample);
+        assert_eq!(ring.wait(0, State { phase: Phase::WarmUp, turn: 3 }), Some(ring.state()));
+        ring.arrive(0, Phase::Sample);
+        assert_eq!(take(&ring), [0, 1, 1, 0].repeat(10));
+        assert_eq!(other.state(), State { phase: Phase::Over, turn: 44 });
+    }
+
+    #[test]
+    fn only_the_holder_passes_and_only_once() {
+        let ring = started(&[0, 1], 2, 2);
+        let first = ring.state();
+        assert!(!ring.pass(1, first, MS, MS));
+        assert!(ring.pass(0, first, MS, MS));
+        assert!(!ring.pass(0, first, MS, MS));
+        assert_eq!(ring.wait(1, first), Some(State { phase: Phase::WarmUp, turn: 1 }));
+        assert_eq!(ring.concern(0, first), None);
+    }
+
+    #[test]
+    fn the_dead_hold_nobody_up() {
+        let ring = Ring::create(3, rules(&[0, 1, 2, 2, 1, 0], 6)).unwrap();
+        ring.arrive(0, Phase::Gather);
+        ring.arrive(2, Phase::Gather);
+        ring.bury(1);
+        assert_eq!(ring.state().phase, Phase::WarmUp, "before it came");
+        assert_eq!(take(&ring), [0, 2, 2, 0]);
+        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 6 });
+        ring.arrive(0, Phase::Sample);
+        ring.bury(2);
+        assert_eq!(ring.state().phase, Phase::Window, "before its counters were read");
+        assert_eq!(take(&ring), [0; 20]);
+        ring.bury(0);
+        let ring = started(&[0, 1, 1, 0], 4, 2);
+        let state = ring.state();
+        ring.bury(0);
+        assert_eq!(ring.holder(), Some(1), "in its turn");
+        assert!(!ring.pass(0, state, MS, MS), "too late");
+        ring.bury(1);
+        assert_eq!(ring.state().phase, Phase::WarmUp, "nobody is left");
+    }
+
+    #[test]
+    fn a_window_shorter_than_a_round_ends_when_all_had_as_many_turns() {
+        let rules = TurnRules { warmup_ns: 0, window_ns: 20 * MS, ..rules(&[0, 1, 1, 0], 4) };
+        let ring = Ring::create(2, rules).unwrap();
+        (0..2).for_each(|place| ring.arrive(place, Phase::Gather));
+        assert_eq!(take(&ring), [0, 1]);
+        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 4 });
+        (0..2).for_each(|place| ring.arrive(place, Phase::Sample));
+        assert_eq!(take(&ring), [0, 1]);
+    }
+
+    #[test]
+    fn slices_hold_many_events_or_one() {
+        let rules = rules(&[0, 1], 2);
+        for (event, want) in [
+            (0, 20 * MS),
+            (MS / 2, 20 * MS),
+            (2 * MS, 40 * MS),
+            (3 * MS, 20 * MS),
+            (u64::MAX, 20 * MS),
+        ] {
+            assert_eq!(slice(&rules, event), want, "{event}");
+        }
+    }
+
+    #[test]
+    fn orders_that_are_none_are_refused() {
+        for (order, round, targets) in
+            [(&[][..], 2, 0), (&[0, 1], 0, 2), (&[0, 1, 1], 2, 2), (&[0, 1], 2, 3), (&[64], 1, 65)]
+        {
+            assert!(Ring::create(targets, rules(order, round)).is_err(), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn threads_take_turns() {
+        let rules = TurnRules { window_ns: 2_000, warmup_ns: 10, ..rules(&[0, 1, 1, 0], 4) };
+        let lab = Ring::create(2, rules).unwrap();
+        let turns = |place: usize| {
+            let ring = Ring::open(lab.path(), lab.rules()).unwrap();
+            ring.arrive(place, Phase::Gather);
+            let mut seen = State { phase: Phase::Gather, turn: 0 };
+            let mut turns = 0;
+            loop {
+                let Some(state) = ring.wait(place, seen) else { continue };
+                seen = state;
+                match state.phase {
+                    Phase::Over => return turns,
+                    Phase::Sample => ring.arrive(place, Phase::Sample),
+                    Phase::Window | Phase::WarmUp => {
+                        turns += u32::from(state.phase == Phase::Window);
+                        assert!(ring.pass(place, state, 10, 1));
+                    }
+                    Phase::Gather => {}
+                }
+            }
+        };
+        let counts = std::thread::scope(|scope| {
+            let all = [0, 1].map(|place| scope.spawn(move || turns(place)));
+            all.map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(counts, [200, 200]);
+    }
+}

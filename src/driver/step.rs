@@ -1,0 +1,297 @@
+//! A step of clients that carry out events, each on its own thread and connection: placed, warmed
+//! up, and measured for a window.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::domain::run::Outcome;
+use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
+use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
+use crate::driver::measure::{self, Meter};
+use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
+use crate::driver::recorder::Recorder;
+use crate::driver::session::{Opener, Session};
+use crate::driver::talk::Talk;
+use crate::driver::turns::Team;
+use crate::driver::{Stop, placement, plans};
+use crate::os::affinity::Seat;
+use crate::os::clock::RealClock;
+
+/// Enough for SQLite's parser; the pages are only taken when used.
+const STACK: usize = 512 << 10;
+
+/// Time for the coordinator to read counters between the last warm-up event and the first one of a
+/// window of whole events.
+const LEAD: Duration = Duration::from_millis(2);
+
+/// Statements by which the server's thread of a connection is found.
+const PINGS: u32 = 20;
+
+/// Prepares what a client does, on its session: job, task, client (from 0).
+pub(crate) type MakeActs =
+    Box<dyn Fn(&Job, &MeasureTask, u32, &mut Session) -> Result<Acts, String> + Send + Sync>;
+
+/// Who carries out the events of a step.
+pub(crate) struct Clients {
+    /// The zero of the clock that all threads share.
+    pub(crate) begun: Instant,
+    pub(crate) opener: Opener,
+    pub(crate) make: MakeActs,
+    /// A thread that works in the background meanwhile; what it counts is its own affair.
+    pub(crate) beside: Option<Member<Counts>>,
+}
+
+impl Clients {
+    /// Nobody else beside them.
+    pub(crate) fn new(opener: Opener, make: MakeActs) -> Clients {
+        Clients { begun: Instant::now(), opener, make, beside: None }
+    }
+}
+
+/// All that the threads share, read only.
+struct Shared {
+    job: Job,
+    task: MeasureTask,
+    opener: Opener,
+    make: MakeActs,
+    recorders: Vec<Arc<Recorder>>,
+    seats: Vec<Seat>,
+    clock: Clock,
+    /// How the clients take turns with those of other targets, if they do.
+    team: Option<Team>,
+}
+
+/// Measures with one thread per client and returns what was counted.
+pub(crate) fn measure<W: Write>(
+    job: &Job,
+    task: &MeasureTask,
+    clients: Clients,
+    talk: &mut Talk<W>,
+) -> Result<Outcome, Stop> {
+    let Clients { begun: start, opener, make, beside } = clients;
+    let seating = placement::plan(task, job.mark.is_none());
+    let clock = Clock::Real(RealClock::starting_at(start));
+    let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
+    let shared = Arc::new(Shared {
+        job: job.clone(),
+        task: task.clone(),
+        opener,
+        make,
+        recorders: measure::recorders(task),
+        seats: seating.seats,
+        clock,
+        team: team.transpose()?,
+    });
+    let members = (0..task.clients).map(|client| member(&shared, client)).chain(beside);
+    let mut crew = Crew::start(start, members.collect())?;
+    let ready = crew.gather(talk)?;
+    let mut notes = seating.notes;
+    notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
+    let alone = task.clients == 1;
+    let server = placement::Server {
+        dialect: job.dialect,
+        pid: task.server_pid,
+        alone,
+        own: job.mark.is_none(),
+    };
+    notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, talk)?);
+    if job.pause {
+        talk.pause()?;
+    }
+    talk.say(&Message::Warming)?;
+    let finished = match &shared.team {
+        Some(team) => team.lead(&mut crew, Meter::new(&shared.recorders, 0), talk)?,
+        None => {
+            let window = shared.warm_up(&mut crew, talk)?;
+            let meter = Meter::new(&shared.recorders, window.start);
+            crew.measure(window, &mut WindowSeconds { meter, window }, talk)?
+        }
+    };
+    let done = || finished.done.iter().take(task.clients as usize).flatten();
+    let busiest = done().map(|done| done.spent.share()).fold(0.0, f64::max);
+    let counts: Vec<Counts> = done().map(|done| done.value.clone()).collect();
+    let mut outcome = measure::outcome(job, task, &counts, &shared.recorders);
+    if let Some(team) = &shared.team {
+        team.report(&mut outcome, talk)?;
+    }
+    outcome.plans = ready.into_iter().flat_map(|ready| ready.plans).collect();
+    outcome.notes.splice(..0, notes);
+    outcome.client_cpu = finished.cpu;
+    outcome.client_busiest = busiest;
+    Ok(outcome)
+}
+
+fn member(shared: &Arc<Shared>, client: u32) -> Member<Counts> {
+    let shared = Arc::clone(shared);
+    let life = move |stand: &Stand<Counts>| live(&shared, client, stand);
+    Member {
+        name: format!("client {client}"),
+        stack: STACK,
+        background: false,
+        life: Box::new(life),
+    }
+}
+
+impl Shared {
+    /// Sends the clients through the warm-up; the window is known when this returns.
+    fn warm_up<W: Write>(&self, crew: &mut Crew<Counts>, talk: &Talk<W>) -> Result<Window, Stop> {
+        let end = self.clock.now() + (self.task.warmup_seconds * SECOND) as u64;
+        crew.order(Order::WarmUp(end));
+        if !measure::counts_whole_events(&self.task) {
+            return Ok(measure::window(&self.task, end));
+        }
+        crew.answers(talk)?;
+        Ok(measure::window(&self.task, self.clock.now() + LEAD.as_nanos() as u64))
+    }
+}
+
+/// The seconds of a window that is cut by the clock, or that lasts until all events have ended.
+struct WindowSeconds {
+    meter: Meter,
+    window: Window,
+}
+
+impl Intervals for WindowSeconds {
+    fn next_cut(&self) -> Option<u64> {
+        let Window { start, end, whole_events } = self.window;
+        Some(self.meter.next_cut(start, end)).filter(|cut| whole_events || *cut < end)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        self.meter.interval(now)
+    }
+
+    fn cut_at(&self) -> Option<u64> {
+        (!self.window.whole_events).then_some(self.window.end)
+    }
+}
+
+/// The life of one client.
+fn live(shared: &Shared, index: u32, stand: &Stand<Counts>) -> Result<(), String> {
+    let (mut client, ready) = make_ready(shared, index)?;
+    stand.ready(ready);
+    while let Some(order) = stand.order() {
+        match order {
+            Order::Ping => stand.answer(client.ping(PINGS)),
+            Order::WarmUp(end) => {
+                client.warm_up(end)?;
+                if measure::counts_whole_events(&shared.task) {
+                    stand.answer(Ok(()));
+                }
+            }
+            Order::Measure(window) => {
+                client.open_window(window);
+                let (ran, spent) = Spent::on(&shared.clock, || client.run_to(window.end));
+                ran?;
+                stand.done(client.close_window(), spent);
+            }
+            Order::TakeTurns => {
+                let Some(team) = &shared.team else { continue };
+                let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
+                stand.done(counts, spent);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
+    let Shared { job, task, opener, recorders, clock, .. } = shared;
+    let seated = placement::seat_client(&shared.seats[index as usize]);
+    let mut session = opener.open(index)?;
+    let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
+    if task.plans && index == 0 {
+        (ready.plans, ready.notes) = plans::capture(job, &task.script, &mut session);
+    }
+    ready.notes.extend(seated.err());
+    let recorder = Arc::clone(&recorders[index as usize]);
+    let acts = (shared.make)(job, task, index, &mut session)?;
+    let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
+    client.set_pace(task.pace, job.seed, index, task.clients);
+    Ok((client, ready))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::{Pace, Placement, RateUnit};
+    use crate::domain::build::Dialect;
+    use crate::domain::endpoint::{Endpoint, Login};
+    use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
+    use crate::driver::protocol::{Task, VERSION};
+
+    fn task(sql: &str, rate: RateUnit) -> MeasureTask {
+        let operation = Operation {
+            kind: "read".to_owned(),
+            sql: sql.to_owned(),
+            protocol: Protocol::Prepared,
+            parameters: Vec::new(),
+            repeat: 1,
+            table: TableChoice::Uniform,
+        };
+        MeasureTask {
+            script: Script {
+                transaction: false,
+                operations: vec![operation],
+                distribution: Distribution::Uniform,
+            },
+            clients: 3,
+            warmup_seconds: 0.01,
+            seconds: 0.01,
+            pace: Pace::Closed,
+            rate,
+            placement: Placement::Os,
+            server_pid: None,
+            plans: false,
+        }
+    }
+
+    /// Fake sessions on the clock of the host.
+    fn run(task: &MeasureTask, make: MakeActs) -> Result<Outcome, String> {
+        let job = Job { rows: 10, ..Job::fake(Task::Measure(Box::new(task.clone()))) };
+        let opener = Opener::new(&job)?;
+        measure(&job, task, Clients::new(opener, make), &mut Talk::alone(Vec::new())).map_err(
+            |stop| match stop {
+                Stop::Fault(fault) => fault,
+                Stop::Gone => "gone".to_owned(),
+            },
+        )
+    }
+
+    #[test]
+    fn all_clients_are_counted() {
+        for rate in [RateUnit::Queries, RateUnit::RowsScanned] {
+            let task = task("SELECT 1", rate);
+            let outcome = run(&task, Box::new(measure::script_acts)).unwrap();
+            assert!(outcome.events >= 3 && outcome.client_busiest > 0.0, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_panics_while_it_prepares_ends_the_step() {
+        let make: MakeActs = Box::new(|job, task, client, session| match client {
+            1 => panic!("no such act"),
+            _ => measure::script_acts(job, task, client, session),
+        });
+        let fault = run(&task("SELECT 1", RateUnit::Queries), make).unwrap_err();
+        assert_eq!(fault, "client 1 panicked: no such act");
+    }
+
+    #[test]
+    fn a_client_that_panics_in_a_statement_ends_the_step() {
+        // The other two go on for a minute.
+        let make: MakeActs = Box::new(|job, task, client, session| {
+            let mut task = task.clone();
+            if client == 2 {
+                task.script.operations[0].sql = "SELECT panic".to_owned();
+            }
+            measure::script_acts(job, &task, client, session)
+        });
+        let mut task = task("SELECT 1", RateUnit::Queries);
+        task.seconds = 60.0;
+        let fault = run(&task, make).unwrap_err();
+        assert_eq!(fault, "client 2 panicked: told to panic");
+    }
+}

@@ -1,0 +1,299 @@
+//! The clients of one target while several targets take turns: the first client waits for the token
+//! and calls the others, all work until the turn is over, and the last one to finish passes the
+//! token on. Whoever waits sleeps.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::domain::run::{Outcome, Turn, TurnFacts};
+use crate::driver::Stop;
+use crate::driver::client::{Client, Counts, SECOND, Window};
+use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Finished, Spent};
+use crate::driver::measure::Meter;
+use crate::driver::protocol::Message;
+use crate::driver::ring::{Phase, Ring, State, TurnRequest};
+use crate::driver::talk::Talk;
+use crate::os::clock;
+use crate::os::standstill::Standstill;
+use crate::os::tree::{self, Cpu};
+
+/// The tree of a server that stands still between turns is looked at again after so many.
+const LOOK_EVERY: u32 = 32;
+/// Lengths of events that their median is taken of, at the end of the warm-up.
+const LENGTHS: usize = 99;
+/// The window is cut into so many shares at most.
+const SHARES_MOST: u32 = 100;
+
+/// What the coordinator is told.
+pub(crate) enum TurnNews {
+    /// The warm-up is over: counters are to be read.
+    Sample,
+    /// An interval has ended after so much own time, nanoseconds.
+    Cut(u64),
+}
+
+/// What the clients of one target share.
+pub(crate) struct Team {
+    ring: Ring,
+    place: usize,
+    clients: u32,
+    clock: Clock,
+    /// From the clock of the clients to the monotonic one of the host.
+    clock_ahead_ns: u64,
+    /// The state that the first client follows, for the others.
+    state: AtomicU64,
+    /// Of the turn that is being taken.
+    begun_ns: AtomicU64,
+    ended_ns: AtomicU64,
+    events: AtomicU64,
+    left: AtomicU32,
+    log: Mutex<Log>,
+    standstill: Mutex<Option<Standstill>>,
+}
+
+/// What was done in turns.
+#[derive(Default)]
+struct Log {
+    /// Nanoseconds that an event took, in turns of the warm-up.
+    lengths: Vec<u64>,
+    /// Turns of the window; starts still count from the zero of the host's clock.
+    rows: Vec<(u32, u64, u64, u64)>,
+    own_ns: u64,
+    intervals: u64,
+}
+
+impl Team {
+    /// Joins the ring. The error is a whole fault, as in all calls here.
+    pub(crate) fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
+        let ring = Ring::open(&request.page, &request.rules)?;
+        let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());
+        Ok(Team {
+            ring,
+            place: request.place as usize,
+            clients,
+            clock,
+            clock_ahead_ns,
+            state: AtomicU64::new(State::FIRST.pack()),
+            begun_ns: AtomicU64::new(0),
+            ended_ns: AtomicU64::new(0),
+            events: AtomicU64::new(0),
+            left: AtomicU32::new(clients),
+            log: Mutex::default(),
+            standstill: Mutex::new(request.standstill.map(Standstill::of)),
+        })
+    }
+
+    /// The coordinator's part: sends the clients into their turns, and says the start of the window
+    /// and its intervals, which are of own time.
+    pub(crate) fn lead<W: Write>(
+        &self,
+        crew: &mut Crew<Counts>,
+        mut meter: Meter,
+        talk: &mut Talk<W>,
+    ) -> Result<Finished<Counts>, Stop> {
+        self.ring.arrive(self.place, Phase::Gather);
+        let mut cpu = Cpu::default();
+        let mut heed = |news: Option<TurnNews>, talk: &mut Talk<W>| -> Result<(), Stop> {
+            self.ring.beat(self.place);
+            match news {
+                Some(TurnNews::Sample) => {
+                    cpu = tree::own_cpu();
+                    talk.say(&Message::WindowStart)?;
+                }
+                Some(TurnNews::Cut(own)) => talk.say(&Message::Interval(meter.interval(own)))?,
+                None => {}
+            }
+            Ok(())
+        };
+        let done = crew.take_turns(&mut heed, talk)?;
+        let cpu = tree::own_cpu().since(cpu);
+        let end = self.log().own_ns;
+        talk.say(&Message::Interval(meter.interval(end)))?;
+        let done = done.into_iter().map(Some).collect();
+        Ok(Finished { done, cpu, end, limited: false })
+    }
+
+    /// Puts into `outcome` what turns were like, and says each of them.
+    pub(crate) fn report<W: Write>(
+        &self,
+        outcome: &mut Outcome,
+        talk: &mut Talk<W>,
+    ) -> Result<(), Stop> {
+        let (facts, rows) = self.facts();
+        outcome.seconds = self.log().own_ns as f64 / SECOND;
+        outcome.turns = Some(facts);
+        Ok(talk.say(&Message::Turns(rows))?)
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Client `index` takes its turns until all are over. `tell` hears what the coordinator is to
+    /// know.
+    pub(crate) fn play(
+        &self,
+        index: u32,
+        client: &mut Client,
+        tell: &dyn Fn(TurnNews),
+    ) -> Result<(Counts, Spent), String> {
+        let mut seen = State::FIRST;
+        let mut cpu_before = None;
+        loop {
+            seen = if index == 0 { self.go_first(seen) } else { self.follow(seen) };
+            match seen.phase {
+                Phase::Gather => {}
+                Phase::Sample if index == 0 => tell(TurnNews::Sample),
+                Phase::Sample => {}
+                Phase::Over => break,
+                Phase::WarmUp => self.turn(client, seen, tell)?,
+                Phase::Window => {
+                    if cpu_before.is_none() {
+                        cpu_before = Some(tree::thread_cpu_ns());
+                        let start = client.clock().now();
+                        client.open_window(Window { start, end: u64::MAX, whole_events: true });
+                    }
+                    self.turn(client, seen, tell)?;
+                }
+            }
+        }
+        let cpu_ns = tree::thread_cpu_ns() - cpu_before.unwrap_or_else(tree::thread_cpu_ns);
+        // Its share is that of the target's own time.
+        let spent = Spent { cpu_ns, from: 0, to: self.log().own_ns };
+        Ok((client.close_window(), spent))
+    }
+
+    /// The first client waits for the token, lets the server run again, and calls the others.
+    fn go_first(&self, seen: State) -> State {
+        let state = loop {
+            if let Some(state) = self.ring.wait(self.place, seen) {
+                break state;
+            }
+        };
+        if let Some(standstill) = self.standing().as_mut() {
+            if state.turn.is_multiple_of(LOOK_EVERY) {
+                standstill.look();
+            }
+            standstill.go_on();
+        }
+        self.begun_ns.store(self.clock.now(), SeqCst);
+        if self.clients > 1 {
+            self.state.store(state.pack(), SeqCst);
+            self.ring.call(self.place);
+        }
+        state
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Option<Standstill>> {
+        self.standstill.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follow(&self, seen: State) -> State {
+        loop {
+            let calls = self.ring.calls(self.place);
+            let state = State::unpack(self.state.load(SeqCst));
+            if state != seen {
+                return state;
+            }
+            self.ring.wait_call(self.place, calls);
+        }
+    }
+
+    fn turn(
+        &self,
+        client: &mut Client,
+        state: State,
+        tell: &dyn Fn(TurnNews),
+    ) -> Result<(), String> {
+        let until = self.begun_ns.load(SeqCst).saturating_add(self.ring.slice_ns());
+        let (ended, events) = client.turn(until)?;
+        self.ended_ns.fetch_max(ended, SeqCst);
+        self.events.fetch_add(events, SeqCst);
+        if self.left.fetch_sub(1, SeqCst) == 1 {
+            self.pass(state, tell);
+        }
+        Ok(())
+    }
+
+    /// The last client to finish passes the token on. Nobody else of the team is at work.
+    fn pass(&self, state: State, tell: &dyn Fn(TurnNews)) {
+        let begun = self.begun_ns.load(SeqCst);
+        let took = self.ended_ns.swap(0, SeqCst).saturating_sub(begun);
+        let events = self.events.swap(0, SeqCst);
+        self.left.store(self.clients, SeqCst);
+        let mut log = self.log();
+        let mut cut = None;
+        if state.phase == Phase::Window {
+            log.rows.push((state.turn, begun + self.clock_ahead_ns, took, events));
+            log.own_ns += took;
+            cut = log.cut(self.ring.rules().window_ns);
+        } else {
+            log.lengths.push(took * u64::from(self.clients) / events.max(1));
+        }
+        let event = log.event_ns();
+        drop(log);
+        if let Some(standstill) = &*self.standing() {
+            standstill.stop();
+        }
+        // A turn that was taken away ends with this process; there is nothing to do about it.
+        self.ring.pass(self.place, state, took, event);
+        if let Some(own) = cut {
+            tell(TurnNews::Cut(own));
+        }
+    }
+
+    /// What was done in turns; the rate's seconds are those of all turns.
+    fn facts(&self) -> (TurnFacts, Vec<Turn>) {
+        let log = self.log();
+        let rules = self.ring.rules();
+        let began = self.ring.window_began_ns();
+        let first = self.ring.first();
+        let rounds = self.ring.state().turn.saturating_sub(first).div_ceil(rules.round);
+        let rounds_per_share = rounds.div_ceil(SHARES_MOST).max(1);
+        let mut shares = vec![(0.0, 0); rounds.div_ceil(rounds_per_share) as usize];
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let rows = log.rows.iter().map(|(turn, start, took, events)| {
+            let share = (turn - first) / rules.round / rounds_per_share;
+            if let Some((seconds, done)) = shares.get_mut(share as usize) {
+                *seconds += *took as f64 / SECOND;
+                *done += events;
+            }
+            let start_ms = ms(start.saturating_sub(began));
+            Turn { turn: turn - first, start_ms, ms: ms(*took), events: *events }
+        });
+        let rows: Vec<Turn> = rows.collect();
+        let facts = TurnFacts {
+            targets: rules.order.iter().max().map_or(0, |most| most + 1),
+            slice_ms: ms(self.ring.slice_ns()),
+            stopped: self.standing().is_some(),
+            turns: rows.len() as u32,
+            longest_ms: rows.iter().map(|row| row.ms).fold(0.0, f64::max),
+            wall_seconds: rows.last().map_or(0.0, |row| (row.start_ms + row.ms) / 1e3),
+            shares,
+        };
+        (facts, rows)
+    }
+}
+
+impl Log {
+    /// An interval ends with the turn in which a second of own time does, unless so little of the
+    /// window is left that it belongs to this one. Returns the own time then.
+    fn cut(&mut self, window_ns: u64) -> Option<u64> {
+        let second = SECOND as u64;
+        let ended = self.own_ns / second;
+        if ended == self.intervals || self.own_ns + second / 2 > window_ns {
+            return None;
+        }
+        self.intervals = ended;
+        Some(self.own_ns)
+    }
+
+    /// The median length of an event in the last turns of the warm-up.
+    fn event_ns(&self) -> u64 {
+        let mut last: Vec<u64> = self.lengths.iter().rev().take(LENGTHS).copied().collect();
+        last.sort_unstable();
+        last.get(last.len() / 2).copied().unwrap_or(0)
+    }
+}

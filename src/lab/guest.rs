@@ -1,0 +1,204 @@
+//! Targets on servers that rqps does not run: who rqps is there, and a look at all of them before
+//! anything is made.
+
+use std::path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench;
+use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
+use crate::domain::build::Source;
+use crate::domain::target::Target;
+use crate::lab::place::short_name;
+use crate::lab::progress::Progress;
+use crate::lab::{Assignment, now};
+use crate::os::host;
+use crate::plan::{Interleave, file};
+use crate::wire::dsn::Dsn;
+
+/// The control plane of a target that is given by a DSN; `None` for others.
+///
+/// # Errors
+/// The DSN cannot be used.
+pub(super) fn control(assignment: &Assignment, target: &Target) -> Result<Option<External>> {
+    let Source::Dsn(dsn) = &target.source else { return Ok(None) };
+    let dsn = Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
+    let interrupt = Interrupt(Arc::clone(&assignment.stop));
+    let guest = guest(assignment, target)?;
+    Ok(Some(dbms::external(dsn.dialect(), dsn.address, dsn.login, guest, interrupt)?))
+}
+
+/// The same result folder has the same tag, so a resumed plan finds what was left of it.
+fn guest(assignment: &Assignment, target: &Target) -> Result<Guest> {
+    let Assignment { plan, out, keep, replace, .. } = assignment;
+    let results = path::absolute(out).context("find the result folder")?;
+    let (plan_hash, host) = (file::hash(plan), host::name());
+    let results = results.display().to_string();
+    let who = [host.as_str(), &results, &plan_hash, &target.label].join("\n");
+    Ok(Guest {
+        tag: short_name(who.as_bytes()),
+        plan: plan_hash,
+        results,
+        host,
+        label: target.label.clone(),
+        time: now(),
+        names: bench::names_made(target.dbms.dialect(), &plan.workload),
+        keep: *keep,
+        replace: replace.clone(),
+    })
+}
+
+/// Looks on every server where tables would go, and says it. A server that does not answer is left
+/// to its runs, which say so.
+///
+/// # Errors
+/// Something is in the way of the tables of a target; nothing is touched then on any server.
+pub(super) fn survey(assignment: &Assignment, progress: &mut Progress<'_>) -> Result<()> {
+    let plan = &assignment.plan;
+    check_replace(assignment)?;
+    let mut surveyed = Vec::new();
+    for target in &plan.targets {
+        let label = &target.label;
+        let Some(mut external) = control(assignment, target)? else { continue };
+        progress.doing(label, "look for a place for tables", None);
+        match external.survey() {
+            Ok(words) => progress.note(&format!("{label}: {words}")),
+            Err(error @ DbmsError::Refused(_)) => {
+                return Err(error).with_context(|| format!("measure {label}"));
+            }
+            Err(_) => continue,
+        }
+        match plan.interleave {
+            // Both are there at the same time, so they must not want the same place.
+            Interleave::Step | Interleave::Turns => surveyed.push(external),
+            Interleave::Run => external.end_survey(),
+        }
+    }
+    surveyed.iter_mut().for_each(External::end_survey);
+    Ok(())
+}
+
+/// Before the first block: removes what killed runs of this plan left on the server of a target,
+/// and drops what the user gave up. False if the target is no such server. One that does not answer
+/// is left to its runs, which say so.
+///
+/// # Errors
+/// Something is in the way of the tables.
+pub(super) fn clear_the_way(
+    assignment: &Assignment,
+    target: &Target,
+    progress: &mut Progress<'_>,
+) -> Result<bool> {
+    let Some(mut external) = control(assignment, target)? else { return Ok(false) };
+    match external.clear_the_way() {
+        Ok(notes) => {
+            notes.iter().for_each(|note| progress.note(&format!("{}: {note}", target.label)));
+        }
+        Err(error @ DbmsError::Refused(_)) => return Err(error.into()),
+        Err(_) => {}
+    }
+    Ok(true)
+}
+
+/// When all is measured: nothing stays on the servers but what was to be kept.
+///
+/// # Errors
+/// A DSN cannot be used. What stays on a server is a note.
+pub(super) fn clean_up(assignment: &Assignment, progress: &mut Progress<'_>) -> Result<()> {
+    for target in &assignment.plan.targets {
+        let Some(mut external) = control(assignment, target)? else { continue };
+        // That a server does not answer was said by its runs.
+        if let Err(error @ DbmsError::Refused(_)) = external.clean_up() {
+            progress.note(&format!("{}: {error}", target.label));
+        }
+    }
+    Ok(())
+}
+
+/// Only names that the benchmark makes can be in its way.
+fn check_replace(assignment: &Assignment) -> Result<()> {
+    let Assignment { plan, replace, .. } = assignment;
+    let external = |target: &&Target| matches!(target.source, Source::Dsn(_));
+    let names: Vec<String> = plan
+        .targets
+        .iter()
+        .filter(external)
+        .flat_map(|target| bench::names_made(target.dbms.dialect(), &plan.workload))
+        .collect();
+    match replace.iter().find(|name| !names.contains(name)) {
+        None => Ok(()),
+        Some(name) if names.is_empty() => {
+            bail!("replace the table {name}: no target of this plan is a server that already runs")
+        }
+        Some(name) => bail!(
+            "replace the table {name}: this plan makes no table of that name\nhint: \
+             --replace-tables takes names that rqps called in the way, such as {}",
+            names[0]
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    use crate::bench::preset;
+    use crate::plan::{Blocks, Plan, words};
+
+    fn assignment(out: &str, replace: &[&str]) -> Assignment {
+        let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
+        let plan = Plan {
+            targets: words::targets(&targets).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: bench::Order::Abbreviated,
+            steps: Vec::new(),
+            workload: preset::QUICK.workload(),
+            blocks: Blocks::Fixed(1),
+            interleave: Interleave::Step,
+            seed: 1,
+            canaries: false,
+            gate: None,
+        };
+        Assignment {
+            plan,
+            out: PathBuf::from(out),
+            cache: PathBuf::new(),
+            configs: None,
+            calibrations: PathBuf::new(),
+            work: None,
+            program: PathBuf::new(),
+            host_lock: PathBuf::new(),
+            keep: false,
+            replace: replace.iter().map(|name| (*name).to_owned()).collect(),
+            stop: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_tag_is_of_one_result_folder_and_one_target() {
+        let tag = |assignment: &Assignment, target: usize| {
+            guest(assignment, &assignment.plan.targets[target]).expect("a guest").tag
+        };
+        let first = assignment("/results/one", &[]);
+        assert_eq!(tag(&first, 0), tag(&assignment("/results/one", &[]), 0));
+        assert_eq!(tag(&first, 0).len(), 12);
+        assert_ne!(tag(&first, 0), tag(&first, 1));
+        assert_ne!(tag(&first, 0), tag(&assignment("/results/two", &[]), 0));
+        let mut other = assignment("/results/one", &[]);
+        other.plan.seed = 2;
+        assert_ne!(tag(&first, 0), tag(&other, 0));
+    }
+
+    #[test]
+    fn only_tables_of_the_benchmark_can_be_replaced() {
+        check_replace(&assignment("/results", &["sbtest1"])).expect("a table of the plan");
+        let error = check_replace(&assignment("/results", &["orders"])).expect_err("another one");
+        assert!(error.to_string().contains("such as sbtest1"), "{error}");
+        let mut own = assignment("/results", &["sbtest1"]);
+        own.plan.targets = words::targets(&["sqlite".to_owned()]).expect("words");
+        let error = check_replace(&own).expect_err("no server of somebody else's");
+        assert!(error.to_string().contains("already runs"), "{error}");
+    }
+}

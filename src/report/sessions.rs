@@ -1,0 +1,81 @@
+//! What each session found: ratios of several result sets side by side, and how far they differ.
+
+use super::document::{Block, Cell, Column, Digits, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::compare::Relative;
+use crate::domain::metric::Metric;
+
+/// A table for each target; none for a single session.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let targets = comparison.targets.iter().enumerate().skip(1);
+    let tables: Vec<Table> =
+        targets.filter_map(|(place, facts)| table(comparison, place, &facts.label)).collect();
+    if tables.is_empty() {
+        return None;
+    }
+    let about = "Each result set is a session: one sitting on one host with its own loads. rQPS is \
+                 pooled over sessions with a random effect (REML); its interval is by Hartung, \
+                 Knapp, Sidik and Jonkman, moderated over the steps. between sd is the standard \
+                 deviation between sessions beyond the scatter of their pairs.";
+    let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
+    blocks.extend(tables.into_iter().map(Block::Table));
+    Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
+}
+
+/// The result sets in the order of their runs.
+fn sets(comparison: &Comparison) -> Vec<&str> {
+    let mut sets: Vec<&str> = Vec::new();
+    for run in &comparison.runs {
+        if !sets.contains(&run.result_set.as_str()) {
+            sets.push(&run.result_set);
+        }
+    }
+    sets
+}
+
+/// `session-1: results/monday, host c2r24 (7883fa9e240c), 2026-11-22T12:00:00Z`.
+fn legend(comparison: &Comparison) -> Vec<String> {
+    let line = |(place, set): (usize, &str)| {
+        let run = comparison.runs.iter().find(|run| run.result_set == set)?;
+        let fingerprint = &run.host_fingerprint;
+        let class = comparison.hosts.get(fingerprint).map(|host| host.class());
+        let class = class.unwrap_or_else(|| "unknown".to_owned());
+        let started = &run.started;
+        Some(format!("session-{}: {set}, host {class} ({fingerprint}), {started}", place + 1))
+    };
+    sets(comparison).into_iter().enumerate().filter_map(line).collect()
+}
+
+fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
+    let sets = sets(comparison);
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        let Some(relative) = step.targets[target].relative(Metric::Rate) else { continue };
+        let Some(sessions) = &relative.sessions else { continue };
+        let mut row = vec![
+            pooled(relative),
+            Cell::number(100.0 * sessions.between_sd, Digits::Fixed(2), "%"),
+        ];
+        row.extend(sets.iter().map(|set| {
+            match sessions.sessions.iter().find(|session| session.result_set == *set) {
+                Some(own) => {
+                    Cell::number(own.ratio, Digits::Fixed(3), "ratio").within(own.interval)
+                }
+                None => Cell::missing("this session has no pair of the step"),
+            }
+        }));
+        row.push(Cell::text(step.name.clone()));
+        rows.push(row);
+    }
+    let mut columns = vec![Column::numbers("rQPS"), Column::numbers("between sd %")];
+    columns.extend((1..=sets.len()).map(|place| Column::numbers(format!("session-{place}"))));
+    columns.push(Column::words("step"));
+    let caption = format!("{label}: rQPS by session");
+    (!rows.is_empty()).then_some(Table { caption, columns, rows })
+}
+
+fn pooled(relative: &Relative) -> Cell {
+    let test = relative.judgement.as_ref().and_then(|judgement| judgement.test.as_ref());
+    let interval = test.map(|test| test.interval).or(relative.interval);
+    Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval)
+}

@@ -1,0 +1,79 @@
+//! Targets that took turns within a step: how long turns were, and what the ratio of a block is
+//! good for.
+
+use super::document::{Block, Cell, Column, Digits, Section, Table};
+use crate::analyze::Comparison;
+use crate::analyze::turns::{TurnScatter, scatter};
+
+/// A row for each step and target; none where no targets took turns.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let rows: Vec<Vec<Cell>> = scatter(comparison).iter().map(cells).collect();
+    let columns = vec![
+        Column::numbers("turn_ms").told("shortest length of a turn"),
+        Column::words("waiting").told("what the DBMS did in the turns of others"),
+        Column::numbers("turns").told("of this target in a block"),
+        Column::numbers("inside").told("standard error of a block's ratio by its own turns"),
+        Column::numbers("between").told("standard deviation of the ratio between blocks"),
+        Column::words("target"),
+        Column::words("step"),
+    ];
+    let explained = "Within each step, targets took turns: a slow disturbance meets all of them. \
+                     Where `between` is about as large as `inside`, longer windows help as much as \
+                     more blocks; where it is larger, blocks differ by more than their own noise, \
+                     and only more blocks help.";
+    (!rows.is_empty()).then(|| Section {
+        id: "turns",
+        heading: "Turns within steps".to_owned(),
+        blocks: vec![
+            Block::Paragraph(explained.to_owned()),
+            Block::Table(Table { caption: String::new(), columns, rows }),
+        ],
+    })
+}
+
+fn cells(of: &TurnScatter) -> Vec<Cell> {
+    let percent = |ln: Option<f64>, why: &str| match ln {
+        Some(ln) => Cell::text(format!("{:.2} %", 100.0 * ln.exp_m1())),
+        None => Cell::missing(why),
+    };
+    vec![
+        Cell::number(of.slice_ms, Digits::Significant(3), "ms"),
+        Cell::text(of.waiting),
+        Cell::number(f64::from(of.turns), Digits::Fixed(0), ""),
+        percent(of.inside_ln, "the window has one share"),
+        percent(of.between_ln, "one block"),
+        Cell::text(of.label.clone()),
+        Cell::text(of.step.clone()),
+    ]
+}
+
+/// How targets took turns, in a few words for the head of a report: steps within which they did,
+/// of all; nothing where none did.
+pub(super) fn line(comparison: &Comparison) -> Option<String> {
+    let records = |step: &crate::analyze::compare::StepComparison| -> Vec<bool> {
+        let samples = step.targets.iter().flat_map(|target| &target.samples);
+        samples.map(|sample| sample.record.outcome.turns.is_some()).collect()
+    };
+    let steps: Vec<Vec<bool>> = comparison.steps.iter().map(records).collect();
+    let within = steps.iter().filter(|step| step.contains(&true)).count();
+    if within == 0 {
+        return None;
+    }
+    let rest = match steps.len() - within {
+        0 => String::new(),
+        rest => format!("; one target after the other in {rest}"),
+    };
+    let slices = comparison.steps.iter().flat_map(|step| &step.targets).flat_map(|target| {
+        target
+            .samples
+            .iter()
+            .filter_map(|sample| Some(sample.record.outcome.turns.as_ref()?.slice_ms))
+    });
+    let (least, most) =
+        slices.fold((f64::INFINITY, 0.0f64), |(least, most), ms| (least.min(ms), most.max(ms)));
+    let length = match most - least < 0.5 {
+        true => format!("{least:.0} ms"),
+        false => format!("{least:.0} to {most:.0} ms"),
+    };
+    Some(format!("of {length} within {within} of {} steps{rest}", steps.len()))
+}
