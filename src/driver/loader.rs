@@ -474,8 +474,8 @@ fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::endpoint::Login;
-    use crate::driver::protocol::{Task, VERSION};
+    
+    use crate::driver::protocol::Task;
 
     fn job(dialect: Dialect, tables: u32, rows: u64) -> Job {
         let task = LoadTask {

@@ -217,10 +217,10 @@ fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, Placement, RateUnit};
-    use crate::domain::build::Dialect;
-    use crate::domain::endpoint::{Endpoint, Login};
+    
+    
     use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
-    use crate::driver::protocol::{Task, VERSION};
+    use crate::driver::protocol::Task;
 
     fn task(sql: &str, rate: RateUnit) -> MeasureTask {
         let operation = Operation {

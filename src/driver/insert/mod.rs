@@ -363,11 +363,11 @@ fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::build::Dialect;
-    use crate::domain::endpoint::Login;
+    
+    
     use crate::domain::insert::Query;
     use crate::domain::script::Protocol;
-    use crate::driver::protocol::{Task, VERSION};
+    use crate::driver::protocol::Task;
 
     /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
     /// clock of the host.

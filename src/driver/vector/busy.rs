@@ -140,9 +140,9 @@ impl Intervals for Seconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::build::Dialect;
-    use crate::domain::endpoint::{Endpoint, Login};
-    use crate::driver::protocol::{Job, LoadTask, Task, VERSION};
+    
+    
+    use crate::driver::protocol::{Job, LoadTask, Task};
 
     fn run(works: Vec<Work<u32>>) -> Result<(Vec<u32>, Outcome), String> {
         let task = LoadTask {
