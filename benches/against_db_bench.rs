@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use rqps::bench;
+use rqps::benchmarks;
 use rqps::dbms::config;
 use rqps::domain::benchmark::{Stage, Step, Work, Workload};
 use rqps::domain::build::{Dbms, Dialect, Version};
@@ -88,14 +88,14 @@ fn compare(options: &Options) -> Result<()> {
         .prefix("against-db-bench-")
         .tempdir_in(&options.work)
         .with_context(|| format!("make a folder in {}", options.work.display()))?;
-    let (mut workload, _) = bench::workload("kv", "quick").map_err(anyhow::Error::msg)?;
+    let (mut workload, _) = benchmarks::workload("kv", "quick").map_err(anyhow::Error::msg)?;
     for setting in [
         format!("keys={}", options.keys),
         format!("clients={}", options.clients),
         format!("seconds={}", options.seconds),
         "limits_scale=1".to_owned(),
     ] {
-        bench::set(&mut workload, &setting)?;
+        benchmarks::set(&mut workload, &setting)?;
     }
     let mut results: Vec<Vec<Pair>> = vec![Vec::new(); STEPS.len()];
     for round in 0..options.rounds {
@@ -249,7 +249,7 @@ fn print_table(options: &Options, results: &[Vec<Pair>]) {
 
 /// The step of that name, as the benchmark of rqps has it, without the maintenance after it.
 fn step(workload: &Workload, name: &str) -> Result<Step> {
-    let stages = bench::stages(Dialect::KeyValue, bench::Order::Full, workload);
+    let stages = benchmarks::stages(Dialect::KeyValue, benchmarks::Order::Full, workload);
     let step = stages.into_iter().find_map(|stage| match stage {
         Stage::Measure(step) if step.name == name => Some(*step),
         _ => None,
@@ -361,7 +361,7 @@ fn run_db_bench(
     })
 }
 
-/// The options of `bench::kv`, as flags of db_bench.
+/// The options of `benchmarks::kv`, as flags of db_bench.
 fn flags(
     options: &Options,
     workload: &Workload,

@@ -10,10 +10,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
+use rqps::benchmarks::vector::data::matrix::{Matrix, Values};
+use rqps::benchmarks::vector::driver::truth::exact;
 use rqps::datagen::rng::Rng;
 use rqps::domain::vector::Distance;
-use rqps::driver::vector::dataset::matrix::{Matrix, Values};
-use rqps::driver::vector::truth::exact;
 
 const PYTHON: &str = "
 import sys, time, numpy as np

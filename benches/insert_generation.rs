@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use rqps::datagen::iibench::{Price, Rows};
+use rqps::benchmarks::insert::rows::{Price, Rows};
 use rqps::os::tree::own_cpu;
 
 /// Batches of one measurement: about a second at the bar.

@@ -12,8 +12,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rqps::benchmarks::vector::driver::encode::Form;
 use rqps::domain::endpoint::{Address, Login};
-use rqps::driver::vector::encode::Form;
 use rqps::os::tree;
 use rqps::wire::postgres::Client;
 use rqps::wire::{Value, ValueType};

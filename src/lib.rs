@@ -11,13 +11,15 @@ pub mod cli;
 pub mod lab;
 // L2
 pub mod analyze;
-pub mod bench;
+pub mod benchmarks;
 pub mod dbms;
 pub mod driver;
+pub mod import;
 pub mod obtain;
 pub mod plan;
 pub mod report;
 pub mod results;
+pub mod workload;
 // L1
 pub mod embed;
 pub mod os;
@@ -25,5 +27,6 @@ pub mod wire;
 // L0
 pub mod datagen;
 pub mod domain;
+pub mod parallel;
 pub mod stats;
 pub mod units;

@@ -18,10 +18,10 @@ use std::process::{Command, Output};
 use rqps::analyze::{self, Comparison};
 use rqps::domain::metric::Metric;
 use rqps::domain::run::Status;
+use rqps::import::notice::NoticeKind;
+use rqps::import::{self, Format, ImportError, Named, Options, Published};
 use rqps::report::{Format as Form, render};
 use rqps::results;
-use rqps::results::import::notice::NoticeKind;
-use rqps::results::import::{self, Format, ImportError, Named, Options, Published};
 
 /// A folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -12,14 +12,21 @@ mod samples;
 
 use std::path::{Path, PathBuf};
 
-use rqps::datagen::rng::Rng;
-use rqps::results::import::text::Text;
-use rqps::results::import::{
-    self, Format, ImportError, Named, Options, ann_text, dbbench_output, dbbench_rates,
-    dbbench_table, ibench_client, ibench_histograms, ibench_raw, ibench_res, ibench_summary,
-    ibench_tables, iostat, met_tables, sb_met, sysbench_names, sysbench_output, sysbench_tables,
-    tag, vmstat,
+use rqps::benchmarks::insert::import::{
+    client as ibench_client, histograms as ibench_histograms, raw as ibench_raw, res as ibench_res,
+    summary as ibench_summary, tables as ibench_tables,
 };
+use rqps::benchmarks::kv::import::{
+    output as dbbench_output, rates as dbbench_rates, table as dbbench_table,
+};
+use rqps::benchmarks::sysbench::import::{
+    met_tables, names as sysbench_names, output as sysbench_output, sb_met,
+    tables as sysbench_tables,
+};
+use rqps::benchmarks::vector::import::ann_text;
+use rqps::datagen::rng::Rng;
+use rqps::import::text::Text;
+use rqps::import::{self, Format, ImportError, Named, Options, iostat, tag, vmstat};
 
 fn cases() -> u64 {
     let said = std::env::var("RQPS_FUZZ_CASES").ok();

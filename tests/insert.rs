@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rqps::bench;
+use rqps::benchmarks;
 use rqps::domain::benchmark::{Pace, Placement, Shape, Stage, Step, Work, Workload};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
@@ -45,17 +45,17 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 fn workload(settings: &[&str]) -> Workload {
-    let (mut workload, _) = bench::workload("insert", "quick").unwrap();
+    let (mut workload, _) = benchmarks::workload("insert", "quick").unwrap();
     for setting in settings {
-        bench::set(&mut workload, setting).unwrap();
+        benchmarks::set(&mut workload, setting).unwrap();
     }
-    bench::finish(&mut workload);
-    bench::check(&workload, Dialect::Sqlite).unwrap();
+    benchmarks::finish(&mut workload);
+    benchmarks::check(&workload, Dialect::Sqlite).unwrap();
     workload
 }
 
 fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
-    let all = bench::stages(dialect, bench::Order::default(), workload);
+    let all = benchmarks::stages(dialect, benchmarks::Order::default(), workload);
     let step = |stage| match stage {
         Stage::Measure(step) => Some(*step),
         Stage::Settle => None,

@@ -13,8 +13,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::Kind;
 use rqps::analyze::metrics::values;
-use rqps::analyze::recall::drops;
 use rqps::analyze::{Comparison, Options, compare, compare_measured, digest};
+use rqps::benchmarks::vector::analyze::recall::drops;
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
@@ -1827,7 +1827,7 @@ fn a_readahead_that_the_disk_cuts_is_told() {
         ["io_combine_limit is 128 KiB, max_sectors_kb of the disk is 64"]
     );
     let of_library = caveats_of(Kind::Readahead, |dataset| {
-        let (workload, _) = rqps::bench::workload("kv", "quick").unwrap();
+        let (workload, _) = rqps::benchmarks::workload("kv", "quick").unwrap();
         for run in &mut dataset.runs {
             run.record.workload = workload.clone();
             run.record.config.text = match run.record.key.label == NEW {

@@ -14,10 +14,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rqps::benchmarks::vector::data::hdf5;
+use rqps::benchmarks::vector::data::matrix::Values;
+use rqps::benchmarks::vector::driver::truth::exact;
 use rqps::domain::vector::Distance;
-use rqps::driver::vector::dataset::hdf5;
-use rqps::driver::vector::dataset::matrix::Values;
-use rqps::driver::vector::truth::exact;
 use serde_json::Value as Json;
 
 const PGVECTOR: &str = "postgres@17+pgvector";

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rqps::datagen::sbtest::{Row, Table};
+use rqps::benchmarks::sysbench::rows::{Row, Table};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::driver::protocol::{Job, LoadTask, Task, VERSION};

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rqps::bench::{self, Order, preset};
+use rqps::benchmarks::sysbench::presets;
+use rqps::benchmarks::{self, Order};
 use rqps::domain::benchmark::{Pace, Placement, Stage, Step};
 use rqps::domain::build::Dialect;
 use rqps::domain::run::Outcome;
@@ -96,7 +97,7 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: Task) -> Job {
 
 /// The step of that name, as the benchmark of rqps has it.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
-    let stages = bench::stages(dialect, Order::Full, &preset::QUICK.workload());
+    let stages = benchmarks::stages(dialect, Order::Full, &presets::QUICK.workload());
     let step = stages.into_iter().find_map(|stage| match stage {
         Stage::Measure(step) if step.name == name => Some(*step),
         _ => None,
@@ -148,9 +149,9 @@ fn sample(outcome: Outcome, switches: u64) -> Sample {
 /// Creates and fills the table; returns the seconds from readying the server to the end of the
 /// process. Writing the pages is settling.
 pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
-    let mut workload = preset::QUICK.workload();
+    let mut workload = presets::QUICK.workload();
     (workload.tables, workload.rows) = (1, rows);
-    let task = bench::load_task(subject.dialect, &workload, None)
+    let task = benchmarks::load_task(subject.dialect, &workload, None)
         .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
     subject.before_load()?;

@@ -7,7 +7,6 @@ use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 use super::caveat::{self, Caveat};
-use super::equal_recall;
 use super::groups::{GroupSummary, summarize_groups};
 use super::measured::{self, Distribution, Measured};
 use super::metrics::Values;
@@ -15,6 +14,7 @@ use super::remarks::{self, Remark};
 use super::sessions::{self, Sessions};
 use super::verdict::{self, Explanation, Judgement, Options, Summary};
 use super::write_rate::{self, MissedRate};
+use crate::benchmarks::vector::analyze::equal_recall;
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::{Manifest, Source};
 use crate::domain::config::Config;
@@ -25,10 +25,10 @@ use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::vector::Point;
 use crate::domain::verdict::{Rules, Schedule};
-use crate::os::threads;
+use crate::parallel;
 use crate::stats::Interval;
-use crate::stats::course::Course;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
+use crate::stats::stability::Course;
 use crate::stats::summary::median;
 
 /// Confidence of every interval.
@@ -238,7 +238,7 @@ impl StepComparison {
 
 impl TargetStep {
     /// A target that has nothing of a step.
-    pub(super) fn none(label: &str) -> TargetStep {
+    pub(crate) fn none(label: &str) -> TargetStep {
         TargetStep {
             label: label.to_owned(),
             chosen: None,
@@ -253,7 +253,7 @@ impl TargetStep {
     }
 
     /// The same measurements in another step, with no ratio yet.
-    pub(super) fn chosen_for_another(&self, name: &str) -> TargetStep {
+    pub(crate) fn chosen_for_another(&self, name: &str) -> TargetStep {
         let mut chosen = TargetStep { chosen: Some(name.to_owned()), ..self.clone() };
         chosen.metrics.values_mut().for_each(|result| result.relative = None);
         chosen
@@ -398,7 +398,7 @@ pub struct Robust {
     pub interval: Interval,
 }
 
-pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if number.is_finite() {
         serializer.serialize_f64(*number)
     } else {
@@ -419,7 +419,7 @@ pub(super) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Resul
 /// measured but never in one block, the ratio is that of the medians, has no pairs and no interval,
 /// and a caveat says so.
 pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, AnalyzeError> {
-    let measured = threads::map(dataset.runs.iter().collect(), measured::measure);
+    let measured = parallel::map(dataset.runs.iter().collect(), measured::measure);
     compare_measured(dataset, measured, options)
 }
 
@@ -435,7 +435,7 @@ pub fn compare_measured(
     let runs: Vec<RunFacts> = dataset.runs.iter().map(run_facts).collect();
     let targets = target_facts(dataset, &labels);
     let heads = step_heads(dataset, &labels, measured);
-    let steps = threads::map(heads, |head| {
+    let steps = parallel::map(heads, |head| {
         let mut step = measured_step(dataset, &labels, head);
         divide(&runs, &mut step);
         write_rate::note(&targets, &mut step);
@@ -633,9 +633,9 @@ fn divide(runs: &[RunFacts], step: &mut StepComparison) {
 }
 
 /// What two runs share if they may be paired: result set, block, attempt.
-pub(super) type PairKey<'a> = (&'a str, u32, u32);
+pub(crate) type PairKey<'a> = (&'a str, u32, u32);
 
-pub(super) fn pair_key(run: &RunFacts) -> PairKey<'_> {
+pub(crate) fn pair_key(run: &RunFacts) -> PairKey<'_> {
     (&run.result_set, run.key.block, run.key.attempt)
 }
 

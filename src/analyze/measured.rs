@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::histogram::Histogram;
 use super::metrics::{self, Values};
 use crate::domain::run::{Run, Status, StepRecord};
-use crate::stats::course::Course;
+use crate::stats::stability::Course;
 
 /// Quantiles that are kept of every histogram, for charts of the distribution.
 pub const QUANTILES: [f64; 12] =

@@ -35,7 +35,7 @@ const COMMON: [Metric; 15] = [
 ];
 
 /// The latency histogram of a step, or why it cannot be read.
-pub(super) type Latencies = Result<Histogram, String>;
+pub(crate) type Latencies = Result<Histogram, String>;
 
 /// The metrics of one step of one run, and why some are missing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,12 +63,12 @@ impl Values {
     }
 
     /// Those that it has, and those that are missing for a reason.
-    pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric> {
         let there = self.numbers.iter().map(|(metric, _)| *metric);
         there.chain(self.missing.keys().copied())
     }
 
-    pub(super) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
+    pub(crate) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
         match value {
             Ok(number) if number.is_finite() => {
                 match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
@@ -130,7 +130,7 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
 }
 
 /// Operations of a step as its rate counts them: statements, or thousands of rows scanned.
-pub(super) fn operations(step: &StepRecord) -> Option<f64> {
+pub(crate) fn operations(step: &StepRecord) -> Option<f64> {
     rate(step).ok().map(|rate| rate * step.outcome.seconds)
 }
 
@@ -159,14 +159,14 @@ pub fn values(step: &StepRecord) -> Values {
 }
 
 /// The same, from the step's histogram or why it cannot be read.
-pub(super) fn with_latencies(step: &StepRecord, latencies: &Latencies) -> Values {
+pub(crate) fn with_latencies(step: &StepRecord, latencies: &Latencies) -> Values {
     let mut values = Values::default();
     if step.imported.is_some() {
         put_imported(&mut values, step, latencies);
     } else {
         put_measured(&mut values, step, latencies);
     }
-    for (metric, value) in super::insert::own_metrics(step) {
+    for (metric, value) in crate::benchmarks::insert::analyze::metrics::own_metrics(step) {
         values.put(metric, value);
     }
     for (metric, number) in &step.outcome.extra {
@@ -220,7 +220,7 @@ fn put_measured(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
     values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
     let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
     values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
-    super::kv::put(values, step, latencies);
+    crate::benchmarks::kv::analyze::put(values, step, latencies);
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.

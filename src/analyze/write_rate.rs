@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::compare::{StepComparison, TargetFacts, TargetStep};
-use super::insert_rules::{is_query_step, meets_sla, target_rate};
+use crate::benchmarks::insert::analyze::rules::{is_query_step, meets_sla, target_rate};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench::{self, Order};
+use crate::benchmarks::{self, Order};
 use crate::cli::args::{
     BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
     OrderWord, PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
@@ -160,18 +160,18 @@ pub(super) fn run(words: &Run) -> Result<u8> {
 /// The plan that words ask for.
 pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
     let (mut workload, order) =
-        bench::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
+        benchmarks::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
-        bench::set(&mut workload, setting)?;
+        benchmarks::set(&mut workload, setting)?;
     }
     if let Some(size) = &shape.memory_limit {
-        bench::set(&mut workload, &format!("memory_limit={size}"))?;
+        benchmarks::set(&mut workload, &format!("memory_limit={size}"))?;
     }
     if let Some(clients) = shape.clients {
-        bench::set(&mut workload, &format!("clients={clients}"))?;
+        benchmarks::set(&mut workload, &format!("clients={clients}"))?;
     }
     if let Some(rate) = shape.rate {
-        bench::set(&mut workload, &format!("rate={rate}"))?;
+        benchmarks::set(&mut workload, &format!("rate={rate}"))?;
     }
     let is_set = |wanted: &str| {
         let key = |setting: &String| setting.split('=').next().map(str::trim) == Some(wanted);
@@ -195,8 +195,8 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
     };
-    bench::finish(&mut workload);
-    let all = configured(targets, bench::config(&shape.bench, &shape.preset))?;
+    benchmarks::finish(&mut workload);
+    let all = configured(targets, benchmarks::config(&shape.bench, &shape.preset))?;
     let interleave = interleave(shape, &all, &workload);
     let plan = Plan {
         targets: all,
@@ -234,8 +234,8 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
 }
 
 fn interleave(shape: &Shape, targets: &[Target], workload: &Workload) -> Interleave {
-    let preset = bench::preset::Preset::named(&shape.preset);
-    let is_published = preset.is_some_and(bench::preset::Preset::is_published);
+    let preset = benchmarks::sysbench::presets::Preset::named(&shape.preset);
+    let is_published = preset.is_some_and(benchmarks::sysbench::presets::Preset::is_published);
     match shape.interleave {
         Some(InterleaveWord::Turns) => Interleave::Turns,
         Some(InterleaveWord::Step) => Interleave::Step,

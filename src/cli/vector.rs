@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::bench;
+use crate::benchmarks;
+use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::data::given;
+use crate::benchmarks::vector::data::statistics::statistics;
+use crate::benchmarks::vector::driver::verify::{self, Check, Progress, Seeded};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use crate::domain::benchmark::Shape;
 use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
-use crate::driver::vector::dataset::Dataset;
-use crate::driver::vector::dataset::given;
-use crate::driver::vector::dataset::statistics::statistics;
-use crate::driver::vector::verify::{self, Check, Progress, Seeded};
 use crate::plan::Plan;
 
 /// Neighbours of each query that the figures rest on.
@@ -24,9 +24,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// `rqps vector verify-data`.
 pub(super) fn verify(words: &VerifyData) -> Result<u8> {
-    let (mut workload, _) = bench::workload("vector", "full").map_err(anyhow::Error::msg)?;
+    let (mut workload, _) = benchmarks::workload("vector", "full").map_err(anyhow::Error::msg)?;
     for setting in &words.settings {
-        bench::set(&mut workload, setting)?;
+        benchmarks::set(&mut workload, setting)?;
     }
     let Shape::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
@@ -83,7 +83,7 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
 fn is_the_real_one(data: &Dataset) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
-        && matches!(data.train.values, crate::driver::vector::dataset::matrix::Values::Bytes(_))
+        && matches!(data.train.values, crate::benchmarks::vector::data::matrix::Values::Bytes(_))
 }
 
 fn indexes(text: &str) -> Result<Vec<PgBuild>> {

@@ -5,12 +5,8 @@
 //! hold that. Whoever changes a sequence raises [`VERSION`], since old and new results would
 //! otherwise be compared as if the work had been the same.
 
-pub mod dbbench;
 pub mod distribution;
-pub mod fashion;
-pub mod iibench;
 pub mod rng;
-pub mod sbtest;
 
 /// Version of all sequences together.
 pub const VERSION: u32 = 1;

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::benchmarks::vector::driver::searcher::Searcher;
 use crate::domain::benchmark::Pace;
 use crate::domain::build::Dialect;
 use crate::driver::clock::Clock;
-use crate::driver::program::{Program, Stumble, Tally};
+use crate::driver::connection::Session;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::Schedule;
-use crate::driver::session::Session;
-use crate::driver::vector::searcher::Searcher;
+use crate::driver::script::program::{Program, Stumble, Tally};
 use crate::wire::WireError;
 
 /// Nanoseconds of a second.

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use crate::datagen::rng::Rng;
 use crate::domain::run::CpuTime;
+use crate::driver::Stop;
 use crate::driver::client::{Client, Counts};
 use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::link::Talk;
 use crate::driver::measure::{self, Meter};
 use crate::driver::protocol::{Job, MeasureTask, Message};
-use crate::driver::session::{Opener, Session};
-use crate::driver::talk::Talk;
-use crate::driver::{Stop, plans};
+use crate::driver::script::explain as plans;
 use crate::os::clock::FakeClock;
 use crate::wire::{Prepared, Reply, Value, WireError};
 

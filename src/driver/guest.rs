@@ -2,7 +2,7 @@
 //! moment when it is made, and only what bears the mark is dropped, whatever its name is.
 
 use crate::domain::build::Dialect;
-use crate::driver::session::Session;
+use crate::driver::connection::Session;
 use crate::wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";

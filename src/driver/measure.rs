@@ -10,12 +10,12 @@ use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{OpenOutcome, Outcome};
 use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::program::Program;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::link::Talk;
 use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
-use crate::driver::session::{Opener, Session};
+use crate::driver::script::program::Program;
 use crate::driver::step::Clients;
-use crate::driver::talk::Talk;
 use crate::driver::{Stop, fake, step};
 
 /// Carries out a measuring job and says how it went.

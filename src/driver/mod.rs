@@ -1,34 +1,30 @@
 //! The driver process: clients, pace, recorder. It answers the lab in messages and writes nothing
 //! else.
 
-mod client;
-mod clock;
-mod crew;
-mod fake;
-mod guest;
-mod insert;
-mod kv;
-mod loader;
-mod measure;
-mod placement;
-mod plans;
-mod program;
+pub(crate) mod client;
+pub(crate) mod clock;
+pub(crate) mod connection;
+pub(crate) mod crew;
+pub(crate) mod fake;
+pub(crate) mod guest;
+pub(crate) mod link;
+pub(crate) mod load;
+pub(crate) mod measure;
+pub(crate) mod placement;
 pub mod protocol;
-mod recorder;
+pub(crate) mod recorder;
 pub mod ring;
-mod schedule;
-mod session;
-mod step;
-mod talk;
-mod turns;
-pub mod vector;
+pub(crate) mod schedule;
+pub(crate) mod script;
+pub(crate) mod step;
+pub(crate) mod turns;
 
 use std::io::{BufRead, Write};
 use std::path::Path;
 
+use crate::driver::connection::Opener;
+use crate::driver::link::{Gone, Talk};
 use crate::driver::protocol::{Job, Message, Task, VERSION};
-use crate::driver::session::Opener;
-use crate::driver::talk::{Gone, Talk};
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.
@@ -111,11 +107,15 @@ fn parse(line: &str) -> Result<Job, String> {
 
 fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
     match &job.task {
-        Task::Load(task) => loader::load(job, task, Opener::new(job)?, talk),
+        Task::Load(task) => load::load(job, task, Opener::new(job)?, talk),
         Task::Measure(task) => measure::measure(job, task, Opener::new(job)?, talk),
-        Task::Insert(task) => insert::measure(job, task, Opener::new(job)?, talk),
-        Task::Kv(task) => kv::measure(job, task, talk),
-        Task::Vector(task) => vector::measure(job, task, Opener::new(job)?, talk),
+        Task::Insert(task) => {
+            crate::benchmarks::insert::driver::measure(job, task, Opener::new(job)?, talk)
+        }
+        Task::Kv(task) => crate::benchmarks::kv::driver::measure(job, task, talk),
+        Task::Vector(task) => {
+            crate::benchmarks::vector::driver::measure(job, task, Opener::new(job)?, talk)
+        }
     }
 }
 

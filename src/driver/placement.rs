@@ -7,8 +7,8 @@ use crate::domain::benchmark::Placement;
 use crate::domain::build::Dialect;
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
+use crate::driver::link::Talk;
 use crate::driver::protocol::MeasureTask;
-use crate::driver::talk::Talk;
 use crate::os::affinity::{self, Seat};
 
 /// The seats of all clients, and what could not be done.

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 use crate::domain::run::Outcome;
 use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
+use crate::driver::link::Talk;
 use crate::driver::measure::{self, Meter};
 use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
 use crate::driver::recorder::Recorder;
-use crate::driver::session::{Opener, Session};
-use crate::driver::talk::Talk;
+use crate::driver::script::explain as plans;
 use crate::driver::turns::Team;
-use crate::driver::{Stop, placement, plans};
+use crate::driver::{Stop, placement};
 use crate::os::affinity::Seat;
 use crate::os::clock::RealClock;
 
@@ -217,8 +218,7 @@ fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, Placement, RateUnit};
-    
-    
+
     use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
     use crate::driver::protocol::Task;
 

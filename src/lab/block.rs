@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::bench;
+use crate::benchmarks;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Ground, Stage, Step};
 use crate::domain::build::Version;
@@ -140,7 +140,7 @@ fn start<'a>(
     } else {
         disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
             .map(|_| ())
-            .and_then(|()| match bench::memory_limit(&bench.assignment.plan.workload) {
+            .and_then(|()| match benchmarks::memory_limit(&bench.assignment.plan.workload) {
                 // Cached by this process, they would be outside of the limit.
                 Some(_) => disk::drop_cached(&data),
                 None => Ok(()),

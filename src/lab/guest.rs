@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench;
+use crate::benchmarks;
 use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
 use crate::domain::build::Source;
 use crate::domain::target::Target;
@@ -43,7 +43,7 @@ fn guest(assignment: &Assignment, target: &Target) -> Result<Guest> {
         host,
         label: target.label.clone(),
         time: now(),
-        names: bench::names_made(target.dbms.dialect(), &plan.workload),
+        names: benchmarks::names_made(target.dbms.dialect(), &plan.workload),
         keep: *keep,
         replace: replace.clone(),
     })
@@ -124,7 +124,7 @@ fn check_replace(assignment: &Assignment) -> Result<()> {
         .targets
         .iter()
         .filter(external)
-        .flat_map(|target| bench::names_made(target.dbms.dialect(), &plan.workload))
+        .flat_map(|target| benchmarks::names_made(target.dbms.dialect(), &plan.workload))
         .collect();
     match replace.iter().find(|name| !names.contains(name)) {
         None => Ok(()),
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    use crate::bench::preset;
+    use crate::benchmarks::sysbench::presets;
     use crate::plan::{Blocks, Plan, words};
 
     fn assignment(out: &str, replace: &[&str]) -> Assignment {
@@ -152,9 +152,9 @@ mod tests {
         let plan = Plan {
             targets: words::targets(&targets).expect("words"),
             benchmark: "sysbench".to_owned(),
-            order: bench::Order::Abbreviated,
+            order: benchmarks::Order::Abbreviated,
             steps: Vec::new(),
-            workload: preset::QUICK.workload(),
+            workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(1),
             interleave: Interleave::Step,
             seed: 1,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::analyze;
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
@@ -415,9 +414,15 @@ pub(super) fn record(
         *size = bytes as f64 / f64::from(1 << 30);
     }
     match step.work {
-        Work::Kv(_) => measured.outcome.extra.extend(analyze::kv::averages(&measured.seconds)),
+        Work::Kv(_) => measured
+            .outcome
+            .extra
+            .extend(crate::benchmarks::kv::analyze::averages(&measured.seconds)),
         Work::Insert(_) => {
-            measured.outcome.series.extend(analyze::stalls::host_series(&measured.seconds));
+            measured
+                .outcome
+                .series
+                .extend(crate::benchmarks::insert::analyze::stalls::host_series(&measured.seconds));
         }
         _ => {}
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::bench;
+use crate::benchmarks;
 use crate::domain::benchmark::Workload;
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
@@ -17,7 +17,7 @@ use crate::plan::{Interleave, Plan};
 /// # Errors
 /// The limit is not possible here; the text says why and what to do.
 pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<MemoryGroup>> {
-    let Some(bytes) = bench::memory_limit(workload) else { return Ok(None) };
+    let Some(bytes) = benchmarks::memory_limit(workload) else { return Ok(None) };
     if let Source::Dsn(_) = target.source {
         bail!(
             "limit the memory of {}: its processes are not rqps's own; limit it where it is \

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench;
+use crate::benchmarks;
 use crate::dbms;
 use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::build::{Build, Source};
@@ -130,7 +130,7 @@ fn closed_to_servers(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
 /// or of the limit that is put on it.
 pub(super) fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
     let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
-    let memory = memory_share.min(bench::memory_limit(workload).unwrap_or(u64::MAX));
+    let memory = memory_share.min(benchmarks::memory_limit(workload).unwrap_or(u64::MAX));
     workload.cache_bytes.unwrap_or(wanted.min(memory / 10 * 6))
 }
 

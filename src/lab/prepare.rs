@@ -143,7 +143,7 @@ pub(super) fn load(
     let dialect = subject.target.dbms.dialect();
     let storage_engine = subject.target.storage_engine.as_deref();
     let workload = &bench.assignment.plan.workload;
-    let Some(task) = crate::bench::load_task(dialect, workload, storage_engine) else {
+    let Some(task) = crate::benchmarks::load_task(dialect, workload, storage_engine) else {
         return Ok(None);
     };
     let label = &subject.target.label;
@@ -178,7 +178,7 @@ pub(super) fn settle(
     let load = SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
-        table: crate::bench::table_name(&workload.shape).to_owned(),
+        table: crate::benchmarks::table_name(&workload.shape).to_owned(),
         scale: workload.settle_scale,
     };
     let label = subject.target.label.clone();

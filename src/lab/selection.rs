@@ -77,11 +77,12 @@ fn only_reads(step: &Step) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{self, Order, preset};
+    use crate::benchmarks::sysbench::presets as preset;
+    use crate::benchmarks::{self, Order};
     use crate::domain::build::Dialect;
 
     fn stages() -> Vec<Stage> {
-        bench::stages(Dialect::Fake, Order::Abbreviated, &preset::QUICK.workload())
+        benchmarks::stages(Dialect::Fake, Order::Abbreviated, &preset::QUICK.workload())
     }
 
     fn kept(open: &[&str], cached: bool) -> Vec<String> {

@@ -225,12 +225,12 @@ pub(super) fn hide_host(usage: &mut Usage) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::preset::QUICK;
+    use crate::benchmarks::sysbench::presets::QUICK;
 
     #[test]
     fn rounds_are_balanced_and_the_seed_decides() {
         let workload = QUICK.workload();
-        let stages = crate::bench::stages(Dialect::Sqlite, Default::default(), &workload);
+        let stages = crate::benchmarks::stages(Dialect::Sqlite, Default::default(), &workload);
         let step = stages.iter().find_map(|stage| match stage {
             Stage::Measure(step) => Some(step.as_ref().clone()),
             Stage::Settle => None,

@@ -17,7 +17,6 @@ pub mod shared_memory;
 pub mod shared_page;
 pub mod spinner;
 pub mod standstill;
-pub mod threads;
 pub mod tiles;
 pub mod tree;
 pub mod user;

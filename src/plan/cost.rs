@@ -1,6 +1,6 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
-use crate::bench;
+use crate::benchmarks;
 use crate::domain::benchmark::{Shape, Stage};
 use crate::domain::kv::{KEY_BYTES, KvShape};
 use crate::plan::{Auto, Blocks, Plan};
@@ -86,14 +86,14 @@ pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
 fn of_tables(plan: &Plan, settle: f64) -> (f64, f64) {
     let targets = plan.targets.len() as f64;
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
-    let loading = match bench::is_loaded_first(&plan.workload) {
+    let loading = match benchmarks::is_loaded_first(&plan.workload) {
         true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
         false => 0.0,
     };
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
     // A fresh server's own files: redo logs and system tables.
     let fixed = servers as f64 * 700e6;
-    let written = bench::rows_written(&plan.workload) as f64;
+    let written = benchmarks::rows_written(&plan.workload) as f64;
     (targets * (PREPARE_SECONDS + loading), 2.0 * (fixed + targets * written * ROW_BYTES))
 }
 

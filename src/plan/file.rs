@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::bench::{self, Order, SelectError};
+use crate::benchmarks::{self, Order};
 use crate::domain::benchmark::{Waiting, Workload};
 use crate::domain::build::{Dialect, Source};
 use crate::domain::target::Target;
@@ -13,6 +13,7 @@ use crate::plan::blocks::Spelled;
 use crate::plan::words::{self, WordError};
 use crate::plan::{Interleave, Plan};
 use crate::wire::dsn;
+use crate::workload::select::SelectError;
 
 /// A plan file that cannot be used.
 #[derive(Debug, Error)]
@@ -159,9 +160,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return wrong("warmup_seconds must be from 0 to 3600, and settle_scale from 0 to 10");
     }
     for target in &plan.targets {
-        bench::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        benchmarks::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
         if plan.benchmark == "vector" {
-            bench::vector::check_target(target).map_err(PlanError::Value)?;
+            benchmarks::vector::check_target(target).map_err(PlanError::Value)?;
         }
         plan.stages(target)?;
     }
@@ -225,7 +226,7 @@ pub fn without_password(target: &Target) -> Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::preset;
+    use crate::benchmarks::sysbench::presets;
     use crate::plan::{Auto, Blocks};
 
     fn plan() -> Plan {
@@ -235,7 +236,7 @@ mod tests {
             benchmark: "sysbench".to_owned(),
             order: Order::Abbreviated,
             steps: vec!["point*".to_owned()],
-            workload: preset::QUICK.workload(),
+            workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(4),
             interleave: Interleave::Step,
             seed: u64::MAX,
@@ -330,7 +331,7 @@ mod tests {
             words::targets(&words).expect("words")
         };
         let default = |words: &[&str], change: fn(&mut Workload), published| {
-            let mut workload = preset::QUICK.workload();
+            let mut workload = presets::QUICK.workload();
             change(&mut workload);
             Interleave::default_of(&targets(words), &workload, published)
         };
@@ -340,18 +341,18 @@ mod tests {
         assert_eq!(default(&two, |_| {}, true), Interleave::Step);
         assert_eq!(default(&["a=fake@1", "b=fake@1"], |_| {}, false), Interleave::Step);
         let open = |workload: &mut Workload| {
-            bench::set(workload, "rate=50").expect("a rate");
+            benchmarks::set(workload, "rate=50").expect("a rate");
         };
         assert_eq!(default(&two, open, false), Interleave::Step);
     }
 
     #[test]
     fn a_plan_of_the_insert_benchmark_survives_its_file() {
-        let mut workload = bench::workload("insert", "cpu").expect("a preset").0;
+        let mut workload = benchmarks::workload("insert", "cpu").expect("a preset").0;
         for setting in ["profile=2021-jan", "cache=1G", "memory_limit=2G"] {
-            bench::set(&mut workload, setting).expect("a setting");
+            benchmarks::set(&mut workload, setting).expect("a setting");
         }
-        bench::finish(&mut workload);
+        benchmarks::finish(&mut workload);
         let interleave = Interleave::default_of(&plan().targets, &workload, false);
         assert_eq!(interleave, Interleave::Run);
         let benchmark = "insert".to_owned();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::blocks::{Auto, Blocks};
 
-use crate::bench::{self, Order};
+use crate::benchmarks::{self, Order};
 use crate::domain::benchmark::{Pace, Shape, Stage, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::target::Target;
@@ -90,9 +90,12 @@ impl Plan {
     ///
     /// # Errors
     /// A glob that matches no step.
-    pub fn stages(&self, target: &Target) -> Result<Vec<Stage>, bench::SelectError> {
-        let mut stages = bench::stages(target.dbms.dialect(), self.order, &self.workload);
-        bench::vector::for_target(&mut stages, target);
-        bench::choose(stages, &self.steps, &self.workload)
+    pub fn stages(
+        &self,
+        target: &Target,
+    ) -> Result<Vec<Stage>, crate::workload::select::SelectError> {
+        let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
+        benchmarks::vector::for_target(&mut stages, target);
+        benchmarks::choose(stages, &self.steps, &self.workload)
     }
 }

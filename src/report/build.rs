@@ -1,12 +1,14 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use super::{
-    blocks, evenness, facts, insert, kv, remarks, sessions, settings, tables, turns, vector,
-    verdicts,
-};
 use crate::analyze::caveat::Kind;
 use crate::analyze::{Caveat, Comparison};
+use crate::benchmarks::insert::report as insert;
+use crate::benchmarks::kv::report as kv;
+use crate::benchmarks::vector::report as vector;
+use crate::report::{
+    blocks, evenness, facts, remarks, sessions, settings, tables, turns, verdicts,
+};
 
 /// What a report leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

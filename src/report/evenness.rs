@@ -3,7 +3,7 @@
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::TargetStep;
-use crate::stats::course::{Course, Evenness};
+use crate::stats::stability::{Course, Evenness};
 use crate::stats::summary::median;
 
 /// A row for each step and target; none where no record has intervals of 5 s or more.

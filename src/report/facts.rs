@@ -13,7 +13,7 @@ use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
 
 /// The head of the report.
-pub(super) fn section(comparison: &Comparison) -> Section {
+pub(crate) fn section(comparison: &Comparison) -> Section {
     let mut facts = Vec::new();
     let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
     let labels = |skip: usize| {
@@ -60,7 +60,7 @@ pub(super) fn section(comparison: &Comparison) -> Section {
 }
 
 /// Benchmark, scale, host and time, each in a few words.
-pub(super) fn brief(comparison: &Comparison) -> Vec<String> {
+pub(crate) fn brief(comparison: &Comparison) -> Vec<String> {
     let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
     let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
     parts.extend(workloads.take(1).map(|workload| {
@@ -246,7 +246,7 @@ fn origin(manifest: &Manifest, places: &[String]) -> String {
 }
 
 /// The machines, fact by fact; `None` where nothing is known of any.
-pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn hosts(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for (fingerprint, host) in &comparison.hosts {
         let mut facts = vec![("fingerprint".to_owned(), fingerprint.clone())];
@@ -295,7 +295,7 @@ pub(super) fn hosts(comparison: &Comparison) -> Option<Section> {
 }
 
 /// Where every number can be looked up.
-pub(super) fn run_folders(comparison: &Comparison) -> Section {
+pub(crate) fn run_folders(comparison: &Comparison) -> Section {
     let heads = ["block", "order", "target", "status", "started", "folder"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::words).collect();
     columns[0].right = true;
@@ -321,7 +321,7 @@ pub(super) fn run_folders(comparison: &Comparison) -> Section {
 }
 
 /// One word; what failed and why is a caveat.
-pub(super) fn status(status: &Status) -> String {
+pub(crate) fn status(status: &Status) -> String {
     match status {
         Status::Running => "unfinished",
         Status::Complete => "complete",

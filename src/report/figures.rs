@@ -12,7 +12,7 @@ use super::document::Digits;
 /// Forest plots: the relative rate of every step of a group on every target, with intervals and the
 /// equivalence margin δ. One chart for each group that has a ratio. Steps that only one of the
 /// targets has, such as those named after parameters of an index, have no place in it.
-pub(super) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
+pub(crate) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
     let group = |group: Group| {
         let of_group = comparison.steps.iter().filter(|step| step.group == group);
         let shared: Vec<&StepComparison> = of_group.filter(|step| is_shared(step)).collect();

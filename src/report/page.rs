@@ -3,16 +3,16 @@
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
-use super::{
-    blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
-};
 use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
-use crate::os::threads;
+use crate::parallel;
+use crate::report::{
+    blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
+};
 
 /// Up to that many targets are named one by one.
 const LISTED_MAX: usize = 5;
@@ -169,7 +169,7 @@ fn groups(comparison: &Comparison) -> Option<Section> {
 /// Every step by itself, closed until it is wanted.
 fn steps(comparison: &Comparison, dataset: &Dataset, seconds: &SecondsOf) -> Option<Section> {
     let fold = |step| Block::Fold(step_fold(comparison, dataset, step, seconds));
-    let blocks = threads::map(comparison.steps.iter().collect(), fold);
+    let blocks = parallel::map(comparison.steps.iter().collect(), fold);
     let heading = "Steps one by one".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "steps", heading, blocks })
 }

@@ -12,7 +12,7 @@ const SIDE_BY_SIDE_MAX: usize = 5;
 
 /// Settings whose values differ, then each target's configuration as its DBMS read it. `None` if no
 /// target has a configuration text.
-pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
     let texts: Vec<&str> = comparison
         .targets
         .iter()
@@ -96,7 +96,7 @@ fn settings(text: &str) -> BTreeMap<String, String> {
 
 /// Steps whose query plans differ from the base's, with the plans as the DBMS gave them. `None` if
 /// no plan differs.
-pub(super) fn plans(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
     let folds: Vec<Block> =
         comparison.measured_steps().flat_map(of_step).map(Block::Fold).collect();
     let note = "Plans are compared without their numbers (costs, estimates, names of tables and \

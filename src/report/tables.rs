@@ -24,7 +24,7 @@ const EFFICIENCY: [(Metric, Digits); 8] = [
 const LATENCY: [Metric; 5] = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
 
 /// The legend of columns and one table for each group.
-pub(super) fn rates(comparison: &Comparison) -> Section {
+pub(crate) fn rates(comparison: &Comparison) -> Section {
     let mut legend = vec![format!("Relative to: {}", comparison.base)];
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
         legend.push(format!("col-{} : {}", index + 1, target.label));
@@ -40,7 +40,7 @@ pub(super) fn rates(comparison: &Comparison) -> Section {
 }
 
 /// Writes that changed a row, beside the rate of all of them, for the steps in which some did not.
-pub(super) fn effective_rates(comparison: &Comparison) -> Option<Table> {
+pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
     let metric = Metric::EffectiveRate;
     let mut rows = Vec::new();
     for step in &comparison.steps {
@@ -72,7 +72,7 @@ pub(super) fn effective_rates(comparison: &Comparison) -> Option<Table> {
 }
 
 /// Metrics of a newer rqps, as they are.
-pub(super) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
     let metrics: Vec<Metric> =
         comparison.metrics().into_iter().filter(|metric| !metric.is_known()).collect();
     let mut rows = Vec::new();
@@ -137,7 +137,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
 }
 
 /// The median over the runs.
-pub(super) fn absolute(
+pub(crate) fn absolute(
     target: &TargetStep,
     metric: Metric,
     digits: Digits,
@@ -191,7 +191,7 @@ fn why_missing(target: &TargetStep, metric: Metric) -> String {
 }
 
 /// min, max, average, median, stddev of each group, a table for each target.
-pub(super) fn summary(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
     let heads = ["group", "steps", "min", "max", "average", "median", "stddev", "geomean"];
     let mut blocks = Vec::new();
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
@@ -234,7 +234,7 @@ pub(super) fn summary(comparison: &Comparison) -> Option<Section> {
 }
 
 /// The field's o.met layout: for each step the absolute values, then those relative to the base.
-pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
         let tables = efficiency_of(comparison, step);
@@ -253,7 +253,7 @@ pub(super) fn efficiency(comparison: &Comparison) -> Option<Section> {
 /// One step: absolute values, then those relative to the base. A target has no row where it was not
 /// measured (steps named after parameters of an index are those of one DBMS alone), nor where its
 /// rate alone is known, which stands in the tables of rates.
-pub(super) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
+pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
         let has_any = |target: &&TargetStep| match relative_rows {
             true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
@@ -308,7 +308,7 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / base with the interval that its verdict rests on.
-pub(super) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+pub(crate) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let cell = relative(target, metric, digits);
@@ -319,7 +319,7 @@ pub(super) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cel
 }
 
 /// One step for the reader who has come to look at it: rates with their verdicts, and latencies.
-pub(super) fn results_of(step: &StepComparison) -> Table {
+pub(crate) fn results_of(step: &StepComparison) -> Table {
     let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
     columns.push(Column::numbers("rQPS"));
     columns.extend([Column::numbers("n"), Column::words("verdict")]);
@@ -355,7 +355,7 @@ pub(super) fn results_of(step: &StepComparison) -> Table {
 }
 
 /// Percentiles of every step, and the relative 99th with its interval.
-pub(super) fn latency(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
     let mut columns: Vec<Column> =
         LATENCY.iter().map(|metric| Column::numbers(metric.name())).collect();
     columns.push(Column::numbers("relative p99"));
@@ -388,7 +388,7 @@ pub(super) fn latency(comparison: &Comparison) -> Option<Section> {
 }
 
 /// What loading took, and how large it made the data.
-pub(super) fn load(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
     let heads = ["rows", "load_s", "index_s", "ips", "data_MB"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
     columns.push(Column::words("target"));
@@ -421,7 +421,7 @@ pub(super) fn load(comparison: &Comparison) -> Option<Section> {
 }
 
 /// What the names of steps do not tell.
-pub(super) fn details(comparison: &Comparison) -> Option<Section> {
+pub(crate) fn details(comparison: &Comparison) -> Option<Section> {
     let named = comparison.steps.iter().filter(|step| !step.detail.is_empty());
     let facts: Vec<(String, String)> =
         named.map(|step| (step.name.clone(), step.detail.clone())).collect();

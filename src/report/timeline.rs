@@ -9,7 +9,7 @@ use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::run::{Dataset, Run, Second, StepRecord};
 use crate::stats::summary::median;
-use crate::stats::{Interval, course};
+use crate::stats::{Interval, stability as course};
 
 /// Reads the seconds of a step, or says why it cannot.
 pub type SecondsOf<'a> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, String> + Sync + 'a;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{ResultsError, read};
 use crate::domain::run::{Counter, Run, StepRecord};
+use crate::results::{ResultsError, read};
 
 const HEAD: &str = "counter,before,after";
 

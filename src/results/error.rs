@@ -84,7 +84,7 @@ fn way_around(path: &Path) -> &'static str {
 }
 
 impl ResultsError {
-    pub(super) fn io(
+    pub(crate) fn io(
         doing: &'static str,
         path: &Path,
     ) -> impl FnOnce(std::io::Error) -> ResultsError {
@@ -94,7 +94,7 @@ impl ResultsError {
 
     /// A JSON fault, with the field on whose line the parser stopped: records are written one
     /// field a line.
-    pub(super) fn json(path: &Path, text: &str, source: &serde_json::Error) -> ResultsError {
+    pub(crate) fn json(path: &Path, text: &str, source: &serde_json::Error) -> ResultsError {
         let line = source.line();
         let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or("").trim_start();
         let field = shown.strip_prefix('"').and_then(|rest| rest.split_once('"'));

@@ -4,8 +4,7 @@
 mod atomic;
 mod counters;
 mod error;
-pub mod import;
-mod read;
+pub(crate) mod read;
 mod seconds;
 mod store;
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{ResultSet, ResultsError};
 use crate::domain::gate::HostGate;
 use crate::domain::host::{Host, Tuning};
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
-use crate::os::threads;
+use crate::parallel;
+use crate::results::{ResultSet, ResultsError};
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///
@@ -37,7 +37,7 @@ pub fn read_each<T: Send>(
         let of_dir = places_of(dir, &mut sets)?;
         places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
-    let runs = threads::map(places, |place| {
+    let runs = parallel::map(places, |place| {
         let mut run = read_run(&place.shown, &place.result_set)?;
         let taken = take(&mut run);
         Ok((run, taken))
@@ -129,7 +129,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
 }
 
 /// Folders in a result set that hold a run, by name.
-pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
+pub(crate) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
     let names = entries(dir)?;
     Ok(names
         .into_iter()
@@ -139,7 +139,7 @@ pub(super) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
 }
 
 /// Reads `run.json` of a run folder.
-pub(super) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
+pub(crate) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
     versioned_run(folder, &mut String::new(), &mut BTreeSet::new())
 }
 
@@ -152,7 +152,7 @@ fn versioned_run(
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
-pub(super) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
+pub(crate) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(ResultsError::io("read", dir))? {
         let entry = entry.map_err(ResultsError::io("read", dir))?;
@@ -167,11 +167,11 @@ pub(super) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
     Ok(names)
 }
 
-pub(super) fn text(path: &Path) -> Result<String, ResultsError> {
+pub(crate) fn text(path: &Path) -> Result<String, ResultsError> {
     fs::read_to_string(path).map_err(ResultsError::io("read", path))
 }
 
-pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
+pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
     let text = text(path)?;
     serde_json::from_str(&text).map_err(|fault| ResultsError::json(path, &text, &fault))
 }

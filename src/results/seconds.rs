@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{ResultsError, read};
 use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
+use crate::results::{ResultsError, read};
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
 pub struct Column {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ResultsError, atomic, counters, read, seconds};
 use crate::domain::gate::{GATE_FORMAT, HostGate};
 use crate::domain::host::Host;
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
 use crate::os::host::fingerprint;
+use crate::results::{ResultsError, atomic, counters, read, seconds};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]

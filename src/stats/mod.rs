@@ -1,6 +1,5 @@
 //! Pure mathematics of comparing: no database, no clock, no randomness.
 
-pub mod course;
 pub mod gamma;
 pub mod mixed;
 pub mod moderated;
@@ -9,6 +8,7 @@ pub mod paired;
 pub mod power;
 pub mod ratio;
 pub mod sequential;
+pub mod stability;
 pub mod student;
 pub mod summary;
 

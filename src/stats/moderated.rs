@@ -2,7 +2,7 @@
 //! the test against a threshold (McCarthy and Smyth 2009).
 
 use super::gamma::{digamma, trigamma, trigamma_inverse};
-use super::{Interval, student, summary};
+use crate::stats::{Interval, student, summary};
 
 /// Fewer tests than this cannot tell how their variances vary; nothing is lent.
 pub const TESTS_MIN: usize = 4;

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::{Interval, student, summary};
+use crate::stats::{Interval, student, summary};
 
 /// The mean of paired differences and how sure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 //! rows that somebody computed, clients of warming, several runs of one version.
 
 use rqps::domain::metric::Metric;
-use rqps::results::import::notice::NoticeKind;
-use rqps::results::import::{self, Format, Named, Options};
+use rqps::import::notice::NoticeKind;
+use rqps::import::{self, Format, Named, Options};
 
 use crate::{MY56, MY80, check, compared, folder, read, samples, texts, value};
 

@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use rqps::analyze;
+use rqps::benchmarks::insert::import::tables::{self, merged, relative_rows, split_size};
+use rqps::benchmarks::insert::import::{
+    histograms as ibench_histograms, summary as ibench_summary,
+};
 use rqps::domain::metric::Metric;
+use rqps::import::text::Text;
+use rqps::import::{Format, Options, iostat, vmstat};
 use rqps::report::{Format as Form, render};
-use rqps::results::import::ibench_tables::{self, merged, relative_rows, split_size};
-use rqps::results::import::text::Text;
-use rqps::results::import::{Format, Options, ibench_histograms, ibench_summary, iostat, vmstat};
 
 use crate::{check, compared, read, skipped, texts, value};
-use rqps::results::import::notice::NoticeKind;
+use rqps::import::notice::NoticeKind;
 
 /// The folder, or a note that the test was left out.
 fn fixtures(test: &str, below: &str) -> Option<PathBuf> {
@@ -101,10 +104,10 @@ fn merged_and_relative_tables_of_2021_follow_exactly() {
     assert_eq!(check(&published, "rows of merged"), (44, 44));
     assert_eq!(check(&published, "cells of relative"), (880, 880));
     // Not by the importer's word alone: whole lines.
-    let sum = ibench_tables::parse(&text(&folder.join("o.sum.t.20m.pg131.cx5"))).unwrap();
+    let sum = tables::parse(&text(&folder.join("o.sum.t.20m.pg131.cx5"))).unwrap();
     let mrg = std::fs::read_to_string(folder.join("res.pg/mrg.q100.1")).unwrap();
     assert!(mrg.lines().any(|line| line == merged(&sum.rows[3])), "{mrg}");
-    let mrg = ibench_tables::parse(&text(&folder.join("res.pg/mrg.q100.1"))).unwrap();
+    let mrg = tables::parse(&text(&folder.join("res.pg/mrg.q100.1"))).unwrap();
     let rel = std::fs::read_to_string(folder.join("res.pg/rel.q100.1")).unwrap();
     let again: Vec<String> = relative_rows(&mrg).into_iter().map(|(_, line)| line).collect();
     assert_eq!(rel.lines().skip(1).collect::<Vec<_>>(), again);
@@ -176,11 +179,11 @@ fn throughput_of_november_2021_is_that_of_the_metrics() {
     let mut cells = 0;
     for set in ["20m.my", "500m.my", "20m.pg"] {
         let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
-        let metrics = ibench_tables::parse(&text(&file)).unwrap();
+        let metrics = tables::parse(&text(&file)).unwrap();
         let table = summary.iter().find(|table| table.name == set).unwrap();
         for (line, target, row) in &table.rows {
             for (step, cell) in table.steps.iter().zip(row) {
-                let of_row = |row: &&ibench_tables::MetricsRow| {
+                let of_row = |row: &&tables::MetricsRow| {
                     split_size(&row.tag).1 == target && row.step.as_ref() == Some(step)
                 };
                 let row = metrics.rows.iter().find(of_row).unwrap();
@@ -317,7 +320,7 @@ fn vector_search_of_2025_gives_the_published_table() {
         (1, [(1.0, 991, 89.8), (0.99, 2558, 78.3), (0.98, 2608, 52.8), (0.97, 3185, 89.8)]),
         (2, [(1.0, 3226, 111.8), (0.99, 4745, 27.4), (0.98, 5351, 18.1), (0.97, 5351, 18.1)]),
     ];
-    let curves = analyze::recall::curves(&comparison);
+    let curves = rqps::benchmarks::vector::analyze::recall::curves(&comparison);
     for (place, rows) in golden {
         let curve = curves.iter().find(|curve| curve.place == place).unwrap();
         for (recall, qps, seconds) in rows {

@@ -10,7 +10,7 @@ use std::path::Path;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use rqps::bench;
+use rqps::benchmarks;
 use rqps::domain::benchmark::{Group, RateUnit, Workload};
 use rqps::domain::build::{Dbms, Manifest, Source, Version};
 use rqps::domain::config::Config;
@@ -117,7 +117,7 @@ fn host() -> Host {
 }
 
 fn workload() -> Workload {
-    bench::workload("sysbench", "quick").expect("the quick preset of sysbench").0
+    benchmarks::workload("sysbench", "quick").expect("the quick preset of sysbench").0
 }
 
 /// A run to take whatever does not matter here from: of the result set that is kept in the tree.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Caveat, Disagreement, Evidence, Kind, disagreement, distinct, spell};
+use crate::analyze::caveat::{Caveat, Disagreement, Evidence, Kind, disagreement, distinct, spell};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::{Shape, Workload};
 use crate::domain::build::Source;

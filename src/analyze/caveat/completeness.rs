@@ -1,6 +1,6 @@
 //! What is not there: runs and steps that failed or were never carried out, pairs that are missing.
 
-use super::{Caveat, Evidence, Kind, PAIRS_MIN};
+use crate::analyze::caveat::{Caveat, Evidence, Kind, PAIRS_MIN};
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
 

@@ -1,7 +1,7 @@
 //! Rates that were not the same from the first second to the last.
 
-use super::{Caveat, Evidence, Kind, percent};
-use crate::stats::course::Course;
+use crate::analyze::caveat::{Caveat, Evidence, Kind, percent};
+use crate::stats::stability::Course;
 use crate::stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{
+use crate::analyze::caveat::{
     CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind,
     NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
     disagreement, distinct, percent, spell, worst,
 };
 use crate::analyze::compare::StepComparison;
-use crate::analyze::insert_rules::{SLA_SHARE, is_query_step};
 use crate::analyze::plans;
+use crate::benchmarks::insert::analyze::rules::{SLA_SHARE, is_query_step};
 use crate::domain::benchmark::{Group, Placement};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;

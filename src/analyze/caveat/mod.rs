@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::compare::{Comparison, StepComparison, TargetStep};
 use crate::domain::run::{Dataset, StepRecord};
-use crate::os::threads;
+use crate::parallel;
 
 /// A client thread that used more than this share of its CPU limits the rate.
 pub const CLIENT_BUSY_MAX: f64 = 0.8;
@@ -347,7 +347,10 @@ impl<'a> Evidence<'a> {
     /// What `find` finds on each target, given its place and label; in the order of targets.
     fn by_target(&self, find: impl Fn(usize, &'a str) -> Vec<Caveat> + Sync) -> Vec<Caveat> {
         let targets = self.targets().collect();
-        threads::map(targets, |(target, label)| find(target, label)).into_iter().flatten().collect()
+        parallel::map(targets, |(target, label)| find(target, label))
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// Places and labels of all targets.

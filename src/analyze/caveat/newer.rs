@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Caveat, Evidence, Kind};
+use crate::analyze::caveat::{Caveat, Evidence, Kind};
 use crate::domain::benchmark::{Group, RateUnit};
 
 /// One caveat for all of it.

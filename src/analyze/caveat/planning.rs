@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Caveat, Evidence, Kind};
+use crate::analyze::caveat::{Caveat, Evidence, Kind};
 use crate::analyze::plans::{normalize, shorten};
 use crate::domain::run::StepRecord;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Caveat, Evidence, Kind};
+use crate::analyze::caveat::{Caveat, Evidence, Kind};
 use crate::domain::benchmark::Shape;
 use crate::domain::host::Tuning;
 use crate::domain::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};

@@ -2,7 +2,7 @@
 //! list of differences is corrected for how many they are.
 
 use super::host::Widening;
-use super::{Judgement, Prior, Test};
+use crate::analyze::verdict::{Judgement, Prior, Test};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;

@@ -20,7 +20,7 @@ use super::compare::{Comparison, Relative, StepComparison};
 use crate::domain::gate::HostGate;
 use crate::domain::metric::{Better, Metric};
 use crate::domain::verdict::{Rules, Verdict};
-use crate::os::threads;
+use crate::parallel;
 use crate::stats::Interval;
 use crate::stats::sequential::Looks;
 
@@ -222,7 +222,7 @@ pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGa
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
     let rules = comparison.rules;
     // Families have nothing to do with each other until all are judged.
-    let judged = threads::map(families(&mut comparison.steps), |(place, mut ratios)| {
+    let judged = parallel::map(families(&mut comparison.steps), |(place, mut ratios)| {
         let host = Widening::default();
         let family =
             Family { rules: &rules, metric: place.1, looks: looks.as_ref(), sessions: None, host };

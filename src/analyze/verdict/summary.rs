@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counts, FamilyFacts, SuiteMean, Summary, TargetVerdicts};
 use crate::analyze::compare::{Relative, StepComparison};
 use crate::analyze::groups::is_summarized;
+use crate::analyze::verdict::{Counts, FamilyFacts, SuiteMean, Summary, TargetVerdicts};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;

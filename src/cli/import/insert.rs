@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use crate::analyze::insert_rules::{self as rules, Shade, Throughput};
+use crate::benchmarks::insert::analyze::rules::{self as rules, Shade, Throughput};
+use crate::benchmarks::insert::import::summary::{SummaryKind, SummaryTable};
+use crate::benchmarks::insert::import::tables::MetricsRow;
 use crate::domain::metric::Metric;
-use crate::results::import::ibench_summary::{SummaryKind, SummaryTable};
-use crate::results::import::ibench_tables::MetricsRow;
-use crate::results::import::notice::{Notice, NoticeKind};
-use crate::results::import::{Check, Options, Published, PublishedRun};
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::{Check, Options, Published, PublishedRun};
 
 /// Adds what was checked, and what does not follow, to what is said.
 pub(super) fn check(published: &mut Published, options: &Options) {

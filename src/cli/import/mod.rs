@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::cli::args::{AcrossWhat, Import};
 use crate::cli::exit;
-use crate::results::import::{self, Across, Format, Named, Options};
+use crate::import::{self, Across, Format, Named, Options};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {

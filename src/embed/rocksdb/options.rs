@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::functions::Object;
-use super::{Rocksdb, RocksdbError, c_text};
 use crate::domain::kv::KvOption;
+use crate::embed::rocksdb::{Rocksdb, RocksdbError, c_text};
 
 /// Shards of a block cache as a power of two, as db_bench has it. Left to itself, a small hyper
 /// clock cache gets two.

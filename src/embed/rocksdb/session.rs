@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::functions::Object;
-use super::{Database, RocksdbError};
 use crate::domain::kv::KEY_BYTES;
+use crate::embed::rocksdb::{Database, RocksdbError};
 
 /// Keys of one call of [`Session::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;

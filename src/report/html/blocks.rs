@@ -7,7 +7,7 @@ use super::super::chart::Chart;
 use super::super::document::{Block, Cell, Column, Digits, Fold, Mark, Table, Value};
 use super::super::heat::Heat;
 use super::escape::{attribute, id, text};
-use super::{Run, data};
+use crate::report::html::{Run, data};
 
 /// Cells with more characters than this may be broken into lines.
 const LONG_CELL: usize = 40;

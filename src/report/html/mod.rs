@@ -12,10 +12,10 @@ use std::fmt::Write;
 
 use super::document::{Document, Section};
 use super::timeline::SecondsOf;
-use super::{facts, page};
 use crate::analyze::Comparison;
 use crate::analyze::compare::RunFacts;
 use crate::domain::run::Dataset;
+use crate::report::{facts, page};
 use blocks::Writer;
 use escape::{attribute, text};
 

@@ -2,7 +2,7 @@
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::super::document::{Block, Cell, Column, Digits, Fold, Table};
-use super::*;
+use crate::report::html::*;
 use crate::stats::Interval;
 
 fn runs() -> Vec<Run> {

@@ -4,10 +4,10 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::super::socket::{Channel, check_tls};
-use super::super::{WireError, rsa};
 use super::packet::{self, Reader, ServerError};
-use super::{Client, HEADER};
 use crate::domain::endpoint::{Address, Login};
+use crate::wire::mysql::{Client, HEADER};
+use crate::wire::{WireError, rsa};
 
 const CLIENT_LONG_PASSWORD: u32 = 1;
 const CLIENT_LONG_FLAG: u32 = 1 << 2;

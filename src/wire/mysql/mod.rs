@@ -8,10 +8,10 @@ mod packet;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{
+use crate::domain::endpoint::{Address, Login};
+use crate::wire::{
     CountRows, Ids, Prepared, Reply, RowSink, Rows, TextRows, Value, ValueType, WireError,
 };
-use crate::domain::endpoint::{Address, Login};
 use packet::{HEADER, LONGEST};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;

@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use super::super::{Value, ValueType, WireError};
+use crate::wire::{Value, ValueType, WireError};
 
 /// Length and sequence number.
 pub(super) const HEADER: usize = 4;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::login::{Greeting, log_in, scramble};
-use super::*;
+use crate::wire::mysql::*;
 
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 /// Reply to COM_STMT_PREPARE: statement 5, one placeholder, no column.

@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
-use super::super::{Value, ValueType, WireError};
+use crate::wire::{Value, ValueType, WireError};
 
 /// Type and length.
 pub(super) const HEADER: usize = 5;

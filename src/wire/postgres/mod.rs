@@ -7,10 +7,10 @@ mod message;
 use std::time::Duration;
 
 use super::socket::{Channel, check_tls};
-use super::{
+use crate::domain::endpoint::{Address, Login};
+use crate::wire::{
     CountRows, Ids, Prepared, Reply, RowSink, Rows, TextRows, Value, ValueType, WireError,
 };
-use crate::domain::endpoint::{Address, Login};
 
 /// Bytes of COPY data that are gathered before they are written.
 const COPY_BYTES: usize = 256 * 1024;

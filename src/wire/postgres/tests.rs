@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
 use super::message::ServerError;
-use super::*;
+use crate::wire::postgres::*;
 
 const READY: &[u8] = b"Z\0\0\0\x05I";
 

@@ -1,0 +1,189 @@
+//! The step on the fake DBMS: one thread, the worker whose clock is furthest behind goes next, so
+//! that neither threads nor the host have a say in the result.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use crate::benchmarks::insert::driver::make::{self, Maker, Post, Worker};
+use crate::benchmarks::insert::driver::meter::{
+    Meter, RoleKind, SeriesOf, WorkerCpu, WorkerRecorder,
+};
+use crate::benchmarks::insert::driver::outcome::{self, Ended};
+use crate::benchmarks::insert::driver::pair::Pair;
+use crate::benchmarks::insert::driver::turns::{Side, Turn};
+use crate::domain::insert::InsertWork;
+use crate::domain::run::CpuTime;
+use crate::driver::Stop;
+use crate::driver::client::SECOND;
+use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::link::Talk;
+use crate::driver::protocol::{Job, Message, WorkTask};
+
+/// What a fake statement costs the client, microseconds: scripted like its latency.
+const CPU_PER_STATEMENT_US: f64 = 5.0;
+
+/// One worker with what is known of it.
+struct Member {
+    post: Post,
+    worker: Worker,
+    clock: Clock,
+    over: bool,
+    blocked: bool,
+    /// A batch that was taken and whose time had not come: intended, ready.
+    pending: Option<(u64, u64)>,
+}
+
+/// Measures with fake workers.
+pub(super) fn measure<W: Write>(
+    job: &Job,
+    task: &WorkTask<InsertWork>,
+    opener: &Opener,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    let recorders = make::recorders(task);
+    let writers = 1 + u32::from(task.work.writes.deletes.is_some());
+    let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
+    let pairs: Vec<Pair> = (0..task.clients).map(pair).collect();
+    let mut members = members(job, task, opener, &recorders, &pairs)?;
+    talk.say(&Message::Warming)?;
+    talk.say(&Message::WindowStart)?;
+    let mut meter = Meter::new(&recorders, outcome::main_role(&task.work), 0);
+    let mut series = SeriesOf::default();
+    let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
+    let mut over = false;
+    while let Some(next) = earliest(&members) {
+        let cut = (u64::from(meter.seconds()) + 1) * SECOND as u64;
+        over = members[next].clock.now() >= limit && cut > limit;
+        if over {
+            break;
+        }
+        if members[next].clock.now() >= cut {
+            let interval = meter.interval(cut);
+            series.add(&interval);
+            talk.say(&Message::Interval(interval))?;
+            continue;
+        }
+        step(job, task, &mut members, next, &pairs)?;
+    }
+    let writing = members.iter().filter(|member| member.post.role != RoleKind::Query);
+    let last = writing.map(|member| member.clock.now()).max().unwrap_or(1);
+    let end = if over { limit } else { last };
+    let interval = meter.interval(end);
+    series.add(&interval);
+    talk.say(&Message::Interval(interval))?;
+    let ended: Vec<Ended> = members.into_iter().map(|member| ended(member, end)).collect();
+    let mut outcome = outcome::outcome(task, &recorders, &ended, end);
+    outcome.series = series.into_columns();
+    let statements = (outcome.reads + outcome.writes) as f64;
+    outcome.client_cpu = CpuTime { user_us: statements * CPU_PER_STATEMENT_US, system_us: 0.0 };
+    if over {
+        outcome.cut = outcome::cut(task, &outcome);
+    }
+    outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
+    talk.say(&Message::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+fn members(
+    job: &Job,
+    task: &WorkTask<InsertWork>,
+    opener: &Opener,
+    recorders: &[Arc<WorkerRecorder>],
+    pairs: &[Pair],
+) -> Result<Vec<Member>, String> {
+    let maker = Maker { job, task, opener, epoch: 0, gate: None };
+    let mut members = Vec::new();
+    for (number, (post, recorder)) in make::posts(task).into_iter().zip(recorders).enumerate() {
+        let session = maker.open(post, number)?;
+        let Session::Fake(fake) = &session else {
+            return Err("failed to fake a session that is not fake".to_owned());
+        };
+        let clock = fake.clock();
+        let pair = &pairs[post.client as usize];
+        let worker = maker.worker(post, session, clock.clone(), Arc::clone(recorder), pair)?;
+        members.push(Member { post, worker, clock, over: false, blocked: false, pending: None });
+    }
+    Ok(members)
+}
+
+/// The one that goes next.
+fn earliest(members: &[Member]) -> Option<usize> {
+    let able = |member: &Member| !member.over && !member.blocked;
+    let all = members.iter().enumerate().filter(|(_, member)| able(member));
+    all.min_by_key(|(index, member)| (member.clock.now(), *index)).map(|(index, _)| index)
+}
+
+/// One statement of one worker.
+fn step(
+    job: &Job,
+    task: &WorkTask<InsertWork>,
+    members: &mut [Member],
+    index: usize,
+    pairs: &[Pair],
+) -> Result<(), String> {
+    let member = &mut members[index];
+    let client = member.post.client;
+    let pair = &pairs[client as usize];
+    let now = member.clock.now();
+    match &mut member.worker {
+        Worker::Querier(querier) => {
+            if pair.is_over() {
+                member.over = true;
+            } else {
+                querier.query()?;
+            }
+        }
+        Worker::Writer(writer, _) if member.pending.is_some() => {
+            if let Some((intended, ready)) = member.pending.take() {
+                writer.write(intended, ready)?;
+            }
+        }
+        Worker::Writer(writer, side) => match pair.look(*side, now) {
+            Turn::Go { intended, ready, .. } => {
+                // Others come first while this one waits.
+                member.clock.wait_until(ready);
+                member.pending = Some((intended, ready));
+            }
+            Turn::Resync => {
+                writer.resync()?;
+                pair.resynced(member.clock.now());
+            }
+            Turn::Blocked => {
+                member.blocked = true;
+                return Ok(());
+            }
+            Turn::Over => {
+                let pacer = make::pacer(job, &task.work, client, 0);
+                member.clock.wait_until(pacer.end(make::batches(&task.work)));
+                if *side == Side::Insert {
+                    let statements = make::index_statements(&task.work, client + 1, None);
+                    writer.make_indexes(&statements)?;
+                }
+                pair.done();
+                member.over = true;
+            }
+        },
+    }
+    // Whoever waited for this one may look again.
+    for other in members.iter_mut().filter(|other| other.post.client == client) {
+        other.blocked = false;
+    }
+    Ok(())
+}
+
+fn ended(member: Member, end: u64) -> Ended {
+    let statements = member.worker_operations();
+    let used_ns = (statements as f64 * CPU_PER_STATEMENT_US * 1e3) as u64;
+    let share = used_ns as f64 / end.max(1) as f64;
+    super::ended(member.worker, WorkerCpu { used_ns, share: share.min(1.0) })
+}
+
+impl Member {
+    fn worker_operations(&self) -> u64 {
+        match &self.worker {
+            Worker::Writer(writer, _) => writer.recorder.operations(),
+            Worker::Querier(querier) => querier.recorder.operations(),
+        }
+    }
+}

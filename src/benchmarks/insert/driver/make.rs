@@ -1,0 +1,215 @@
+//! Makes the workers of a step from its description: who there is, on which table, with which
+//! streams of random numbers.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use crate::benchmarks::insert::driver::meter::{RoleKind, WorkerRecorder};
+use crate::benchmarks::insert::driver::pair::Pair;
+use crate::benchmarks::insert::driver::querier::{self, Querier};
+use crate::benchmarks::insert::driver::text::{Template, WallTime, for_table};
+use crate::benchmarks::insert::driver::turns::{Pacer, Side, Turns};
+use crate::benchmarks::insert::driver::writer::{self, Batch, Writer, price};
+use crate::benchmarks::insert::rows::Rows;
+use crate::datagen::rng::Rng;
+use crate::domain::build::Dialect;
+use crate::domain::insert::{InsertWork, Pacing};
+use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::protocol::{Job, WorkTask};
+
+/// One worker of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Post {
+    pub(crate) role: RoleKind,
+    pub(crate) client: u32,
+    /// Among the query workers of the client.
+    pub(crate) thread: u32,
+}
+
+/// All workers of a step: of each client the inserter, the deleter, the query workers.
+pub(crate) fn posts(task: &WorkTask<InsertWork>) -> Vec<Post> {
+    let mut posts = Vec::new();
+    for client in 0..task.clients {
+        let post = |role, thread| Post { role, client, thread };
+        posts.push(post(RoleKind::Insert, 0));
+        if task.work.writes.deletes.is_some() {
+            posts.push(post(RoleKind::Delete, 0));
+        }
+        let threads = task.work.queries.as_ref().map_or(0, |queries| queries.workers);
+        posts.extend((0..threads).map(|thread| post(RoleKind::Query, thread)));
+    }
+    posts
+}
+
+/// Batches of each client.
+pub(crate) fn batches(work: &InsertWork) -> u64 {
+    work.writes.rows.div_ceil(u64::from(work.writes.rows_per_commit.max(1)))
+}
+
+/// Operations per second that a client's writers are to make, if there is a rate.
+pub(crate) fn batches_per_second(work: &InsertWork) -> Option<f64> {
+    let rate = work.writes.rows_per_second?;
+    Some(f64::from(rate) / f64::from(work.writes.rows_per_commit.max(1)))
+}
+
+/// The schedule of client `client` for a window that begins at `start`.
+pub(crate) fn turns(job: &Job, work: &InsertWork, client: u32, start: u64) -> Turns {
+    let writes = &work.writes;
+    let pacer = pacer(job, work, client, start);
+    let deletes = writes.deletes.as_ref().map(|deletes| deletes.resync_every);
+    Turns::new(batches(work), writes.queue, start, pacer, deletes)
+}
+
+/// The pace of client `client` in a window that begins at `start`.
+pub(crate) fn pacer(job: &Job, work: &InsertWork, client: u32, start: u64) -> Pacer {
+    let writes = &work.writes;
+    let phase = Rng::stream(job.seed, "iibench phase", u64::from(client)).unit();
+    Pacer::new(writes.rows_per_second, writes.rows_per_commit, writes.pacing, start, phase)
+}
+
+/// One recorder for each worker.
+pub(crate) fn recorders(task: &WorkTask<InsertWork>) -> Vec<Arc<WorkerRecorder>> {
+    let writes = &task.work.writes;
+    let open = writes.rows_per_second.is_some() && writes.pacing == Pacing::Open;
+    let recorder = |post: Post| {
+        let scheduled = open && post.role != RoleKind::Query;
+        Arc::new(WorkerRecorder::new(post.role, scheduled))
+    };
+    posts(task).into_iter().map(recorder).collect()
+}
+
+/// What does the work of a post.
+pub(crate) enum Worker {
+    Writer(Box<Writer>, Side),
+    Querier(Box<Querier>),
+}
+
+impl Worker {
+    /// Its connection.
+    pub(crate) fn session(&mut self) -> &mut Session {
+        match self {
+            Worker::Writer(writer, _) => &mut writer.session,
+            Worker::Querier(querier) => &mut querier.session,
+        }
+    }
+}
+
+/// What all workers are made from.
+pub(crate) struct Maker<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) task: &'a WorkTask<InsertWork>,
+    pub(crate) opener: &'a Opener,
+    /// Unix seconds when the clock stood at zero.
+    pub(crate) epoch: i64,
+    pub(crate) gate: Option<Arc<Mutex<()>>>,
+}
+
+impl Maker<'_> {
+    /// The table that a client works on.
+    pub(crate) fn table(&self, client: u32) -> u32 {
+        if self.task.work.shared { 1 } else { client + 1 }
+    }
+
+    /// Opens the connection of a post.
+    pub(crate) fn open(&self, post: Post, number: usize) -> Result<Session, String> {
+        let who = said(post);
+        self.opener.open(number as u32).map_err(|fault| format!("{who}: {fault}"))
+    }
+
+    /// The worker of a post on its connection.
+    pub(crate) fn worker(
+        &self,
+        post: Post,
+        session: Session,
+        clock: Clock,
+        recorder: Arc<WorkerRecorder>,
+        pair: &Pair,
+    ) -> Result<Worker, String> {
+        let Maker { job, task, .. } = *self;
+        let work = &task.work;
+        let table = self.table(post.client);
+        let side = match post.role {
+            RoleKind::Insert => Side::Insert,
+            RoleKind::Delete => Side::Delete,
+            RoleKind::Query => {
+                let Some(queries) = &work.queries else {
+                    return Err("failed to make a query worker: the step has no queries".to_owned());
+                };
+                // Streams of their own: no two workers ask the same questions.
+                let stream = u64::from(post.client) << 32 | u64::from(post.thread);
+                let rng = Rng::stream(job.seed, "iibench queries", stream);
+                let min_key = Arc::clone(&pair.min_key);
+                min_key.store(0, Ordering::Relaxed);
+                let parts = querier::Parts {
+                    session,
+                    clock,
+                    recorder,
+                    dialect: job.dialect,
+                    rng,
+                    price: price(work.price),
+                    queries,
+                    table,
+                    min_key,
+                };
+                return Ok(Worker::Querier(Box::new(Querier::new(parts)?)));
+            }
+        };
+        let parts = writer::Parts {
+            session,
+            clock,
+            recorder,
+            dialect: job.dialect,
+            batch: self.batch(side, post.client),
+            rows_per_batch: work.writes.rows_per_commit.max(1),
+            min_key: Arc::clone(&pair.min_key),
+            gate: self.gate.clone(),
+        };
+        Ok(Worker::Writer(Box::new(Writer::new(parts)), side))
+    }
+
+    fn batch(&self, side: Side, client: u32) -> Batch {
+        let Maker { job, task, .. } = *self;
+        let engine = task.storage_engine.as_deref();
+        let in_table = |sql: &str| for_table(sql, self.table(client), engine);
+        match (side, &task.work.writes.deletes) {
+            (Side::Delete, Some(deletes)) => Batch::Delete {
+                sql: Template::new(&in_table(&deletes.sql), &["{key}", "{rows}"]),
+                min_sql: in_table(&deletes.min_sql),
+                key: 0,
+            },
+            _ => Batch::Insert {
+                head: in_table(&task.work.writes.insert_sql).into_bytes(),
+                rows: Box::new(Rows::new(job.seed, client, price(task.work.price))),
+                time: WallTime::new(self.epoch),
+            },
+        }
+    }
+}
+
+/// The statements that make the indexes of a client's table, as its storage engine likes them.
+pub(crate) fn index_statements(
+    work: &InsertWork,
+    table: u32,
+    storage_engine: Option<&str>,
+) -> Vec<String> {
+    let one_by_one = matches!(storage_engine, Some("myrocks" | "rocksdb"));
+    let statements = if one_by_one { &work.indexes_one_by_one } else { &work.indexes };
+    statements.iter().map(|sql| for_table(sql, table, storage_engine)).collect()
+}
+
+/// One writer at a time: what others would wait for by polling, they take turns at.
+pub(crate) fn gate(dialect: Dialect) -> Option<Arc<Mutex<()>>> {
+    (dialect == Dialect::Sqlite).then(Arc::default)
+}
+
+/// A worker in words: `the inserter of client 2`.
+pub(crate) fn said(post: Post) -> String {
+    let who = match post.role {
+        RoleKind::Insert => "inserter",
+        RoleKind::Delete => "deleter",
+        RoleKind::Query => "query worker",
+    };
+    let which = if post.thread > 0 { format!(" {}", post.thread + 1) } else { String::new() };
+    format!("the {who}{which} of client {}", post.client + 1)
+}

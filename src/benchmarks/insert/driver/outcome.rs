@@ -1,0 +1,225 @@
+//! Puts together what the workers of a step counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::benchmarks::insert::driver::make;
+use crate::benchmarks::insert::driver::meter::{
+    RoleKind, WorkerCpu, WorkerRecorder, buckets, roles,
+};
+use crate::benchmarks::insert::driver::writer::Notes;
+use crate::domain::insert::InsertWork;
+use crate::domain::metric::Metric;
+use crate::domain::run::{OpenOutcome, Outcome, Role};
+use crate::driver::client::SECOND;
+use crate::driver::protocol::WorkTask;
+
+/// Below this share of the rows that queries should return something is wrong with the data. Gaps
+/// between keys and ranges at the end of an index cost a few per cent.
+const FEW_ROWS: f64 = 0.5;
+
+/// What a worker says at its end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) notes: Notes,
+    /// Bytes of replies to queries.
+    pub(crate) bytes: u64,
+    pub(crate) cpu: WorkerCpu,
+}
+
+/// The role that the rate of a step counts.
+pub(crate) fn main_role(work: &InsertWork) -> RoleKind {
+    if work.queries.is_some() { RoleKind::Query } else { RoleKind::Insert }
+}
+
+/// The outcome of a window of `window_ns`.
+pub(crate) fn outcome(
+    task: &WorkTask<InsertWork>,
+    recorders: &[Arc<WorkerRecorder>],
+    ended: &[Ended],
+    window_ns: u64,
+) -> Outcome {
+    let work = &task.work;
+    let seconds = window_ns as f64 / SECOND;
+    let cpu: Vec<WorkerCpu> = ended.iter().map(|ended| ended.cpu).collect();
+    let target = |role| match role {
+        RoleKind::Query => None,
+        _ => make::batches_per_second(work).map(|rate| rate * f64::from(task.clients)),
+    };
+    let roles = roles(recorders, &cpu, target);
+    let of = |role: RoleKind| roles.get(role.name());
+    let operations = |role| of(role).map_or(0, |role| role.operations);
+    let rows = |role| of(role).map_or(0, |role| role.rows);
+    let (inserts, deletes, queries) = (RoleKind::Insert, RoleKind::Delete, RoleKind::Query);
+    let main = main_role(work);
+    let counted = if main == queries {
+        operations(queries)
+    } else {
+        rows(inserts) + if work.indexes.is_empty() { 0 } else { work.indexed_rows }
+    };
+    let mut outcome = Outcome {
+        seconds,
+        events: operations(main),
+        statements: counted,
+        reads: operations(queries),
+        writes: operations(inserts) + operations(deletes),
+        rows: rows(queries),
+        bytes: ended.iter().map(|ended| ended.bytes).sum(),
+        latency: of(main).map(|role| role.latency.clone()).unwrap_or_default(),
+        service: of(main).and_then(|role| role.service.clone()),
+        client_busiest: cpu.iter().map(|cpu| cpu.share).fold(0.0, f64::max),
+        ..Outcome::default()
+    };
+    for ended in ended {
+        for (code, count) in &ended.notes.errors {
+            *outcome.errors.entry(code.clone()).or_insert(0) += count;
+        }
+    }
+    if let Some(rate) = make::batches_per_second(work) {
+        let behind = ended.iter().map(|ended| ended.notes.behind_ns).max().unwrap_or(0);
+        outcome.open = Some(OpenOutcome {
+            due: (rate * f64::from(task.clients) * seconds).round() as u64,
+            behind_seconds_max: behind as f64 / SECOND,
+        });
+    }
+    outcome.extra = extra(work, &roles, ended, seconds);
+    outcome.notes = notes(work, &roles, ended);
+    outcome.roles = roles;
+    outcome.buckets = buckets(recorders);
+    outcome
+}
+
+/// Metrics that only this benchmark has and that the driver alone knows.
+fn extra(
+    work: &InsertWork,
+    roles: &BTreeMap<String, Role>,
+    ended: &[Ended],
+    seconds: f64,
+) -> BTreeMap<Metric, f64> {
+    let mut extra = BTreeMap::new();
+    let per_second = |role: RoleKind| {
+        let rows = roles.get(role.name()).map_or(0, |role| role.rows);
+        (seconds > 0.0 && rows > 0).then(|| rows as f64 / seconds)
+    };
+    if work.queries.is_some() {
+        extra.extend(per_second(RoleKind::Insert).map(|rate| (Metric::InsertRate, rate)));
+    }
+    extra.extend(per_second(RoleKind::Delete).map(|rate| (Metric::DeleteRate, rate)));
+    let longest = |pick: fn(&Notes) -> u64| ended.iter().map(|ended| pick(&ended.notes)).max();
+    if !work.indexes.is_empty() {
+        let index = longest(|notes| notes.index_ns).unwrap_or(0);
+        extra.insert(Metric::IndexSeconds, index as f64 / SECOND);
+    }
+    if let Some(role) = roles.get(RoleKind::Query.name()).filter(|role| role.operations > 0) {
+        extra.insert(Metric::RowsPerQuery, role.rows as f64 / role.operations as f64);
+    }
+    if work.writes.deletes.is_some() {
+        let min_query = longest(|notes| notes.resync_longest_ns).unwrap_or(0);
+        extra.insert(Metric::MinKeyQuery, min_query as f64 / 1e6);
+    }
+    extra
+}
+
+/// Why a step ended before all rows were in: its limit, and how far it came.
+pub(crate) fn cut(task: &WorkTask<InsertWork>, outcome: &Outcome) -> Option<String> {
+    let rows = |kind: RoleKind| outcome.roles.get(kind.name()).map_or(0, |role| role.rows);
+    let of_client = make::batches(&task.work) * u64::from(task.work.writes.rows_per_commit.max(1));
+    let limit = task.work.limit_seconds?;
+    let inserted = rows(RoleKind::Insert);
+    let wanted = of_client * u64::from(task.clients);
+    let indexes = if task.work.indexes.is_empty() { "" } else { ", indexes not made" };
+    Some(format!(
+        "the step reached its time limit of {limit:.0} s (step_limit): {inserted} of {wanted} rows \
+         inserted{indexes}"
+    ))
+}
+
+fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let short: u64 = ended.iter().map(|ended| ended.notes.short_deletes).sum();
+    if short > 0 {
+        notes.push(format!("{short} deletes found fewer rows than they were to delete"));
+    }
+    if let (Some(queries), Some(role)) = (&work.queries, roles.get(RoleKind::Query.name()))
+        && (role.rows as f64)
+            < FEW_ROWS * (role.operations * u64::from(queries.rows_per_query)) as f64
+    {
+        notes.push(format!(
+            "queries returned {:.3} rows on average, {} expected",
+            role.rows as f64 / role.operations.max(1) as f64,
+            queries.rows_per_query
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::domain::benchmark::{Pace, Placement};
+    use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
+
+    /// A query step with deletes.
+    pub(crate) fn task(clients: u32) -> WorkTask<InsertWork> {
+        let deletes = Deletes { sql: String::new(), min_sql: String::new(), resync_every: 0 };
+        let work = InsertWork {
+            shared: false,
+            setup: Vec::new(),
+            maintenance: Vec::new(),
+            price: PriceKind::Whole,
+            writes: Writes {
+                insert_sql: String::new(),
+                rows: 1000,
+                rows_per_commit: 50,
+                rows_per_second: Some(1000),
+                pacing: Pacing::Open,
+                queue: 8,
+                deletes: Some(deletes),
+            },
+            indexes: Vec::new(),
+            indexes_one_by_one: Vec::new(),
+            indexed_rows: 0,
+            queries: Some(Queries {
+                workers: 1,
+                kinds: Vec::new(),
+                rows_per_query: 10,
+                max_sql: None,
+            }),
+            observe: Vec::new(),
+            size: Vec::new(),
+            limit_seconds: None,
+        };
+        WorkTask {
+            work,
+            clients,
+            warmup_seconds: 0.0,
+            seconds: 1.0,
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            server_pid: None,
+            storage_engine: None,
+            cache: None,
+        }
+    }
+
+    /// Each of three clients has an inserter, a deleter and a query worker.
+    #[test]
+    fn the_busiest_of_all_workers_of_all_clients_counts() {
+        let task = task(3);
+        let recorders = make::recorders(&task);
+        assert_eq!(recorders.len(), 9);
+        for busy in 0..9 {
+            let mut ended = vec![Ended::default(); 9];
+            for (place, ended) in ended.iter_mut().enumerate() {
+                let share = if place == busy { 0.93 } else { 0.1 };
+                ended.cpu = WorkerCpu { used_ns: (share * 1e9) as u64, share };
+            }
+            let outcome = outcome(&task, &recorders, &ended, 1_000_000_000);
+            assert_eq!(outcome.client_busiest, 0.93, "worker {busy}");
+            let role = recorders[busy].role.name();
+            for (name, of_role) in &outcome.roles {
+                assert_eq!(of_role.busiest, if name == role { 0.93 } else { 0.1 }, "{name}");
+            }
+        }
+    }
+}

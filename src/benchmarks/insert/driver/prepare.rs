@@ -1,0 +1,143 @@
+//! What happens before the window of a step: tables, maintenance, query plans.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::benchmarks::insert::driver::STACK;
+use crate::benchmarks::insert::driver::text::for_table;
+use crate::domain::insert::{InsertWork, Maintenance};
+use crate::driver::Stop;
+use crate::driver::connection::Opener;
+use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::link::Talk;
+use crate::driver::protocol::{Job, Message, WorkTask};
+use crate::driver::script::explain as plans;
+
+/// How often the lab hears that maintenance is not over.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Numbers of connections that are no workers begin here.
+pub(super) const BESIDE: u32 = 1 << 20;
+
+/// The tables of a step.
+fn table_numbers(task: &WorkTask<InsertWork>) -> std::ops::RangeInclusive<u32> {
+    1..=if task.work.shared { 1 } else { task.clients }
+}
+
+/// Makes tables and does the maintenance that precedes a step. Returns notes.
+///
+/// # Errors
+/// A statement fails, or the lab is gone.
+pub(super) fn tables<W: Write>(
+    task: &WorkTask<InsertWork>,
+    opener: &Arc<Opener>,
+    talk: &mut Talk<W>,
+) -> Result<Vec<String>, Stop> {
+    let work = &task.work;
+    let mut notes = Vec::new();
+    let engine = task.storage_engine.as_deref();
+    if !work.setup.is_empty() {
+        let mut session = opener.open(BESIDE)?;
+        for table in table_numbers(task) {
+            for sql in &work.setup {
+                let sql = for_table(sql, table, engine);
+                opener
+                    .make(&mut session, &sql)
+                    .map_err(|error| format!("failed to make a table with {sql:?}: {error}"))?;
+            }
+        }
+    }
+    for maintenance in &work.maintenance {
+        let began = Instant::now();
+        maintain(task, maintenance, opener, talk)?;
+        talk.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
+        if maintenance.wait {
+            let took = began.elapsed().as_secs_f64();
+            notes.push(format!("before the step: {} took {took:.1} s", maintenance.sql));
+        } else {
+            notes.push(format!("beside the step: {}", maintenance.sql));
+        }
+    }
+    Ok(notes)
+}
+
+/// One statement on all tables at the same time.
+fn maintain<W: Write>(
+    task: &WorkTask<InsertWork>,
+    maintenance: &Maintenance,
+    opener: &Arc<Opener>,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    let member = |table| {
+        let sql = for_table(&maintenance.sql, table, task.storage_engine.as_deref());
+        let opener = Arc::clone(opener);
+        let life = move |stand: &Stand<()>| {
+            let result = opener.open(BESIDE + table)?.simple(&sql);
+            result.map_err(|error| format!("failed to run {sql:?}: {error}"))?;
+            stand.done((), Spent::default());
+            Ok(())
+        };
+        let name = format!("the maintenance of table {table}");
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
+    };
+    let mut crew = Crew::start(Instant::now(), table_numbers(task).map(member).collect())?;
+    if !maintenance.wait {
+        // It goes on beside the step, which does not depend on how it ends.
+        return Ok(());
+    }
+    let what = maintenance.sql.clone();
+    let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Waiting { what: what.clone() })?);
+    crew.finish(SIGN_OF_LIFE, &mut beat, talk)?;
+    Ok(())
+}
+
+/// The plan of each kind of query on table 1, and notes on those that could not be had.
+pub(super) fn plans(
+    job: &Job,
+    task: &WorkTask<InsertWork>,
+    opener: &Arc<Opener>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
+    let Some(queries) = &task.work.queries else { return (plans, notes) };
+    let mut session = match opener.open(BESIDE) {
+        Ok(session) => session,
+        Err(fault) => return (plans, vec![format!("no query plans: {fault}")]),
+    };
+    for query in &queries.kinds {
+        if let Some(prepare) = &query.prepare {
+            // If it fails, the plan fails, and says so.
+            let _ = session.simple(&for_table(prepare, 1, None));
+        }
+        let mut sql = for_table(&query.sql, 1, None).replace('?', "7");
+        for number in 1..=query.parameters.len() {
+            // Ten different keys: MariaDB looks one key up while it plans.
+            sql = sql.replace(&format!("{{{number}}}"), &(number * 100).to_string());
+        }
+        match plans::explain_one(job.dialect, &sql, &mut session) {
+            Ok(plan) => {
+                plans.insert(query.name.clone(), plan);
+            }
+            Err(error) => notes.push(format!("no query plan of {}: failed to {error}", query.name)),
+        }
+    }
+    (plans, notes)
+}
+
+/// Bytes of the tables and their indexes; `None` where no question is understood.
+pub(super) fn database_bytes(task: &WorkTask<InsertWork>, opener: &Opener) -> Option<f64> {
+    if task.work.size.is_empty() {
+        return None;
+    }
+    let mut session = opener.open(BESIDE).ok()?;
+    let marked: Vec<String> = opener.size_of_marked().into_iter().collect();
+    if !marked.is_empty() {
+        // MySQL 8 answers with statistics of up to a day before; others do not know the setting.
+        session.simple("SET SESSION information_schema_stats_expiry = 0").ok();
+    }
+    let questions = if marked.is_empty() { &task.work.size } else { &marked };
+    questions.iter().find_map(|sql| {
+        let rows = session.rows(sql).ok()?;
+        rows.first()?.first()?.as_ref()?.parse().ok()
+    })
+}

@@ -1,0 +1,234 @@
+//! One inserter or deleter on its own connection: a batch is one statement and one transaction.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::benchmarks::insert::driver::meter::WorkerRecorder;
+use crate::benchmarks::insert::driver::text::{Template, WallTime, append_signed};
+use crate::benchmarks::insert::rows::{Price, Rows};
+use crate::domain::build::Dialect;
+use crate::driver::client::is_ignorable;
+use crate::driver::clock::Clock;
+use crate::driver::connection::Session;
+use crate::wire::{Reply, WireError};
+
+/// So often in a row a statement is begun again before the step is given up.
+const TRIES: u32 = 1000;
+
+/// What a batch is.
+pub(crate) enum Batch {
+    /// The next rows.
+    Insert {
+        /// `INSERT INTO … VALUES `
+        head: Vec<u8>,
+        rows: Box<Rows>,
+        time: WallTime,
+    },
+    /// The rows with the smallest keys.
+    Delete {
+        /// Places: the guess of the smallest key, the number of rows.
+        sql: Template,
+        min_sql: String,
+        key: i64,
+    },
+}
+
+/// A worker that writes.
+pub(crate) struct Writer {
+    pub(crate) session: Session,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Arc<WorkerRecorder>,
+    dialect: Dialect,
+    batch: Batch,
+    rows_per_batch: u32,
+    /// The guess of the smallest key, for query workers.
+    min_key: Arc<AtomicI64>,
+    /// Where a DBMS has one writer at a time: its turn.
+    gate: Option<Arc<Mutex<()>>>,
+    text: Vec<u8>,
+    pub(crate) notes: Notes,
+}
+
+/// What a writer saw beside its work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) errors: BTreeMap<String, u64>,
+    /// Deletes that did not delete as many rows as they were to.
+    pub(crate) short_deletes: u64,
+    /// The longest question for the smallest key.
+    pub(crate) resync_longest_ns: u64,
+    /// Making indexes.
+    pub(crate) index_ns: u64,
+    /// The furthest behind the schedule.
+    pub(crate) behind_ns: u64,
+}
+
+/// What a writer is made of.
+pub(crate) struct Parts {
+    pub(crate) session: Session,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Arc<WorkerRecorder>,
+    pub(crate) dialect: Dialect,
+    pub(crate) batch: Batch,
+    pub(crate) rows_per_batch: u32,
+    pub(crate) min_key: Arc<AtomicI64>,
+    pub(crate) gate: Option<Arc<Mutex<()>>>,
+}
+
+impl Writer {
+    pub(crate) fn new(parts: Parts) -> Writer {
+        let Parts { session, clock, recorder, dialect, batch, rows_per_batch, min_key, gate } =
+            parts;
+        Writer {
+            session,
+            clock,
+            recorder,
+            dialect,
+            batch,
+            rows_per_batch,
+            min_key,
+            gate,
+            text: Vec::with_capacity(rows_per_batch as usize * 80 + 256),
+            notes: Notes::default(),
+        }
+    }
+
+    /// Executes the next batch, not before `ready`; its response time counts from `intended`.
+    ///
+    /// # Errors
+    /// A whole fault: what was executed and what the server said.
+    pub(crate) fn write(&mut self, intended: u64, ready: u64) -> Result<(), String> {
+        let now = self.clock.now();
+        let start = if ready > now { self.clock.wait_until(ready) } else { now };
+        let intended = intended.min(start);
+        self.notes.behind_ns = self.notes.behind_ns.max(start - intended);
+        self.spell(start);
+        let reply = self.execute()?;
+        let end = self.clock.now();
+        let rows = self.check(reply.affected)?;
+        self.recorder.record(end - intended, end - start, rows);
+        Ok(())
+    }
+
+    /// Spells the text of the next batch.
+    fn spell(&mut self, now: u64) {
+        self.text.clear();
+        match &mut self.batch {
+            Batch::Insert { head, rows, time } => {
+                self.text.extend_from_slice(head);
+                let time = *time.at(now);
+                for row in 0..self.rows_per_batch {
+                    if row > 0 {
+                        self.text.push(b',');
+                    }
+                    rows.append_tuple(&mut self.text, &time);
+                }
+            }
+            Batch::Delete { sql, key, .. } => {
+                let values = [*key, i64::from(self.rows_per_batch)];
+                sql.spell(&mut self.text, |out, place| append_signed(out, values[place]));
+                *key += i64::from(self.rows_per_batch);
+                self.min_key.store(*key, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn execute(&mut self) -> Result<Reply, String> {
+        let text = std::str::from_utf8(&self.text)
+            .map_err(|error| format!("failed to spell a batch: {error}"))?;
+        let mut failed = 0;
+        loop {
+            let turn = self.gate.as_ref().map(|gate| gate.lock());
+            let result = self.session.simple(text);
+            drop(turn);
+            let error = match result {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            failed += 1;
+            match &error {
+                WireError::Server { code, .. }
+                    if is_ignorable(self.dialect, code) && failed < TRIES =>
+                {
+                    *self.notes.errors.entry(code.clone()).or_insert(0) += 1;
+                    self.recorder.error();
+                }
+                _ => return Err(format!("failed to {} a batch: {error}", self.verb())),
+            }
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match self.batch {
+            Batch::Insert { .. } => "insert",
+            Batch::Delete { .. } => "delete",
+        }
+    }
+
+    /// The rows that the server says it changed, which for an insert are all.
+    fn check(&mut self, affected: u64) -> Result<u64, String> {
+        let wanted = u64::from(self.rows_per_batch);
+        match self.batch {
+            // The fake one takes any statement for one row.
+            _ if self.dialect == Dialect::Fake => Ok(wanted),
+            Batch::Insert { .. } if affected != wanted => Err(format!(
+                "failed to insert a batch: the server says that {affected} of {wanted} rows went in"
+            )),
+            Batch::Insert { .. } => Ok(wanted),
+            Batch::Delete { .. } => {
+                self.notes.short_deletes += u64::from(affected != wanted);
+                Ok(affected)
+            }
+        }
+    }
+
+    /// Asks for the smallest key, and takes it as the new guess. An empty table has 0.
+    ///
+    /// # Errors
+    /// A whole fault.
+    pub(crate) fn resync(&mut self) -> Result<(), String> {
+        let Batch::Delete { min_sql, key, .. } = &mut self.batch else { return Ok(()) };
+        let start = self.clock.now();
+        self.recorder.ask(start);
+        let rows = self
+            .session
+            .rows(min_sql)
+            .map_err(|error| format!("failed to ask for the smallest key: {error}"))?;
+        let smallest = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+        *key = smallest.and_then(|text| text.parse().ok()).unwrap_or(0);
+        self.min_key.store(*key, Ordering::Relaxed);
+        let end = self.clock.now();
+        self.recorder.answered(end);
+        let took = end - start;
+        let notes = &mut self.notes;
+        notes.resync_longest_ns = notes.resync_longest_ns.max(took);
+        Ok(())
+    }
+
+    /// Makes the indexes.
+    ///
+    /// # Errors
+    /// A whole fault.
+    pub(crate) fn make_indexes(&mut self, statements: &[String]) -> Result<(), String> {
+        let start = self.clock.now();
+        for sql in statements {
+            let turn =
+                self.gate.as_ref().map(|gate| gate.lock().unwrap_or_else(PoisonError::into_inner));
+            self.session
+                .simple(sql)
+                .map_err(|error| format!("failed to make an index with {sql:?}: {error}"))?;
+            drop(turn);
+        }
+        self.notes.index_ns = self.clock.now() - start;
+        Ok(())
+    }
+}
+
+/// The price column of rows and queries.
+pub(crate) fn price(kind: crate::domain::insert::PriceKind) -> Price {
+    match kind {
+        crate::domain::insert::PriceKind::Correlated => Price::Correlated,
+        crate::domain::insert::PriceKind::Whole => Price::Whole,
+    }
+}

@@ -1,0 +1,13 @@
+//! Importers of published Insert Benchmark tables and raw files.
+
+pub mod client;
+pub mod histograms;
+pub(crate) mod mytools;
+pub mod raw;
+pub(crate) mod record;
+pub mod res;
+pub(crate) mod sizes;
+pub(crate) mod sources;
+pub mod summary;
+pub mod tables;
+pub(crate) mod taker;

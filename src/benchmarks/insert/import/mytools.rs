@@ -1,0 +1,295 @@
+//! `ibench-mytools`: tables of the Insert Benchmark's perf reports and the raw files behind them,
+//! put together and checked against each other.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::benchmarks::insert::import::histograms::HistogramRow;
+use crate::benchmarks::insert::import::raw::RawStep;
+use crate::benchmarks::insert::import::record::{self, Reading};
+use crate::benchmarks::insert::import::sizes::{Sizes, size_of};
+use crate::benchmarks::insert::import::sources::{self, Sources, folder_of};
+use crate::benchmarks::insert::import::tables::{
+    MetricsRow, MetricsTable, merged, relative_rows, split_size,
+};
+use crate::benchmarks::insert::import::taker::Taker;
+use crate::benchmarks::sysbench::import::record::decimals_agree;
+use crate::domain::metric::Metric;
+use crate::import::cells::Kept;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::number::number;
+use crate::import::published::{self, Published, add_file};
+use crate::import::text::Text;
+use crate::import::{ImportError, Options, tag};
+use crate::stats::ratio::follows;
+
+/// The log of response times.
+const RESPONSE_TIMES: &str = "response-times.tsv";
+
+/// Reads files and folders.
+///
+/// # Errors
+/// As [`sources::find`]; and where there are ratios, histograms or summaries only.
+pub(crate) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, ImportError> {
+    let mut sources = sources::find(paths, &options.steps)?;
+    let mut published = Published { benchmark: "insert", ..Published::default() };
+    published.notices.append(&mut sources.notices);
+    sources.count_cells(&mut published.cells);
+    let sizes = Sizes::resolve(&sources, paths.len(), options)?;
+    let mut taker = Taker {
+        published,
+        sizes,
+        clients: options.clients.first().copied(),
+        only_ratios: sources.only_ratios(),
+        places: BTreeMap::new(),
+    };
+    let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+    for (text, table) in tables {
+        for row in &table.rows {
+            taker.take(text, row)?;
+        }
+    }
+    taker.take_raw(&sources.raw, options);
+    for (text, tables) in &sources.summaries {
+        for table in tables {
+            taker.take_summary(text, table)?;
+        }
+    }
+    if taker.only_ratios {
+        for (text, table) in &sources.relative {
+            for row in &table.rows {
+                taker.take_ratios(text, row, options)?;
+            }
+            let what = "only ratios are published here: no rate per second is known";
+            taker.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
+        }
+    }
+    if taker.published.runs.is_empty() {
+        let path = paths.first().cloned().unwrap_or_default();
+        let why = "it holds no metrics: give o.sum or mrg files with it";
+        return Err(ImportError::foreign(&path, why));
+    }
+    taker.take_histograms(&sources);
+    let Taker { mut published, .. } = taker;
+    check_merged(&sources, &mut published);
+    if !sources.only_ratios() {
+        check_relative(&sources, &mut published);
+    }
+    let machine =
+        published.runs.iter().find_map(|run| tag::decode(&run.record.manifest.reported).machine);
+    let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
+    published.host = published::host(cpus, machine.map(|(_, gigabytes)| gigabytes), None);
+    published.summaries = sources
+        .summaries
+        .into_iter()
+        .flat_map(|(text, tables)| {
+            tables.into_iter().map(move |table| (text.path().to_owned(), table))
+        })
+        .collect();
+    Ok(published)
+}
+
+impl Taker {
+    /// Steps of one size and one number of clients, after the tables, whose numbers stand.
+    fn take_raw(&mut self, raw: &[RawStep], options: &Options) {
+        let of_tables = !self.published.runs.is_empty();
+        // Either none has the published fault of vmstat's means or all have it: ratios are to be
+        // right.
+        let corrected = !options.compat && !of_tables && raw.iter().all(|raw| raw.vm.is_some());
+        let mut taken: Option<u32> = None;
+        for raw in raw {
+            let (size, label) = match self.sizes.label(raw.size.clone(), &raw.target) {
+                Ok(taken) => taken,
+                Err(why) => {
+                    let notice = Notice::of(NoticeKind::Left, &raw.folder, why);
+                    self.published.notices.push(notice);
+                    continue;
+                }
+            };
+            let clients = *taken.get_or_insert(raw.clients);
+            if clients != raw.clients {
+                let what = format!(
+                    "{} of {} clients: {clients} were taken; import these by themselves",
+                    raw.step, raw.clients
+                );
+                self.published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
+                continue;
+            }
+            self.clients = Some(clients);
+            let machine = tag::decode(&raw.target).machine;
+            let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
+            let size = size.as_deref();
+            let mut record = self.step(&label, size, &raw.step).clone();
+            let reading = Reading { options, cpus, corrected };
+            record::fill(&mut record, raw, reading, &mut self.published);
+            *self.step(&label, size, &raw.step) = record;
+        }
+        let Some(clients) = taken else { return };
+        let mut note = |what: String| {
+            let file = "raw files".to_owned();
+            let notice = Notice { kind: NoticeKind::Note, file, line: None, text: what };
+            self.published.notices.push(notice);
+        };
+        if clients > 1 {
+            note(format!(
+                "seconds of {clients} clients are added by each client's own clock, and they did \
+                 not start at the same moment"
+            ));
+        }
+        if !corrected && !options.compat && raw.iter().any(|raw| raw.vm.is_some()) {
+            note(
+                "CPU and context switches are as the published scripts count them, some 4.5 % too \
+                 low, because not all of these numbers can be had without that; ratios are not \
+                 affected"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// Longest times into the metrics, all rows into the logs of their targets.
+    fn take_histograms(&mut self, sources: &Sources) {
+        for (text, rows) in &sources.histograms {
+            for row in rows {
+                self.take_response_times(text, row);
+            }
+        }
+    }
+
+    fn take_response_times(&mut self, text: &Text, row: &HistogramRow) {
+        let cells = row.cells.len() + 1;
+        let tag = row.tag.strip_prefix("sum:").or_else(|| row.tag.strip_prefix("pct:"));
+        let (size, target) = split_size(tag.unwrap_or(&row.tag));
+        let report = row.report.as_deref().and_then(|report| split_size(report).0);
+        let size = size.or(report).map(str::to_owned).or_else(|| size_of("", text.path()));
+        let label = match self.sizes.label(size, target) {
+            Ok((_, label)) => label,
+            Err(why) => return self.published.cells.leave(text.path(), why, cells),
+        };
+        let run = self.published.runs.iter().position(|run| run.record.key.label == label);
+        let (Some(place), Some(step), Some(op)) = (run, &row.step, &row.op) else {
+            let why = "response times of no target and step of these files";
+            return self.published.cells.leave(text.path(), why, cells);
+        };
+        let metric = match op.as_str() {
+            "insert" => Metric::InsertMax,
+            "delete" => Metric::DeleteMax,
+            _ => Metric::Max,
+        };
+        let mut kept = Kept::Annotation;
+        let steps = &mut self.published.runs[place].steps;
+        if let Some(record) = steps.iter_mut().find(|record| record.name == *step)
+            && let Some(max) = number(&row.max)
+        {
+            add_file(record, &text.name());
+            let told = record.outcome.extra.contains_key(&metric);
+            let before = *record.outcome.extra.entry(metric).or_insert(max * 1000.0);
+            kept = if told { Kept::Compared } else { Kept::Metric };
+            if !decimals_agree(before / 1000.0, &row.max) {
+                let what = format!(
+                    "longest {op} of {step} of {label}: {} s here, {} s in a file read before, \
+                     which was taken",
+                    row.max,
+                    before / 1000.0
+                );
+                let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
+                self.published.notices.push(notice);
+            }
+        }
+        self.published.cells.keep(text.path(), kept, 1);
+        self.published.cells.keep(text.path(), Kept::Annotation, row.cells.len());
+        let line = format!("{step}\t{op}\t{}\t{}\n", row.cells.join("\t"), row.max);
+        let run = &mut self.published.runs[place];
+        if !run.logs.iter().any(|(name, _)| name == RESPONSE_TIMES) {
+            let heads = crate::benchmarks::insert::import::histograms::BUCKETS.join("\t");
+            run.log(RESPONSE_TIMES, &format!("step\top\t{heads}\tmax_s\n"));
+        }
+        run.log(RESPONSE_TIMES, &line);
+    }
+}
+
+/// Cells of a row as text.
+fn printed(row: &MetricsRow) -> String {
+    let cells: Vec<&str> = row.cells.iter().map(|(_, cell)| cell.as_str()).collect();
+    format!("{}\t{}", cells.join("\t"), row.tag)
+}
+
+/// Merged tables from the sums of the targets, as text.
+fn check_merged(sources: &Sources, published: &mut Published) {
+    for (text, table) in &sources.merged {
+        let (mut agree, mut of) = (0, 0);
+        for row in &table.rows {
+            let rows = sources.sums.iter().flat_map(|(_, sum)| &sum.rows);
+            let mut same =
+                rows.filter(|other| split_size(&other.tag).1 == row.tag && other.step == row.step);
+            let Some(sum) = same.next() else { continue };
+            of += 1;
+            let again = merged(sum);
+            if again == printed(row) {
+                agree += 1;
+            } else {
+                let what = format!("`{}` follows from the target's own table", again);
+                let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
+                published.notices.push(notice);
+            }
+        }
+        published.check("rows of merged tables from the targets' own", agree, of);
+    }
+}
+
+/// Relative tables from the merged ones, cell by cell.
+fn check_relative(sources: &Sources, published: &mut Published) {
+    for (text, table) in &sources.relative {
+        let file = |text: &Text| {
+            text.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+        };
+        let own = file(text);
+        let of_name = own.strip_prefix("rel.").unwrap_or(&own);
+        let merged = sources.merged.iter().find(|(other, _)| {
+            file(other).strip_prefix("mrg.") == Some(of_name) && folder_of(other) == folder_of(text)
+        });
+        let Some((_, merged)) = merged else {
+            let what = "ratios without their merged table: not checked";
+            let cells = table.rows.iter().map(|row| row.cells.len()).sum();
+            published.cells.leave(text.path(), what, cells);
+            continue;
+        };
+        check_relative_table(text, table, merged, published);
+    }
+}
+
+fn check_relative_table(
+    text: &Text,
+    table: &MetricsTable,
+    merged: &MetricsTable,
+    published: &mut Published,
+) {
+    let again = relative_rows(merged);
+    let (mut agree, mut of) = (0, 0);
+    let cells = table.rows.iter().map(|row| row.cells.len()).sum();
+    published.cells.keep(text.path(), Kept::Compared, cells);
+    for row in &table.rows {
+        let same = again.iter().find(|(other, _)| {
+            other.tag == row.tag && (other.step == row.step || row.step.is_none())
+        });
+        let Some((from, line)) = same else {
+            let what = format!("{}: no such row in the merged table", row.tag);
+            published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), row.line, what));
+            continue;
+        };
+        let base = merged.rows.iter().find(|base| base.group == from.group);
+        for ((column, cell), expected) in row.cells.iter().zip(line.split('\t')) {
+            of += 1;
+            let values = (from.value(column), base.and_then(|base| base.value(column)));
+            let tie = matches!(values, (Some(v), Some(b)) if follows(cell, v, b));
+            if cell == expected || tie {
+                agree += 1;
+            } else {
+                let what =
+                    format!("{column} of {}: {cell} is published, {expected} follows", row.tag);
+                let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
+                published.notices.push(notice);
+            }
+        }
+    }
+    published.check("cells of relative tables from merged ones", agree, of);
+}

@@ -1,0 +1,517 @@
+//! The record of a step from its raw files.
+
+use std::collections::BTreeMap;
+
+use crate::benchmarks::insert::import::client::{ClientOutput, IntervalRow, KINDS, ResponseTimes};
+use crate::benchmarks::insert::import::histograms::BUCKETS;
+use crate::benchmarks::insert::import::raw::RawStep;
+use crate::benchmarks::sysbench::import::record::decimals_agree;
+use crate::domain::benchmark::RateUnit;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Role, Status, StepRecord};
+use crate::import::Options;
+use crate::import::iostat::Iostat;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::number::number;
+use crate::import::published::{Published, add_file};
+use crate::import::text::Text;
+
+/// Kinds of workers, in the order of [`KINDS`].
+const ROLES: [&str; 3] = ["inserts", "deletes", "queries"];
+/// Longer intervals say nothing about seconds.
+const SECOND_MOST: f64 = 1.5;
+/// No client ran longer, seconds.
+const SERIES_MOST: usize = 1_000_000;
+
+/// What is said about the raw files besides their own words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    pub options: &'a Options,
+    pub cpus: Option<u32>,
+    /// Means of vmstat without the published fault: where all numbers can be had so.
+    pub corrected: bool,
+}
+
+/// Fills a record. What numbers of the files say of each other is checked.
+pub(crate) fn fill(
+    record: &mut StepRecord,
+    raw: &RawStep,
+    reading: Reading<'_>,
+    published: &mut Published,
+) {
+    for text in texts(raw) {
+        add_file(record, &text.name());
+    }
+    if let Some(why) = fault(raw) {
+        let what = format!("{} of {}: {why}", raw.step, raw.target);
+        published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
+        record.status = Status::Failed(why);
+        return;
+    }
+    let outputs: Vec<&ClientOutput> = raw.outputs.values().map(|(_, output)| output).collect();
+    let mut filler = Filler { record, raw, reading, published, ips: None, rate: None };
+    filler.rates(&outputs);
+    filler.response_times(&outputs);
+    filler.series(&outputs);
+    filler.processor();
+    filler.disk();
+    filler.rest(&outputs);
+    check_intervals(raw, published);
+    check_times(raw, published);
+}
+
+fn texts(raw: &RawStep) -> Vec<&Text> {
+    let mut texts: Vec<&Text> = raw.outputs.values().map(|(text, _)| text).collect();
+    texts.extend(raw.summary.iter().map(|(text, _)| text));
+    texts.extend(raw.vm.iter().map(|(text, _)| text));
+    texts.extend(raw.io.iter().map(|(text, _)| text));
+    texts.extend(raw.times.iter().map(|(_, text, _)| text));
+    texts
+}
+
+/// Why the step cannot be used, if it cannot.
+fn fault(raw: &RawStep) -> Option<String> {
+    if raw.outputs.is_empty() {
+        return None;
+    }
+    if let Some(missing) = (1..=raw.clients).find(|number| !raw.outputs.contains_key(number)) {
+        return Some(format!("the output of client {missing} of {} is missing", raw.clients));
+    }
+    raw.outputs.iter().find_map(|(number, (text, output))| {
+        if !output.is_done {
+            let end = "ends without the word Done";
+            let died = "died, or its output was cut short";
+            return Some(format!("client {number} {died}: {} {end}", text.name()));
+        }
+        output.rows.is_empty().then(|| format!("client {number} has not one interval"))
+    })
+}
+
+/// All clients together at their end, of each kind; `None` where no client counts it.
+fn total(outputs: &[&ClientOutput], kind: usize) -> Option<u64> {
+    let last = outputs.iter().map(|output| output.rows.last()?.totals[kind]);
+    last.sum::<Option<u64>>().filter(|_| !outputs.is_empty())
+}
+
+struct Filler<'a> {
+    record: &'a mut StepRecord,
+    raw: &'a RawStep,
+    reading: Reading<'a>,
+    published: &'a mut Published,
+    /// Rows inserted per second.
+    ips: Option<f64>,
+    /// What the step counts, per second.
+    rate: Option<f64>,
+}
+
+impl Filler<'_> {
+    fn is_query(&self) -> bool {
+        self.record.rate == RateUnit::Queries
+    }
+
+    /// Takes a number unless a table told it before, which stands.
+    fn put(&mut self, metric: Metric, value: Option<f64>) {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.record.outcome.extra.entry(metric).or_insert(value);
+        }
+    }
+
+    /// A printed number, which must be that of a table if one told it before.
+    fn put_printed(&mut self, metric: Metric, printed: &str, line: usize) {
+        let (Some(value), Some((text, _))) = (number(printed), &self.raw.summary) else { return };
+        let before = *self.record.outcome.extra.entry(metric).or_insert(value);
+        if !decimals_agree(before, printed) {
+            let (step, target) = (&self.raw.step, &self.raw.target);
+            let what = format!(
+                "{} of {step} of {target}: {printed} here, {before} in a table, which was taken",
+                metric.name()
+            );
+            let notice = Notice::at(NoticeKind::Mismatch, text.path(), line, what);
+            self.published.notices.push(notice);
+        }
+    }
+
+    fn rates(&mut self, outputs: &[&ClientOutput]) {
+        let longest = outputs.iter().filter_map(|output| Some(output.rows.last()?.at));
+        let longest = longest.fold(0.0, f64::max);
+        let raw = self.raw;
+        let summary = raw.summary.as_ref().map(|(_, summary)| summary);
+        let seconds = summary.map_or(longest, |summary| summary.seconds);
+        self.record.outcome.seconds = seconds;
+        let per_second = |kind| total(outputs, kind).map(|total| total as f64 / seconds);
+        // Rows indexed follow from the rows before and the time of the indexes: only the summary
+        // knows both.
+        let counted = if raw.step == "l.x" { None } else { per_second(0) };
+        self.ips = summary.map_or(counted, |summary| number(&summary.ips));
+        let queries = summary.map_or(per_second(2), |summary| number(&summary.qps));
+        let is_query = self.is_query();
+        self.rate = if is_query { queries } else { self.ips };
+        if is_query {
+            let counted = summary.map(|summary| summary.queries).or(total(outputs, 2));
+            self.record.outcome.statements = counted.unwrap_or(0);
+            self.record.outcome.events = counted.unwrap_or(0);
+        }
+        if let Some(summary) = summary {
+            let own = if is_query { &summary.qps } else { &summary.ips };
+            self.put_printed(Metric::Rate, own, 1);
+            if is_query {
+                self.put_printed(Metric::InsertRate, &summary.ips, 1);
+            }
+        }
+        self.put(Metric::Rate, self.rate);
+        if is_query {
+            self.put(Metric::InsertRate, self.ips);
+        }
+        let deleted = per_second(1).filter(|rate| *rate > 0.0);
+        self.put(Metric::DeleteRate, deleted);
+    }
+
+    /// Classes of response times of all clients, and the longest.
+    fn response_times(&mut self, outputs: &[&ClientOutput]) {
+        let raw = self.raw;
+        let of_summary = raw.summary.iter().flat_map(|(_, summary)| &summary.histograms);
+        let all: Vec<&ResponseTimes> = match outputs.is_empty() {
+            false => outputs.iter().flat_map(|output| &output.histograms).collect(),
+            true => of_summary.collect(),
+        };
+        for (kind, role) in ROLES.into_iter().enumerate() {
+            let own: Vec<&&ResponseTimes> = all.iter().filter(|times| times.kind == kind).collect();
+            let mut counts = vec![0u64; BUCKETS.len()];
+            for times in &own {
+                for (sum, count) in counts.iter_mut().zip(&times.counts) {
+                    *sum = sum.saturating_add(*count);
+                }
+            }
+            let operations = counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+            let rows = total(outputs, kind).unwrap_or(0);
+            if operations == 0 && rows == 0 {
+                continue;
+            }
+            let role_record = Role {
+                workers: raw.clients,
+                operations,
+                rows: if kind == 2 { 0 } else { rows },
+                ..Role::default()
+            };
+            self.record.outcome.roles.insert(role.to_owned(), role_record);
+            if operations == 0 {
+                continue;
+            }
+            self.record.outcome.buckets.insert(role.to_owned(), counts);
+            let longest = own.iter().map(|times| times.longest).fold(0.0, f64::max) * 1e3;
+            match kind {
+                0 => self.put(Metric::InsertMax, Some(longest)),
+                1 => self.put(Metric::DeleteMax, Some(longest)),
+                _ => {}
+            }
+            if kind == if self.is_query() { 2 } else { 0 } {
+                self.put(Metric::Max, Some(longest));
+            }
+        }
+    }
+
+    /// Rates and longest operations by the second.
+    fn series(&mut self, outputs: &[&ClientOutput]) {
+        let index = outputs.iter().filter_map(|output| output.index_seconds);
+        let index = index.fold(None, |most: Option<f64>, seconds| {
+            Some(most.map_or(seconds, |most| most.max(seconds)))
+        });
+        self.put(Metric::IndexSeconds, index);
+        let raw = self.raw;
+        let series = match (outputs.is_empty(), &*raw.step, index) {
+            (true, _, _) => return,
+            // While indexes are made nothing is inserted, which nobody is to take for a stall.
+            (_, "l.x", None) => Err("nothing tells how long the indexes took".to_owned()),
+            _ => series(outputs),
+        };
+        match series {
+            Ok(series) => {
+                let main = if self.is_query() { "queries" } else { "inserts" };
+                self.record.per_second = series.get(main).cloned().unwrap_or_default();
+                self.record.outcome.series = series;
+            }
+            Err(why) => {
+                let what = format!("{} of {}: no seconds: {why}", raw.step, raw.target);
+                self.published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
+            }
+        }
+    }
+
+    fn processor(&mut self) {
+        let raw = self.raw;
+        let samples = raw.vm.as_ref().and_then(|(_, vm)| {
+            let mean = if self.reading.corrected { vm.mean() } else { vm.compat_mean() };
+            mean.map(|(mean, _)| (mean.us + mean.sy, mean.cs))
+        });
+        let summary = raw.summary.as_ref().map(|(_, summary)| summary);
+        let printed =
+            || summary.and_then(|summary| Some((summary.value("cpu/s")?, summary.value("cs/s")?)));
+        let Some((busy, switches)) = samples.or_else(printed) else { return };
+        let rate = self.rate.filter(|rate| *rate > 0.0);
+        self.put(Metric::CpuBusy, Some(busy));
+        self.put(Metric::ContextSwitchesPerSecond, Some(switches));
+        self.put(Metric::CpuPerOp, rate.map(|rate| busy / rate));
+        self.put(Metric::ContextSwitchesPerOp, rate.map(|rate| switches / rate));
+        let cpus = self.reading.cpus.map(f64::from);
+        self.put(Metric::HostCpuPerOp, rate.zip(cpus).map(|(rate, cpus)| busy * cpus * 1e4 / rate));
+    }
+
+    fn disk(&mut self) {
+        let raw = self.raw;
+        let mean = match &raw.io {
+            Some((text, _)) => {
+                let device = device(raw, self.reading.options.device.as_deref());
+                if let Err(devices) = &device {
+                    let what = format!(
+                        "which device is under the data? say one of {} with --device",
+                        devices.join(", ")
+                    );
+                    self.published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
+                }
+                device.ok()
+            }
+            None => None,
+        };
+        let printed = || {
+            let (_, summary) = raw.summary.as_ref()?;
+            Some(Iostat {
+                reads: summary.value("r/s")?,
+                read_kb: summary.value("rMB/s")? * 1024.0,
+                writes: summary.value("w/s")?,
+                write_kb: summary.value("wMB/s")? * 1024.0,
+                ..Iostat::default()
+            })
+        };
+        let of_samples = mean.is_some();
+        let Some(mean) = mean.or_else(printed) else { return };
+        self.put(Metric::DiskReadsPerSecond, Some(mean.reads));
+        self.put(Metric::DiskReadMbPerSecond, Some(mean.read_kb / 1024.0));
+        self.put(Metric::DiskWritesPerSecond, Some(mean.writes));
+        self.put(Metric::DiskWriteMbPerSecond, Some(mean.write_kb / 1024.0));
+        let rate = self.rate.filter(|rate| *rate > 0.0);
+        let ips = self.ips.filter(|ips| *ips > 0.0);
+        if of_samples {
+            self.put(Metric::ReadsPerOp, rate.map(|rate| mean.reads / rate));
+            self.put(Metric::ReadKbPerOp, rate.map(|rate| mean.read_kb / rate));
+            self.put(Metric::WriteKbPerOp, rate.map(|rate| mean.write_kb / rate));
+            self.put(Metric::WritesPerInsert, ips.map(|ips| mean.writes / ips));
+            self.put(Metric::WriteKbPerInsert, ips.map(|ips| mean.write_kb / ips));
+            return;
+        }
+        // Printed with more digits than their quotients would have.
+        let Some((_, summary)) = &raw.summary else { return };
+        let block = if self.is_query() { &summary.io_by_query } else { &summary.io_by_row };
+        let cell = |block: &[(String, String)], place: usize| {
+            block.get(place).and_then(|(_, cell)| number(cell))
+        };
+        self.put(Metric::ReadsPerOp, cell(block, 5));
+        self.put(Metric::ReadKbPerOp, cell(block, 6));
+        self.put(Metric::WriteKbPerOp, cell(block, 8));
+        self.put(Metric::WritesPerInsert, cell(&summary.io_by_row, 7));
+        self.put(Metric::WriteKbPerInsert, cell(&summary.io_by_row, 8));
+    }
+
+    /// Sizes, the client's CPU, what the seconds reached, and lines that nobody describes.
+    fn rest(&mut self, outputs: &[&ClientOutput]) {
+        let raw = self.raw;
+        if let Some((text, summary)) = &raw.summary {
+            self.put(Metric::DatabaseSize, summary.database_gb);
+            self.put(Metric::DataSize, summary.folder_gb.map(|size| size * 1024.0));
+            // Of client 1 alone.
+            let rows = self.rate.unwrap_or(0.0) * summary.seconds;
+            if raw.clients == 1 && rows > 0.0 {
+                let used = summary.client_cpu.map(|[user, system]| user + system);
+                self.put(Metric::ClientCpuPerOp, used.map(|used| used * 1e6 / rows));
+            }
+            if outputs.is_empty() || self.reading.options.compat {
+                let kind = if self.is_query() { 2 } else { 0 };
+                for (percent, metric) in [(50, Metric::SecondsP50), (99, Metric::SecondsP99)] {
+                    let found = summary.reached.iter().find(|(of, _)| *of == percent);
+                    self.put(metric, found.and_then(|(_, rates)| rates[kind]));
+                }
+            }
+            self.keep(text, &summary.others);
+        }
+        for (text, output) in raw.outputs.values() {
+            self.keep(text, &output.others);
+            let retries = output.rows.iter().flat_map(|row| row.retries).flatten().max();
+            if let Some(retries) = retries.filter(|retries| *retries > 0) {
+                let what = format!("operations were tried again: up to {retries} in a column");
+                self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
+            }
+        }
+    }
+
+    /// Keeps lines whose form nobody describes, and says so.
+    fn keep(&mut self, text: &Text, lines: &[(usize, String)]) {
+        if lines.is_empty() {
+            return;
+        }
+        self.published.notices.push(Notice::at(
+            NoticeKind::Left,
+            text.path(),
+            lines[0].0,
+            format!("lines of no described form: {}, kept in logs/lines.txt", lines.len()),
+        ));
+        let (target, step) = (self.raw.target.clone(), self.raw.step.clone());
+        for run in self.published.runs.iter_mut().filter(|run| run.record.key.label == target) {
+            for (line, words) in lines {
+                run.log("lines.txt", &format!("{step}\t{}\t{line}\t{words}\n", text.name()));
+            }
+        }
+    }
+}
+
+/// Rates and longest operations of all clients by the second. Rates are added by each client's own
+/// clock.
+fn series(outputs: &[&ClientOutput]) -> Result<BTreeMap<String, Vec<f64>>, String> {
+    let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let kinds: Vec<usize> =
+        (0..KINDS.len()).filter(|kind| total(outputs, *kind).unwrap_or(0) > 0).collect();
+    for output in outputs {
+        let mut lengths: Vec<f64> = output.rows.iter().map(|row| row.seconds).collect();
+        lengths.sort_by(f64::total_cmp);
+        let usual = lengths[lengths.len() / 2];
+        if usual > SECOND_MOST {
+            return Err(format!("intervals are of {usual} s"));
+        }
+        let mut from = 0usize;
+        for row in &output.rows {
+            // What is left of a second after the last whole one is left out.
+            let seconds = row.seconds.round() as usize;
+            if seconds == 0 {
+                continue;
+            }
+            let to = from.saturating_add(seconds);
+            if to > SERIES_MOST {
+                return Err(format!("line {} makes it longer than any run", row.line));
+            }
+            for kind in &kinds {
+                add(&mut columns, ROLES[*kind], from..to, row.rates[*kind], row.longest_us[*kind]);
+            }
+            from = to;
+        }
+    }
+    let longest = columns.values().map(Vec::len).max().unwrap_or(0);
+    columns.values_mut().for_each(|column| column.resize(longest, 0.0));
+    Ok(columns)
+}
+
+fn add(
+    columns: &mut BTreeMap<String, Vec<f64>>,
+    role: &str,
+    seconds: std::ops::Range<usize>,
+    rate: Option<f64>,
+    longest_us: Option<f64>,
+) {
+    let column = columns.entry(role.to_owned()).or_default();
+    column.resize(column.len().max(seconds.end), 0.0);
+    for second in seconds.clone() {
+        column[second] += rate.unwrap_or(0.0);
+    }
+    let column = columns.entry(format!("{role}_max_us")).or_default();
+    column.resize(column.len().max(seconds.end), 0.0);
+    // It ended within, nobody says when.
+    let last = &mut column[seconds.end - 1];
+    *last = last.max(longest_us.unwrap_or(0.0));
+}
+
+/// The means of the device under the data: the one asked for, the one that gives the printed
+/// means, or the only one that moved. Else the names of all.
+fn device(raw: &RawStep, asked: Option<&str>) -> Result<Iostat, Vec<String>> {
+    let Some((_, io)) = &raw.io else { return Err(Vec::new()) };
+    let all = || io.devices.keys().cloned().collect::<Vec<_>>();
+    let mean = |name: &str| io.mean(name).map(|(mean, _)| mean);
+    if let Some(asked) = asked {
+        return mean(asked).ok_or_else(all);
+    }
+    let summary = raw.summary.as_ref().map(|(_, summary)| summary);
+    let fits = |mean: &Iostat| match summary {
+        Some(summary) => [("r/s", mean.reads), ("w/s", mean.writes)].iter().all(|(head, value)| {
+            let cell = summary.io_by_row.iter().find(|(name, _)| name == head);
+            cell.is_some_and(|(_, printed)| decimals_agree(*value, printed))
+        }),
+        None => mean.reads > 0.0 || mean.writes > 0.0,
+    };
+    let found: Vec<Iostat> = io.devices.keys().filter_map(|name| mean(name)).filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        // Halves of a mirror.
+        [first, ..] if summary.is_some() => Ok(*first),
+        _ => Err(all()),
+    }
+}
+
+/// Rates of intervals from the counters, as far as seconds were printed: one decimal.
+fn check_intervals(raw: &RawStep, published: &mut Published) {
+    let follows = |row: &IntervalRow, before: Option<&IntervalRow>, kind: usize| {
+        let (rate, total) = (row.rates[kind]?, row.totals[kind]?);
+        let moved = (total - before.map_or(0, |before| before.totals[kind].unwrap_or(0))) as f64;
+        let low = moved / (row.seconds + 0.05) - 1.0;
+        let below = row.seconds - 0.05;
+        let high = if below > 0.0 { moved / below + 1.0 } else { f64::INFINITY };
+        Some((low..=high).contains(&rate))
+    };
+    for (text, output) in raw.outputs.values() {
+        let (mut agree, mut of) = (0, 0);
+        for (place, row) in output.rows.iter().enumerate() {
+            let before = place.checked_sub(1).map(|before| &output.rows[before]);
+            // Queries are counted in lots of 16.
+            for kind in [0, 1] {
+                let Some(good) = follows(row, before, kind) else { continue };
+                (agree, of) = (agree + usize::from(good), of + 1);
+                if !good {
+                    let (letter, total, _) = KINDS[kind];
+                    let what = format!(
+                        "i_{letter}ps is {}, which does not follow from {total} and i_sec",
+                        row.rates[kind].unwrap_or_default()
+                    );
+                    let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
+                    published.notices.push(notice);
+                }
+            }
+        }
+        published.check("rates of intervals from their counters", agree, of);
+    }
+}
+
+/// Means and histograms that the summary and the step's table tell again.
+fn check_times(raw: &RawStep, published: &mut Published) {
+    let sums = |kind: usize| -> Option<Vec<u64>> {
+        let own = raw.outputs.values().flat_map(|(_, output)| &output.histograms);
+        let own: Vec<_> = own.filter(|times| times.kind == kind).collect();
+        let sum = |class: usize| {
+            own.iter().fold(0u64, |sum, times| sum.saturating_add(times.counts[class]))
+        };
+        (!own.is_empty()).then(|| (0..BUCKETS.len()).map(sum).collect())
+    };
+    for (op, text, rows) in &raw.times {
+        let kind = KINDS.iter().position(|(_, _, name)| name.to_lowercase() == *op);
+        let Some(sums) = kind.and_then(sums) else { continue };
+        for row in rows.iter().filter(|row| row.tag.starts_with("sum:")) {
+            let printed: Vec<Option<u64>> =
+                row.cells.iter().map(|cell| cell.parse().ok()).collect();
+            let agree = printed.iter().zip(&sums).filter(|(cell, sum)| **cell == Some(**sum));
+            let agree = agree.count();
+            published.check("classes of response times from the clients'", agree, sums.len());
+            if agree < sums.len() {
+                let what = format!("the clients' own histograms of {op}s add up to {sums:?}");
+                let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
+                published.notices.push(notice);
+            }
+        }
+    }
+    let (Some((text, summary)), Some((_, vm))) = (&raw.summary, &raw.vm) else { return };
+    let Some((mean, _)) = vm.compat_mean() else { return };
+    let cells = [("cs/s", mean.cs), ("cpu/s", mean.us + mean.sy)];
+    for (head, again) in cells {
+        let printed = summary.vm_by_row.iter().find(|(name, _)| name == head);
+        let Some((_, printed)) = printed else { continue };
+        let agrees = decimals_agree(again, printed);
+        published.check("means of o.res from the samples of vmstat", usize::from(agrees), 1);
+        if !agrees {
+            let what = format!("{head}: {printed} is published, the samples give {again}");
+            published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), 8, what));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Sizes of published results of the Insert Benchmark: results of two sizes are two results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::benchmarks::insert::import::sources::Sources;
+use crate::benchmarks::insert::import::tables::split_size;
+use crate::import::{ImportError, Options};
+
+/// The sizes of all rows, and which of them are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    /// Size → its targets, of tables and raw files.
+    targets: BTreeMap<String, BTreeSet<String>>,
+    /// Sizes that are taken; empty if no size is known.
+    taken: BTreeSet<String>,
+}
+
+impl Sizes {
+    /// Finds the sizes that tags and names of files and folders tell, and decides which to take.
+    ///
+    /// # Errors
+    /// Several files were named and are of different sizes, and nobody asked for ratios across
+    /// sizes; the size that was asked for is not there.
+    pub(crate) fn resolve(
+        sources: &Sources,
+        named: usize,
+        options: &Options,
+    ) -> Result<Sizes, ImportError> {
+        let mut sizes = Sizes::default();
+        let mut files: Vec<(String, String)> = Vec::new();
+        let mut add = |size: Option<String>, target: &str, path: &Path| {
+            let Some(size) = size else { return };
+            sizes.targets.entry(size.clone()).or_default().insert(target.to_owned());
+            if !files.iter().any(|(known, _)| *known == size) {
+                files.push((size, path.display().to_string()));
+            }
+        };
+        let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+        for (text, table) in tables.chain(&sources.relative) {
+            for row in &table.rows {
+                add(size_of(&row.tag, text.path()), split_size(&row.tag).1, text.path());
+            }
+        }
+        for raw in &sources.raw {
+            add(raw.size.clone(), &raw.target, &raw.folder);
+        }
+        let of_tables = tables_have_sizes(sources);
+        if !of_tables {
+            for (text, tables) in &sources.summaries {
+                for table in tables {
+                    for (_, target, _) in &table.rows {
+                        add(size_of(&table.name, text.path()), target, text.path());
+                    }
+                }
+            }
+        }
+        let all: BTreeSet<String> = files.iter().map(|(size, _)| size.clone()).collect();
+        sizes.taken = match (&options.size, files.as_slice()) {
+            (Some(size), _) if !all.is_empty() && !all.contains(size) => {
+                let all = all.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(ImportError::Words(format!("--size {size}: these files are of {all}")));
+            }
+            (Some(size), _) => BTreeSet::from([size.clone()]),
+            (None, _) if options.across.sizes => all,
+            (None, [(first, a), (second, b), ..]) if named > 1 => {
+                return Err(ImportError::Words(format!(
+                    "`{a}` is of {first} and `{b}` of {second} rows: results of different sizes \
+                     are different sets. Import each by itself, take one with --size {first}, or \
+                     compare them with --across sizes"
+                )));
+            }
+            (None, [(first, _), ..]) => BTreeSet::from([first.clone()]),
+            (None, []) => BTreeSet::new(),
+        };
+        Ok(sizes)
+    }
+
+    /// The size of a row and the label of its target; why the row is left out if it is.
+    pub(crate) fn take(&self, tag: &str, path: &Path) -> Result<(Option<String>, String), String> {
+        let target = split_size(tag).1;
+        self.label(size_of(tag, path), target)
+    }
+
+    /// The same where the size is known by other means.
+    pub(crate) fn label(
+        &self,
+        size: Option<String>,
+        target: &str,
+    ) -> Result<(Option<String>, String), String> {
+        let size = size.or_else(|| {
+            // A merged table leaves the size out; its targets are those of one size.
+            let mut with = self.targets.iter().filter(|(_, targets)| targets.contains(target));
+            let first = with.next()?.0.clone();
+            with.next().is_none().then_some(first)
+        });
+        match &size {
+            Some(size) if !self.taken.is_empty() && !self.taken.contains(size) => {
+                let taken: Vec<&str> = self.taken.iter().map(String::as_str).collect();
+                let taken = taken.join(", ");
+                Err(format!("rows of {size}, {taken} is taken here (--size {size} takes these)"))
+            }
+            Some(size) if self.taken.len() > 1 => {
+                Ok((Some(size.clone()), format!("{size}.{target}")))
+            }
+            _ => Ok((size, target.to_owned())),
+        }
+    }
+}
+
+/// True if a table of metrics or a raw file tells its size. A summary is a page of several reports:
+/// its sizes count where nothing else tells one.
+fn tables_have_sizes(sources: &Sources) -> bool {
+    let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
+    let mut tables = tables.chain(&sources.relative);
+    tables
+        .any(|(text, table)| table.rows.iter().any(|row| size_of(&row.tag, text.path()).is_some()))
+        || sources.raw.iter().any(|raw| raw.size.is_some())
+}
+
+/// `20m` of a tag `20m.my5649.cy8`, or of the file `24_03_17.30m.metrics.tsv` or its folders.
+pub(crate) fn size_of(tag: &str, path: &Path) -> Option<String> {
+    if let (Some(size), _) = split_size(tag) {
+        return Some(size.to_owned());
+    }
+    // Further up are folders that have nothing to do with the results.
+    let near = path.components().rev().take(3);
+    let names = near.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    names.into_iter().find_map(|name| {
+        let mut parts = name.split(['.', '_', '-']);
+        parts.find(|part| split_size(&format!("{part}.")).0.is_some()).map(str::to_owned)
+    })
+}
+
+/// Rows that a size stands for: `20m` is 20 million.
+pub(crate) fn rows(size: &str) -> Option<u64> {
+    size.strip_suffix('m')?.parse::<u64>().ok()?.checked_mul(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_by_tags_and_names() {
+        let check = |tag: &str, path: &str, expected: Option<&str>| {
+            assert_eq!(size_of(tag, Path::new(path)).as_deref(), expected, "{tag} {path}");
+        };
+        check("20m.my1", "500m/x", Some("20m"));
+        check("my1", "a/24_03_17.30m.bee.inno.metrics.tsv", Some("30m"));
+        check("my1", "2021-01.20m/res.pg/mrg.l.i0", Some("20m"));
+        check("my1", "20m/a/b/mrg.l.i0", None);
+        check("my1", "mem/mrg.l.i0", None);
+        assert_eq!((rows("20m"), rows("99999999999999999m")), (Some(20_000_000), None));
+    }
+}

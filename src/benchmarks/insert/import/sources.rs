@@ -1,0 +1,264 @@
+//! Which files of a folder belong to a published result of the Insert Benchmark.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::benchmarks::insert::import::histograms::{self, HistogramRow};
+use crate::benchmarks::insert::import::raw::{self, RawStep};
+use crate::benchmarks::insert::import::summary::{self, SummaryKind, SummaryTable};
+use crate::benchmarks::insert::import::tables::{self, MetricsTable};
+use crate::benchmarks::sysbench::import::sources::names;
+use crate::import::ImportError;
+use crate::import::cells::Cells;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::text::Text;
+
+/// Steps of the three published sequences; a table without steps is told by its number of rows.
+const SEQUENCES: [&[&str]; 3] = [
+    &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
+    &[
+        "l.i0",
+        "l.x",
+        "l.i1",
+        "l.i2",
+        "qr100.L1",
+        "qp100.L2",
+        "qr500.L3",
+        "qp500.L4",
+        "qr1000.L5",
+        "qp1000.L6",
+    ],
+    &[
+        "l.i0", "l.x", "l.i1", "q100.1", "q100.2", "q200.1", "q200.2", "q400.1", "q400.2",
+        "q600.1", "q600.2", "q800.1", "q800.2", "q1000.1", "q1000.2",
+    ],
+];
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// One target, all steps: `o.sum`.
+    pub sums: Vec<(Text, MetricsTable)>,
+    /// Tables with steps in a column or above the heads.
+    pub tables: Vec<(Text, MetricsTable)>,
+    /// One step, all targets: `mrg.STEP`.
+    pub merged: Vec<(Text, MetricsTable)>,
+    /// The same relative: `rel.STEP`.
+    pub relative: Vec<(Text, MetricsTable)>,
+    /// Response times; step and operation from the file's name where the rows have none.
+    pub histograms: Vec<(Text, Vec<HistogramRow>)>,
+    /// Summary tables with colours.
+    pub summaries: Vec<(Text, Vec<SummaryTable>)>,
+    /// Steps of targets, from the files that were written while they ran.
+    pub raw: Vec<RawStep>,
+    /// What was not taken.
+    pub notices: Vec<Notice>,
+}
+
+impl Sources {
+    /// True if nobody published a rate here, but ratios of rates.
+    pub(crate) fn only_ratios(&self) -> bool {
+        let rates = self.sums.len() + self.tables.len() + self.merged.len() + self.raw.len();
+        let tables = self.summaries.iter().flat_map(|(_, tables)| tables);
+        rates == 0 && tables.into_iter().all(|table| table.kind == SummaryKind::Relative)
+    }
+
+    /// Counts every cell of tables that was read; raw files of steps are no tables.
+    pub(crate) fn count_cells(&self, cells: &mut Cells) {
+        let tables = self.sums.iter().chain(&self.tables).chain(&self.merged);
+        for (text, table) in tables.chain(&self.relative) {
+            cells.read(text.path(), table.rows.iter().map(|row| row.cells.len()).sum());
+        }
+        for (text, rows) in &self.histograms {
+            cells.read(text.path(), rows.iter().map(|row| row.cells.len() + 1).sum());
+        }
+        for (text, tables) in &self.summaries {
+            let rows = tables.iter().flat_map(|table| &table.rows);
+            cells.read(text.path(), rows.map(|(_, _, cells)| cells.len()).sum());
+        }
+    }
+
+    fn count(&self) -> usize {
+        let tables = self.sums.len() + self.tables.len() + self.merged.len() + self.relative.len();
+        tables + self.histograms.len() + self.summaries.len() + self.raw.len()
+    }
+}
+
+/// Looks at files and folders.
+///
+/// # Errors
+/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
+/// without any; a table whose steps cannot be told.
+pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, ImportError> {
+    let mut sources = Sources::default();
+    for path in paths {
+        let before = sources.count();
+        if path.is_dir() {
+            if raw::is_step(path)? {
+                // A step by itself is of the target whose folder it is in.
+                let above = fs::canonicalize(path).map_err(ImportError::io(path))?;
+                let above = above.parent().unwrap_or(Path::new("/"));
+                let own = std::slice::from_ref(path);
+                sources.raw.extend(raw::read(above, own, &mut sources.notices)?);
+            } else if !take_target(path, &mut sources)? {
+                take_folder(path, steps, &mut sources)?;
+            }
+            if sources.count() == before {
+                let why = "it holds no rows of metrics (heads `ips qps … tag`), no histogram, no \
+                           summary, and no step with the output of a client (o.ib.dopN.K)";
+                return Err(ImportError::foreign(path, why));
+            }
+        } else if !take_text(Text::read(path)?, steps, &mut sources)? {
+            let why = "it holds neither rows of metrics (heads `ips qps … tag`), nor a histogram \
+                       (`256us 1ms …`), nor a summary (`abs:NAME …`)";
+            return Err(ImportError::foreign(path, why));
+        }
+    }
+    Ok(sources)
+}
+
+/// `false` if the folder has no steps.
+fn take_target(folder: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    let steps = raw::steps_of(folder)?;
+    sources.raw.extend(raw::read(folder, &steps, &mut sources.notices)?);
+    Ok(!steps.is_empty())
+}
+
+fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result<(), ImportError> {
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            // Folders that the report's scripts make beside the sums.
+            let of_report = ["res.", "rt.", "sum."].iter().any(|prefix| name.starts_with(prefix));
+            if of_report || raw::is_of_clients(&name) {
+                take_folder(&path, steps, sources)?;
+            } else if !take_target(&path, sources)? {
+                let text = "a folder: import it by itself if it holds results".to_owned();
+                sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
+            }
+        } else {
+            let taken = match Text::of_folder(&path)? {
+                Ok(text) => take_text(text, steps, sources)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
+            };
+            if !taken {
+                left.push(name);
+            }
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("of none of the forms: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+/// `false` if the text is of none of the forms.
+fn take_text(text: Text, steps: &[String], sources: &mut Sources) -> Result<bool, ImportError> {
+    if histograms::is_histogram(&text) {
+        let mut rows = histograms::parse(&text)?;
+        let (step, op) = step_and_op(text.path());
+        for row in &mut rows {
+            row.step = row.step.take().or_else(|| step.clone());
+            row.op = row.op.take().or_else(|| op.clone());
+        }
+        sources.histograms.push((text, rows));
+        return Ok(true);
+    }
+    if summary::is_summary(&text) {
+        let tables = summary::parse(&text)?;
+        sources.summaries.push((text, tables));
+        return Ok(true);
+    }
+    if !tables::is_metrics(&text) {
+        return Ok(false);
+    }
+    let mut table = tables::parse(&text)?;
+    let name = text.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let by_row = table.rows.iter().all(|row| row.step.is_some());
+    if tables::is_relative(&text) {
+        set_step(&mut table, name.strip_prefix("rel."));
+        sources.relative.push((text, table));
+    } else if by_row {
+        match name.starts_with("mrg.") {
+            true => sources.merged.push((text, table)),
+            false => sources.tables.push((text, table)),
+        }
+    } else if name.starts_with("mrg.") {
+        set_step(&mut table, name.strip_prefix("mrg."));
+        sources.merged.push((text, table));
+    } else {
+        number_steps(&text, &mut table, steps)?;
+        sources.sums.push((text, table));
+    }
+    Ok(true)
+}
+
+/// `mrg.l.i0`, `mrg.q100.1.some`, `mrg.l.x.ips` → the step.
+fn set_step(table: &mut MetricsTable, name: Option<&str>) {
+    let Some(mut step) = name else { return };
+    for suffix in [".some", ".ips", ".qps"] {
+        step = step.strip_suffix(suffix).unwrap_or(step);
+    }
+    for row in &mut table.rows {
+        row.step.get_or_insert_with(|| step.to_owned());
+    }
+}
+
+/// `mrg.l.i0.rt.insert`, `o.rt.t.query` → step and operation.
+fn step_and_op(path: &Path) -> (Option<String>, Option<String>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let op = ["insert", "delete", "query"].into_iter().find(|op| name.contains(&format!(".{op}")));
+    let step = name.strip_prefix("mrg.").and_then(|rest| rest.split_once(".rt."));
+    (step.map(|(step, _)| step.to_owned()), op.map(str::to_owned))
+}
+
+/// Names the rows of a table that has one row for each step, in the order of a published sequence.
+fn number_steps(
+    text: &Text,
+    table: &mut MetricsTable,
+    asked: &[String],
+) -> Result<(), ImportError> {
+    let rows = table.rows.len();
+    let last = table.rows.last().map_or(1, |row| row.line);
+    if table.rows.iter().any(|row| row.tag != table.rows[0].tag) {
+        let why = "rows of several targets without a step: name the file mrg.STEP";
+        return Err(text.malformed(table.rows[0].line, why));
+    }
+    let known = SEQUENCES.iter().find(|sequence| sequence.len() == rows);
+    let steps: Vec<String> = match known {
+        _ if asked.len() == rows => asked.to_vec(),
+        _ if !asked.is_empty() => {
+            let why = format!("{rows} rows, and --steps names {} steps", asked.len());
+            return Err(text.malformed(last, why));
+        }
+        Some(sequence) => sequence.iter().map(|step| (*step).to_owned()).collect(),
+        None => {
+            let why = format!(
+                "{rows} rows: the published sequences have 6, 10 or 15 steps; name these with \
+                 --steps l.i0,l.x,…"
+            );
+            return Err(text.malformed(last, why));
+        }
+    };
+    for (row, step) in table.rows.iter_mut().zip(steps) {
+        let queries = row.value("qps").unwrap_or(0.0) > 0.0;
+        if queries != step.starts_with('q') && row.cell("qps").is_some() {
+            let qps = row.cell("qps").unwrap_or_default();
+            let why = format!("this row should be step {step}, and has {qps} queries per second");
+            return Err(text.malformed(row.line, why));
+        }
+        row.step = Some(step);
+    }
+    Ok(())
+}
+
+/// The folder of a file, for pairs of tables that belong together.
+pub(crate) fn folder_of(text: &Text) -> PathBuf {
+    let parent = text.path().parent().unwrap_or(Path::new("."));
+    fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned())
+}

@@ -1,0 +1,92 @@
+//! Single settings of the Insert Benchmark: `key=value`.
+
+use crate::benchmarks::insert::presets;
+use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::insert::{InsertShape, Pacing, Profile, QueryStep};
+use crate::workload::own::{Settings, own_settings};
+use crate::workload::settings::SetError;
+use crate::workload::value::{choice, count, memory_limit, number, seconds, yes_or_no};
+
+/// The most rows that anything may have.
+const MOST_ROWS: u64 = 100_000_000_000;
+
+own_settings! { InsertShape:
+    "profile", |_, shape, value| presets::take_profile(shape, profile(value)?);
+    "rows", |workload, _, value| workload.rows = count(value, 1, MOST_ROWS)?;
+    "i1_rows", |_, shape, value| shape.i1_rows = count(value, 1, MOST_ROWS)?;
+    "i2_rows", |_, shape, value| shape.i2_rows = count(value, 1, MOST_ROWS)?;
+    "more_rows", |_, shape, value|
+        presets::share_rows(shape, count(value, 5, MOST_ROWS)?);
+    "clients", |workload, _, value| workload.clients = count(value, 1, 1000)? as u32;
+    "tables", |_, shape, value| shape.tables = Some(count(value, 1, 1000)? as u32);
+    "shared", |_, shape, value| shape.shared = yes_or_no(value)?;
+    "deletes", |_, shape, value| shape.deletes = yes_or_no(value)?;
+    "partitions", |_, shape, value|
+        shape.partitions = count(value, 1, 1000)? as u32;
+    "secondary_indexes", |_, shape, value|
+        shape.secondary_indexes = count(value, 0, 3)? as u32;
+    "query_seconds", |_, shape, value| shape.query_seconds = seconds(value)?;
+    "query_steps", |_, shape, value| shape.query_steps = query_steps(value)?;
+    "query_threads", |_, shape, value|
+        shape.query_threads = count(value, 1, 1000)? as u32;
+    "i0_commit", |_, shape, value| shape.rows_per_commit.i0 = commit(value)?;
+    "i1_commit", |_, shape, value| shape.rows_per_commit.i1 = commit(value)?;
+    "i2_commit", |_, shape, value| shape.rows_per_commit.i2 = commit(value)?;
+    "query_commit", |_, shape, value| shape.rows_per_commit.query = commit(value)?;
+    "resync_every", |_, shape, value|
+        shape.resync_every = count(value, 0, 1_000_000_000)? as u32;
+    "pacing", |_, shape, value| shape.pacing = pacing(value)?;
+    "memory_limit", |_, shape, value| shape.memory_limit = memory_limit(value)?;
+    "step_limit", |_, shape, value| shape.step_limit = step_limit(value)?;
+}
+
+const SETTINGS: Settings<InsertShape> = Settings {
+    benchmark: "insert",
+    own: OWN,
+    common: &[
+        ("settle_scale", "settle_scale"),
+        ("cache", "cache"),
+        ("placement", "placement"),
+        ("idle", "idle"),
+    ],
+    open: &[],
+    of: |shape| match shape {
+        Shape::Insert(shape) => Some(shape),
+        _ => None,
+    },
+};
+
+/// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
+///
+/// # Errors
+/// See [`SetError`].
+pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    SETTINGS.set(workload, assignment)
+}
+
+fn profile(value: &str) -> Result<Profile, String> {
+    choice(value, &Profile::ALL.map(|profile| (profile.name(), profile)))
+}
+
+fn pacing(value: &str) -> Result<Pacing, String> {
+    choice(value, &[("open", Pacing::Open), ("compat", Pacing::Compat)])
+}
+
+/// All steps are separated by commas.
+fn query_steps(value: &str) -> Result<Vec<QueryStep>, String> {
+    value.split(',').map(|word| QueryStep::try_from(word.trim().to_owned())).collect()
+}
+
+/// More would not fit into a statement that every server takes.
+fn commit(value: &str) -> Result<u32, String> {
+    Ok(count(value, 1, 10_000)? as u32)
+}
+
+/// Times the planned length. Below 1.5 a step that keeps its rate could reach the limit.
+fn step_limit(value: &str) -> Result<Option<f64>, String> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let why = |_| "it is a number from 1.5 to 1000, times the planned length, or none".to_owned();
+    number(value, 1.5, 1000.0).map(Some).map_err(why)
+}

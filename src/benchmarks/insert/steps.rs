@@ -1,0 +1,246 @@
+//! Which steps there are, in which order, and what the clients of each do.
+
+use crate::benchmarks::insert::schema::{self, Partitioning};
+use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::build::Dialect;
+use crate::domain::insert::{
+    InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
+};
+use crate::workload::select::{SelectError, select};
+
+/// Statements between generator and worker, 2021 and since.
+const QUEUES: (u32, u32) = (4, 8);
+/// Rows that l.x inserts before it makes indexes in 2021, all clients together.
+const LX_ROWS_2021: u64 = 100_000;
+/// The same since 2023; at least one batch per client.
+const LX_ROWS: u64 = 100;
+/// Rows beyond those that the steps insert which the ranges of partitions are made for.
+const SPARE_ROWS: u64 = 100;
+/// For its time limit a step without a rate is taken to be so many times as slow as estimated, and
+/// to take a minute more: how fast a server loads is not known before.
+const LOAD_SLOWER: f64 = 10.0;
+const LOAD_MORE_SECONDS: f64 = 60.0;
+/// Rows per second that a step without a rate is expected to write, for estimates alone.
+const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
+
+/// All stages of the benchmark.
+pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec<Stage> {
+    let maker = Maker { dialect, workload, shape };
+    let mut stages = vec![maker.load("l.i0"), maker.load("l.x"), maker.load("l.i1")];
+    if !shape.profile.is_2021() {
+        stages.push(maker.load("l.i2"));
+        stages.push(Stage::Settle);
+    }
+    let queries = shape.query_steps.iter().enumerate();
+    stages.extend(queries.map(|(index, step)| maker.query(index, *step)));
+    stages
+}
+
+/// Keeps the steps that `globs` choose. A step works on what those before it left, so all up to the
+/// last chosen one that load are carried out; what was not asked for is left out of the comparison.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, SelectError> {
+    let kept = select(stages.clone(), globs)?;
+    let is_kept = |step: &Step| {
+        kept.iter().any(|stage| matches!(stage, Stage::Measure(kept) if kept.name == step.name))
+    };
+    let wanted: Vec<bool> =
+        stages.iter().map(|stage| matches!(stage, Stage::Measure(step) if is_kept(step))).collect();
+    let end = wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1);
+    let mut chosen = Vec::new();
+    for (stage, wanted) in stages.into_iter().zip(wanted).take(end) {
+        match stage {
+            Stage::Measure(step) if !wanted && step.group != Group::Load => {}
+            Stage::Measure(mut step) => {
+                step.reported = wanted;
+                chosen.push(Stage::Measure(step));
+            }
+            Stage::Settle => chosen.push(Stage::Settle),
+        }
+    }
+    Ok(chosen)
+}
+
+struct Maker<'a> {
+    dialect: Dialect,
+    workload: &'a Workload,
+    shape: &'a InsertShape,
+}
+
+impl Maker<'_> {
+    fn tables(&self) -> u64 {
+        if self.shape.shared { 1 } else { u64::from(self.workload.clients) }
+    }
+
+    /// Rows that l.i0 inserts into all tables.
+    fn loaded_rows(&self) -> u64 {
+        self.workload.rows * u64::from(self.workload.clients)
+    }
+
+    fn load(&self, name: &str) -> Stage {
+        let shape = self.shape;
+        let clients = u64::from(self.workload.clients);
+        let commit = &shape.rows_per_commit;
+        let mut work = self.work(0, 1);
+        let (rows, per_commit, guess) = match name {
+            "l.i0" => (self.workload.rows, commit.i0, GUESSED_RATES.0),
+            "l.x" => (self.lx_rows().div_ceil(clients), commit.i0, GUESSED_RATES.0),
+            "l.i1" => (shape.i1_rows, commit.i1, GUESSED_RATES.1),
+            _ => (shape.i2_rows, commit.i2, GUESSED_RATES.1 / 4.0),
+        };
+        work.writes.rows = rows;
+        work.writes.rows_per_commit = per_commit;
+        let mut seconds = (rows * clients) as f64 / guess;
+        let detail = match name {
+            "l.i0" => {
+                work.setup = schema::create(self.dialect, shape.profile, self.partitioning());
+                work.writes.deletes = None;
+                format!("insert {rows} rows per client in key order, {per_commit} a commit")
+            }
+            "l.x" => {
+                work.writes.deletes = None;
+                work.indexed_rows = self.loaded_rows();
+                seconds = work.indexed_rows as f64 / (4.0 * guess);
+                let count = shape.secondary_indexes;
+                (work.indexes, work.indexes_one_by_one) =
+                    schema::indexes(self.dialect, shape.profile, count);
+                format!("insert {rows} rows per client, then make {count} secondary indexes")
+            }
+            _ => {
+                let deletes = if shape.deletes { ", and delete as many" } else { "" };
+                format!("insert {rows} rows per client, {per_commit} a commit{deletes}")
+            }
+        };
+        work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
+        Stage::Measure(Box::new(Step {
+            name: name.to_owned(),
+            group: Group::Load,
+            reported: true,
+            seconds,
+            warmup_seconds: 0.0,
+            rate: RateUnit::RowsInserted,
+            detail,
+            work: Work::Insert(Box::new(work)),
+        }))
+    }
+
+    /// In 2021 the rows of l.x were for all clients together.
+    fn lx_rows(&self) -> u64 {
+        if self.shape.profile.is_2021() {
+            // A small load is not to be drowned by it.
+            LX_ROWS_2021.min(self.loaded_rows().max(1))
+        } else {
+            LX_ROWS
+        }
+    }
+
+    fn query(&self, index: usize, step: QueryStep) -> Stage {
+        let shape = self.shape;
+        let rate = step.rows_per_second;
+        let per_commit = shape.rows_per_commit.query.min(rate).max(1);
+        let rows = (shape.query_seconds * f64::from(rate)).ceil() as u64;
+        let mut work = self.work(rows, per_commit);
+        work.writes.rows_per_second = Some(rate);
+        work.queries =
+            Some(schema::queries(self.dialect, shape.profile, step.kind, shape.query_threads));
+        work.maintenance = self.maintenance(index);
+        work.limit_seconds = self.limit(shape.query_seconds);
+        let group = match step.kind {
+            QueryKind::Range => Group::Range,
+            QueryKind::Point => Group::Point,
+        };
+        let deletes = if shape.deletes { " and as many deletes" } else { "" };
+        let detail = format!(
+            "{} queries beside {rate} inserts/s{deletes} per client, {per_commit} a commit",
+            step.kind.name()
+        );
+        Stage::Measure(Box::new(Step {
+            name: step_name(shape, index, step),
+            group,
+            reported: true,
+            seconds: shape.query_seconds,
+            warmup_seconds: 0.0,
+            rate: RateUnit::Queries,
+            detail,
+            work: Work::Insert(Box::new(work)),
+        }))
+    }
+
+    /// Work with writers that have no rate.
+    fn work(&self, rows: u64, rows_per_commit: u32) -> InsertWork {
+        let shape = self.shape;
+        let deletes = shape.deletes.then(|| schema::deletes(self.dialect, shape.resync_every));
+        InsertWork {
+            shared: shape.shared,
+            setup: Vec::new(),
+            maintenance: Vec::new(),
+            price: if shape.profile.is_2021() { PriceKind::Correlated } else { PriceKind::Whole },
+            writes: Writes {
+                insert_sql: schema::insert_sql(),
+                rows,
+                rows_per_commit,
+                rows_per_second: None,
+                pacing: shape.pacing,
+                queue: if shape.profile.is_2021() { QUEUES.0 } else { QUEUES.1 },
+                deletes,
+            },
+            indexes: Vec::new(),
+            indexes_one_by_one: Vec::new(),
+            indexed_rows: 0,
+            queries: None,
+            observe: schema::observe(self.dialect),
+            size: schema::size(self.dialect),
+            limit_seconds: None,
+        }
+    }
+
+    /// When a step of so many planned seconds ends although rows are left.
+    fn limit(&self, planned_seconds: f64) -> Option<f64> {
+        self.shape.step_limit.map(|times| times * planned_seconds)
+    }
+
+    /// In 2021 MySQL carried its debt into the first query step; Postgres was vacuumed before it,
+    /// and twice at the beginning of each later one.
+    fn maintenance(&self, index: usize) -> Vec<Maintenance> {
+        if !self.shape.profile.is_2021() || self.dialect != Dialect::Postgres {
+            return Vec::new();
+        }
+        let sql = format!("VACUUM (VERBOSE) {}", schema::TABLE);
+        let pause_seconds = 5.0 * self.workload.settle_scale;
+        let beside = Maintenance { sql: sql.clone(), wait: false, pause_seconds };
+        match index {
+            0 => vec![Maintenance { sql, wait: true, pause_seconds: 0.0 }],
+            _ => vec![beside.clone(), beside],
+        }
+    }
+
+    /// Ranges for all rows that will ever be inserted into a table.
+    fn partitioning(&self) -> Partitioning {
+        let shape = self.shape;
+        let clients = u64::from(self.workload.clients);
+        let written = (shape.i1_rows + shape.i2_rows) * clients;
+        let rates: u64 = shape.query_steps.iter().map(|step| u64::from(step.rows_per_second)).sum();
+        let queried = (rates as f64 * shape.query_seconds) as u64 * clients;
+        let all = self.loaded_rows() + written + SPARE_ROWS + queried;
+        let parts = shape.partitions.max(1);
+        let rows = all as f64 / f64::from(parts) / self.tables() as f64;
+        Partitioning { parts, rows: rows.round() as u64 }
+    }
+}
+
+/// `q100.1` of 2021, whose suffix is that of its twin in January; `qr100.L1` since.
+fn step_name(shape: &InsertShape, index: usize, step: QueryStep) -> String {
+    let rate = step.rows_per_second;
+    if shape.profile == Profile::Y2026 {
+        let kind = match step.kind {
+            QueryKind::Range => "qr",
+            QueryKind::Point => "qp",
+        };
+        return format!("{kind}{rate}.L{}", index + 1);
+    }
+    let before = &shape.query_steps[..index];
+    let twin = before.iter().filter(|other| other.rows_per_second == rate).count() + 1;
+    format!("q{rate}.{twin}")
+}

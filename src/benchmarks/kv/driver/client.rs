@@ -1,0 +1,449 @@
+//! The loop of one client. Per operation it reads the clock once and writes only memory of its own;
+//! what it allocates, the library does.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::benchmarks::kv::rows::{KeyNumbers, Values, key};
+use crate::domain::kv::{Action, KEY_BYTES, KvWork};
+use crate::driver::clock::Clock;
+use crate::driver::recorder::Recorder;
+use crate::driver::schedule::Schedule;
+use crate::embed::rocksdb::{BATCH_MAX, Found, RocksdbError, Session};
+
+/// Operations by which the client's own time is told.
+const CALIBRATION: u64 = 100_000;
+
+/// What a client calls. An implementation that does nothing tells what the loop costs.
+pub(super) trait Store {
+    /// A batch of one entry, as db_bench writes.
+    fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError>;
+
+    /// A plain put, as the background writer of db_bench calls it.
+    fn put(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
+        self.write(key, value)
+    }
+
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError>;
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError>;
+    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError>;
+}
+
+impl Store for Session {
+    #[inline]
+    fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
+        Session::write(self, key, value)
+    }
+
+    #[inline]
+    fn put(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
+        Session::put(self, key, value)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+        Session::get(self, key)
+    }
+
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+        Session::multi_get(self, keys)
+    }
+
+    #[inline]
+    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError> {
+        Session::scan(self, key, n, back)
+    }
+}
+
+/// A store that holds everything and does nothing.
+struct Nothing;
+
+impl Store for Nothing {
+    #[inline]
+    fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
+        black_box((key, value));
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+        black_box(key);
+        Ok(black_box(Found { entries: 1, bytes: 420 }))
+    }
+
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+        black_box(keys);
+        Ok(Found { entries: keys.len() as u64, bytes: 0 })
+    }
+
+    #[inline]
+    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+        black_box(key);
+        Ok(black_box(Found { entries: u64::from(n), bytes: 0 }))
+    }
+}
+
+/// What one client did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counts {
+    /// Calls, each with its latency.
+    pub(super) events: u64,
+    /// Operations: keys got at once count each.
+    pub(super) operations: u64,
+    /// Keys found or entries read.
+    pub(super) entries: u64,
+    /// Keys that should have been there and were not.
+    pub(super) missed: u64,
+    /// Bytes of keys and values.
+    pub(super) bytes: u64,
+    /// First and last nanosecond.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Under an open pace: calls that were due, and the furthest behind, nanoseconds.
+    pub(super) due: u64,
+    pub(super) behind_ns: u64,
+}
+
+/// One client, ready to run.
+pub(super) struct Client<S> {
+    pub(super) store: S,
+    pub(super) numbers: KeyNumbers,
+    pub(super) values: Values,
+    pub(super) clock: Clock,
+    pub(super) recorder: Arc<Recorder>,
+    /// When calls are due, under an open pace.
+    pub(super) schedule: Option<Schedule>,
+}
+
+/// When a client stops: at a time or after a number of operations, whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Until {
+    pub(super) time: u64,
+    pub(super) operations: u64,
+}
+
+impl<S: Store> Client<S> {
+    /// Runs operations from now on. The error is a whole fault.
+    pub(super) fn run(&mut self, work: &KvWork, until: Until) -> Result<Counts, String> {
+        let Client { store, numbers, values, clock, recorder, schedule } = self;
+        let bytes = (KEY_BYTES as u64) + u64::from(work.value_bytes);
+        let written = Found { entries: 1, bytes };
+        let mut pace = Pacer { clock, recorder, until, schedule: schedule.as_mut() };
+        let counts = match work.action {
+            Action::FillSequential => {
+                let mut next = 0;
+                pace.drive(1, || {
+                    let key = key(next);
+                    next += 1;
+                    store.write(&key, values.next_value()).map(|()| written)
+                })
+            }
+            Action::Overwrite => pace.drive(1, || {
+                let key = key(numbers.after_choice());
+                store.write(&key, values.next_value()).map(|()| written)
+            }),
+            Action::Read => pace.drive(1, || store.get(&key(numbers.after_choice()))),
+            Action::MultiRead { batch } => {
+                let batch = (batch as usize).clamp(1, BATCH_MAX);
+                let mut keys = [[0; KEY_BYTES]; BATCH_MAX];
+                pace.drive(batch as u64, || {
+                    numbers.choice();
+                    keys[..batch].fill_with(|| key(numbers.plain()));
+                    store.multi_get(&keys[..batch])
+                })
+            }
+            Action::Range { nexts, reverse } => {
+                pace.drive(1, || store.scan(&key(numbers.plain()), nexts, reverse))
+            }
+            Action::Maintain => Ok(Counts::default()),
+        };
+        let mut counts = counts.map_err(|error| format!("failed to {error}"))?;
+        if matches!(work.action, Action::Read | Action::MultiRead { .. }) {
+            counts.missed = counts.operations - counts.entries.min(counts.operations);
+        }
+        Ok(counts)
+    }
+}
+
+/// What drives the calls of a client.
+struct Pacer<'a> {
+    clock: &'a Clock,
+    recorder: &'a Recorder,
+    until: Until,
+    schedule: Option<&'a mut Schedule>,
+}
+
+impl Pacer<'_> {
+    /// Makes calls until the end, one after the other or as they are due.
+    #[inline]
+    fn drive(
+        &mut self,
+        operations_per_call: u64,
+        call: impl FnMut() -> Result<Found, RocksdbError>,
+    ) -> Result<Counts, RocksdbError> {
+        match self.schedule.take() {
+            None => self.drive_closed(operations_per_call, call),
+            Some(schedule) => self.drive_open(schedule, operations_per_call, call),
+        }
+    }
+
+    /// Each latency is the time since the call before, as db_bench counts it, with the making of
+    /// key and value in it.
+    #[inline]
+    fn drive_closed(
+        &self,
+        operations_per_call: u64,
+        mut call: impl FnMut() -> Result<Found, RocksdbError>,
+    ) -> Result<Counts, RocksdbError> {
+        let start = self.clock.now();
+        let mut counts = Counts { start, end: start, ..Counts::default() };
+        while counts.operations < self.until.operations && counts.end < self.until.time {
+            let found = call()?;
+            let now = self.clock.now();
+            counts.add(&found, operations_per_call);
+            self.recorder.event(now - counts.end, 0, counts.operations);
+            counts.end = now;
+        }
+        Ok(counts)
+    }
+
+    /// Each latency counts from when the call was due, so that a stall is seen by all that had to
+    /// wait for it. The client stays to the end of the window, whenever its last call was.
+    fn drive_open(
+        &self,
+        schedule: &mut Schedule,
+        operations_per_call: u64,
+        mut call: impl FnMut() -> Result<Found, RocksdbError>,
+    ) -> Result<Counts, RocksdbError> {
+        let start = self.clock.now();
+        let mut counts = Counts { start, end: start, ..Counts::default() };
+        schedule.restart(start);
+        while schedule.next_time() < self.until.time && counts.end < self.until.time {
+            let due = schedule.take();
+            let begun = if due > counts.end { self.clock.wait_until(due) } else { counts.end };
+            let found = call()?;
+            let now = self.clock.now();
+            counts.due += 1;
+            counts.behind_ns = counts.behind_ns.max(begun - due);
+            counts.add(&found, operations_per_call);
+            self.recorder.event(now - due, now - begun, counts.operations);
+            counts.end = now;
+        }
+        let (due, behind_ns) = schedule.backlog(self.until.time);
+        counts.due += due;
+        counts.behind_ns = counts.behind_ns.max(behind_ns);
+        if counts.end < self.until.time {
+            counts.end = self.clock.wait_until(self.until.time);
+        }
+        Ok(counts)
+    }
+}
+
+impl Counts {
+    #[inline]
+    fn add(&mut self, found: &Found, operations: u64) {
+        self.events += 1;
+        self.operations += operations;
+        self.entries += found.entries;
+        self.bytes += found.bytes;
+    }
+}
+
+/// The loop's own time for an operation of this step, nanoseconds: the same loop on a store that
+/// does nothing. `None` for steps without operations.
+pub(super) fn overhead(work: &KvWork) -> Option<f64> {
+    if work.action == Action::Maintain {
+        return None;
+    }
+    let mut client = Client {
+        store: Nothing,
+        numbers: KeyNumbers::new(0, 1, work.keys.max(1)),
+        values: Values::new(work.value_bytes as usize),
+        clock: Clock::Real(crate::os::clock::RealClock::starting_at(Instant::now())),
+        recorder: Arc::new(Recorder::new(false)),
+        schedule: None,
+    };
+    let until = Until { time: u64::MAX, operations: CALIBRATION };
+    client.run(work, until).ok()?;
+    let counts = client.run(work, until).ok()?;
+    Some((counts.end - counts.start) as f64 / counts.operations.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::Pace;
+
+    /// Remembers keys, lacks every tenth.
+    #[derive(Default)]
+    struct Notebook {
+        keys: Vec<u64>,
+        nexts: u32,
+    }
+
+    impl Notebook {
+        fn note(&mut self, key: &[u8; KEY_BYTES]) -> u64 {
+            let mut number = [0; 8];
+            number.copy_from_slice(&key[..8]);
+            self.keys.push(u64::from_be_bytes(number));
+            self.keys[self.keys.len() - 1]
+        }
+    }
+
+    impl Store for Notebook {
+        fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
+            assert_eq!(value.len(), 400);
+            self.note(key);
+            Ok(())
+        }
+
+        fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+            let number = self.note(key);
+            Ok(Found { entries: u64::from(!number.is_multiple_of(10)), bytes: 420 })
+        }
+
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+            for key in keys {
+                self.note(key);
+            }
+            Ok(Found { entries: keys.len() as u64, bytes: 0 })
+        }
+
+        fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+            self.note(key);
+            self.nexts = n;
+            Ok(Found { entries: u64::from(n), bytes: 10 })
+        }
+    }
+
+    fn work(action: Action) -> KvWork {
+        KvWork {
+            action,
+            clients: 1,
+            operations: None,
+            keys: 1_000_000,
+            value_bytes: 400,
+            write_ahead_log: true,
+            pace: Pace::Closed,
+            writer_mb: None,
+            writer_named: false,
+            after: vec![],
+            options: vec![],
+            overrides: vec![],
+        }
+    }
+
+    fn run(action: Action, operations: u64) -> (Counts, Notebook) {
+        let mut client = Client {
+            store: Notebook::default(),
+            numbers: KeyNumbers::new(999, 1, 1_000_000),
+            values: Values::new(400),
+            clock: Clock::Real(crate::os::clock::RealClock::new()),
+            recorder: Arc::new(Recorder::new(false)),
+            schedule: None,
+        };
+        let until = Until { time: u64::MAX, operations };
+        (client.run(&work(action), until).unwrap(), client.store)
+    }
+
+    #[test]
+    fn each_action_draws_its_keys_as_db_bench_does() {
+        // Seed 1000: docs of datagen::dbbench have the sequence.
+        assert_eq!(run(Action::FillSequential, 4).1.keys, [0, 1, 2, 3]);
+        assert_eq!(run(Action::Overwrite, 2).1.keys, [239_071, 130_198]);
+        assert_eq!(run(Action::Read, 3).1.keys, [239_071, 130_198, 572_195]);
+        let range = Action::Range { nexts: 10, reverse: false };
+        assert_eq!(run(range, 2).1.keys, [921_198, 239_071]);
+        // One draw before a batch, then one for each key.
+        let batch = run(Action::MultiRead { batch: 3 }, 3);
+        assert_eq!(batch.1.keys, [239_071, 793_948, 130_198]);
+        assert_eq!((batch.0.events, batch.0.operations), (1, 3));
+    }
+
+    #[test]
+    fn keys_that_are_missed_are_counted() {
+        let (counts, notebook) = run(Action::Read, 1000);
+        let missing = notebook.keys.iter().filter(|key| *key % 10 == 0).count() as u64;
+        assert!(missing > 0);
+        assert_eq!((counts.missed, counts.operations), (missing, 1000));
+        assert_eq!(counts.bytes, 420_000);
+    }
+
+    #[test]
+    fn a_client_stops_at_its_time() {
+        let mut client = Client {
+            store: Notebook::default(),
+            numbers: KeyNumbers::new(999, 1, 1_000_000),
+            values: Values::new(400),
+            clock: Clock::Real(crate::os::clock::RealClock::new()),
+            recorder: Arc::new(Recorder::new(false)),
+            schedule: None,
+        };
+        let time = client.clock.now() + 2_000_000;
+        let until = Until { time, operations: u64::MAX };
+        let counts = client.run(&work(Action::Overwrite), until).unwrap();
+        // The operation in flight at the end counts.
+        assert!(counts.end >= time && counts.operations > 0, "{counts:?}");
+    }
+
+    /// A client at 1000 calls a second on a clock that only waiting and the store move.
+    fn open(window_ns: u64, call_ns: u64) -> (Counts, Arc<Recorder>) {
+        struct Slow(Clock, u64);
+        impl Store for Slow {
+            fn write(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+                self.0.wait_until(self.0.now() + self.1);
+                Ok(())
+            }
+            fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+                self.0.wait_until(self.0.now() + self.1);
+                Ok(Found { entries: 1, bytes: 420 })
+            }
+            fn multi_get(&mut self, _: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+                Ok(Found::default())
+            }
+            fn scan(&mut self, _: &[u8; 20], _: u32, _: bool) -> Result<Found, RocksdbError> {
+                Ok(Found::default())
+            }
+        }
+        let clock = Clock::Fake(crate::os::clock::FakeClock::new());
+        let recorder = Arc::new(Recorder::new(true));
+        let mut client = Client {
+            store: Slow(clock.clone(), call_ns),
+            numbers: KeyNumbers::new(999, 1, 1_000_000),
+            values: Values::new(400),
+            clock,
+            recorder: Arc::clone(&recorder),
+            schedule: Schedule::of(Pace::Open { events_per_second: 1000.0 }, 5, 0, 1),
+        };
+        let until = Until { time: window_ns, operations: u64::MAX };
+        (client.run(&work(Action::Read), until).unwrap(), recorder)
+    }
+
+    #[test]
+    fn an_open_pace_keeps_its_rate_and_its_window() {
+        let (counts, _) = open(10_000_000_000, 100_000);
+        assert_eq!(counts.end, 10_000_000_000, "the window is not cut at the last call");
+        assert_eq!(counts.due, counts.events);
+        // Poisson: 10000 events, standard deviation 100.
+        assert!((9_600..10_400).contains(&counts.events), "{counts:?}");
+        assert!(counts.behind_ns < 10_000_000, "{counts:?}");
+    }
+
+    #[test]
+    fn an_open_pace_that_is_missed_loses_no_arrival() {
+        let (counts, recorder) = open(10_000_000_000, 2_000_000);
+        assert!((9_600..10_400).contains(&counts.due), "{counts:?}");
+        assert!((4_990..5_010).contains(&counts.events), "half is done: {counts:?}");
+        assert!(counts.behind_ns > 4_000_000_000, "{counts:?}");
+        let snapshot = crate::driver::recorder::Snapshot::take([&*recorder]);
+        let (_, quantiles) = snapshot.since(&Default::default(), &[0.5]);
+        assert!(quantiles[0] > 2_000_000_000, "latency counts from when a call was due");
+    }
+
+    #[test]
+    fn the_loop_itself_costs_something_and_maintenance_has_none() {
+        assert!(overhead(&work(Action::Overwrite)).unwrap() > 0.0);
+        assert_eq!(overhead(&work(Action::Maintain)), None);
+    }
+}

@@ -1,0 +1,406 @@
+//! The threads of a step: clients and the background writer, as members of one crew.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::benchmarks::kv::driver::client::{Client, Counts, Store, Until};
+use crate::benchmarks::kv::driver::maintain;
+use crate::benchmarks::kv::driver::writer::Writer;
+use crate::benchmarks::kv::rows::{KeyNumbers, Values};
+use crate::domain::benchmark::Pace;
+use crate::domain::kv::{Action, KEY_BYTES, KvWork};
+use crate::domain::metric::Metric;
+use crate::domain::run::{OpenOutcome, Outcome, Role};
+use crate::driver::Stop;
+use crate::driver::client::{SECOND, Window};
+use crate::driver::clock::Clock;
+use crate::driver::crew::{Crew, Done, Finished, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::link::Talk;
+use crate::driver::measure::Meter;
+use crate::driver::placement::{self, Seating};
+use crate::driver::protocol::{Interval, Job, WorkTask};
+use crate::driver::recorder::{Recorder, histograms};
+use crate::driver::schedule::Schedule;
+use crate::embed::rocksdb::{Database, Durability, Session};
+use crate::os::affinity::Seat;
+use crate::os::clock::RealClock;
+use crate::os::tree::Cpu;
+
+/// RocksDB reads and writes with the stack of its callers.
+const STACK: usize = 2 << 20;
+
+/// Opens the store of a thread.
+type Open<S> = Box<dyn Fn() -> S + Send + Sync>;
+
+/// What the tree of the database is like at one moment: columns of an interval.
+type TreeState<'a> = dyn Fn() -> Vec<(&'static str, f64)> + 'a;
+
+/// What all threads share.
+struct Shared<S> {
+    work: KvWork,
+    seed: u64,
+    clock: Clock,
+    open: Open<S>,
+    clients: Vec<Arc<Recorder>>,
+    /// Recorder and limit in MB per second.
+    writer: Option<(Arc<Recorder>, f64)>,
+    /// Where the clients run, and after them the writer.
+    seats: Vec<Seat>,
+}
+
+/// Runs the clients of a step, and the writer if there is a limit for one.
+pub(super) fn measure<W: Write>(
+    job: &Job,
+    task: &WorkTask<KvWork>,
+    beside: (Option<f64>, Seating),
+    database: &Arc<Database>,
+    talk: &mut Talk<W>,
+) -> Result<Outcome, Stop> {
+    let logged = task.work.write_ahead_log;
+    let durability = if logged { Durability::Log } else { Durability::NoLog };
+    let opened = Arc::clone(database);
+    let open: Open<Session> = Box::new(move || Session::new(&opened, durability));
+    run(job.seed, task, beside, open, &|| tree_state(database), talk)
+}
+
+fn run<S: Store + 'static, W: Write>(
+    seed: u64,
+    task: &WorkTask<KvWork>,
+    (writer_mb, seating): (Option<f64>, Seating),
+    open: Open<S>,
+    tree: &TreeState<'_>,
+    talk: &mut Talk<W>,
+) -> Result<Outcome, Stop> {
+    let begun = Instant::now();
+    let is_open = matches!(task.work.pace, Pace::Open { .. });
+    let recorder = |scheduled| Arc::new(Recorder::new(scheduled));
+    let shared = Arc::new(Shared {
+        work: task.work.clone(),
+        seed,
+        clock: Clock::Real(RealClock::starting_at(begun)),
+        open,
+        clients: (0..task.work.clients).map(|_| recorder(is_open)).collect(),
+        writer: writer_mb.map(|mb| (recorder(false), mb)),
+        seats: seating.seats,
+    });
+    let mut crew = Crew::start(begun, members(&shared))?;
+    crew.gather(talk)?;
+    let start = shared.clock.now() + LEAD_NS;
+    let counted = shared.work.operations.is_some();
+    let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
+    let window = Window { start, end, whole_events: true };
+    let mut seconds = Seconds::new(&shared, window, tree);
+    let finished = crew.measure(window, &mut seconds, talk)?;
+    // The database is closed by its opener, so the threads must let go of it first.
+    crew.join(talk)?;
+    let mut outcome = shared.outcome(finished);
+    outcome.notes.extend(seating.notes);
+    Ok(outcome)
+}
+
+/// Threads count from 1, the writer first where there is one, as in db_bench.
+fn members<S: Store + 'static>(shared: &Arc<Shared<S>>) -> Vec<Member<Counts>> {
+    let mut members = Vec::new();
+    let mut thread = 1;
+    if let Some((recorder, mb)) = shared.writer.clone() {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Counts>| shared.write(thread, recorder, mb, stand);
+        let (name, life) = ("the writer".to_owned(), Box::new(life));
+        members.push(Member { name, stack: STACK, background: true, life });
+        thread += 1;
+    }
+    for (client, recorder) in shared.clients.iter().cloned().enumerate() {
+        let (shared, thread) = (Arc::clone(shared), thread + client as u64);
+        let life = move |stand: &Stand<Counts>| shared.operate((thread, client), recorder, stand);
+        let (name, life) = (format!("client {client}"), Box::new(life));
+        members.push(Member { name, stack: STACK, background: false, life });
+    }
+    members
+}
+
+impl<S: Store> Shared<S> {
+    /// Puts the calling thread in its seat.
+    fn sit(&self, index: usize) -> Result<(), String> {
+        self.seats.get(index).map_or(Ok(()), placement::seat_client)
+    }
+
+    fn operate(
+        &self,
+        (thread, client): (u64, usize),
+        recorder: Arc<Recorder>,
+        stand: &Stand<Counts>,
+    ) -> Result<(), String> {
+        let work = &self.work;
+        self.sit(client)?;
+        let mut client = Client {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: Values::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            schedule: Schedule::of(work.pace, self.seed, client as u32, work.clients),
+        };
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        self.clock.wait_until(window.start);
+        let until = Until { time: window.end, operations: work.operations.unwrap_or(u64::MAX) };
+        let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
+        stand.done(counts?, spent);
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        thread: u64,
+        recorder: Arc<Recorder>,
+        mb_per_second: f64,
+        stand: &Stand<Counts>,
+    ) -> Result<(), String> {
+        let work = &self.work;
+        self.sit(work.clients as usize)?;
+        let mut writer = Writer {
+            store: (self.open)(),
+            numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
+            values: Values::new(work.value_bytes as usize),
+            clock: self.clock.clone(),
+            recorder,
+            mb_per_second,
+        };
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        self.clock.wait_until(window.start);
+        let (counts, spent) = Spent::on(&self.clock, || writer.run(|| stand.is_over()));
+        stand.done(counts?, spent);
+        Ok(())
+    }
+
+    fn outcome(&self, finished: Finished<Counts>) -> Outcome {
+        let mut done: Vec<Done<Counts>> = finished.done.into_iter().flatten().collect();
+        let written = self.writer.as_ref().map(|_| done.remove(0));
+        let all = || done.iter().map(|done| &done.value);
+        let sum = |get: fn(&Counts) -> u64| all().map(get).sum::<u64>();
+        let first = all().map(|counts| counts.start).min().unwrap_or(0);
+        let last = all().map(|counts| counts.end).max().unwrap_or(0);
+        let of_threads: u64 = sum(|counts| counts.end - counts.start);
+        let recorders: Vec<&Recorder> = self.clients.iter().map(AsRef::as_ref).collect();
+        let operations = sum(|counts| counts.operations);
+        let (latency, service) = histograms(&recorders);
+        let mut outcome = Outcome {
+            seconds: (last - first) as f64 / SECOND,
+            events: sum(|counts| counts.events),
+            statements: operations,
+            rows: sum(|counts| counts.entries),
+            bytes: sum(|counts| counts.bytes),
+            latency,
+            service,
+            open: matches!(self.work.pace, Pace::Open { .. }).then(|| OpenOutcome {
+                due: sum(|counts| counts.due),
+                behind_seconds_max: all().map(|counts| counts.behind_ns).max().unwrap_or(0) as f64
+                    / SECOND,
+            }),
+            client_cpu: finished.cpu,
+            client_busiest: busiest(&done),
+            ..Outcome::default()
+        };
+        match self.work.action {
+            Action::FillSequential | Action::Overwrite => outcome.writes = operations,
+            _ => outcome.reads = operations,
+        }
+        let missed = sum(|counts| counts.missed);
+        if missed > 0 {
+            outcome.errors.insert("key not found".to_owned(), missed);
+        }
+        let us_per_op = of_threads as f64 / 1e3 / operations.max(1) as f64;
+        outcome.extra.insert(Metric::MicrosPerOp, us_per_op);
+        if let (Some((recorder, mb)), Some(done)) = (&self.writer, &written) {
+            let per_put = (KEY_BYTES as u64 + u64::from(self.work.value_bytes)) as f64;
+            let target = mb * f64::from(1 << 20) / per_put;
+            outcome.roles.insert("writer".to_owned(), role(recorder, done, target));
+            let rate = done.value.operations as f64 / outcome.seconds.max(f64::MIN_POSITIVE);
+            outcome.extra.insert(Metric::WriterRate, rate);
+        }
+        outcome
+    }
+}
+
+/// Largest share of its CPU that one thread used.
+fn busiest(threads: &[Done<Counts>]) -> f64 {
+    threads.iter().map(|done| done.spent.share()).fold(0.0, f64::max).min(1.0)
+}
+
+fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
+    let Done { value: counts, spent } = done;
+    Role {
+        workers: 1,
+        operations: counts.operations,
+        rows: counts.entries,
+        target_per_second: Some(target),
+        latency: histograms(&[recorder]).0,
+        service: None,
+        cpu: Cpu { total_ns: spent.cpu_ns, user_ticks: 1, system_ticks: 0 }.since(Cpu::default()),
+        busiest: busiest(std::slice::from_ref(done)),
+    }
+}
+
+/// Cuts seconds: what the clients did, and the state of the tree at that moment.
+struct Seconds<'a> {
+    meter: Meter,
+    writer: Option<Meter>,
+    tree: &'a TreeState<'a>,
+    window: Window,
+}
+
+impl<'a> Seconds<'a> {
+    fn new<S>(shared: &Shared<S>, window: Window, tree: &'a TreeState<'a>) -> Seconds<'a> {
+        let recorder = shared.writer.as_ref().map(|(recorder, _)| Arc::clone(recorder));
+        Seconds {
+            meter: Meter::new(&shared.clients, window.start),
+            writer: recorder.map(|recorder| Meter::new(&[recorder], window.start)),
+            tree,
+            window,
+        }
+    }
+}
+
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        let Window { start, end, .. } = self.window;
+        Some(self.meter.next_cut(start, end)).filter(|cut| *cut < end)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let mut interval = self.meter.interval(now);
+        let mut extra = BTreeMap::new();
+        if let Some(meter) = &mut self.writer {
+            extra.insert("writer_operations".to_owned(), meter.interval(now).events as f64);
+        }
+        extra.extend((self.tree)().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        interval.extra = extra;
+        interval
+    }
+}
+
+fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
+    let number = |name| database.number(name).unwrap_or(0) as f64;
+    let stopped = number(c"rocksdb.is-write-stopped");
+    let delayed = number(c"rocksdb.actual-delayed-write-rate");
+    vec![
+        ("stalled", f64::from(stopped > 0.0 || delayed > 0.0)),
+        ("delayed_write_rate", delayed),
+        ("level0_files", maintain::level0_files(database).unwrap_or(0) as f64),
+        ("pending_bytes", number(c"rocksdb.estimate-pending-compaction-bytes")),
+        ("immutable_memtables", number(c"rocksdb.num-immutable-mem-table")),
+        ("running_compactions", number(c"rocksdb.num-running-compactions")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::benchmark::Placement;
+    use crate::embed::rocksdb::{Found, RocksdbError};
+
+    /// Holds everything. Panics at the operation that is due, if one is: 0 is the opening.
+    struct Brittle(Option<u32>);
+
+    impl Brittle {
+        fn pass(&mut self) {
+            if let Some(left) = &mut self.0 {
+                assert!(*left > 0, "block 7 is torn");
+                *left -= 1;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    impl Store for Brittle {
+        fn write(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn put(&mut self, _: &[u8; KEY_BYTES], _: &[u8]) -> Result<(), RocksdbError> {
+            self.pass();
+            Ok(())
+        }
+
+        fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+            self.pass();
+            Ok(Found { entries: 1, bytes: 420 })
+        }
+
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+            Ok(Found { entries: keys.len() as u64, bytes: 0 })
+        }
+
+        fn scan(&mut self, _: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+            Ok(Found { entries: u64::from(n), bytes: 0 })
+        }
+    }
+
+    /// Runs two reading clients and a writer. The store panics that is the `brittle`th to open,
+    /// counted from 0.
+    fn step(operations: Option<u64>, brittle: Option<u32>) -> Result<Outcome, String> {
+        let work = KvWork {
+            action: Action::Read,
+            clients: 2,
+            operations,
+            keys: 1_000,
+            value_bytes: 400,
+            write_ahead_log: true,
+            pace: Pace::Closed,
+            writer_mb: Some(2.0),
+            writer_named: false,
+            after: vec![],
+            options: vec![],
+            overrides: vec![],
+        };
+        let task = WorkTask {
+            work,
+            clients: 2,
+            warmup_seconds: 0.0,
+            seconds: if brittle.is_some() { 60.0 } else { 0.01 },
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            server_pid: None,
+            storage_engine: None,
+            cache: None,
+        };
+        let opened = std::sync::atomic::AtomicU32::new(0);
+        let open: Open<Brittle> = Box::new(move || {
+            let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Brittle((brittle == Some(number)).then_some(3))
+        });
+        let mut talk = Talk::alone(Vec::new());
+        let seating = Seating { seats: Vec::new(), notes: Vec::new() };
+        run(1, &task, (Some(2.0), seating), open, &Vec::new, &mut talk).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn clients_and_writer_are_counted_apart() {
+        for operations in [None, Some(50)] {
+            let outcome = step(operations, None).unwrap();
+            assert_eq!(outcome.roles["writer"].workers, 1);
+            assert!(outcome.reads >= 2, "{outcome:?}");
+            assert!(operations.is_none() || outcome.reads == 100, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_client_or_the_writer_ends_the_step_with_its_message() {
+        // Counted: the others would never end.
+        for operations in [None, Some(u64::MAX)] {
+            for brittle in 0..3 {
+                let fault = step(operations, Some(brittle)).unwrap_err();
+                let (who, what) = fault.split_once(" panicked: ").unwrap();
+                assert!(["the writer", "client 0", "client 1"].contains(&who), "{fault}");
+                assert_eq!(what, "block 7 is torn");
+            }
+        }
+    }
+}

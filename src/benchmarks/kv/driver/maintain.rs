@@ -1,0 +1,82 @@
+//! Putting the tree in order after the window or as a step of its own.
+
+use std::ffi::CStr;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::domain::kv::Maintenance;
+use crate::driver::Stop;
+use crate::driver::link::Talk;
+use crate::driver::protocol::Message;
+use crate::embed::rocksdb::{Database, RocksdbError};
+
+/// How often the tree is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looks in a row that must find nothing to do: a compaction may begin right after a flush.
+const QUIET_LOOKS: u32 = 10;
+/// How often the lab is told that work goes on.
+const HEARTBEAT: Duration = Duration::from_secs(20);
+/// The trigger of level 0 that all runs have.
+const TRIGGER: &CStr = c"level0_file_num_compaction_trigger";
+
+/// What there may be to do, by property.
+const WORK: [&CStr; 4] = [
+    c"rocksdb.mem-table-flush-pending",
+    c"rocksdb.num-running-flushes",
+    c"rocksdb.compaction-pending",
+    c"rocksdb.num-running-compactions",
+];
+
+/// Carries out all of it, in order.
+pub(super) fn carry_out<W: Write>(
+    database: &Database,
+    all: &[Maintenance],
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    for one in all {
+        match one {
+            Maintenance::Flush => database.flush().map_err(fault)?,
+            Maintenance::Wait => wait(talk, "compaction", || is_quiet(database))?,
+            Maintenance::CompactLevel0 => compact_level0(database, talk)?,
+        }
+    }
+    Ok(())
+}
+
+fn fault(error: RocksdbError) -> Stop {
+    Stop::Fault(format!("failed to {error}"))
+}
+
+/// Sleeps until `quiet` was true several times in a row.
+fn wait<W: Write>(talk: &mut Talk<W>, what: &str, quiet: impl Fn() -> bool) -> Result<(), Stop> {
+    let (mut looks, mut told) = (0, Instant::now());
+    while looks < QUIET_LOOKS {
+        talk.sleep(LOOK)?;
+        looks = if quiet() { looks + 1 } else { 0 };
+        if told.elapsed() > HEARTBEAT {
+            talk.say(&Message::Waiting { what: what.to_owned() })?;
+            told = Instant::now();
+        }
+    }
+    Ok(())
+}
+
+fn is_quiet(database: &Database) -> bool {
+    WORK.iter().all(|property| database.number(property) == Some(0))
+}
+
+/// Files in level 0.
+pub(super) fn level0_files(database: &Database) -> Option<u64> {
+    database.property(c"rocksdb.num-files-at-level0")?.trim().parse().ok()
+}
+
+/// Has level 0 compacted into the level below by making a single file reason enough: the C API can
+/// name the files to compact only since 11.8, and options can be changed in all versions.
+fn compact_level0<W: Write>(database: &Database, talk: &mut Talk<W>) -> Result<(), Stop> {
+    if level0_files(database) == Some(0) {
+        return Ok(());
+    }
+    database.set_option(TRIGGER, c"1").map_err(fault)?;
+    wait(talk, "level 0", || level0_files(database) == Some(0) && is_quiet(database))?;
+    database.set_option(TRIGGER, c"4").map_err(fault)
+}

@@ -1,0 +1,184 @@
+//! Metrics of db_bench: columns of published reports, and what its own output tells.
+
+use crate::benchmarks::kv::import::output::DbBench;
+use crate::benchmarks::kv::import::table::gib;
+use crate::domain::benchmark::Group;
+use crate::domain::build::{Dbms, Version};
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+use crate::import::number::number;
+use crate::import::published::untagged;
+use crate::import::tag::Tag;
+
+/// From this version on, the published columns of the compaction table are those beside the named
+/// ones.
+const SHIFTED_SINCE: [u32; 2] = [10, 3];
+
+pub(crate) fn tag_of(label: &str, version: Option<&str>) -> Tag {
+    let speedb = label.to_lowercase().contains("speedb");
+    let name = if speedb { "speedb" } else { "rocksdb" };
+    let mut tag = untagged(label, Dbms::from_name(name).unwrap_or(Dbms::Other));
+    tag.version = version.map(Version::new);
+    tag
+}
+
+pub(crate) fn group(step: &str) -> Group {
+    if step.starts_with("fill") {
+        Group::Load
+    } else if step.starts_with("overwrite") || step.starts_with("update") {
+        Group::Write
+    } else if step.contains("range") || step.contains("seek") || step.starts_with("readseq") {
+        Group::Range
+    } else {
+        Group::Point
+    }
+}
+
+/// Columns of a report that say what was run, and no number.
+const IDENTITY: [&str; 5] = ["test", "date", "version", "job_id", "githash"];
+
+/// Columns of a report that stand for metrics: the one that the head names, and the one that holds
+/// what is wrong by its formula or position.
+const COLUMNS: [(&str, Option<Metric>, Option<Metric>); 23] = [
+    ("ops_sec", Some(Metric::Rate), None),
+    ("mb_sec", Some(Metric::MbPerSecond), None),
+    ("lsm_sz", Some(Metric::LsmSize), None),
+    ("blob_sz", Some(Metric::BlobSize), None),
+    ("c_wgb", Some(Metric::CompactionWritten), None),
+    ("w_amp", None, Some(Metric::WriteAmpCompat)),
+    ("c_mbps", Some(Metric::CompactionMbPerSecond), None),
+    ("c_wsecs", Some(Metric::CompactionWallSeconds), Some(Metric::CompactionWallSecondsCompat)),
+    ("c_csecs", Some(Metric::CompactionCpuSeconds), Some(Metric::CompactionCpuSecondsCompat)),
+    ("b_rgb", Some(Metric::BlobRead), Some(Metric::BlobReadCompat)),
+    ("b_wgb", Some(Metric::BlobWritten), Some(Metric::BlobWrittenCompat)),
+    ("usec_op", Some(Metric::MicrosPerOp), None),
+    ("p50", None, Some(Metric::P50Compat)),
+    ("p99", None, Some(Metric::P99Compat)),
+    ("p99.9", None, Some(Metric::P999Compat)),
+    ("p99.99", None, Some(Metric::P9999Compat)),
+    ("pmax", None, Some(Metric::MaxCompat)),
+    ("uptime", Some(Metric::Uptime), None),
+    ("stall%", Some(Metric::StallPercent), None),
+    ("Nstall", Some(Metric::StallCount), None),
+    ("u_cpu", Some(Metric::UserCpu), None),
+    ("s_cpu", Some(Metric::SystemCpu), None),
+    ("rss", Some(Metric::PeakRss), None),
+];
+
+/// What becomes of a cell of a report.
+pub(crate) enum Cell {
+    /// Its metrics. Those that are wrong by their formula or position go under their `_compat`
+    /// names, and under the plain ones as well where they are right.
+    Values(Vec<(Metric, f64)>),
+    /// There is no number: empty, `NA`, `-1` of a server that was not found.
+    Absent,
+    /// It says what was run.
+    Identity,
+    /// Nobody knows the head of its column.
+    Unknown,
+}
+
+/// Takes a cell of a report by the head of its column.
+pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> Cell {
+    if IDENTITY.contains(&column) {
+        return Cell::Identity;
+    }
+    let Some((_, plain, compat)) = COLUMNS.into_iter().find(|(head, _, _)| *head == column) else {
+        return if cell.is_empty() { Cell::Absent } else { Cell::Unknown };
+    };
+    let value = match column {
+        "lsm_sz" | "blob_sz" => gib(cell),
+        _ => number(cell),
+    };
+    let Some(value) = value else { return Cell::Absent };
+    let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
+    let plain = plain.filter(|_| compat.is_none() || !shifted);
+    Cell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())
+}
+
+/// Heads that stand for metrics.
+pub(crate) fn known_heads() -> Vec<&'static str> {
+    COLUMNS.iter().map(|(head, _, _)| *head).collect()
+}
+
+/// What a plain log tells. Columns of the compaction table go by their names, so nothing is
+/// shifted; the write amplification is that of its definition.
+pub(crate) fn fill(record: &mut StepRecord, result: &DbBench) {
+    let stats = &result.stats;
+    let outcome = &mut record.outcome;
+    outcome.seconds = result.seconds.unwrap_or(0.0);
+    outcome.events = result.operations.or(result.observed).unwrap_or(0);
+    outcome.statements = result.operations.unwrap_or(0);
+    let sum = |name: &str| {
+        let found = stats.sum.iter().find(|(head, _)| head == name);
+        found.and_then(|(_, cell)| if name == "Size" { gib(cell) } else { number(cell) })
+    };
+    let percentile =
+        |which: f64| result.percentiles.iter().find(|(p, _)| *p == which).map(|(_, value)| *value);
+    let ratio = |written: Option<f64>| match (written, stats.ingest_gib) {
+        (Some(written), Some(ingest)) if ingest > 0.0 => Some(written / ingest),
+        _ => None,
+    };
+    let with_flush = stats.compaction_gib.zip(stats.flush_gib).map(|(all, flush)| all + flush);
+    let stall = |name: &str| {
+        let found = stats.stalls.iter().find(|(cause, _)| cause == name);
+        found.map(|(_, count)| *count as f64)
+    };
+    // Before RocksDB 8.1, and in what was made from it, the line has no totals.
+    let counted = stats.stalls.iter().filter(|(cause, _)| !cause.starts_with("cf-"));
+    let published_stalls = stall("total-delays").zip(stall("total-stops")).map(|(a, b)| a + b);
+    let published_stalls = published_stalls.or_else(|| {
+        let some = !stats.stalls.is_empty();
+        some.then(|| counted.map(|(_, count)| *count as f64).sum())
+    });
+    let values = [
+        (Metric::Rate, Some(result.ops_per_second)),
+        (Metric::MicrosPerOp, Some(result.micros_per_op)),
+        (Metric::MbPerSecond, result.mb_per_second),
+        (Metric::LsmSize, sum("Size")),
+        (Metric::BlobSize, stats.blob_gib),
+        (Metric::CompactionWritten, stats.compaction_gib),
+        (Metric::WriteAmp, ratio(stats.compaction_gib)),
+        (Metric::WriteAmpCompat, ratio(with_flush)),
+        (Metric::CompactionMbPerSecond, stats.compaction_mb_per_second),
+        (Metric::CompactionWallSeconds, sum("Comp(sec)")),
+        (Metric::CompactionCpuSeconds, sum("CompMergeCPU(sec)")),
+        (Metric::BlobRead, sum("Rblob(GB)")),
+        (Metric::BlobWritten, sum("Wblob(GB)")),
+        (Metric::P50Compat, percentile(50.0)),
+        (Metric::P99Compat, percentile(99.0)),
+        (Metric::P999Compat, percentile(99.9)),
+        (Metric::P9999Compat, percentile(99.99)),
+        (Metric::MaxCompat, result.max_micros),
+        (Metric::Uptime, stats.uptime),
+        (Metric::StallPercent, stats.stall_percent),
+        (Metric::StallCount, published_stalls),
+        (Metric::StallL0Delays, stall("l0-file-count-limit-delays")),
+        (Metric::StallL0Stops, stall("l0-file-count-limit-stops")),
+        (Metric::StallL0DelaysBusy, stall("cf-l0-file-count-limit-delays-with-ongoing-compaction")),
+        (Metric::StallL0StopsBusy, stall("cf-l0-file-count-limit-stops-with-ongoing-compaction")),
+        (Metric::StallMemtableDelays, stall("memtable-limit-delays")),
+        (Metric::StallMemtableStops, stall("memtable-limit-stops")),
+        (Metric::StallPendingDelays, stall("pending-compaction-bytes-delays")),
+        (Metric::StallPendingStops, stall("pending-compaction-bytes-stops")),
+    ];
+    for (metric, value) in values {
+        if let Some(value) = value {
+            outcome.extra.insert(metric, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_group() {
+        let check = |step: &str, expected: Group| assert_eq!(group(step), expected, "{step}");
+        check("fillseq.wal_disabled.v400", Group::Load);
+        check("fwdrangewhilewriting.t8", Group::Range);
+        check("readwhilewriting.t8", Group::Point);
+        check("overwriteandwait.t8.s0", Group::Write);
+    }
+}

@@ -1,0 +1,8 @@
+//! Importers of published db_bench tables and of db_bench's own output.
+
+pub(crate) mod metrics;
+pub mod output;
+pub mod rates;
+pub(crate) mod runs;
+pub mod table;
+pub(crate) mod tables;

@@ -1,0 +1,297 @@
+//! The RocksDB sequence in a report: the columns of db_bench's own report, the tree by level, why
+//! writes were held back, disk and CPU as iostat and vmstat tell, and what to keep in mind.
+
+use crate::analyze::Comparison;
+use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::histogram::Histogram;
+use crate::benchmarks::kv::analyze::{STATS, Stats, stats};
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
+
+type Columns = &'static [(Metric, Digits)];
+
+const SPEED: Columns = &[
+    (Metric::Rate, Digits::Fixed(0)),
+    (Metric::MbPerSecond, Digits::Fixed(1)),
+    (Metric::MicrosPerOp, Digits::Fixed(2)),
+    (Metric::P50Compat, Digits::Fixed(1)),
+    (Metric::P99Compat, Digits::Fixed(0)),
+    (Metric::P999Compat, Digits::Fixed(0)),
+    (Metric::P9999Compat, Digits::Fixed(0)),
+    (Metric::MaxCompat, Digits::Fixed(0)),
+    (Metric::RateVariation, Digits::Fixed(1)),
+    (Metric::UserCpu, Digits::Fixed(4)),
+    (Metric::SystemCpu, Digits::Fixed(4)),
+    (Metric::PeakRss, Digits::Fixed(2)),
+    (Metric::ClientOverhead, Digits::Fixed(0)),
+];
+
+const TREE: Columns = &[
+    (Metric::LsmSize, Digits::Fixed(3)),
+    (Metric::CompactionWritten, Digits::Fixed(2)),
+    (Metric::WriteAmp, Digits::Fixed(2)),
+    (Metric::WriteAmpCompat, Digits::Fixed(2)),
+    (Metric::CompactionMbPerSecond, Digits::Fixed(1)),
+    (Metric::CompactionWallSeconds, Digits::Fixed(1)),
+    (Metric::CompactionCpuSeconds, Digits::Fixed(1)),
+    (Metric::Uptime, Digits::Fixed(1)),
+    (Metric::DrainSeconds, Digits::Fixed(1)),
+    (Metric::StallPercent, Digits::Fixed(1)),
+    (Metric::StallCount, Digits::Fixed(0)),
+];
+
+const STALLS: Columns = &[
+    (Metric::StallPercent, Digits::Fixed(1)),
+    (Metric::StallCount, Digits::Fixed(0)),
+    (Metric::StallL0Delays, Digits::Fixed(0)),
+    (Metric::StallL0Stops, Digits::Fixed(0)),
+    (Metric::StallL0DelaysBusy, Digits::Fixed(0)),
+    (Metric::StallL0StopsBusy, Digits::Fixed(0)),
+    (Metric::StallMemtableDelays, Digits::Fixed(0)),
+    (Metric::StallMemtableStops, Digits::Fixed(0)),
+    (Metric::StallPendingDelays, Digits::Fixed(0)),
+    (Metric::StallPendingStops, Digits::Fixed(0)),
+];
+
+const HOST: Columns = &[
+    (Metric::DiskReadsPerSecond, Digits::Fixed(0)),
+    (Metric::DiskReadMbPerSecond, Digits::Fixed(1)),
+    (Metric::DiskReadAwait, Digits::Fixed(2)),
+    (Metric::DiskReadSize, Digits::Fixed(1)),
+    (Metric::DiskWritesPerSecond, Digits::Fixed(0)),
+    (Metric::DiskWriteMbPerSecond, Digits::Fixed(1)),
+    (Metric::DiskWriteAwait, Digits::Fixed(2)),
+    (Metric::DiskWriteSize, Digits::Fixed(1)),
+    (Metric::ContextSwitchesPerSecond, Digits::Fixed(0)),
+    (Metric::CpuUser, Digits::Fixed(1)),
+    (Metric::CpuSystem, Digits::Fixed(1)),
+    (Metric::CpuIdle, Digits::Fixed(1)),
+    (Metric::CpuWait, Digits::Fixed(1)),
+];
+
+/// Columns of the compaction table that are shown.
+const LEVEL_COLUMNS: [(&str, usize); 9] = [
+    ("Score", 1),
+    ("Read(GB)", 1),
+    ("Write(GB)", 1),
+    ("W-Amp", 1),
+    ("Rd(MB/s)", 1),
+    ("Wr(MB/s)", 1),
+    ("Comp(sec)", 2),
+    ("CompMergeCPU(sec)", 2),
+    ("Comp(cnt)", 0),
+];
+
+/// Columns of published reports that are others than ours.
+const PUBLISHED: Columns = &[
+    (Metric::LsmSize, Digits::Fixed(3)),
+    (Metric::BlobSize, Digits::Fixed(3)),
+    (Metric::CompactionWritten, Digits::Fixed(1)),
+    (Metric::WriteAmp, Digits::Fixed(2)),
+    (Metric::WriteAmpCompat, Digits::Fixed(1)),
+    (Metric::CompactionMbPerSecond, Digits::Fixed(1)),
+    (Metric::CompactionWallSeconds, Digits::Fixed(0)),
+    (Metric::CompactionWallSecondsCompat, Digits::Fixed(0)),
+    (Metric::CompactionCpuSeconds, Digits::Fixed(0)),
+    (Metric::CompactionCpuSecondsCompat, Digits::Fixed(0)),
+    (Metric::BlobRead, Digits::Fixed(1)),
+    (Metric::BlobReadCompat, Digits::Fixed(1)),
+    (Metric::BlobWritten, Digits::Fixed(1)),
+    (Metric::BlobWrittenCompat, Digits::Fixed(1)),
+    (Metric::Uptime, Digits::Fixed(0)),
+    (Metric::StallPercent, Digits::Fixed(1)),
+    (Metric::StallCount, Digits::Fixed(0)),
+];
+
+/// What was published of the sequence; `None` where nothing but rates was.
+fn published(comparison: &Comparison) -> Option<Section> {
+    let has = |metric| pairs(comparison).any(|(_, target)| target.absolute(metric).is_some());
+    if !has(Metric::MicrosPerOp) {
+        return None;
+    }
+    let some = |columns: Columns| -> Vec<(Metric, Digits)> {
+        columns.iter().filter(|(metric, _)| has(*metric)).copied().collect()
+    };
+    let tables = [
+        table(comparison, SPEED_CAPTION, &some(SPEED), |_| true),
+        table(comparison, "The tree", &some(PUBLISHED), |_| true),
+        table(comparison, "Why writes were held back", &some(STALLS), has_stalls),
+    ];
+    let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
+    blocks.push(notes(&COLUMN_NOTES));
+    Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
+}
+
+/// The section; `None` where no step is one of the sequence.
+pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
+    let ours = comparison.steps.iter().flat_map(|step| &step.targets);
+    let mut samples = ours.flat_map(|target| &target.samples);
+    if !samples.any(|sample| sample.record.outcome.facts.contains_key(STATS)) {
+        return published(comparison);
+    }
+    let mut blocks = vec![Block::Facts(libraries(comparison))];
+    let tables = [
+        table(comparison, SPEED_CAPTION, SPEED, |_| true),
+        table(comparison, "The tree", TREE, |_| true),
+        table(comparison, "Why writes were held back", STALLS, has_stalls),
+        table(comparison, "Disk and CPU: means over seconds, as iostat and vmstat", HOST, |_| true),
+        writers(comparison),
+    ];
+    blocks.extend(tables.into_iter().flatten().map(Block::Table));
+    blocks.extend(levels(comparison).into_iter().map(Block::Table));
+    blocks.push(notes(&[MEASURING_NOTES.as_slice(), &COLUMN_NOTES].concat()));
+    Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls, disk".to_owned(), blocks })
+}
+
+fn notes(texts: &[&str]) -> Block {
+    Block::List(texts.iter().map(|text| (*text).to_owned()).collect())
+}
+
+const SPEED_CAPTION: &str = "Speed and CPU (percentiles by db_bench's histogram, us)";
+
+/// What must be known of our measuring to compare these numbers with others.
+const MEASURING_NOTES: [&str; 4] = [
+    "The libraries of Java packages are portable builds: CRC32C in software, no io_uring, malloc \
+     of the C library. Rates are lower than those of libraries built for one machine.",
+    "All versions have the checksum xxHash64 for their blocks unless a config says otherwise: with \
+     their own defaults, versions up to 7.7 would pay software CRC32C for each block read.",
+    "client_ns/o is the client's own loop on a store that does nothing: keys, values, clock, \
+     histogram. The rest of an operation's time is the library's.",
+    "The background writer's operations are in no rate and no percentile of the clients.",
+];
+
+/// What the columns mean, whoever measured.
+const COLUMN_NOTES: [&str; 2] = [
+    "w_amp counts what flushes and compactions wrote per byte put; the log adds 1. w_amp_compat, \
+     c_wsecs_compat and the like are as published, where flushes count twice and columns are taken \
+     by their place, which moved in 10.3.",
+    "Stall counts say how often a reason for holding writes back was found, not for how long nor \
+     how many writes met it; stall% is the share of the time. cf_l0_… are those of level 0 that \
+     were found while it was being compacted: they are among the others, and not added to Nstall.",
+];
+
+fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
+    let facts = comparison.targets.iter().enumerate().map(|(index, target)| {
+        let samples =
+            comparison.steps.iter().filter_map(|step| step.targets.get(index)?.samples.first());
+        let mut said = samples.filter_map(|sample| sample.record.outcome.facts.get("library"));
+        let said = said.next().cloned().unwrap_or_else(|| "says nothing of itself".to_owned());
+        let mut compilers =
+            target.manifests.iter().filter_map(|manifest| manifest.compiler.clone());
+        let compiler = compilers.next_back().map(|by| format!("; by {by}")).unwrap_or_default();
+        (target.label.clone(), format!("{said}{compiler}"))
+    });
+    facts.collect()
+}
+
+fn has_stalls(target: &TargetStep) -> bool {
+    target.absolute(Metric::StallCount).is_some_and(|count| count > 0.0)
+}
+
+/// A row for each step and target that `shown` lets through; `None` without any.
+fn table(
+    comparison: &Comparison,
+    caption: &str,
+    metrics: &[(Metric, Digits)],
+    shown: fn(&TargetStep) -> bool,
+) -> Option<Table> {
+    let mut columns: Vec<Column> =
+        metrics.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    columns.extend([Column::words("target"), Column::words("step")]);
+    let mut rows = Vec::new();
+    for (step, target) in pairs(comparison).filter(|(_, target)| shown(target)) {
+        let mut cells: Vec<Cell> =
+            metrics.iter().map(|(metric, digits)| absolute(target, *metric, *digits)).collect();
+        cells.extend([Cell::text(target.label.clone()), Cell::text(step.name.clone())]);
+        rows.push(cells);
+    }
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
+fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetStep)> {
+    comparison
+        .steps
+        .iter()
+        .flat_map(|step| step.targets.iter().map(move |target| (step, target)))
+        .filter(|(_, target)| !target.samples.is_empty())
+}
+
+fn absolute(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+    match target.absolute(metric) {
+        Some(value) => Cell::number(value, digits, metric.unit()),
+        None => Cell::missing("the library does not tell, or there is no such thing in this step"),
+    }
+}
+
+/// The background writer, apart from the clients.
+fn writers(comparison: &Comparison) -> Option<Table> {
+    let mut rows = Vec::new();
+    for (step, target) in pairs(comparison) {
+        let first = target.samples.first();
+        let Some(writer) = first.and_then(|sample| sample.record.outcome.roles.get("writer"))
+        else {
+            continue;
+        };
+        let quantiles = Histogram::from_base64(&writer.latency)
+            .map(|histogram| histogram.quantiles([0.5, 0.99, 1.0]));
+        let us = |place: usize| match &quantiles {
+            Ok(values) => Cell::number(values[place] as f64 / 1e3, Digits::Fixed(1), "us"),
+            Err(why) => Cell::missing(why.clone()),
+        };
+        let target_rate = match writer.target_per_second {
+            Some(rate) => Cell::number(rate, Digits::Fixed(0), "o/s"),
+            None => Cell::missing("it had no limit"),
+        };
+        rows.push(vec![
+            absolute(target, Metric::WriterRate, Digits::Fixed(0)),
+            target_rate,
+            us(0),
+            us(1),
+            us(2),
+            Cell::text(target.label.clone()),
+            Cell::text(step.name.clone()),
+        ]);
+    }
+    let heads = ["writer_o/s", "limit", "p50_us", "p99_us", "max_us"];
+    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
+    columns.extend([Column::words("target"), Column::words("step")]);
+    let caption = "The background writer (its puts, without the time that its limit takes)";
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
+/// The tree by level after the last step that writes, one table for each target: of its first run.
+fn levels(comparison: &Comparison) -> Vec<Table> {
+    let writes = |step: &&StepComparison| matches!(step.group, Group::Write | Group::Load);
+    let last = |index: usize| {
+        let of_target = |step: &StepComparison| {
+            let sample = step.targets.get(index)?.samples.first()?;
+            Some((step.name.clone(), stats::parse(sample.record.outcome.facts.get(STATS)?)))
+        };
+        let steps: Vec<&StepComparison> = comparison.steps.iter().filter(writes).collect();
+        steps.into_iter().rev().find_map(of_target)
+    };
+    let tables = comparison.targets.iter().enumerate().filter_map(|(index, target)| {
+        let (step, stats) = last(index)?;
+        Some(level_table(&target.label, &step, &stats))
+    });
+    tables.collect()
+}
+
+fn level_table(label: &str, step: &str, stats: &Stats) -> Table {
+    let mut columns = vec![Column::words("level"), Column::words("files"), Column::numbers("MiB")];
+    columns.extend(LEVEL_COLUMNS.map(|(head, _)| Column::numbers(head)));
+    let rows = stats.levels.iter().chain(&stats.sum).map(|level| {
+        let mut cells = vec![
+            Cell::text(level.name.clone()),
+            Cell::text(level.files.clone()),
+            Cell::number(level.bytes / f64::from(1 << 20), Digits::Fixed(1), "MiB"),
+        ];
+        cells.extend(LEVEL_COLUMNS.map(|(head, digits)| match level.get(head) {
+            Some(value) => Cell::number(value, Digits::Fixed(digits), ""),
+            None => Cell::missing("this version has no such column"),
+        }));
+        cells
+    });
+    Table { caption: format!("{label}: levels after {step}"), columns, rows: rows.collect() }
+}

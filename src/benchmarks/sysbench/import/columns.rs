@@ -1,0 +1,208 @@
+//! What the columns of published sysbench tables stand for: targets, and numbers of clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::mytools_raw::RawStep;
+use crate::benchmarks::sysbench::import::names::LOAD;
+use crate::benchmarks::sysbench::import::sources::Sources;
+use crate::benchmarks::sysbench::import::tables::{Block, RateTable};
+use crate::benchmarks::sysbench::import::verify;
+use crate::import::published::Published;
+use crate::import::text::Text;
+use crate::import::{ImportError, Options};
+
+/// Gives names to the columns of tables that have none in their file: those that were asked for, or
+/// those of the table of the same name that has a legend.
+///
+/// # Errors
+/// Nothing else is there, and the columns have no names.
+pub(crate) fn name(
+    sources: &mut Sources,
+    options: &Options,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let mut nameless: Option<(PathBuf, String)> = None;
+    for (text, mut table) in std::mem::take(&mut sources.unnamed) {
+        let relative = table.is_relative() || ratios_only(&table);
+        let known = match relative {
+            true => &sources.relative,
+            false => &sources.absolute,
+        };
+        let twin = known.iter().find(|(other, twin)| {
+            stem(other.path()) == stem(text.path()) && twin.targets.len() == table.width()
+        });
+        let labels = &options.labels;
+        if let Some((_, twin)) = twin {
+            table.targets.clone_from(&twin.targets);
+            table.base.clone_from(&twin.base);
+        } else if labels.len() == table.width() {
+            table.targets.clone_from(labels);
+        } else if relative && labels.len() == table.width() + 1 {
+            // Tables of ratios leave their base out.
+            table.base = labels.first().cloned();
+            table.targets = labels[1..].to_vec();
+        } else {
+            let what = format!(
+                "its {} columns have no names: say them with --labels A,B,…, or give the file of \
+                 the same name with a legend (`col-1 : …`)",
+                table.width()
+            );
+            let cells = table.rows.iter();
+            let cells = cells.map(|row| row.cells.len() + usize::from(!row.remark.is_empty()));
+            published.cells.leave(text.path(), what.clone(), cells.sum());
+            nameless = Some((text.path().to_owned(), what));
+            continue;
+        }
+        match relative {
+            true => sources.relative.push((text, table)),
+            false => sources.absolute.push((text, table)),
+        }
+    }
+    let other = sources.absolute.len() + sources.absolute_blocks.len() + sources.met.len();
+    match nameless {
+        Some((path, what)) if other + sources.raw.len() == 0 => {
+            Err(ImportError::foreign(&path, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Ratios have two decimals throughout; rates have none, or three where a scan counts millions.
+fn ratios_only(table: &RateTable) -> bool {
+    let mut cells = table.rows.iter().flat_map(|row| &row.cells);
+    cells.all(|cell| {
+        let decimals = cell.split_once('.').map(|(_, decimals)| decimals.len());
+        decimals == Some(2) || cell == "inf" || cell == "1"
+    })
+}
+
+/// `qps.abs.all.csv` and `qps.abs.all.tsv` are one table.
+fn stem(path: &Path) -> PathBuf {
+    let name = path.with_extension("");
+    match path.extension().is_some_and(|end| end == "gz") {
+        true => name.with_extension(""),
+        false => name,
+    }
+}
+
+/// Numbers of clients: of the columns of blocks, and of whole tables.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    /// Clients of each column of a block, where they are known.
+    clients: Vec<Option<u32>>,
+    /// Clients of tables with a legend, where their rates tell.
+    tables: BTreeMap<PathBuf, u32>,
+    /// True if no step was measured with several numbers of clients, so that names of steps need
+    /// not tell them.
+    single: bool,
+    /// True if all steps were measured with one number of clients.
+    pub same_clients: bool,
+    /// True if the clients of some column or table are not known.
+    pub unknown: bool,
+    /// A file with such columns.
+    pub file: String,
+}
+
+impl Columns {
+    /// Finds them by what was asked for, by file names, and by rates that stand under both.
+    ///
+    /// # Errors
+    /// `--clients` names fewer than there are columns.
+    pub(crate) fn resolve(
+        sources: &Sources,
+        raw: &[RawStep],
+        options: &Options,
+    ) -> Result<Columns, ImportError> {
+        let mut of_step: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+        let named = blocks.map(|block| (block.name.step.as_str(), block.name.clients));
+        let named = named.chain(raw.iter().map(|step| (step.step.as_str(), step.clients)));
+        for (step, clients) in named.filter(|(step, _)| *step != LOAD) {
+            of_step.entry(step).or_default().extend(clients);
+        }
+        // Steps that warm have clients of their own and no column.
+        let measured = of_step.iter().filter(|(step, _)| !step.contains(".warm"));
+        let known: BTreeSet<u32> = measured.flat_map(|(_, clients)| clients).copied().collect();
+        let width_of = |(_, blocks): &(Text, Vec<Block>)| {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            rows.map(|(_, _, cells)| cells.len()).max().unwrap_or(1)
+        };
+        let raw_width = raw.iter().filter_map(|step| Some(step.qps.as_ref()?.1.len())).max();
+        let width = sources.absolute_blocks.iter().map(width_of).chain(raw_width).max();
+        let width = width.unwrap_or(1);
+        let file = sources.absolute_blocks.first().map(|(text, _)| text.name());
+        let mut columns = Columns {
+            clients: vec![None; width],
+            tables: BTreeMap::new(),
+            single: width == 1 && of_step.values().all(|clients| clients.len() <= 1),
+            same_clients: width == 1 && known.len() <= 1,
+            unknown: false,
+            file: file.unwrap_or_default(),
+        };
+        if !options.clients.is_empty() {
+            if options.clients.len() < width {
+                let (given, file) = (options.clients.len(), &columns.file);
+                return Err(ImportError::Words(format!(
+                    "`{file}`: it has {width} columns of clients, and --clients names {given}"
+                )));
+            }
+            columns.clients = options.clients.iter().copied().map(Some).take(width).collect();
+        } else if !columns.single {
+            columns.find(&known, sources);
+        }
+        let tables = columns.tables.len() < sources.absolute.len();
+        columns.unknown =
+            !columns.single && columns.clients.contains(&None) && (width > 1 || tables);
+        Ok(columns)
+    }
+
+    fn find(&mut self, known: &BTreeSet<u32>, sources: &Sources) {
+        for (text, table) in &sources.absolute {
+            if let Some(clients) = verify::clients_of(table, known, sources) {
+                self.tables.insert(text.path().to_owned(), clients);
+            }
+        }
+        if self.clients.len() == 1 {
+            return;
+        }
+        let mut left = known.clone();
+        for clients in known {
+            if let Some(place) = verify::column_of(*clients, sources) {
+                self.clients[place] = Some(*clients);
+                left.remove(clients);
+            }
+        }
+        // As many numbers as columns that no rate tells of: in their order.
+        let open: Vec<&mut Option<u32>> =
+            self.clients.iter_mut().filter(|clients| clients.is_none()).collect();
+        if open.len() == left.len() {
+            for (place, clients) in open.into_iter().zip(left) {
+                *place = Some(clients);
+            }
+        }
+    }
+
+    /// Clients of a table with a legend, where its rates tell.
+    pub(crate) fn of_table(&self, text: &Text) -> Option<u32> {
+        self.tables.get(text.path()).copied()
+    }
+
+    /// The name of a step in a column of a block.
+    pub(crate) fn name(&self, step: &str, column: usize) -> String {
+        match self.clients.get(column).copied().flatten() {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None => format!("{step}.col{}", column + 1),
+        }
+    }
+
+    /// The name of a step where the clients are told.
+    pub(crate) fn name_with(&self, step: &str, clients: Option<u32>) -> String {
+        match clients {
+            _ if self.single || step == LOAD => step.to_owned(),
+            Some(clients) => format!("{step}.dop{clients}"),
+            None => self.name(step, 0),
+        }
+    }
+}

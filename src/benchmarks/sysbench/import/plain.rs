@@ -1,0 +1,255 @@
+//! `sysbench`: the output of sysbench 1.0 and 1.1, one file for each run, or several runs in one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::benchmarks::sysbench::import::names::{counts_rows, file_name, group};
+use crate::benchmarks::sysbench::import::output::{self, Output};
+use crate::benchmarks::sysbench::import::record;
+use crate::benchmarks::sysbench::import::sources::names;
+use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::build::Dbms;
+use crate::domain::metric::Metric;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::number::number;
+use crate::import::published::{self, Published, StepKind, add_file, untagged};
+use crate::import::tag::{self, Tag};
+use crate::import::text::Text;
+use crate::import::{Format, ImportError, Named, Options};
+
+/// A run, and what was said of it.
+struct Run {
+    text: Text,
+    label: String,
+    /// True if the user named the target before the path.
+    said: bool,
+    /// As said, or as the file's name or the command line tells.
+    step: Option<String>,
+    output: Output,
+}
+
+/// Reads files and folders.
+///
+/// # Errors
+/// A file that is no output, or ends before its statistics; a folder without an output.
+pub(crate) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+    let mut published = Published { benchmark: "sysbench", ..Published::default() };
+    let mut runs = Vec::new();
+    for named in paths {
+        match named.path.is_dir() {
+            true => take_folder(named, &mut runs, &mut published)?,
+            false => take_text(Text::read(&named.path)?, named, &mut runs)?,
+        }
+    }
+    leave_copies(&mut runs, &mut published)?;
+    name_steps(&mut runs);
+    name_clients(&mut runs, &mut published);
+    let mut repeats: BTreeMap<(String, String), u32> = BTreeMap::new();
+    let threads: BTreeSet<u32> = runs.iter().filter_map(|run| run.output.clients).collect();
+    for run in &runs {
+        let step = run.step.clone().unwrap_or_default();
+        let block = repeats.entry((run.label.clone(), step.clone())).or_default();
+        *block += 1;
+        put(run, &step, *block, threads.len() <= 1, &mut published);
+    }
+    let cpus = options.cpus.or_else(|| runs.iter().find_map(|run| run.output.cpus));
+    published.host = published::host(cpus, None, None);
+    Ok(published)
+}
+
+fn take_folder(
+    named: &Named,
+    runs: &mut Vec<Run>,
+    published: &mut Published,
+) -> Result<(), ImportError> {
+    let (mut left, before) = (Vec::new(), runs.len());
+    for name in names(&named.path)? {
+        match Text::of_folder(&named.path.join(&name))? {
+            Ok(text) if output::is_output(&text) => take_text(text, named, runs)?,
+            Ok(_) => left.push(name),
+            Err(why) => left.push(format!("{name} ({why})")),
+        }
+    }
+    if runs.len() == before {
+        return Err(ImportError::foreign(&named.path, "it holds no output of sysbench"));
+    }
+    if !left.is_empty() {
+        let text = format!("no output of sysbench: {}", left.join(", "));
+        published.notices.push(Notice::of(NoticeKind::Left, &named.path, text));
+    }
+    Ok(())
+}
+
+fn take_text(text: Text, named: &Named, runs: &mut Vec<Run>) -> Result<(), ImportError> {
+    let path = text.path();
+    if !output::is_output(&text) {
+        let why = "it is no output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
+        return Err(ImportError::foreign(path, why));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of_name = file_name(&name);
+    let folder = path.parent().and_then(Path::file_name);
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+    for output in output::parse(&text)? {
+        let label = named.label.clone().unwrap_or_else(|| match (&of_name, &folder) {
+            // Files of one target stand in a folder of its name.
+            (Some(_), Some(folder)) => folder.clone(),
+            _ => stem(path),
+        });
+        let of_file = of_name.as_ref().map(|name| name.step.clone());
+        let said = named.step.clone().or(of_file);
+        let step = said.or_else(|| output.script().map(str::to_owned));
+        let said = named.label.is_some();
+        runs.push(Run { text: text.clone(), label, said, step, output });
+    }
+    Ok(())
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let endings = [".txt", ".log", ".out"];
+    let stem = endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    stem.to_owned()
+}
+
+/// A run that is there twice, as a copy, a link or under another name, is one measurement and no
+/// repetition.
+///
+/// # Errors
+/// One measurement that the user named as two targets or two steps.
+fn leave_copies(runs: &mut Vec<Run>, published: &mut Published) -> Result<(), ImportError> {
+    let mut taken: BTreeMap<[u8; 32], usize> = BTreeMap::new();
+    let mut kept: Vec<Run> = Vec::new();
+    for run in runs.drain(..) {
+        let digest = run.output.digest();
+        let Some(first) = taken.get(&digest).map(|place| &kept[*place]) else {
+            taken.insert(digest, kept.len());
+            kept.push(run);
+            continue;
+        };
+        let (path, place) = (run.text.name(), first.output.line);
+        let other = first.text.name();
+        if run.said && first.said && (&run.label, &run.step) != (&first.label, &first.step) {
+            let of = |run: &Run| match &run.step {
+                Some(step) => format!("{}/{step}", run.label),
+                None => run.label.clone(),
+            };
+            return Err(ImportError::Words(format!(
+                "`{path}` as {} and `{other}`, line {place}, as {}: both hold the same run, and \
+                 one measurement cannot be of both; leave one out",
+                of(&run),
+                of(first)
+            )));
+        }
+        let what = format!("the same run as in {other}, line {place}: one measurement, taken once");
+        let notice = Notice::at(NoticeKind::Left, run.text.path(), run.output.line, what);
+        published.notices.push(notice);
+    }
+    *runs = kept;
+    Ok(())
+}
+
+/// Runs of one target with different numbers of clients are no repetitions of one step: its steps
+/// end in `.dopN`. Targets that differ in it are told.
+fn name_clients(runs: &mut [Run], published: &mut Published) {
+    let mut clients: BTreeMap<String, BTreeMap<String, BTreeSet<u32>>> = BTreeMap::new();
+    for run in runs.iter() {
+        let labels = clients.entry(run.step.clone().unwrap_or_default()).or_default();
+        labels.entry(run.label.clone()).or_default().extend(run.output.clients);
+    }
+    let several = |step: &str| clients[step].values().any(|clients| clients.len() > 1);
+    for run in runs.iter_mut() {
+        let step = run.step.clone().unwrap_or_default();
+        if let (Some(threads), true) = (run.output.clients, several(&step)) {
+            run.step = Some(format!("{step}.dop{threads}"));
+        }
+    }
+    for (step, labels) in &clients {
+        let numbers: BTreeSet<u32> = labels.values().flatten().copied().collect();
+        let what = match (numbers.len(), several(step)) {
+            (..2, _) => continue,
+            (_, true) => "its steps are named .dopN",
+            (_, false) => "its targets differ in that",
+        };
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        let text = format!("was run with {} threads: {what}", numbers.join(", "));
+        let file = step.clone();
+        published.notices.push(Notice { kind: NoticeKind::Note, file, line: None, text });
+    }
+}
+
+/// Runs whose step nobody tells: `sysbench` where each target has one file, else the file's name.
+fn name_steps(runs: &mut [Run]) {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.step.is_none()) {
+        let files = files.entry(run.label.clone()).or_default();
+        let stem = stem(run.text.path());
+        if !files.contains(&stem) {
+            files.push(stem);
+        }
+    }
+    let single = files.values().all(|files| files.len() == 1);
+    for run in runs.iter_mut() {
+        run.step.get_or_insert_with(|| match single {
+            true => "sysbench".to_owned(),
+            false => stem(run.text.path()),
+        });
+    }
+}
+
+fn put(run: &Run, step: &str, block: u32, same_clients: bool, published: &mut Published) {
+    let output = &run.output;
+    let tag = tag_of(run);
+    let wrote = output.statements.is_some_and(|statements| statements.writes > 0);
+    let group = match group(step) {
+        Group::Range if wrote => Group::Write,
+        group => group,
+    };
+    let record = published.run(&run.label, block, &tag).step(
+        Format::Sysbench.word(),
+        step,
+        StepKind { group, rate: RateUnit::Queries },
+    );
+    add_file(record, &run.text.name());
+    record::fill(record, output);
+    let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);
+    // Tests without SQL have events only.
+    let rate = rate.or(output.eps).or_else(|| {
+        let events = output.events? as f64;
+        output.seconds.filter(|seconds| *seconds > 0.0).map(|seconds| events / seconds)
+    });
+    if let Some(rate) = rate {
+        published::put(record, Metric::Rate, rate);
+    }
+    let target = published.run(&run.label, block, &tag);
+    record::fill_workload(&mut target.record.workload, output, same_clients);
+    if let Some(line) = record::command_line(step, output) {
+        target.log("commands.txt", &line);
+    }
+    for (kind, what) in record::remarks(output) {
+        published.notices.push(Notice::at(kind, run.text.path(), output.line, what));
+    }
+    if counts_rows(step) {
+        let text = "a scan counts as one query here; published tables count its rows";
+        published.notices.push(Notice::of(NoticeKind::Note, run.text.path(), text));
+    }
+}
+
+/// The product, from the label's tag or the driver on the command line.
+fn tag_of(run: &Run) -> Tag {
+    let tag = tag::decode(&run.label);
+    if tag.dbms != Dbms::Other {
+        return tag;
+    }
+    let driver = run.output.option("db-driver");
+    let dbms = match driver {
+        Some("pgsql") => Some(Dbms::Postgres),
+        Some("mysql") => Some(Dbms::Mysql),
+        _ => None,
+    };
+    // `mariadb` speaks through MySQL's driver.
+    let label = run.label.to_lowercase();
+    let named = Dbms::ALL.into_iter().find(|dbms| label.starts_with(dbms.name()));
+    untagged(&run.label, named.or(dbms).unwrap_or(Dbms::Other))
+}

@@ -1,0 +1,165 @@
+//! The record of a step from the output of sysbench.
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+use crate::benchmarks::sysbench::import::output::Output;
+use crate::domain::benchmark::Workload;
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+use crate::import::notice::NoticeKind;
+
+/// Fills counts, errors and latencies. Percentiles are taken over as printed; a printed histogram
+/// becomes one of ours, with each event at the value that its line names.
+pub(crate) fn fill(step: &mut StepRecord, output: &Output) {
+    let outcome = &mut step.outcome;
+    // After a checkpoint, counts are those of the time since then.
+    let before = output.checkpoint.unwrap_or(0.0);
+    outcome.seconds = (output.seconds.unwrap_or(0.0) - before).max(0.0);
+    outcome.events = output.events.or(output.transactions).unwrap_or(0);
+    if let Some(statements) = output.statements {
+        outcome.statements = statements.total;
+        outcome.reads = statements.reads;
+        outcome.writes = statements.writes;
+        outcome.others = statements.others;
+    }
+    let errors = [("ignored errors", output.ignored_errors), ("reconnects", output.reconnects)];
+    for (name, count) in errors {
+        if let Some(count) = count.filter(|count| *count > 0) {
+            outcome.errors.insert(name.to_owned(), count);
+        }
+    }
+    let percentile = output.percentile;
+    let percentile = percentile.and_then(|(which, value)| Some((metric_of(which)?, value)));
+    let max = output.latency_max.map(|value| (Metric::Max, value));
+    for (metric, value) in percentile.into_iter().chain(max) {
+        outcome.extra.entry(metric).or_insert(value);
+    }
+    if let Some(histogram) = histogram(&output.histogram) {
+        outcome.latency = histogram;
+    }
+    // A rate each second; reports further apart say nothing about seconds.
+    if each_second(&output.intervals) {
+        step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
+    }
+}
+
+/// True if reports, seconds since the start and a rate, come every second from the first on.
+pub(crate) fn each_second(reports: &[(f64, f64)]) -> bool {
+    let mut before = 0.0;
+    reports.iter().all(|(time, _)| {
+        let step = time - before;
+        before = *time;
+        (step - 1.0).abs() < 0.5
+    })
+}
+
+/// What was printed and is in no record: another percentile than ours, reports further apart than a
+/// second; and what to know of the numbers.
+pub(crate) fn remarks(output: &Output) -> Vec<(NoticeKind, String)> {
+    let mut remarks = Vec::new();
+    if let Some((which, value)) = output.percentile
+        && metric_of(which).is_none()
+        && output.histogram.is_empty()
+    {
+        let text = format!("the {which}th percentile, {value} ms: reports have 50, 95 and 99");
+        remarks.push((NoticeKind::Left, text));
+    }
+    if !each_second(&output.intervals) {
+        let text = format!("{} reports that are not each second's", output.intervals.len());
+        remarks.push((NoticeKind::Left, text));
+    }
+    if let Some(unfinished) = output.unfinished {
+        let text = format!("the run was ended by force: {unfinished} transactions were unfinished");
+        remarks.push((NoticeKind::Note, text));
+    }
+    if let Some(checkpoint) = output.checkpoint {
+        let text = format!(
+            "the run reported on its way: the last statistics were taken, which tell of the time \
+             since {checkpoint} s"
+        );
+        remarks.push((NoticeKind::Note, text));
+    }
+    remarks
+}
+
+fn metric_of(percentile: u32) -> Option<Metric> {
+    match percentile {
+        50 => Some(Metric::P50),
+        95 => Some(Metric::P95),
+        99 => Some(Metric::P99),
+        _ => None,
+    }
+}
+
+fn histogram(lines: &[(f64, u64)]) -> Option<String> {
+    if lines.is_empty() {
+        return None;
+    }
+    let mut histogram = Histogram::<u64>::new(3).ok()?;
+    for (milliseconds, count) in lines {
+        histogram.record_n((milliseconds * 1e6).round().max(1.0) as u64, *count).ok()?;
+    }
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&histogram, &mut bytes).ok()?;
+    Some(base64::engine::general_purpose::STANDARD.encode(bytes))
+}
+
+/// The command line for the logs, without passwords.
+pub(crate) fn command_line(step: &str, output: &Output) -> Option<String> {
+    let words = output.command.as_ref()?.split_whitespace();
+    let words: Vec<&str> = words.filter(|word| !word.contains("password")).collect();
+    Some(format!("{step}\t{}\n", words.join(" ")))
+}
+
+/// Takes over what the command line tells of the scale. Clients only where all steps have the same.
+pub(crate) fn fill_workload(workload: &mut Workload, output: &Output, same_clients: bool) {
+    let option = |name: &str| output.option(name).and_then(|value| value.parse::<u64>().ok());
+    if let Some(tables) = option("tables") {
+        workload.tables = u32::try_from(tables).unwrap_or(0);
+    }
+    if let Some(rows) = option("table-size") {
+        workload.rows = rows;
+    }
+    if let Some(warmup) = output.warmup_seconds {
+        workload.warmup_seconds = warmup;
+    }
+    if same_clients && let Some(clients) = output.clients {
+        workload.clients = clients;
+    }
+    if let Some(seconds) = option("time") {
+        let writes = output.statements.is_some_and(|statements| statements.writes > 0);
+        let field = if writes { &mut workload.write_seconds } else { &mut workload.read_seconds };
+        *field = field.max(seconds as f64);
+    }
+}
+
+/// True if a number is the printed one, as far as both have decimals: `24515` is `24515.07`.
+pub(crate) fn decimals_agree(number: f64, printed: &str) -> bool {
+    let Ok(other) = printed.parse::<f64>() else { return false };
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let places = decimals(printed).min(decimals(&number.to_string()));
+    // A unit, not a half: programs round, truncate and print six significant digits.
+    (number - other).abs() < 10f64.powi(-i32::try_from(places).unwrap_or(0)) + 1e-12
+        || (number - other).abs() <= 1e-5 * number.abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_agree_as_far_as_they_are_printed() {
+        let check = |number, printed, expected| {
+            assert_eq!(decimals_agree(number, printed), expected, "{number} {printed}");
+        };
+        check(24515.0, "24515.07", true);
+        check(24515.07, "24515", true);
+        check(24516.0, "24514.9", false);
+        check(0.000164, "0.000164", true);
+        check(0.000164, "0.000172", false);
+        check(0.0, "0.000", true);
+        check(1.0, "x", false);
+    }
+}

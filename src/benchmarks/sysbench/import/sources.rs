@@ -1,0 +1,249 @@
+//! Which files of a folder belong to a published sysbench result, told by their content.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::met_tables::{self, MetBlock};
+use crate::benchmarks::sysbench::import::names::file_name;
+use crate::benchmarks::sysbench::import::tables::{self, Block, RateRow, RateTable};
+use crate::import::ImportError;
+use crate::import::cells::Cells;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::text::Text;
+
+/// All that was found, parsed as far as it is tables.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// Absolute rates and ratios, tables with a legend.
+    pub absolute: Vec<(Text, RateTable)>,
+    pub relative: Vec<(Text, RateTable)>,
+    /// Tables whose columns have no names in the file: CSV as the published scripts write it.
+    pub unnamed: Vec<(Text, RateTable)>,
+    /// The same in blocks.
+    pub absolute_blocks: Vec<(Text, Vec<Block>)>,
+    pub relative_blocks: Vec<(Text, Vec<Block>)>,
+    /// Hardware metrics.
+    pub met: Vec<(Text, Vec<MetBlock>)>,
+    /// Files of targets' own folders: label, file.
+    pub raw: Vec<(String, PathBuf)>,
+    /// What was not taken.
+    pub notices: Vec<Notice>,
+}
+
+/// Looks at files and folders.
+///
+/// # Errors
+/// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
+/// without any.
+pub(crate) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
+    let mut sources = Sources::default();
+    for path in paths {
+        let before = sources.count();
+        if path.is_dir() {
+            take_folder(path, &mut sources)?;
+            if sources.count() == before {
+                return Err(ImportError::foreign(path, nothing_in(path)?));
+            }
+        } else if !take_named(path, &mut sources)? {
+            return Err(ImportError::foreign(
+                path,
+                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`, rows with \
+                 `_range=`), nor as blocks (`sb.…`), nor is its name that of a file of one target \
+                 (`sb.o.…`)",
+            ));
+        }
+    }
+    Ok(sources)
+}
+
+impl Sources {
+    fn count(&self) -> usize {
+        let tables = self.absolute.len() + self.relative.len() + self.unnamed.len();
+        let blocks = self.absolute_blocks.len() + self.relative_blocks.len();
+        tables + blocks + self.met.len() + self.raw.len()
+    }
+}
+
+impl Sources {
+    /// True if nobody published a rate here, but ratios of rates.
+    pub(crate) fn only_ratios(&self) -> bool {
+        let absolute = self.absolute.len() + self.absolute_blocks.len();
+        absolute + self.met.len() + self.raw.len() == 0
+    }
+
+    /// Counts every cell that was read, remarks beside rows among them.
+    pub(crate) fn count_cells(&self, cells: &mut Cells) {
+        let tables = self.absolute.iter().chain(&self.relative).chain(&self.unnamed);
+        for (text, table) in tables {
+            let of_row = |row: &RateRow| row.cells.len() + usize::from(!row.remark.is_empty());
+            cells.read(text.path(), table.rows.iter().map(of_row).sum());
+        }
+        for (text, blocks) in self.absolute_blocks.iter().chain(&self.relative_blocks) {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            cells.read(text.path(), rows.map(|(_, _, cells)| cells.len()).sum());
+        }
+        for (text, blocks) in &self.met {
+            let rows = blocks.iter().flat_map(|block| block.absolute.iter().chain(&block.relative));
+            cells.read(text.path(), rows.map(|row| row.cells.len()).sum());
+        }
+    }
+}
+
+/// Names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
+        let entry = entry.map_err(ImportError::io(folder))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// True for a folder of one target: it holds files such as `sb.o.…`.
+fn is_target(folder: &Path) -> Result<bool, ImportError> {
+    Ok(names(folder)?.iter().any(|name| file_name(name).is_some()))
+}
+
+fn nothing_in(folder: &Path) -> Result<String, ImportError> {
+    let mut with_results = Vec::new();
+    for name in names(folder)? {
+        let below = folder.join(&name);
+        if below.is_dir() && holds_results(&below)? {
+            with_results.push(name);
+        }
+    }
+    Ok(match with_results.is_empty() {
+        true => "it holds no table of rates and no folder of a target (x.…)".to_owned(),
+        false => format!(
+            "it holds no results itself; import one of its folders: {}",
+            with_results.join(", ")
+        ),
+    })
+}
+
+/// True if a folder, itself or one level below, holds something of ours.
+fn holds_results(folder: &Path) -> Result<bool, ImportError> {
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            if is_target(&path)? {
+                return Ok(true);
+            }
+        } else if file_name(&name).is_some() || looks_like_table(&path) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn looks_like_table(path: &Path) -> bool {
+    path.is_file()
+        && Text::read(path).is_ok_and(|text| {
+            tables::is_table(&text)
+                || tables::is_unnamed(&text)
+                || tables::is_blocks(&text)
+                || met_tables::is_met(&text)
+        })
+}
+
+fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
+    if is_target(folder)? {
+        return take_target(folder, sources);
+    }
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        let path = folder.join(&name);
+        if path.is_dir() {
+            if is_target(&path)? {
+                take_target(&path, sources)?;
+            } else if holds_results(&path)? {
+                let text = "it holds a result set of its own: import it by itself".to_owned();
+                sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
+            } else {
+                left.push(name);
+            }
+        } else {
+            // A file of one target would have made this the folder of a target.
+            let taken = match Text::of_folder(&path)? {
+                Ok(text) => take_text(text, sources)?,
+                Err(why) => {
+                    left.push(format!("{name} ({why})"));
+                    continue;
+                }
+            };
+            if !taken {
+                left.push(name);
+            }
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("of none of the forms: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+fn take_target(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> {
+    // `.` and `..` have no name of their own.
+    let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
+    let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut left = Vec::new();
+    for name in names(folder)? {
+        if file_name(&name).is_some() && folder.join(&name).is_file() {
+            sources.raw.push((label.clone(), folder.join(&name)));
+        } else {
+            left.push(name);
+        }
+    }
+    if !left.is_empty() {
+        let text = format!("no measurements of a step: {}", left.join(", "));
+        sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
+    }
+    Ok(())
+}
+
+/// `false` if the file is of none of the forms.
+fn take_named(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    Ok(take_raw(path, sources)? || take_text(Text::read(path)?, sources)?)
+}
+
+/// A file of one target by its name, which is that of its folder; `false` if it is none.
+fn take_raw(path: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if file_name(&name).is_none() {
+        return Ok(false);
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let real = fs::canonicalize(folder).map_err(ImportError::io(folder))?;
+    let label = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    sources.raw.push((label, path.to_owned()));
+    Ok(true)
+}
+
+/// A table of any form; `false` if the text is none.
+fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
+    if tables::is_table(&text) {
+        let table = tables::parse_table(&text)?;
+        match table.is_relative() {
+            true => sources.relative.push((text, table)),
+            false => sources.absolute.push((text, table)),
+        }
+    } else if met_tables::is_met(&text) {
+        let blocks = met_tables::parse(&text)?;
+        sources.met.push((text, blocks));
+    } else if tables::is_blocks(&text) {
+        let blocks = tables::parse_blocks(&text)?;
+        match tables::are_ratios(&blocks) {
+            true => sources.relative_blocks.push((text, blocks)),
+            false => sources.absolute_blocks.push((text, blocks)),
+        }
+    } else if tables::is_unnamed(&text) {
+        let table = tables::parse_unnamed(&text)?;
+        sources.unnamed.push((text, table));
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}

@@ -1,0 +1,469 @@
+//! Published tables of rates: `qps.abs` and `qps.rel` with a legend of columns (TSV and CSV), and
+//! the blocks of 2021, one for each microbenchmark.
+
+use crate::benchmarks::sysbench::import::names::{LOAD, file_name};
+use crate::import::ImportError;
+use crate::import::number::{self, Fault, is_word};
+use crate::import::text::{RATES_MAX, Text};
+
+/// A table with one column for each target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RateTable {
+    /// `Relative to:` of a table of ratios.
+    pub base: Option<String>,
+    /// Targets in the order of the columns; none in a table that does not name them.
+    pub targets: Vec<String>,
+    /// One for each microbenchmark.
+    pub rows: Vec<RateRow>,
+}
+
+impl RateTable {
+    /// True for ratios: the head says so, or the first target is 1.00 throughout. Steps that warm
+    /// have a word in some archives.
+    pub fn is_relative(&self) -> bool {
+        self.base.is_some() || self.has_ones()
+    }
+
+    /// True if the first target is the base of the ratios: 1.00 throughout.
+    pub fn has_ones(&self) -> bool {
+        let mut first = self.rows.iter().filter_map(|row| row.cells.first());
+        let ones = first.clone().filter(|cell| *cell == "1.00").count();
+        let base = first.all(|cell| cell == "1.00" || cell == "1" || is_word(cell));
+        ones > 0 && base
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.rows.first().map_or(0, |row| row.cells.len())
+    }
+}
+
+/// One row of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateRow {
+    /// From 1.
+    pub line: usize,
+    /// Label of the microbenchmark: `point-query_range=100`.
+    pub step: String,
+    /// Cells as they were printed, one for each target.
+    pub cells: Vec<String>,
+    /// The column of the first cell, from 1: TSV has the name last, CSV first.
+    pub first: usize,
+    /// What somebody wrote after the label: `-> 10.4.8, col4`.
+    pub remark: String,
+}
+
+/// One block: a microbenchmark, a line for each target, a column for each number of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The step that its head names.
+    pub step: String,
+    /// The line of the head.
+    pub line: usize,
+    /// Line, target, cells as they were printed.
+    pub rows: Vec<(usize, String, Vec<String>)>,
+}
+
+/// True if the text begins as a table with a legend.
+pub fn is_table(text: &Text) -> bool {
+    let first = text.first().trim_start();
+    first.starts_with("Relative to:") || legend(first).is_some()
+}
+
+/// True if the text begins as blocks of rates.
+pub fn is_blocks(text: &Text) -> bool {
+    let mut lines = text.lines().map(|(_, line)| line.trim()).filter(|line| !line.is_empty());
+    let head = lines.next().is_some_and(|line| file_name(line).is_some());
+    let of_met = ["---", "cpu/o", "base1 "];
+    head && lines.next().is_some_and(|line| !of_met.iter().any(|begin| line.starts_with(begin)))
+}
+
+/// `col-1 : DIR` of the tables since 2023, `db_1 =TAB DIR` of those before.
+fn legend(line: &str) -> Option<(usize, &str)> {
+    let (name, target) = match line.split_once(" : ") {
+        Some((name, target)) => (name.strip_prefix("col-")?, target),
+        None => {
+            let (name, target) = line.split_once('=')?;
+            (name.strip_prefix("db_")?, target)
+        }
+    };
+    let target = target.trim();
+    let number = name.trim().parse().ok()?;
+    (!target.is_empty()).then_some((number, target))
+}
+
+/// Reads a table with a legend.
+///
+/// # Errors
+/// A legend with a gap, a row with another number of cells than the legend has columns, a row
+/// without a name or without any number, a rate below zero, a microbenchmark that has a row
+/// already, a table without rows.
+pub fn parse_table(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut table = RateTable::default();
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() || is_heads(trimmed) || is_heading(trimmed) {
+            continue;
+        }
+        if let Some(base) = trimmed.strip_prefix("Relative to:") {
+            table.base = Some(base.trim().to_owned());
+        } else if let Some((number, target)) = legend(trimmed) {
+            if number != table.targets.len() + 1 {
+                let why = format!("column {number} follows column {}", table.targets.len());
+                return Err(text.malformed(line, why));
+            }
+            if table.targets.iter().any(|other| other == target) {
+                return Err(text.malformed(line, format!("`{target}` has two columns")));
+            }
+            table.targets.push(target.to_owned());
+        } else {
+            let row = rate_row(text, line, row, table.targets.len())?;
+            push_row(text, row, &mut table)?;
+        }
+    }
+    match table.rows.is_empty() {
+        true => Err(text.cut_short("the first row of rates")),
+        false => checked(text, table),
+    }
+}
+
+/// Refuses what is neither a number nor a word: `-1`, `-0`, 10^24, and `inf` but for a ratio to
+/// zero; and a last row that was cut within its name.
+fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
+    let relative = table.is_relative();
+    for row in &table.rows {
+        for (place, cell) in row.cells.iter().enumerate() {
+            let head = table.targets.get(place).map_or("", String::as_str);
+            check_cell(text, row.line, row.first + place, head, cell, relative)?;
+        }
+    }
+    if let Some((last, others)) = table.rows.split_last() {
+        let ranges = others.iter().all(|row| row.step.contains("_range="));
+        let cut = ranges && !others.is_empty() && !last.step.contains("_range=");
+        if cut && !text.is_whole() && last.line == text.len() {
+            let why = format!(
+                "the file is cut short within the name of the row: `{}` has no `_range=`, as all \
+                 others have",
+                last.step
+            );
+            return Err(text.malformed(last.line, why));
+        }
+    }
+    Ok(table)
+}
+
+/// Words are published where somebody mistyped a folder; steps without a number fail.
+fn check_cell(
+    text: &Text,
+    line: usize,
+    column: usize,
+    head: &str,
+    cell: &str,
+    relative: bool,
+) -> Result<(), ImportError> {
+    match number::parse(cell) {
+        Ok(_) | Err(Fault::Word) => Ok(()),
+        Err(Fault::Infinite) if relative && cell == "inf" => Ok(()),
+        Err(fault) => Err(text.cell_fault(line, column, head, cell, fault)),
+    }
+}
+
+/// `col-1 col-2 …`, `db_1 db_2 …`.
+fn is_heads(line: &str) -> bool {
+    let mut words = line.split(['\t', ',']).map(str::trim).filter(|word| !word.is_empty());
+    let head = |word: &str| {
+        let number = word.strip_prefix("col-").or_else(|| word.strip_prefix("db_"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    words.next().is_some_and(head) && words.all(head)
+}
+
+/// `- point queries`: what somebody wrote between the groups of rows.
+fn is_heading(line: &str) -> bool {
+    line.starts_with("- ") || line.starts_with('#')
+}
+
+/// A row of TSV has its name last, one of CSV first.
+fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateRow, ImportError> {
+    let separator = if row.contains('\t') { '\t' } else { ',' };
+    let row = row.trim_end().trim_end_matches(',');
+    let mut cells: Vec<String> = row.split(separator).map(|cell| cell.trim().to_owned()).collect();
+    if columns == 0 {
+        return Err(text.malformed(line, "a row before the legend (`col-1 : TARGET`)"));
+    }
+    // A remark stands after the name, apart by tabs or by blanks.
+    let mut remark = String::new();
+    if separator == '\t' && cells.len() > columns + 1 && is_word(&cells[columns]) {
+        remark = cells.split_off(columns + 1).join(" ").trim().to_owned();
+    }
+    if cells.len() != columns + 1 {
+        let name = if separator == '\t' { cells.last() } else { cells.first() };
+        let named = name.is_some_and(|name| is_word(name));
+        let values = cells.len() - usize::from(named);
+        let why = format!("{values} values under {columns} columns; is the line cut short?");
+        return Err(text.malformed(line, why));
+    }
+    let name = match separator {
+        '\t' => cells.pop().unwrap_or_default(),
+        _ => cells.remove(0),
+    };
+    let (step, after) = match name.split_once(char::is_whitespace) {
+        Some((step, after)) => (step.to_owned(), after.trim()),
+        None => (name, ""),
+    };
+    if !after.is_empty() {
+        remark = format!("{after} {remark}").trim().to_owned();
+    }
+    if step.is_empty() || !is_word(&step) {
+        return Err(text.malformed(line, "the row has no name of a microbenchmark"));
+    }
+    // Steps that warm carry words in some archives.
+    let words = cells.iter().all(|cell| is_word(cell));
+    if words && !step.contains(".warm") {
+        return Err(text.malformed(line, "the row has no number"));
+    }
+    let first = if separator == '\t' { 1 } else { 2 };
+    Ok(RateRow { line, step, cells, first, remark })
+}
+
+/// The columns that an author's remark names: `-> 10.5.29, col7` is of 7.
+pub fn columns_in(remark: &str) -> Vec<usize> {
+    let words = remark.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words
+        .filter_map(|word| word.strip_prefix("col")?.trim_start_matches('-').parse().ok())
+        .collect()
+}
+
+/// True if the text begins with a row of rates whose columns have no names: CSV as the published
+/// scripts write it, or TSV whose head was left out.
+pub fn is_unnamed(text: &Text) -> bool {
+    let first = text.first();
+    let columns = columns_of(first);
+    columns > 0 && rate_row(text, 1, first, columns).is_ok_and(|row| row.step.contains("_range="))
+}
+
+/// How many cells a row has beside its name.
+fn columns_of(row: &str) -> usize {
+    let row = row.trim_end().trim_end_matches(',');
+    match row.contains('\t') {
+        true => row.split('\t').take_while(|cell| !cell.contains("_range=")).count(),
+        false => row.split(',').count() - 1,
+    }
+}
+
+/// Reads such a table; its columns are those of its first row.
+///
+/// # Errors
+/// As [`parse_table`]; a microbenchmark that has a row already.
+pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut table = RateTable::default();
+    let columns = columns_of(text.first());
+    for (line, row) in text.lines() {
+        if row.trim().is_empty() || is_heading(row.trim()) {
+            continue;
+        }
+        push_row(text, rate_row(text, line, row, columns)?, &mut table)?;
+    }
+    checked(text, table)
+}
+
+fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), ImportError> {
+    if let Some(other) = table.rows.iter().find(|other| other.step == row.step) {
+        let why = format!("`{}` has a row already, line {}", row.step, other.line);
+        return Err(text.malformed(row.line, why));
+    }
+    table.rows.push(row);
+    Ok(())
+}
+
+/// Reads blocks: a file name, then `v1 TAB v2 … TAB dir` lines, then a blank line.
+///
+/// # Errors
+/// A line of values before a head or without a target, a number of values that changes within a
+/// block, a target twice in one, a rate below zero, a block without a line, a file without a block.
+pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
+    text.at_most(RATES_MAX)?;
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut targets_before: Vec<String> = Vec::new();
+    let mut open = false;
+    for (line, row) in text.lines() {
+        let trimmed = row.trim();
+        if trimmed.is_empty() {
+            open = false;
+            continue;
+        }
+        if let Some(name) = file_name(trimmed) {
+            if let Some(last) = blocks.last().filter(|block| block.rows.is_empty()) {
+                return Err(text.malformed(last.line, "a block without a line of rates"));
+            }
+            blocks.push(Block { step: name.step, line, rows: Vec::new() });
+            open = true;
+            continue;
+        }
+        let Some(block) = blocks.last_mut().filter(|_| open) else {
+            return Err(text.malformed(line, "expected the file name of a microbenchmark (sb.…)"));
+        };
+        let mut cells: Vec<String> =
+            trimmed.split('\t').map(|cell| cell.trim().to_owned()).collect();
+        let target = cells.pop().unwrap_or_default();
+        if cells.is_empty() || target.is_empty() || !is_word(&target) {
+            return Err(text.malformed(line, "expected rates, then the target, apart by tabs"));
+        }
+        let targets = targets_before.iter().map(String::as_str);
+        text.check_label(line, &target, targets)?;
+        targets_before.push(target.clone());
+        // Warm steps of some archives carry a word in place of a number.
+        if let Some((_, _, first)) = block.rows.first()
+            && first.len() != cells.len()
+        {
+            let why = format!("{} rates where the line above has {}", cells.len(), first.len());
+            return Err(text.malformed(line, why));
+        }
+        if block.rows.iter().any(|(_, other, _)| *other == target) {
+            return Err(text.malformed(line, format!("`{target}` is in this block already")));
+        }
+        block.rows.push((line, target, cells));
+    }
+    if blocks.last().is_none_or(|last| last.rows.is_empty()) {
+        return Err(text.cut_short("the rates of the last block"));
+    }
+    let relative = are_ratios(&blocks);
+    for (line, target, cells) in blocks.iter().flat_map(|block| &block.rows) {
+        for (place, cell) in cells.iter().enumerate() {
+            check_cell(text, *line, place + 1, target, cell, relative)?;
+        }
+    }
+    Ok(blocks)
+}
+
+/// True if blocks hold ratios: all with two decimals, which no rate but that of a scan has.
+pub fn are_ratios(blocks: &[Block]) -> bool {
+    let cells = blocks.iter().filter(|block| block.step != LOAD).flat_map(|block| &block.rows);
+    let mut cells = cells.flat_map(|(_, _, cells)| cells).peekable();
+    let ratio = |cell: &String| {
+        let decimals = cell.split_once('.').map(|(_, decimals)| decimals.len());
+        decimals == Some(2) || cell == "inf" || cell == "1"
+    };
+    cells.peek().is_some() && cells.all(ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn text(text: &str) -> Text {
+        Text::of(Path::new("qps"), text)
+    }
+
+    const TABLE: &str = "col-1 : x.a.pk1\ncol-2 : x.b.pk1\n\ncol-1\tcol-2\n\
+        100\t90\tpoint-query_range=100\n\n7\tinnodb\tscan_range=100\t-> 10.4.8, col2\n";
+
+    #[test]
+    fn tables_are_read_by_their_legend() {
+        let table = parse_table(&text(TABLE)).unwrap();
+        assert_eq!(table.targets, ["x.a.pk1", "x.b.pk1"]);
+        assert_eq!(table.rows[0].cells, ["100", "90"]);
+        assert_eq!((table.rows[1].step.as_str(), table.rows[1].line), ("scan_range=100", 7));
+        assert_eq!(table.rows[1].remark, "-> 10.4.8, col2");
+        assert_eq!(parse_table(&text(&TABLE.replace('\n', "\r\n"))).unwrap(), table);
+        let csv = "Relative to: x.a\ncol-1 : x.b\n\nscan_range=100,0.90\nhot-points_range=1,1\n";
+        let table = parse_table(&text(csv)).unwrap();
+        assert_eq!(
+            (table.base.as_deref(), table.rows[0].step.as_str()),
+            (Some("x.a"), "scan_range=100")
+        );
+        let old =
+            "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\n1.00\t1.02\tsb.r.qps.scan.range100.pk1\n";
+        assert_eq!(parse_table(&text(old)).unwrap().targets, ["x.a", "x.b"]);
+    }
+
+    #[test]
+    fn faults_of_tables_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_table(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 values under 2 columns");
+        check("1\t2\tx_range=1\n", "line 1: a row before the legend");
+        check("col-1 : a\ncol-3 : b\n", "line 2: column 3 follows column 1");
+        check("col-1 : a\ncol-2 : a\n", "line 2: `a` has two columns");
+        check("col-1 : a\n\nx\ty_range=1\n", "line 3: the row has no number");
+        check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
+        check("col-1 : a\n", "line 1: the file ends here");
+        check("col-1 : a\n\n-1\tx_range=1\n", "line 3, column 1: `-1` under `a` is below zero");
+        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values under 1 columns");
+        check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` has a row already");
+    }
+
+    #[test]
+    fn tables_that_somebody_edited_are_read() {
+        let edited = "Relative to: a\ncol-1 : b\ncol-2 : c\n\n- point queries\ncol-1\tcol-2\n\
+            0.99\t1.08\thot-points\n0.97\t1.01\tscan_range=100\t\t\t-> 10.5, make young\n\
+            1.00\t1.26\tread-only_range=10\t\t\n";
+        let table = parse_table(&text(edited)).unwrap();
+        let steps: Vec<&str> = table.rows.iter().map(|row| row.step.as_str()).collect();
+        assert_eq!(steps, ["hot-points", "scan_range=100", "read-only_range=10"]);
+        assert_eq!(table.rows[1].remark, "-> 10.5, make young");
+        assert_eq!((table.rows[2].line, table.rows[2].remark.as_str()), (9, ""));
+        assert!(table.is_relative());
+    }
+
+    #[test]
+    fn tables_without_names_of_columns_are_read() {
+        let csv = "hot-points_range=100,76583,78407\nscan_range=100,5.242,5504,\n";
+        assert!(is_unnamed(&text(csv)) && !is_table(&text(csv)));
+        let table = parse_unnamed(&text(csv)).unwrap();
+        assert_eq!((table.width(), table.is_relative()), (2, false));
+        assert_eq!(table.rows[1].cells, ["5.242", "5504"]);
+        let tsv = "1.00\t0.98\thot-points_range=100\t-> c\n1\tinf\tscan_range=100\n";
+        assert!(is_unnamed(&text(tsv)));
+        assert!(parse_unnamed(&text(tsv)).unwrap().is_relative());
+        for other in ["date,1,2\n", "1\t2\tname\n", "x_range=1\n", "x_range=1,y\n", ""] {
+            assert!(!is_unnamed(&text(other)), "{other}");
+        }
+        let cut = parse_unnamed(&text("a_range=1,1,2\nb_range=1,1\n")).unwrap_err().to_string();
+        assert!(cut.contains("line 2: 1 values under 2 columns"), "{cut}");
+    }
+
+    #[test]
+    fn a_word_in_a_step_that_warms_leaves_ratios_ratios() {
+        let old = "db_1 =\tx.a\ndb_2 =\tx.b\n\ndb_1\tdb_2\nin\tin\tx.warm_range=1\n\
+            1.00\t1.02\ta_range=1\n1\tinf\tb_range=1\n";
+        assert!(parse_table(&text(old)).unwrap().is_relative());
+        assert!(!parse_table(&text(TABLE)).unwrap().is_relative());
+    }
+
+    const BLOCKS: &str = "sb.prepare.o.point-query.warm.range100.pk1\n83333\tx.a\n84033\tx.b\n\n\
+        sb.r.qps.point-query.pre.range100.pk1\n23662\t47107\tx.a\n24021\t48402\tx.b\n";
+
+    #[test]
+    fn blocks_are_read() {
+        assert!(is_blocks(&text(BLOCKS)) && !is_table(&text(BLOCKS)) && is_table(&text(TABLE)));
+        let blocks = parse_blocks(&text(BLOCKS)).unwrap();
+        assert_eq!((blocks.len(), blocks[0].step.as_str()), (2, "load"));
+        let row = (7, "x.b".to_owned(), vec!["24021".to_owned(), "48402".to_owned()]);
+        assert_eq!(blocks[1].rows[1], row);
+        assert!(!are_ratios(&blocks));
+        let ratios = parse_blocks(&text("sb.r.qps.x.range1.pk1\n0.99\t1.00\tx.b\n")).unwrap();
+        assert!(are_ratios(&ratios));
+    }
+
+    #[test]
+    fn faults_of_blocks_name_the_line() {
+        let check = |content: &str, expected: &str| {
+            let fault = parse_blocks(&text(content)).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        };
+        check("1\tx.a\n", "line 1: expected the file name");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates where the line above");
+        check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
+        check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
+        check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
+        check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is in this block already");
+        check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2, column 1: `-1` under `a` is below zero");
+    }
+}

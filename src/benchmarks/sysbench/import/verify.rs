@@ -1,0 +1,266 @@
+//! Published sysbench numbers made again from others, cell by cell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::met_tables::{self, MetBlock};
+use super::mytools_raw::RawStep;
+use super::sb_met;
+use crate::benchmarks::sysbench::import::names::{LOAD, counts_rows};
+use crate::benchmarks::sysbench::import::sources::Sources;
+use crate::benchmarks::sysbench::import::tables::RateTable;
+use crate::import::Options;
+use crate::import::cells::Kept;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::number::number;
+use crate::import::published::Published;
+use crate::import::text::Text;
+use crate::stats::ratio::{follows, printed_ratio};
+
+/// The rate of a step and target. Tables that somebody edited leave out `_range=100` where it says
+/// little, and what stands around the tag of every target.
+fn find<'a>(rates: &Rates<'a>, step: &str, target: &str, column: usize) -> Option<&'a str> {
+    if let Some(rate) = rates.get(&(step, target, column)) {
+        return Some(rate);
+    }
+    let core = |target: &str| {
+        let target = target.strip_prefix("x.").unwrap_or(target);
+        target.trim_end_matches(".pk1").trim_end_matches(".pk0").to_owned()
+    };
+    let is_step = |other: &str| {
+        let short = other.strip_prefix(step).is_some_and(|rest| rest.starts_with("_range="));
+        other == step || short
+    };
+    let mut found = rates.iter().filter(|((other, of, place), _)| {
+        *place == column && is_step(other) && core(of) == core(target)
+    });
+    let (_, rate) = found.next()?;
+    found.next().is_none().then_some(*rate)
+}
+
+/// Step, target, column → rate as printed.
+type Rates<'a> = BTreeMap<(&'a str, &'a str, usize), &'a str>;
+
+/// Checks ratios against absolute rates, and ratios of hardware metrics against absolute ones.
+/// Without any absolute rates, ratios are facts.
+pub(crate) fn tables(sources: &Sources, published: &mut Published) {
+    let rates = absolute_rates(sources);
+    for (text, table) in sources.relative.iter().filter(|_| !sources.only_ratios()) {
+        let Some(base) = table.base.as_ref().or(table.targets.first()) else { continue };
+        let mut cells = Vec::new();
+        for row in &table.rows {
+            for (target, printed) in table.targets.iter().zip(&row.cells) {
+                cells.push(Ratio { line: row.line, step: &row.step, target, column: 0, printed });
+            }
+        }
+        check_ratios(text, base, &cells, &rates, published);
+    }
+    for (text, blocks) in sources.relative_blocks.iter().filter(|_| !sources.only_ratios()) {
+        let Some(base) = base_of_blocks(sources, blocks) else {
+            let rows = blocks.iter().flat_map(|block| &block.rows);
+            let cells = rows.map(|(_, _, cells)| cells.len()).sum();
+            published.cells.leave(text.path(), "ratios to a base that is not here", cells);
+            continue;
+        };
+        let mut cells = Vec::new();
+        for block in blocks {
+            for (line, target, values) in &block.rows {
+                for (column, printed) in values.iter().enumerate() {
+                    cells.push(Ratio { line: *line, step: &block.step, target, column, printed });
+                }
+            }
+        }
+        check_ratios(text, base, &cells, &rates, published);
+    }
+    for (text, blocks) in &sources.met {
+        for block in blocks {
+            let differences = met_tables::check(block);
+            let cells = block.relative.len() * block.heads.len();
+            let agree = cells.saturating_sub(differences.len());
+            published.cells.keep(text.path(), Kept::Compared, cells);
+            published.check("ratios of hardware metrics from absolute ones", agree, cells);
+            published.notices.extend(differences.into_iter().map(|difference| {
+                Notice::at(NoticeKind::Mismatch, text.path(), difference.line, difference.text)
+            }));
+        }
+    }
+}
+
+struct Ratio<'a> {
+    line: usize,
+    step: &'a str,
+    target: &'a str,
+    column: usize,
+    printed: &'a str,
+}
+
+fn absolute_rates(sources: &Sources) -> Rates<'_> {
+    let mut rates = Rates::new();
+    for (_, table) in &sources.absolute {
+        for row in &table.rows {
+            for (target, printed) in table.targets.iter().zip(&row.cells) {
+                rates.entry((row.step.as_str(), target.as_str(), 0)).or_insert(printed);
+            }
+        }
+    }
+    for (_, blocks) in &sources.absolute_blocks {
+        for block in blocks {
+            for (_, target, cells) in &block.rows {
+                for (column, printed) in cells.iter().enumerate() {
+                    rates.entry((block.step.as_str(), target.as_str(), column)).or_insert(printed);
+                }
+            }
+        }
+    }
+    rates
+}
+
+/// The target that the blocks of ratios leave out: the first of the blocks of rates.
+fn base_of_blocks<'a>(
+    sources: &'a Sources,
+    ratios: &[crate::benchmarks::sysbench::import::tables::Block],
+) -> Option<&'a String> {
+    let of_ratios = |target: &String| {
+        ratios.iter().flat_map(|block| &block.rows).any(|(_, other, _)| other == target)
+    };
+    let blocks = sources.absolute_blocks.iter().flat_map(|(_, blocks)| blocks);
+    let mut targets = blocks.flat_map(|block| &block.rows).map(|(_, target, _)| target);
+    targets.find(|target| !of_ratios(target))
+}
+
+fn check_ratios(
+    text: &Text,
+    base: &str,
+    ratios: &[Ratio<'_>],
+    rates: &Rates<'_>,
+    published: &mut Published,
+) {
+    let (mut agree, mut of) = (0, 0);
+    let mut without = 0;
+    let is_ratio = |printed: &str| number(printed).is_some() || printed == "inf";
+    for ratio in ratios {
+        let rate = |target: &str| find(rates, ratio.step, target, ratio.column);
+        let rates = (rate(ratio.target), rate(base));
+        let (Some(value), Some(of_base), true) = (rates.0, rates.1, is_ratio(ratio.printed)) else {
+            without += 1;
+            continue;
+        };
+        // A word in place of a rate is printed as 0.00, by AWK's arithmetic.
+        let (value, of_base) = (number(value).unwrap_or(0.0), number(of_base).unwrap_or(0.0));
+        of += 1;
+        if follows(ratio.printed, value, of_base) {
+            agree += 1;
+        } else {
+            let what = format!(
+                "{} of {} relative to {base}: {} is published, {value} / {of_base} gives {}",
+                ratio.step,
+                ratio.target,
+                ratio.printed,
+                printed_ratio(value, of_base)
+            );
+            published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), ratio.line, what));
+        }
+    }
+    published.check("relative rates from absolute ones", agree, of);
+    published.cells.keep(text.path(), Kept::Compared, of);
+    let why = "ratios that are words or have no absolute rates in these files: not checked";
+    published.cells.leave(text.path(), why, without);
+}
+
+/// The number of clients whose metrics rest on the rates of a table; `None` if none or several do.
+pub(crate) fn clients_of(
+    table: &RateTable,
+    known: &BTreeSet<u32>,
+    sources: &Sources,
+) -> Option<u32> {
+    let rests = |clients: &&u32| {
+        let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+        let blocks = blocks.filter(|block| block.name.clients == Some(**clients));
+        let (mut same, mut of) = (BTreeSet::new(), BTreeSet::new());
+        for block in blocks {
+            let Some(place) = place_of_rate(block) else { continue };
+            let Some(row) = table.rows.iter().find(|row| row.step == block.name.step) else {
+                continue;
+            };
+            for (target, printed) in table.targets.iter().zip(&row.cells) {
+                let met = block.absolute.iter().find(|row| row.target == *target);
+                let Some(met) = met else { continue };
+                let cell = (block.name.step.as_str(), target.as_str());
+                of.insert(cell);
+                if number(printed) == number(&met.cells[place]) {
+                    same.insert(cell);
+                }
+            }
+        }
+        !of.is_empty() && same == of
+    };
+    let mut found = known.iter().filter(rests);
+    let first = found.next()?;
+    found.next().is_none().then_some(*first)
+}
+
+/// The column of the rate, where it is in the unit of tables of rates: that of a scan need not be.
+fn place_of_rate(block: &MetBlock) -> Option<usize> {
+    let place = block.heads.iter().position(|head| head == "o/s");
+    place.filter(|_| !counts_rows(&block.name.step))
+}
+
+/// The column of the blocks whose rates are those that the metrics of these clients rest on.
+pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
+    let rates = absolute_rates(sources);
+    let mut by_column: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);
+    for block in blocks.filter(|block| block.name.clients == Some(clients)) {
+        let Some(place) = place_of_rate(block) else { continue };
+        for row in &block.absolute {
+            let cells = rates.iter().filter(|((step, target, _), _)| {
+                *step == block.name.step && *target == row.target && *step != LOAD
+            });
+            for ((_, _, column), printed) in cells {
+                let (same, of) = by_column.entry(*column).or_default();
+                *same += usize::from(number(printed) == number(&row.cells[place]));
+                *of += 1;
+            }
+        }
+    }
+    let whole = by_column.iter().filter(|(_, (same, of))| same == of);
+    let mut whole = whole.map(|(column, _)| *column);
+    let first = whole.next()?;
+    whole.next().is_none().then_some(first)
+}
+
+/// `sb.met` of a step from its samples and rate.
+pub(crate) fn met_of_step(step: &RawStep, options: &Options, published: &mut Published) {
+    let Some((text, met)) = &step.met else { return };
+    let Some(rate) = met.rate() else { return };
+    if let Some((_, vm)) = &step.vm
+        && let Some((mean, divisor)) = vm.compat_mean()
+        && let Some(again) = sb_met::vm_block(&mean, divisor, rate)
+        && !met.vm.is_empty()
+    {
+        let differences = sb_met::differences(&met.vm, &again);
+        report(text, met.lines[1], "sb.vm", again.len(), &differences, published);
+    }
+    if let Some((_, mean, lines)) = step.device(options.device.as_deref())
+        && let Some(again) = sb_met::io_block(&mean, lines, rate)
+        && !met.io.is_empty()
+    {
+        let differences = sb_met::differences(&met.io, &again);
+        report(text, met.lines[0], "sb.io", again.len(), &differences, published);
+    }
+}
+
+fn report(
+    text: &Text,
+    line: usize,
+    from: &str,
+    cells: usize,
+    differences: &[(String, String, String)],
+    published: &mut Published,
+) {
+    let what = format!("sb.met from {from} and the rate");
+    published.check(&what, cells - differences.len(), cells);
+    for (head, printed, again) in differences {
+        let what = format!("{head}: {printed} is published, {from} gives {again}");
+        published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), line, what));
+    }
+}

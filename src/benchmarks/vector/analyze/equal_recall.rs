@@ -1,0 +1,67 @@
+//! Each target at its best for one recall, compared like a step: what a user who needs that recall
+//! gets from each, whatever the parameters of its indexes are called and mean.
+
+use super::recall::{self, Curve, CurvePoint, TARGETS};
+use crate::analyze::compare::{Comparison, StepComparison, TargetStep};
+use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::vector::of_clients;
+
+/// A step for each of the published recalls that the base and another target reach, named
+/// `recall=0.99` (`recall=0.99.clients=4` for more clients than one). Each target is in it with the
+/// measurements of its fastest configuration of at least that recall. A recall for which all have
+/// the same configurations as for the one above it adds nothing and has none.
+///
+/// Ratios are not filled in.
+pub(crate) fn steps(comparison: &Comparison) -> Vec<StepComparison> {
+    let curves = recall::curves(comparison);
+    let mut clients: Vec<u32> = curves.iter().map(|curve| curve.clients).collect();
+    clients.dedup();
+    let mut steps = Vec::new();
+    for clients in clients {
+        let mine: Vec<&Curve> = curves.iter().filter(|curve| curve.clients == clients).collect();
+        let mut above = Vec::new();
+        for recall in TARGETS {
+            let choices = choices(&mine, comparison.targets.len(), recall);
+            let reached = choices.iter().skip(1).any(Option::is_some) && choices[0].is_some();
+            if reached && choices != above {
+                steps.push(step(comparison, &choices, recall, clients));
+            }
+            above = choices;
+        }
+    }
+    steps
+}
+
+/// For each target of the comparison the step of its best point.
+fn choices(curves: &[&Curve], targets: usize, recall: f64) -> Vec<Option<String>> {
+    let of = |place: usize| {
+        let curve = curves.iter().find(|curve| curve.place == place)?;
+        let best: &CurvePoint = &curve.points[curve.best_for(recall)?.best];
+        Some(best.point.step())
+    };
+    (0..targets).map(of).collect()
+}
+
+fn step(
+    comparison: &Comparison,
+    choices: &[Option<String>],
+    recall: f64,
+    clients: u32,
+) -> StepComparison {
+    let targets = choices.iter().enumerate().map(|(place, choice)| {
+        let measured = choice.as_ref().and_then(|name| {
+            let step = comparison.steps.iter().find(|step| step.name == *name)?;
+            Some(step.targets[place].chosen_for_another(name))
+        });
+        measured.unwrap_or_else(|| TargetStep::none(&comparison.targets[place].label))
+    });
+    StepComparison {
+        name: format!("recall={recall:.2}{}", of_clients(clients)),
+        group: Group::Point,
+        detail: format!(
+            "the fastest configuration of each target with a mean recall of {recall:.2} or more"
+        ),
+        rate: RateUnit::Queries,
+        targets: targets.collect(),
+    }
+}

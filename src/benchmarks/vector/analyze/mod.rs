@@ -1,0 +1,4 @@
+//! Recall curves, and rates at equal recall.
+
+pub(crate) mod equal_recall;
+pub mod recall;

@@ -1,0 +1,416 @@
+//! Curves of recall and rate: points with their intervals, frontiers, the best configuration for a
+//! wanted recall and those that cannot be told from it, and recall that was lost.
+
+use std::collections::BTreeMap;
+
+use crate::analyze::compare::{
+    CONFIDENCE, Comparison, Sample, StepComparison, TargetStep, pair_key,
+};
+use crate::domain::metric::Metric;
+use crate::domain::vector::Point;
+use crate::stats::Interval;
+use crate::stats::paired::mean_interval;
+use crate::stats::summary::median;
+
+/// The recalls of the published table.
+pub const TARGETS: [f64; 6] = [1.0, 0.99, 0.98, 0.97, 0.96, 0.95];
+
+/// Pairs from which on two points are told apart by a test; with fewer, by [`NEAR`].
+const PAIRS_MIN: usize = 3;
+/// Rates that differ by less than this share are taken for one, where nothing better is known: what
+/// builds of one index differ by.
+const NEAR: f64 = 0.03;
+/// A smaller loss of mean recall is not worth a finding, however sure it is.
+const DROP_MIN: f64 = 0.002;
+/// The largest difference of recall between two builds of one index in published data: with few
+/// pairs only more is a finding.
+const DROP_UNSURE: f64 = 0.024;
+
+/// A mean over independent builds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean; of rates the geometric one.
+    pub value: f64,
+    /// 95 % t interval; `None` for fewer than two builds.
+    pub interval: Option<Interval>,
+}
+
+/// A point of one target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// Parameters.
+    pub point: Point,
+    /// Recall.
+    pub recall: Mean,
+    /// Queries per second.
+    pub rate: Mean,
+    /// Medians over the builds: 50th, 95th, 99th and 99.9th percentile of latency, and the largest,
+    /// ms.
+    pub latency: [Option<f64>; 5],
+    /// Seconds to build the index alone, median.
+    pub index_seconds: Option<f64>,
+    /// Seconds for table, rows and index together, median: what published work calls isecs.
+    pub build_seconds: Option<f64>,
+    /// Size of the index, MiB, median.
+    pub index_mib: Option<f64>,
+    /// Resident memory of the server under these queries, MiB, median.
+    pub server_mib: Option<f64>,
+    /// True if no other point of the curve is better in both recall and rate.
+    pub frontier: bool,
+    /// Places of its runs in the comparison.
+    pub runs: Vec<usize>,
+    /// ln rate of each run, in the order of `runs`.
+    ln_rates: Vec<f64>,
+}
+
+/// All points of a target with one number of clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Label of the target.
+    pub label: String,
+    /// Place of the target in the comparison.
+    pub place: usize,
+    /// Clients.
+    pub clients: u32,
+    /// By ascending recall.
+    pub points: Vec<CurvePoint>,
+}
+
+/// The best configuration for a recall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Place of the point with the highest rate.
+    pub best: usize,
+    /// Places of all that cannot be told from it, itself among them, the fastest first.
+    pub tied: Vec<usize>,
+    /// Of these, the one whose index is built soonest; `None` where no build was timed.
+    pub cheapest: Option<usize>,
+}
+
+/// Recall that a target has lost against the base with equal parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drop {
+    /// Label of the target.
+    pub label: String,
+    /// The step.
+    pub step: String,
+    /// Mean recall of the base and of the target over the pairs.
+    pub recall: [f64; 2],
+    /// 95 % t interval of the mean difference, target less base.
+    pub interval: Option<Interval>,
+    /// Pairs.
+    pub pairs: usize,
+}
+
+/// The curves of all targets, by number of clients and then by target.
+pub fn curves(comparison: &Comparison) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for step in &comparison.steps {
+        let Some(point) = Point::of_step(&step.name) else { continue };
+        for (place, target) in step.targets.iter().enumerate() {
+            let Some(made) = curve_point(comparison, point, place, target) else { continue };
+            let same = |curve: &&mut Curve| (curve.clients, curve.place) == (point.clients, place);
+            match curves.iter_mut().find(same) {
+                Some(curve) => curve.points.push(made),
+                None => curves.push(Curve {
+                    label: target.label.clone(),
+                    place,
+                    clients: point.clients,
+                    points: vec![made],
+                }),
+            }
+        }
+    }
+    curves.sort_by_key(|curve| (curve.clients, curve.place));
+    for curve in &mut curves {
+        let by_recall = |a: &CurvePoint, b: &CurvePoint| {
+            let recall = a.recall.value.total_cmp(&b.recall.value);
+            recall.then(b.rate.value.total_cmp(&a.rate.value)).then(a.point.cmp(&b.point))
+        };
+        curve.points.sort_by(by_recall);
+        mark_frontier(&mut curve.points);
+    }
+    curves
+}
+
+fn curve_point(
+    comparison: &Comparison,
+    point: Point,
+    place: usize,
+    target: &TargetStep,
+) -> Option<CurvePoint> {
+    let both: Vec<(&Sample, f64, f64)> = target
+        .samples
+        .iter()
+        .filter_map(|sample| {
+            let recall = sample.values.get(Metric::Recall)?;
+            let rate = sample.values.get(Metric::Rate).filter(|rate| *rate > 0.0)?;
+            Some((sample, recall, rate))
+        })
+        .collect();
+    let recalls: Vec<f64> = both.iter().map(|(_, recall, _)| *recall).collect();
+    let ln_rates: Vec<f64> = both.iter().map(|(_, _, rate)| rate.ln()).collect();
+    let own = |metric: Metric| {
+        let numbers: Vec<f64> =
+            both.iter().filter_map(|(sample, _, _)| sample.values.get(metric)).collect();
+        median(&numbers)
+    };
+    // What the build of its index measured, unless the step itself brings it, as imported ones do.
+    let of_step = |name: &str, metric: Metric| {
+        let step = comparison.steps.iter().find(|step| step.name == name)?;
+        step.targets.get(place)?.metrics.get(&metric)?.absolute
+    };
+    let of_build = |metric: Metric| own(metric).or_else(|| of_step(&point.index_step(), metric));
+    let index_seconds = of_build(Metric::IndexSeconds);
+    let load_seconds = of_step("load", Metric::LoadSeconds);
+    let whole = index_seconds.zip(load_seconds).map(|(index, load)| index + load);
+    let exp = |interval: Interval| Interval { low: interval.low.exp(), high: interval.high.exp() };
+    let rate = mean(&ln_rates)?;
+    let mut recall = mean(&recalls)?;
+    // No recall lies outside of 0 to 1.
+    recall.interval = recall
+        .interval
+        .map(|interval| Interval { low: interval.low.max(0.0), high: interval.high.min(1.0) });
+    Some(CurvePoint {
+        point,
+        recall,
+        rate: Mean { value: rate.value.exp(), interval: rate.interval.map(exp) },
+        latency: [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max].map(own),
+        index_seconds,
+        build_seconds: of_build(Metric::BuildSeconds).or(whole),
+        index_mib: of_build(Metric::IndexSize),
+        server_mib: own(Metric::ServerRss),
+        frontier: false,
+        runs: both.iter().map(|(sample, _, _)| sample.run).collect(),
+        ln_rates,
+    })
+}
+
+fn mean(values: &[f64]) -> Option<Mean> {
+    let mean = mean_interval(values, CONFIDENCE)?;
+    Some(Mean { value: mean.mean, interval: mean.interval })
+}
+
+/// Points are kept that no other beats in both: best rate first, each must have a higher recall
+/// than all before it. Points without any recall or rate are none (the rule of ann-benchmarks).
+fn mark_frontier(points: &mut [CurvePoint]) {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| {
+        let rate = points[b].rate.value.total_cmp(&points[a].rate.value);
+        rate.then(points[b].recall.value.total_cmp(&points[a].recall.value))
+    });
+    let mut highest = 0.0;
+    for place in order {
+        let point = &mut points[place];
+        point.frontier = point.recall.value > highest && point.rate.value > 0.0;
+        highest = point.recall.value.max(highest);
+    }
+}
+
+impl Curve {
+    /// The highest rate among the points whose recall is at least `recall`, not rounded; `None` if
+    /// there is none.
+    pub fn best_for(&self, recall: f64) -> Option<Choice> {
+        let mut enough: Vec<usize> =
+            (0..self.points.len()).filter(|place| self.points[*place].reaches(recall)).collect();
+        enough.sort_by(|&a, &b| self.points[b].rate.value.total_cmp(&self.points[a].rate.value));
+        let best = *enough.first()?;
+        let is_tied = |place: &usize| self.points[*place].cannot_be_told_from(&self.points[best]);
+        let tied: Vec<usize> = enough.into_iter().filter(is_tied).collect();
+        let seconds = |place: usize| self.points[place].seconds_to_build();
+        let timed = tied.iter().copied().filter_map(|place| Some((place, seconds(place)?)));
+        let cheapest = timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+        Some(Choice { best, tied, cheapest })
+    }
+
+    /// What a recall costs in time to build: places of the points that have it, the soonest built
+    /// first, each with a higher rate than all that are built sooner. So for any wanted rate the
+    /// first that has it tells how long it takes to get there.
+    pub fn soonest_for(&self, recall: f64) -> Vec<usize> {
+        let enough = (0..self.points.len()).filter(|place| self.points[*place].reaches(recall));
+        let timed = |place: usize| Some((self.points[place].seconds_to_build()?, place));
+        let mut order: Vec<(f64, usize)> = enough.filter_map(timed).collect();
+        let rate = |place: usize| self.points[place].rate.value;
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(rate(b.1).total_cmp(&rate(a.1))));
+        let mut highest = 0.0;
+        let is_faster = |place: &usize| {
+            let faster = rate(*place) > highest;
+            highest = rate(*place).max(highest);
+            faster
+        };
+        order.into_iter().map(|(_, place)| place).filter(is_faster).collect()
+    }
+}
+
+impl CurvePoint {
+    /// Seconds to build the index alone; where only the whole was timed, the whole.
+    pub fn seconds_to_build(&self) -> Option<f64> {
+        self.index_seconds.or(self.build_seconds)
+    }
+
+    fn reaches(&self, recall: f64) -> bool {
+        // A sum of tenths may end a little below the whole.
+        self.recall.value >= recall - 1e-9
+    }
+
+    /// By the t interval on the difference of ln rates over the runs that both have; where these
+    /// are fewer than [`PAIRS_MIN`], if the rates differ by less than [`NEAR`].
+    fn cannot_be_told_from(&self, best: &CurvePoint) -> bool {
+        let differences: Vec<f64> = self
+            .runs
+            .iter()
+            .zip(&self.ln_rates)
+            .filter_map(|(run, rate)| {
+                let place = best.runs.iter().position(|other| other == run)?;
+                Some(rate - best.ln_rates[place])
+            })
+            .collect();
+        let interval = mean_interval(&differences, CONFIDENCE).and_then(|mean| mean.interval);
+        match interval {
+            Some(interval) if differences.len() >= PAIRS_MIN => interval.high >= 0.0,
+            _ => self.rate.value >= best.rate.value * (1.0 - NEAR),
+        }
+    }
+}
+
+/// Recall that was lost with equal parameters: by an interval below zero from three pairs on, else
+/// by more than builds of one index differ by.
+pub fn drops(comparison: &Comparison) -> Vec<Drop> {
+    let mut drops = Vec::new();
+    for step in comparison.measured_steps() {
+        let Some((base, others)) = step.targets.split_first() else { continue };
+        let dbms = |place: usize| {
+            comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
+        };
+        for (place, target) in (1..).zip(others) {
+            // Of another DBMS the index is another one, whatever the step is called.
+            if dbms(0) != dbms(place) {
+                continue;
+            }
+            drops.extend(drop_of(comparison, step, base, target));
+        }
+    }
+    drops
+}
+
+fn drop_of(
+    comparison: &Comparison,
+    step: &StepComparison,
+    base: &TargetStep,
+    target: &TargetStep,
+) -> Option<Drop> {
+    let recall = |sample: &Sample| {
+        let run = &comparison.runs[sample.run];
+        Some((pair_key(run), sample.values.get(Metric::Recall)?))
+    };
+    let bases: BTreeMap<_, f64> = base.samples.iter().filter_map(recall).collect();
+    let pairs: Vec<(f64, f64)> = target
+        .samples
+        .iter()
+        .filter_map(recall)
+        .filter_map(|(key, recall)| Some((*bases.get(&key)?, recall)))
+        .collect();
+    let differences: Vec<f64> = pairs.iter().map(|(base, target)| target - base).collect();
+    let mean = mean_interval(&differences, CONFIDENCE)?;
+    let lost = match mean.interval {
+        Some(interval) if pairs.len() >= PAIRS_MIN => interval.high < 0.0 && mean.mean <= -DROP_MIN,
+        _ => mean.mean < -DROP_UNSURE,
+    };
+    let average =
+        |part: fn(&(f64, f64)) -> f64| pairs.iter().map(part).sum::<f64>() / pairs.len() as f64;
+    lost.then(|| Drop {
+        label: target.label.clone(),
+        step: step.name.clone(),
+        recall: [average(|pair| pair.0), average(|pair| pair.1)],
+        interval: mean.interval,
+        pairs: pairs.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// recall, rate, index seconds; a run for each rate.
+    fn point(ef: u32, recall: f64, rates: &[f64], index_seconds: f64) -> CurvePoint {
+        let ln_rates: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+        let rate = mean(&ln_rates).unwrap();
+        CurvePoint {
+            point: Point { m: 16, ef_construction: None, ef, clients: 1 },
+            recall: Mean { value: recall, interval: None },
+            rate: Mean { value: rate.value.exp(), interval: None },
+            latency: [None; 5],
+            index_seconds: Some(index_seconds),
+            build_seconds: None,
+            index_mib: None,
+            server_mib: None,
+            frontier: false,
+            runs: (0..rates.len()).collect(),
+            ln_rates,
+        }
+    }
+
+    fn curve(points: Vec<CurvePoint>) -> Curve {
+        Curve { label: "a".to_owned(), place: 0, clients: 1, points }
+    }
+
+    #[test]
+    fn the_frontier_is_what_nothing_beats() {
+        let mut points = vec![
+            point(1, 0.90, &[1000.0], 1.0),
+            point(2, 0.95, &[900.0], 1.0),
+            point(3, 0.93, &[800.0], 1.0),
+            point(4, 0.95, &[850.0], 1.0),
+            point(5, 1.00, &[100.0], 1.0),
+            point(6, 0.0, &[5000.0], 1.0),
+        ];
+        mark_frontier(&mut points);
+        let frontier: Vec<u32> =
+            points.iter().filter(|point| point.frontier).map(|point| point.point.ef).collect();
+        assert_eq!(frontier, [1, 2, 5]);
+    }
+
+    #[test]
+    fn the_best_is_the_fastest_that_reaches_the_recall() {
+        let curve = curve(vec![
+            point(1, 0.949, &[9000.0], 1.0),
+            point(2, 0.95, &[5000.0], 9.0),
+            point(3, 0.97, &[4900.0], 3.0),
+            point(4, 0.99, &[4000.0], 1.0),
+        ]);
+        let choice = curve.best_for(0.95).unwrap();
+        assert_eq!(choice, Choice { best: 1, tied: vec![1, 2], cheapest: Some(2) });
+        assert_eq!(curve.best_for(0.98).unwrap().best, 3);
+        assert_eq!(curve.best_for(1.0), None);
+    }
+
+    #[test]
+    fn time_to_a_recall_rises_with_the_rate_that_is_wanted() {
+        let curve = curve(vec![
+            point(1, 0.949, &[9000.0], 1.0),
+            point(2, 0.95, &[5000.0], 9.0),
+            point(3, 0.97, &[4900.0], 3.0),
+            point(4, 0.99, &[4000.0], 2.0),
+            point(5, 0.99, &[3000.0], 2.5),
+        ]);
+        let found = |recall| {
+            let places = curve.soonest_for(recall).into_iter();
+            places.map(|place| curve.points[place].point.ef).collect::<Vec<_>>()
+        };
+        assert_eq!(found(0.95), [4, 3, 2], "5 is built later than 4 and slower");
+        assert_eq!(found(0.98), [4]);
+        assert_eq!(found(1.0), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn with_enough_builds_ties_are_tested() {
+        // Two per cent apart, in every build: told apart. Ten per cent apart with much noise: not.
+        let curve = curve(vec![
+            point(1, 1.0, &[1000.0, 1010.0, 990.0, 1000.0], 5.0),
+            point(2, 1.0, &[980.0, 990.0, 970.0, 981.0], 1.0),
+            point(3, 1.0, &[700.0, 1300.0, 600.0, 1200.0], 2.0),
+        ]);
+        let choice = curve.best_for(1.0).unwrap();
+        assert_eq!(choice, Choice { best: 0, tied: vec![0, 2], cheapest: Some(2) });
+    }
+}

@@ -1,0 +1,134 @@
+//! Building an index on a filled table, with memory for it, and looking at what came of it.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+use super::busy::busy;
+use super::sql::Sql;
+use crate::benchmarks::vector::driver::{Bench, load, numbers, run};
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::domain::vector::{Index, Variant};
+use crate::driver::Stop;
+use crate::driver::connection::Session;
+
+const MIB: f64 = (1 << 20) as f64;
+/// No build gets less memory.
+const FLOOR_BYTES: u64 = 64 << 20;
+/// A cache smaller than the index by this factor would measure how it is read again and again.
+pub(super) const ROOM: f64 = 1.5;
+
+/// Builds `index`; what was there is dropped before, and that is not measured.
+pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result<Outcome, Stop> {
+    let sql = bench.sql();
+    let rows = bench.data.train.rows() as u64;
+    let memory = memory_bytes(&sql, index, rows);
+    let mut session = bench.opener.open(0)?;
+    run(&mut session, &sql.drop_index())?;
+    load::settle(&sql, &mut session)?;
+    allow(&sql, &mut session, memory);
+    let opener = bench.opener.also(settings(&sql, index, memory, bench.job.seed));
+    let statement = sql.create_index(index);
+    let (notices, mut outcome) = busy(bench, &opener, "the build", move |session, _, done| {
+        session.take_notices();
+        let built = session.simple(&statement);
+        built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;
+        done.store(rows, Ordering::Relaxed);
+        Ok(session.take_notices())
+    })?;
+    put_sizes(&sql, &mut session, &mut outcome)?;
+    outcome.extra.insert(Metric::IndexSeconds, outcome.seconds);
+    outcome.facts.insert("memory for the build".to_owned(), format!("{} MiB", memory >> 20));
+    outcome.facts.insert("workers beside the leader".to_owned(), index.workers.to_string());
+    if let Some(setting) = give_room(&sql, &mut session)? {
+        outcome.facts.insert("mhnsw_max_cache_size".to_owned(), setting);
+    }
+    for notice in notices {
+        // "hnsw graph no longer fits into maintenance_work_mem": the build went on more slowly.
+        outcome.notes.push(format!("while the index was built the server said: {notice}"));
+    }
+    load::settle(&sql, &mut session)?;
+    Ok(outcome)
+}
+
+/// Sizes of table and index.
+pub(super) fn put_sizes(
+    sql: &Sql<'_>,
+    session: &mut Session,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
+    let sizes = numbers(session, &sql.sizes())?;
+    for (metric, bytes) in [Metric::TableSize, Metric::IndexSize].into_iter().zip(sizes) {
+        if let Some(bytes) = bytes {
+            outcome.extra.insert(metric, bytes / MIB);
+        }
+    }
+    Ok(())
+}
+
+/// Lets MariaDB's cache of the graph grow to `memory` bytes. On a server that rqps does not run,
+/// what there is may do: [`give_room`] looks.
+pub(super) fn allow(sql: &Sql<'_>, session: &mut Session, memory: u64) {
+    if sql.dialect == Dialect::Mysql && sql.mark.is_none() {
+        let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
+    }
+}
+
+/// What a build may need, generously: every vector as its index keeps it, its links, and half as
+/// much again.
+pub(super) fn memory_bytes(sql: &Sql<'_>, index: &Index, rows: u64) -> u64 {
+    let dims = sql.dims as u64;
+    let vector = match (sql.dialect, sql.work.variant) {
+        (Dialect::Mysql, _)
+        | (_, Variant::Halfvec | Variant::HalfvecRerank | Variant::HalfvecColumn) => 2 * dims,
+        (_, Variant::Vector) => 4 * dims,
+        (_, Variant::Bit) => dims / 8,
+    };
+    // pgvector: candidates of 16 bytes on each of about one layer of 2 m and a few of m.
+    let links = 64 * u64::from(index.m);
+    (rows * (vector + links + 200) * 3 / 2).max(FLOOR_BYTES)
+}
+
+/// Settings of the session that builds.
+fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String> {
+    match sql.dialect {
+        Dialect::Mysql => vec![
+            // The layer of a node is drawn from the session's own generator.
+            format!("SET rand_seed1 = {}, rand_seed2 = {}", seed & 0x3fff_ffff, seed >> 34),
+        ],
+        _ => vec![
+            format!("SET maintenance_work_mem = '{}MB'", (memory >> 20) + 1),
+            format!("SET max_parallel_maintenance_workers = {}", index.workers),
+        ],
+    }
+}
+
+/// Sees to it that MariaDB's cache holds the graph: otherwise the graph is dropped at the end of
+/// every statement and read again by the next. Says what the setting is; `None` where there is no
+/// such cache.
+pub(super) fn give_room(sql: &Sql<'_>, session: &mut Session) -> Result<Option<String>, String> {
+    if sql.dialect != Dialect::Mysql {
+        return Ok(None);
+    }
+    let cache = || "SELECT @@GLOBAL.mhnsw_max_cache_size";
+    let size = numbers(session, &sql.sizes())?.get(1).copied().flatten();
+    let Some(size) = size else { return Ok(None) };
+    let have = numbers(session, cache())?.first().copied().flatten().unwrap_or(0.0);
+    if have < ROOM * size {
+        let wanted = (2.0 * size) as u64;
+        if sql.mark.is_none() {
+            run(session, &format!("SET GLOBAL mhnsw_max_cache_size = {wanted}"))?;
+        }
+    }
+    let now = numbers(session, cache())?.first().copied().flatten().unwrap_or(0.0);
+    if now < ROOM * size {
+        return Err(format!(
+            "failed to measure: mhnsw_max_cache_size is {:.0} MiB and the index {:.0} MiB, so \
+             every query would read the graph anew; set it to at least {ROOM} times the index",
+            now / MIB,
+            size / MIB
+        ));
+    }
+    Ok(Some(format!("{:.0} MiB for an index of {:.0} MiB", now / MIB, size / MIB)))
+}

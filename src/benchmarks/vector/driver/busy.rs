@@ -1,0 +1,191 @@
+//! A step that is one piece of work and ends by itself: loading, building, cleaning.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::benchmarks::vector::driver::{Bench, Ground};
+use crate::domain::run::Outcome;
+use crate::driver::Stop;
+use crate::driver::client::{SECOND, Window};
+use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::link::Talk;
+use crate::driver::protocol::Interval;
+use crate::driver::recorder::histograms;
+use crate::os::clock::RealClock;
+
+/// The stack of a thread that makes rows and reads plans.
+const STACK: usize = 2 << 20;
+
+/// Carries out `work` on a session of `opener` as the measured window. `work` adds to the counter
+/// what it has done; each second that is said. Returns what the work returned, and an outcome whose
+/// statements are that counter. `name` is the thread's in faults: `the build`.
+pub(super) fn busy<W: Write, T: Send + 'static>(
+    bench: &mut Bench<'_, W>,
+    opener: &Opener,
+    name: &str,
+    work: impl FnOnce(&mut Session, &Ground, &AtomicU64) -> Result<T, String> + Send + 'static,
+) -> Result<(T, Outcome), Stop> {
+    let (ground, done) = (bench.ground(), Arc::new(AtomicU64::new(0)));
+    let counter = Arc::clone(&done);
+    let worker = Worker {
+        name: name.to_owned(),
+        opener: opener.clone(),
+        client: 0,
+        work: Box::new(move |session, _| work(session, &ground, &counter)),
+    };
+    let (results, outcome) = lead(bench, vec![worker], &done)?;
+    let result = results.into_iter().next();
+    Ok((result.ok_or_else(|| format!("failed to measure: {name} came to nothing"))?, outcome))
+}
+
+/// What a worker does on its session, once all are connected: in this window.
+type Work<T> = Box<dyn FnOnce(&mut Session, Window) -> Result<T, String> + Send>;
+
+/// One thread with a session.
+pub(super) struct Worker<T> {
+    pub(super) name: String,
+    pub(super) opener: Opener,
+    /// Number of its session.
+    pub(super) client: u32,
+    pub(super) work: Work<T>,
+}
+
+/// The same with several workers, who begin together once they are connected.
+pub(super) fn lead<W: Write, T: Send + 'static>(
+    bench: &mut Bench<'_, W>,
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    carry_out(workers, done, bench.job.pause, bench.talk)
+}
+
+fn carry_out<W: Write, T: Send + 'static>(
+    workers: Vec<Worker<T>>,
+    done: &Arc<AtomicU64>,
+    pause: bool,
+    talk: &mut Talk<W>,
+) -> Result<(Vec<T>, Outcome), Stop> {
+    let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
+    let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
+    let mut crew = Crew::start(begun, members)?;
+    crew.gather(talk)?;
+    if pause {
+        talk.pause()?;
+    }
+    let start = clock.now() + LEAD_NS;
+    let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, talk)?;
+    let seconds = finished.end.saturating_sub(start) as f64 / SECOND;
+    let done = done.load(Ordering::Relaxed);
+    let outcome = Outcome {
+        seconds,
+        statements: done,
+        writes: done,
+        latency: histograms(&[]).0,
+        client_cpu: finished.cpu,
+        client_busiest: finished.cpu.total_us() / 1e6 / seconds.max(1e-9),
+        ..Outcome::default()
+    };
+    Ok((finished.done.into_iter().flatten().map(|done| done.value).collect(), outcome))
+}
+
+fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
+    let Worker { name, opener, client, work } = worker;
+    let life = move |stand: &Stand<T>| {
+        let mut session = opener.open(client)?;
+        stand.ready(Ready::default());
+        let Some(window) = stand.window() else { return Ok(()) };
+        clock.wait_until(window.start);
+        let (result, spent) = Spent::on(&clock, || work(&mut session, window));
+        stand.done(result?, spent);
+        Ok(())
+    };
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
+}
+
+/// Says each second how far the counter is.
+struct Seconds {
+    start: u64,
+    second: u32,
+    from: u64,
+    counter: Arc<AtomicU64>,
+    done: u64,
+}
+
+impl Intervals for Seconds {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.second) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let done = self.counter.load(Ordering::Relaxed);
+        self.second += 1;
+        let interval = Interval {
+            second: self.second,
+            seconds: now.saturating_sub(self.from) as f64 / SECOND,
+            statements: done - self.done,
+            ..Interval::default()
+        };
+        (self.from, self.done) = (now, done);
+        interval
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::driver::protocol::{Job, LoadTask, Task};
+
+    fn run(works: Vec<Work<u32>>) -> Result<(Vec<u32>, Outcome), String> {
+        let task = LoadTask {
+            drop_sql: String::new(),
+            create_sql: String::new(),
+            index_sql: vec![],
+            table: String::new(),
+            columns: String::new(),
+            parallel: 1,
+        };
+        let job = Job::fake(Task::Load(task));
+        let opener = Opener::new(&job)?;
+        let worker = |(client, work): (usize, Work<u32>)| Worker {
+            name: format!("client {client}"),
+            opener: opener.clone(),
+            client: client as u32,
+            work,
+        };
+        let workers = works.into_iter().enumerate().map(worker).collect();
+        let done = Arc::new(AtomicU64::new(7));
+        carry_out(workers, &done, false, &mut Talk::alone(Vec::new())).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn all_workers_are_waited_for() {
+        let (results, outcome) = run(vec![Box::new(|_, _| Ok(3)), Box::new(|_, _| Ok(4))]).unwrap();
+        assert_eq!((results, outcome.statements), (vec![3, 4], 7));
+        assert!(outcome.seconds > 0.0);
+    }
+
+    #[test]
+    fn a_worker_that_panics_ends_the_step_while_others_work() {
+        let (hang, sender) = std::sync::mpsc::channel::<()>();
+        let works: Vec<Work<u32>> = vec![
+            Box::new(move |_, _| {
+                let _ = sender.recv();
+                Ok(3)
+            }),
+            Box::new(|_, _| panic!("row {} is gone", 7)),
+        ];
+        assert_eq!(run(works).unwrap_err(), "client 1 panicked: row 7 is gone");
+        drop(hang);
+    }
+}

@@ -1,0 +1,50 @@
+//! Deletes, and what brings the table in order afterwards.
+
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+use super::Bench;
+use super::busy::busy;
+use super::search::count;
+use super::sql::TABLE;
+use crate::benchmarks::vector::data::parts;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::domain::vector::Present;
+use crate::driver::Stop;
+
+/// Deletes until `percent` of all rows are gone: always the same rows, and each share contains the
+/// smaller ones.
+pub(super) fn delete<W: Write>(bench: &mut Bench<'_, W>, percent: f64) -> Result<Outcome, Stop> {
+    let opener = bench.opener.clone();
+    let (_, outcome) = busy(bench, &opener, "the deletion", move |session, ground, done| {
+        let data = &ground.data;
+        let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
+        let reply = session.simple(&statement);
+        let reply = reply.map_err(|error| format!("failed to run {statement}: {error}"))?;
+        done.store(reply.affected, Ordering::Relaxed);
+        let present = Present::Kept { deleted: percent };
+        let rows = 0..data.train.rows() as u32;
+        let expected = rows.filter(|id| data.is_present(*id, present)).count() as u64;
+        match count(session)? {
+            left if left == expected => Ok(()),
+            left => Err(format!(
+                "failed to delete {percent} % of the rows: {left} are left and should be {expected}"
+            )),
+        }
+    })?;
+    Ok(outcome)
+}
+
+/// VACUUM or OPTIMIZE.
+pub(super) fn clean<W: Write>(bench: &mut Bench<'_, W>) -> Result<Outcome, Stop> {
+    let (statement, opener) = (bench.sql().clean(), bench.opener.clone());
+    let (_, mut outcome) = busy(bench, &opener, "the cleaning", move |session, _, done| {
+        let cleaned = session.rows(&statement);
+        cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
+        done.store(1, Ordering::Relaxed);
+        Ok(())
+    })?;
+    outcome.extra.insert(Metric::CleanSeconds, outcome.seconds);
+    Ok(outcome)
+}

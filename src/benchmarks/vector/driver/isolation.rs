@@ -1,0 +1,341 @@
+//! What transactions see through the index: one writes a row, moves it, deletes it and takes it
+//! back, another asks where it lies, and every answer is held against what its level allows.
+//!
+//! Both are driven by one thread, in a fixed order, so it is known at every moment what each may
+//! see. The row lies where a query asks, nearer than any other, so an index that shows it has it
+//! among the first.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Bench;
+use super::busy::busy;
+use super::encode::Form;
+use super::load;
+use super::mixed::is_passing;
+use super::score::{SLACK, score};
+use super::search::{Ready, count, put_score};
+use super::sight::{Deed, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, put};
+use super::sql::{Sql, TABLE};
+use super::truth::Truth;
+use crate::benchmarks::vector::data::Dataset;
+use crate::domain::build::Dialect;
+use crate::domain::run::Outcome;
+use crate::domain::vector::{Level, Search};
+use crate::driver::Stop;
+use crate::driver::connection::Session;
+use crate::wire::{Prepared, Value, WireError};
+
+/// A second place must be farther from a query than its k-th neighbour by this factor, so that a
+/// search that misses some neighbours does not come upon it.
+const FAR: f64 = 1.5;
+
+/// A smaller loss of recall by what was written and taken away again is not told: the graph has
+/// other links than before.
+const LOST: f64 = 0.02;
+
+/// Measures one level.
+pub(super) fn isolate<W: Write>(
+    bench: &mut Bench<'_, W>,
+    level: Level,
+    search: &Search,
+) -> Result<Outcome, Stop> {
+    let ready = Arc::new(Ready::new(bench, search)?);
+    let answers = ready.ask_all(bench, search)?;
+    let before = score(&bench.data, &ready.truth, &answers);
+    let opener = ready.opener.also(settings(bench.job.dialect, level));
+    let variant = bench.work().variant;
+    let shift = load::shift(&bench.data, variant);
+    let form = Form::of_row(bench.job.dialect, variant);
+    let deadline = Duration::from_secs_f64(bench.task.seconds);
+    let (also, plan) = (opener.clone(), Arc::clone(&ready));
+    let transactions = "the transactions";
+    let (mut tally, mut outcome) =
+        busy(bench, &opener, transactions, move |session, ground, done| {
+            let (sql, data) = (ground.sql(), &*ground.data);
+            let reader = also.open(1)?;
+            let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
+            let vectors = Vectors { data, shift: shift.as_deref(), form };
+            let tally = pair.cycles(level, &vectors, deadline, done)?;
+            let (rows, left) = (data.train.rows() as u64, count(session)?);
+            if left != rows {
+                return Err(format!("failed to clean up: there are {left} rows and were {rows}"));
+            }
+            Ok(tally)
+        })?;
+    let answers = ready.ask_all(bench, search)?;
+    if let Some(id) =
+        answers.iter().find(|id| **id != u32::MAX && **id as usize >= bench.data.train.rows())
+    {
+        tally.violation(format!("at the end: row {id} came back, and there is none"));
+    }
+    let after = score(&bench.data, &ready.truth, &answers);
+    ready.tell(&mut outcome);
+    put_score(&mut outcome, &after);
+    outcome.facts.insert("recall before".to_owned(), format!("{:.4}", before.recall));
+    if before.recall - after.recall > LOST {
+        outcome.notes.push(format!(
+            "the same rows are there as before, and recall fell from {:.4} to {:.4}: what \
+             transactions did stays in the index or in its cache",
+            before.recall, after.recall
+        ));
+    }
+    put(&mut outcome, tally)?;
+    Ok(outcome)
+}
+
+/// What both sessions are told. Nobody waits for a lock: who could free it is the same thread.
+fn settings(dialect: Dialect, level: Level) -> Vec<String> {
+    let words = level.name().replace('-', " ").to_uppercase();
+    match dialect {
+        Dialect::Mysql => vec![
+            format!("SET SESSION TRANSACTION ISOLATION LEVEL {words}"),
+            "SET SESSION innodb_lock_wait_timeout = 0".to_owned(),
+        ],
+        _ => vec![
+            format!("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {words}"),
+            "SET lock_timeout = '10ms'".to_owned(),
+        ],
+    }
+}
+
+/// The vectors of queries as rows.
+struct Vectors<'a> {
+    data: &'a Dataset,
+    shift: Option<&'a [f32]>,
+    form: Form,
+}
+
+impl Vectors<'_> {
+    /// As numbers, as they lie in the table.
+    fn numbers(&self, query: usize) -> Vec<f32> {
+        let mut values = vec![0.0; self.data.test.dims];
+        self.data.test.copy_row(query, &mut values);
+        if let Some(shift) = self.shift {
+            values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
+        }
+        values
+    }
+
+    fn bytes(&self, query: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.form.push(&self.numbers(query), &mut bytes);
+        bytes
+    }
+
+    fn apart(&self, a: usize, b: usize) -> f64 {
+        let (mut x, mut y) = (vec![0.0; self.data.test.dims], vec![0.0; self.data.test.dims]);
+        self.data.test.copy_row(a, &mut x);
+        self.data.test.copy_row(b, &mut y);
+        self.data.distance.between(&x, &y)
+    }
+}
+
+/// The next query after `query` that is far from it, if `query` is fit for a probe: its k-th
+/// neighbour is farther than the row will be.
+fn second_place(query: usize, truth: &Truth, apart: impl Fn(usize, usize) -> f64) -> Option<usize> {
+    let queries = truth.ids.len() / truth.k;
+    let fit = |query: usize| truth.threshold(query) > 2.0 * SLACK;
+    let far = |other: &usize| {
+        let reach = truth.threshold(query).max(truth.threshold(*other));
+        fit(*other) && apart(query, *other) > FAR * reach
+    };
+    (1..queries).map(|step| (query + step) % queries).find(far).filter(|_| fit(query))
+}
+
+/// What one session asks with.
+struct Asker {
+    session: Session,
+    ask: Prepared,
+}
+
+struct Pair<'a> {
+    sql: &'a Sql<'a>,
+    ready: &'a Ready,
+    reader: Asker,
+    writer: Asker,
+    insert: Prepared,
+    update: Prepared,
+    /// The id of the row that comes and goes.
+    row: u32,
+    ids: Vec<u32>,
+}
+
+/// Why a cycle ended early.
+enum Broken {
+    /// The server refused a statement; the cycle is given up.
+    Refused(String),
+    /// Nothing more can be done.
+    Fault(String),
+}
+
+impl<'a> Pair<'a> {
+    fn new(
+        sql: &'a Sql<'a>,
+        ready: &'a Ready,
+        sessions: [Session; 2],
+        data: &Dataset,
+    ) -> Result<Pair<'a>, String> {
+        let [mut reader, mut writer] = sessions;
+        let fault = |error: WireError| format!("failed to prepare: {error}");
+        let (text, types) = sql.insert(1);
+        let insert = writer.prepare(&text, &types).map_err(fault)?;
+        let (text, types) = sql.update();
+        let update = writer.prepare(&text, &types).map_err(fault)?;
+        let [of_reader, of_writer] = [ready.prepare(&mut reader)?, ready.prepare(&mut writer)?];
+        Ok(Pair {
+            sql,
+            ready,
+            reader: Asker { session: reader, ask: of_reader },
+            writer: Asker { session: writer, ask: of_writer },
+            insert,
+            update,
+            row: data.train.rows() as u32,
+            ids: Vec::new(),
+        })
+    }
+
+    /// Goes through the queries until the time is over; each is used once, since what was deleted
+    /// stays in the index for a while.
+    fn cycles(
+        &mut self,
+        level: Level,
+        vectors: &Vectors<'_>,
+        time: Duration,
+        done: &AtomicU64,
+    ) -> Result<Tally, String> {
+        let (mut tally, start) = (Tally::default(), Instant::now());
+        for query in 0..self.ready.queries.len() {
+            if start.elapsed() >= time {
+                break;
+            }
+            let apart = |a, b| vectors.apart(a, b);
+            let Some(other) = second_place(query, &self.ready.truth, apart) else {
+                tally.unfit += 1;
+                continue;
+            };
+            for deeds in [SEEN_BY_OTHERS, TAKEN_BACK] {
+                match self.cycle(deeds, level, [query, other], vectors, &mut tally) {
+                    Ok(()) => {}
+                    Err(Broken::Fault(fault)) => return Err(fault),
+                    Err(Broken::Refused(code)) => {
+                        *tally.refused.entry(code).or_insert(0) += 1;
+                        self.clean_up()?;
+                    }
+                }
+                tally.cycles += 1;
+            }
+            done.store(tally.probes, Ordering::Relaxed);
+        }
+        Ok(tally)
+    }
+
+    fn cycle(
+        &mut self,
+        deeds: &[Deed],
+        level: Level,
+        queries: [usize; 2],
+        vectors: &Vectors<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), Broken> {
+        let mut model = Model::new(level, self.sql.dialect);
+        let places = queries.map(|query| vectors.bytes(query));
+        let near = vectors.apart(queries[0], queries[1]) / 2.0;
+        let scans = queries.map(|query| self.sql.shows(self.row, &vectors.numbers(query), near));
+        for (number, deed) in deeds.iter().enumerate() {
+            self.carry_out(*deed, queries, &places)?;
+            model.follow(*deed);
+            let Deed::Ask(side, place) = *deed else { continue };
+            let probe = Probe {
+                rows: self.row as usize,
+                row: self.row,
+                side,
+                place,
+                sight: model.sight(side),
+                after: &deeds[..number],
+            };
+            let session = match side {
+                Side::Reader => &mut self.reader.session,
+                Side::Writer => &mut self.writer.session,
+            };
+            let mut shows = || {
+                let rows = session.rows(&scans[place]);
+                let rows = rows.map_err(|error| format!("failed to look for the row: {error}"))?;
+                Ok(!rows.is_empty())
+            };
+            tally.judge(&probe, &self.ids, &mut shows).map_err(Broken::Fault)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        deed: Deed,
+        queries: [usize; 2],
+        places: &[Vec<u8>; 2],
+    ) -> Result<(), Broken> {
+        let (id, zero) = (Value::Int(i64::from(self.row)), Value::Int(0));
+        let delete = self.delete();
+        let (reader, writer) = (&mut self.reader, &mut self.writer);
+        let result = match deed {
+            Deed::Begin(Side::Writer) => writer.session.simple("BEGIN"),
+            Deed::Commit(Side::Writer) => writer.session.simple("COMMIT"),
+            Deed::Begin(Side::Reader) => reader.session.simple("BEGIN"),
+            Deed::Commit(Side::Reader) => reader.session.simple("COMMIT"),
+            Deed::Rollback => writer.session.simple("ROLLBACK"),
+            Deed::Savepoint => writer.session.simple("SAVEPOINT here"),
+            Deed::RollbackToSavepoint => writer.session.simple("ROLLBACK TO SAVEPOINT here"),
+            Deed::Insert => {
+                let values = [id, zero, zero, zero, Value::Bytes(&places[0])];
+                writer.session.execute(self.insert, &values)
+            }
+            Deed::Move => writer.session.execute(self.update, &[Value::Bytes(&places[1]), id]),
+            Deed::Delete => writer.session.simple(&delete),
+            Deed::Ask(side, place) => {
+                let asker = if side == Side::Reader { reader } else { writer };
+                let (encoded, query) = (&self.ready.queries, queries[place]);
+                encoded.ask(query, asker.ask, &mut asker.session, &mut self.ids)
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(WireError::Server { code, .. }) if is_conflict(&code) => Err(Broken::Refused(code)),
+            Err(error) => Err(Broken::Fault(format!("failed to {deed:?}: {error}"))),
+        }
+    }
+
+    fn delete(&self) -> String {
+        format!("DELETE FROM {TABLE} WHERE id = {}", self.row)
+    }
+
+    /// After a refusal: both transactions end, and the row goes.
+    fn clean_up(&mut self) -> Result<(), String> {
+        super::run(&mut self.reader.session, "ROLLBACK")?;
+        super::run(&mut self.writer.session, "ROLLBACK")?;
+        let delete = self.delete();
+        super::run(&mut self.writer.session, &delete)
+    }
+}
+
+/// What a server says that keeps transactions apart by refusing one of them.
+fn is_conflict(code: &str) -> bool {
+    // Lock not available: Postgres gives up after `lock_timeout`.
+    is_passing(code) || code == "55P03"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_place_is_far_from_the_first() {
+        let truth = Truth { k: 1, ids: vec![0; 4], distances: vec![1.0, 1.0, 0.0, 1.0] };
+        let line: [f64; 4] = [0.0, 1.2, 9.0, 5.0];
+        let apart = |a: usize, b: usize| (line[a] - line[b]).abs();
+        assert_eq!(second_place(0, &truth, apart), Some(3), "1 is near, and 2 is unfit");
+        assert_eq!(second_place(2, &truth, apart), None);
+        assert_eq!(second_place(3, &truth, apart), Some(0));
+    }
+}

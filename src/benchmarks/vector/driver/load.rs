@@ -1,0 +1,231 @@
+//! Filling the table: COPY in binary form on Postgres, prepared INSERTs of many rows on MariaDB,
+//! always in a random order, so that two builds of one index are independent.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::busy::busy;
+use super::encode::Form;
+use super::searcher::shuffled;
+use super::sql::{Sql, TABLE};
+use crate::benchmarks::vector::data::{Dataset, fate, uniform};
+use crate::benchmarks::vector::driver::{Bench, numbers, run};
+use crate::datagen::rng::Rng;
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::domain::vector::{Distance, Present, Variant};
+use crate::driver::Stop;
+use crate::driver::connection::Session;
+use crate::driver::guest;
+use crate::wire::{Value, WireError};
+
+/// Rows of one INSERT. A packet of 64 rows of 784 dimensions has 200 KB.
+const ROWS_PER_INSERT: usize = 64;
+/// INSERTs of a transaction.
+const INSERTS_PER_COMMIT: usize = 32;
+/// Bytes of COPY data between two looks at the counter.
+const COPY_ROWS: usize = 64;
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A row as it goes into the table.
+pub(super) struct RowMaker<'a> {
+    data: &'a Dataset,
+    form: Form,
+    shift: Option<Vec<f32>>,
+    values: Vec<f32>,
+}
+
+impl<'a> RowMaker<'a> {
+    pub(super) fn new(data: &'a Dataset, dialect: Dialect, variant: Variant) -> RowMaker<'a> {
+        let values = vec![0.0; data.train.dims];
+        RowMaker { data, form: Form::of_row(dialect, variant), shift: shift(data, variant), values }
+    }
+
+    /// id, class, u, fate.
+    pub(super) fn attributes(&self, id: u32) -> [i64; 4] {
+        let class = i64::from(self.data.class_of(id));
+        [i64::from(id), class, uniform(id) as i64, fate(id) as i64]
+    }
+
+    /// Appends the vector of a row.
+    pub(super) fn vector(&mut self, id: u32, out: &mut Vec<u8>) {
+        self.data.train.copy_row(id as usize, &mut self.values);
+        if let Some(shift) = &self.shift {
+            self.values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
+        }
+        self.form.push(&self.values, out);
+    }
+
+    /// The vectors of some rows.
+    pub(super) fn vectors(&mut self, ids: &[u32]) -> Vec<Vec<u8>> {
+        let vector = |id: &u32| {
+            let mut vector = Vec::new();
+            self.vector(*id, &mut vector);
+            vector
+        };
+        ids.iter().map(vector).collect()
+    }
+
+    /// The values of an INSERT of these rows.
+    pub(super) fn values<'v>(&self, ids: &[u32], vectors: &'v [Vec<u8>]) -> Vec<Value<'v>> {
+        let mut values = Vec::with_capacity(ids.len() * 5);
+        for (id, vector) in ids.iter().zip(vectors) {
+            values.extend(self.attributes(*id).map(Value::Int));
+            values.push(Value::Bytes(vector));
+        }
+        values
+    }
+}
+
+/// What is added to all vectors: bits say on which side of zero a value lies, so values are centred
+/// on their means first. Distances between points do not change by that; angles would.
+pub(super) fn shift(data: &Dataset, variant: Variant) -> Option<Vec<f32>> {
+    let centred = variant == Variant::Bit && data.distance == Distance::Euclidean;
+    centred.then(|| data.train.mean().iter().map(|mean| -mean).collect())
+}
+
+/// Creates the table and fills it, but for the last `spare` rows.
+pub(super) fn load<W: Write>(bench: &mut Bench<'_, W>, spare: u64) -> Result<Outcome, Stop> {
+    let opener = bench.opener.clone();
+    let order = shuffled(bench.data.train.rows(), Rng::stream(bench.job.seed, "vector.load", 0));
+    let (table_bytes, mut outcome) =
+        busy(bench, &opener, "the load", move |session, ground, done| {
+            let (sql, data, dialect) = (ground.sql(), &*ground.data, ground.dialect);
+            create(&sql, session)?;
+            let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });
+            let ids: Vec<u32> = order.into_iter().filter(present).collect();
+            let rows = RowMaker::new(data, dialect, ground.work.variant);
+            let loaded = match dialect {
+                Dialect::Mysql => insert(&sql, session, rows, &ids, done),
+                _ => copy(session, rows, &ids, done),
+            };
+            loaded.map_err(|error| format!("failed to load {} rows: {error}", ids.len()))?;
+            check_count(session, ids.len())?;
+            Ok(numbers(session, &sql.sizes())?.first().copied().flatten())
+        })?;
+    outcome.extra.insert(Metric::LoadSeconds, outcome.seconds);
+    if let Some(bytes) = table_bytes {
+        outcome.extra.insert(Metric::TableSize, bytes / MIB);
+    }
+    Ok(outcome)
+}
+
+pub(super) fn create(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
+    for statement in sql.create() {
+        guest::make(session, sql.dialect, sql.mark, &statement)
+            .map_err(|error| explain(sql, &statement, &error))?;
+    }
+    Ok(())
+}
+
+/// What it means if the table cannot be made.
+fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
+    let hint = match (sql.dialect, error.code()) {
+        (Dialect::Postgres, Some("58P01" | "0A000" | "22023"))
+            if statement.contains("EXTENSION") =>
+        {
+            "\nhint: this server has no pgvector; take a build that has it (postgres@17+pgvector), \
+             or install the extension `vector` there"
+        }
+        (Dialect::Postgres, Some("42501")) if statement.contains("EXTENSION") => {
+            "\nhint: let a superuser run CREATE EXTENSION vector in this database first"
+        }
+        (Dialect::Mysql, Some("1064" | "4161")) => {
+            "\nhint: this server does not know the type VECTOR; it came with MariaDB 11.7 \
+             (mariadb@11.8)"
+        }
+        _ => "",
+    };
+    format!("failed to run {statement}: {error}{hint}")
+}
+
+/// COPY in binary form: a head, rows of five columns, an end.
+fn copy(
+    session: &mut Session,
+    mut rows: RowMaker<'_>,
+    ids: &[u32],
+    done: &AtomicU64,
+) -> Result<(), WireError> {
+    let mut parts = ids.chunks(COPY_ROWS);
+    let (mut vector, mut begun) = (Vec::new(), false);
+    let sql = format!("COPY {TABLE} (id, class, u, fate, v) FROM STDIN (FORMAT binary)");
+    session.copy_in(&sql, &mut |out| {
+        if !begun {
+            begun = true;
+            out.extend_from_slice(b"PGCOPY\n\xff\r\n\0");
+            out.extend_from_slice(&[0; 8]);
+        }
+        let Some(part) = parts.next() else {
+            out.extend_from_slice(&[0xff; 2]);
+            return false;
+        };
+        for id in part {
+            out.extend_from_slice(&5u16.to_be_bytes());
+            for value in rows.attributes(*id) {
+                out.extend_from_slice(&4u32.to_be_bytes());
+                out.extend_from_slice(&(value as i32).to_be_bytes());
+            }
+            vector.clear();
+            rows.vector(*id, &mut vector);
+            out.extend_from_slice(&(vector.len() as u32).to_be_bytes());
+            out.extend_from_slice(&vector);
+        }
+        done.fetch_add(part.len() as u64, Ordering::Relaxed);
+        true
+    })?;
+    Ok(())
+}
+
+/// Prepared INSERTs of many rows, many of them in a transaction.
+fn insert(
+    sql: &Sql<'_>,
+    session: &mut Session,
+    mut rows: RowMaker<'_>,
+    ids: &[u32],
+    done: &AtomicU64,
+) -> Result<(), WireError> {
+    let (text, types) = sql.insert(ROWS_PER_INSERT);
+    let many = session.prepare(&text, &types)?;
+    for (number, part) in ids.chunks(ROWS_PER_INSERT).enumerate() {
+        if number % INSERTS_PER_COMMIT == 0 {
+            session.simple(if number == 0 { "BEGIN" } else { "COMMIT AND CHAIN" })?;
+        }
+        let vectors = rows.vectors(part);
+        let values = rows.values(part, &vectors);
+        let statement = if part.len() == ROWS_PER_INSERT {
+            many
+        } else {
+            let (text, types) = sql.insert(part.len());
+            session.prepare(&text, &types)?
+        };
+        session.execute(statement, &values)?;
+        done.fetch_add(part.len() as u64, Ordering::Relaxed);
+    }
+    session.simple("COMMIT").map(|_| ())
+}
+
+/// The rows must all be there.
+fn check_count(session: &mut Session, expected: usize) -> Result<(), String> {
+    let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
+    match found.first().copied().flatten() {
+        Some(rows) if rows == expected as f64 => Ok(()),
+        other => Err(format!(
+            "failed to load: the table has {} rows and should have {expected}",
+            other.unwrap_or(f64::NAN)
+        )),
+    }
+}
+
+/// The first query of a run pays for nothing of the load.
+pub(super) fn settle(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
+    match sql.dialect {
+        Dialect::Mysql => run(session, &format!("ANALYZE TABLE {TABLE}")),
+        _ => {
+            run(session, &format!("VACUUM (ANALYZE) {TABLE}"))?;
+            // Of a server that rqps does not run it would write all data.
+            if sql.mark.is_some() { Ok(()) } else { run(session, "CHECKPOINT") }
+        }
+    }
+}

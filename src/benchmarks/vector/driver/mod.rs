@@ -1,0 +1,175 @@
+//! Vector search: tables are filled, indexes built, queries asked, and every answer is held against
+//! the exact one.
+
+mod build;
+mod busy;
+mod capacity;
+mod churn;
+pub mod encode;
+pub mod graph;
+mod isolation;
+mod load;
+mod mixed;
+mod score;
+mod search;
+pub(crate) mod searcher;
+mod sight;
+mod sql;
+mod target;
+pub mod truth;
+pub mod verify;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use self::sql::Sql;
+use crate::benchmarks::vector::data::Dataset;
+use crate::domain::build::Dialect;
+use crate::domain::run::Outcome;
+use crate::domain::vector::{Act, VectorWork};
+use crate::driver::Stop;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::link::Talk;
+use crate::driver::protocol::{Job, Message, WorkTask};
+
+/// Everything that the steps work with.
+struct Bench<'a, W> {
+    job: &'a Job,
+    task: &'a WorkTask<VectorWork>,
+    opener: Opener,
+    talk: &'a mut Talk<W>,
+    data: Arc<Dataset>,
+    /// What stands before the names of pgvector's types and operators.
+    types: String,
+}
+
+/// What the threads of a step share: the same table with the same rows.
+struct Ground {
+    dialect: Dialect,
+    work: VectorWork,
+    storage_engine: Option<String>,
+    data: Arc<Dataset>,
+    types: String,
+    mark: Option<String>,
+}
+
+impl Ground {
+    fn sql(&self) -> Sql<'_> {
+        Sql {
+            dialect: self.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &self.work,
+            storage_engine: self.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: self.mark.as_deref(),
+        }
+    }
+}
+
+/// Carries out a step and says how it went.
+pub(crate) fn measure<W: Write>(
+    job: &Job,
+    task: &WorkTask<VectorWork>,
+    opener: Opener,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
+        return Err("failed to measure: only Postgres with pgvector and MariaDB search vectors"
+            .to_owned()
+            .into());
+    }
+    talk.say(&Message::Warming)?;
+    let work = &task.work;
+    let data = Dataset::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
+        .map_err(|error| format!("failed to {error}"))?;
+    let types = types(job, &opener)?;
+    let mut bench = Bench { job, task, opener, talk, data: Arc::new(data), types };
+    let mut outcome = match &work.act {
+        Act::Load { spare } => load::load(&mut bench, *spare)?,
+        Act::Build(index) => build::build(&mut bench, index)?,
+        Act::Search(search) => search::search(&mut bench, search)?,
+        Act::Payload(search) => search::payload(&mut bench, search)?,
+        Act::Target { recall, search } => target::target(&mut bench, *recall, search)?,
+        Act::Mixed { insert_rate, search } => mixed::mixed(&mut bench, *insert_rate, search)?,
+        Act::Delete { percent } => churn::delete(&mut bench, *percent)?,
+        Act::Clean => churn::clean(&mut bench)?,
+        Act::Isolate { level, search } => isolation::isolate(&mut bench, *level, search)?,
+        Act::Fill { index, clients, commit_rows } => {
+            capacity::fill(&mut bench, index, *clients, *commit_rows as usize)?
+        }
+    };
+    bench.note_data(&mut outcome);
+    talk.say(&Message::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+impl<'a, W: Write> Bench<'a, W> {
+    fn work(&self) -> &'a VectorWork {
+        &self.task.work
+    }
+
+    fn k(&self) -> usize {
+        self.task.work.k as usize
+    }
+
+    fn sql(&self) -> Sql<'a> {
+        let Bench { job, task, .. } = self;
+        Sql {
+            dialect: job.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &task.work,
+            storage_engine: task.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: job.mark.as_deref(),
+        }
+    }
+
+    /// The same for threads.
+    fn ground(&self) -> Arc<Ground> {
+        Arc::new(Ground {
+            dialect: self.job.dialect,
+            work: self.task.work.clone(),
+            storage_engine: self.task.storage_engine.clone(),
+            data: Arc::clone(&self.data),
+            types: self.types.clone(),
+            mark: self.job.mark.clone(),
+        })
+    }
+
+    fn note_data(&self, outcome: &mut Outcome) {
+        let data = format!("{} [{}]", self.data.name, self.data.hash);
+        outcome.facts.insert("data".to_owned(), data);
+    }
+}
+
+/// What must stand before the names of pgvector's types and operators: on a server that rqps does
+/// not run the extension may be in another schema than the tables, and sessions see only theirs.
+fn types(job: &Job, opener: &Opener) -> Result<String, String> {
+    if job.mark.is_none() || job.dialect != Dialect::Postgres {
+        return Ok(String::new());
+    }
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \
+               JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector' AND n.nspname <> ALL (current_schemas(true))";
+    let rows = opener.open(0)?.rows(sql);
+    let rows = rows.map_err(|error| format!("failed to look for the extension: {error}"))?;
+    let schema = rows.into_iter().flatten().flatten().next();
+    Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
+}
+
+/// Runs a statement of the step's own making.
+fn run(session: &mut Session, sql: &str) -> Result<(), String> {
+    match session.simple(sql) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("failed to run {sql}: {error}")),
+    }
+}
+
+/// The numbers of the first row; `None` for NULL and for what is no number.
+fn numbers(session: &mut Session, sql: &str) -> Result<Vec<Option<f64>>, String> {
+    let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let first = rows.into_iter().next().unwrap_or_default();
+    Ok(first.into_iter().map(|cell| cell.and_then(|cell| cell.parse().ok())).collect())
+}

@@ -1,0 +1,375 @@
+//! Points of a curve: every query is asked once for recall, then clients ask in a measured window.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::encode::Form;
+use super::score::{Score, score};
+use super::searcher::{AnswerLog, Encoded, Logging, Searcher};
+use super::sql::{Sql, TABLE};
+use super::truth::Truth;
+use crate::benchmarks::vector::driver::{Bench, build, load, numbers};
+use crate::domain::benchmark::RateUnit;
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::domain::script::{Distribution, Script};
+use crate::domain::vector::{Filter, Present, Search};
+use crate::driver::client::{Acts, Counts};
+use crate::driver::clock::Clock;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::link::Talk;
+use crate::driver::protocol::{MeasureTask, Message};
+use crate::driver::{Stop, step};
+
+/// How often the lab hears that the answers are still being collected.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// The stack of a thread that asks.
+const STACK: usize = 512 << 10;
+
+/// One point.
+pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Result<Outcome, Stop> {
+    let ready = Ready::new(bench, search)?;
+    let cold = match search.cold {
+        true => Some(ready.first_pass(bench)?),
+        false => None,
+    };
+    let answers = ready.ask_all(bench, search)?;
+    let score = score(&bench.data, &ready.truth, &answers);
+    let mut outcome = ready.window(bench, search)?;
+    put_score(&mut outcome, &score);
+    if let Some((first, whole)) = cold {
+        outcome.extra.insert(Metric::FirstQuery, first.as_secs_f64() * 1e3);
+        outcome.extra.insert(Metric::WarmSeconds, whole.as_secs_f64());
+    }
+    Ok(outcome)
+}
+
+/// The same vectors with a statement that does nothing with them: what a query takes besides the
+/// search.
+pub(super) fn payload<W: Write>(
+    bench: &mut Bench<'_, W>,
+    search: &Search,
+) -> Result<Outcome, Stop> {
+    let mut ready = Ready::new(bench, search)?;
+    (ready.statement, ready.types) = bench.sql().payload();
+    ready.plan.clone_from(&ready.statement);
+    ready.window(bench, search)
+}
+
+/// What the recall pass found, as metrics.
+pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
+    outcome.extra.insert(Metric::Recall, score.recall);
+    outcome.extra.insert(Metric::RecallIds, score.recall_ids);
+    outcome.extra.insert(Metric::RowsPerK, score.rows_per_k);
+    let words = format!(
+        "{} queries, standard deviation of a query's recall {:.4}",
+        score.queries, score.deviation
+    );
+    outcome.facts.insert("recall".to_owned(), words);
+    if score.duplicates > 0 {
+        outcome
+            .notes
+            .push(format!("{} answers hold a row twice; it counts once", score.duplicates));
+    }
+}
+
+/// What goes on beside the queries of a window.
+pub(super) struct Beside {
+    /// The zero of the clock that all share.
+    pub(super) begun: Instant,
+    /// A thread in the background.
+    pub(super) writer: Option<Member<Counts>>,
+    /// With it the clients keep so many answers and hand them over.
+    pub(super) log: Option<(Clock, usize, Sender<AnswerLog>)>,
+}
+
+/// All that is made before the first query counts.
+pub(super) struct Ready {
+    pub(super) opener: Opener,
+    pub(super) statement: String,
+    types: Vec<crate::wire::ValueType>,
+    pub(super) queries: Arc<Encoded>,
+    pub(super) truth: Truth,
+    plan: String,
+    /// False if the planner prefers something else to the index.
+    pub(super) uses_index: bool,
+    facts: BTreeMap<String, String>,
+}
+
+impl Ready {
+    /// Exact neighbours, encoded queries, settings, and the plan, which must use the index: a point
+    /// whose query does not is no point. At a large ef the planner of Postgres may take an exact
+    /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is
+    /// what users get.
+    pub(super) fn new<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Ready, Stop> {
+        let ready = Ready::with_any_plan(bench, search)?;
+        if ready.uses_index || search.filter != Filter::None {
+            return Ok(ready);
+        }
+        Err(format!(
+            "failed to search: the query does not use the index, so this is no point of a curve. \
+             Its plan:\n{}\nhint: with a large ef_search an exact scan looks cheaper to the \
+             planner; with few rows it is",
+            ready.plan
+        )
+        .into())
+    }
+
+    /// The same, whatever the plan is.
+    pub(super) fn with_any_plan<W: Write>(
+        bench: &Bench<'_, W>,
+        search: &Search,
+    ) -> Result<Ready, Stop> {
+        let (sql, filter) = (bench.sql(), search.filter);
+        let truth = truth(bench, search)?;
+        if filter == Filter::None && search.rows == Present::All {
+            bench.data.check_given(&truth).map_err(|error| format!("failed to {error}"))?;
+        }
+        let filters = bench.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
+        check_ef(&sql, search)?;
+        let opener = bench.opener.also(sql.settings(search));
+        let mut session = opener.open(0)?;
+        let mut facts = BTreeMap::new();
+        if let Some(setting) = build::give_room(&sql, &mut session)? {
+            facts.insert("mhnsw_max_cache_size".to_owned(), setting);
+        }
+        if bench.job.dialect == Dialect::Mysql {
+            // What the graph's cache learnt from earlier widths would change this one's speed.
+            if let Err(error) = session.simple(&format!("FLUSH TABLES {TABLE}")) {
+                let words = format!("refused, so earlier widths may slow this one down: {error}");
+                facts.insert("FLUSH TABLES".to_owned(), words);
+            }
+        }
+        let (plan, uses_index) = explain(bench, &sql, search, filters.as_deref(), &mut session)?;
+        facts.insert("settings".to_owned(), sql.settings(search).join("; "));
+        let (statement, types) = sql.prepared(search);
+        let queries = Arc::new(encode(bench, filters));
+        Ok(Ready { opener, statement, types, queries, truth, plan, uses_index, facts })
+    }
+
+    pub(super) fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
+        prepare(&self.statement, &self.types, session)
+    }
+
+    /// The first query on a server that was just started, and the time until all were asked once.
+    fn first_pass<W: Write>(&self, bench: &mut Bench<'_, W>) -> Result<(Duration, Duration), Stop> {
+        let mut session = self.opener.open(0)?;
+        let statement = self.prepare(&mut session)?;
+        let mut ids = Vec::with_capacity(bench.k());
+        let start = Instant::now();
+        let mut first = Duration::ZERO;
+        let mut said = start;
+        for query in 0..self.queries.len() {
+            self.queries
+                .ask(query, statement, &mut session, &mut ids)
+                .map_err(|error| format!("failed to ask query {query}: {error}"))?;
+            if query == 0 {
+                first = start.elapsed();
+            }
+            if said.elapsed() > SIGN_OF_LIFE {
+                said = Instant::now();
+                bench.talk.say(&Message::Warming)?;
+            }
+        }
+        Ok((first, start.elapsed()))
+    }
+
+    /// Asks every query once, on several connections: k row numbers each, `u32::MAX` where one is
+    /// missing.
+    pub(super) fn ask_all<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+    ) -> Result<Vec<u32>, Stop> {
+        let k = bench.k();
+        let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let sessions = cpus.max(search.clients as usize).min(64);
+        let share = self.queries.len().div_ceil(sessions).max(1);
+        let all: Vec<usize> = (0..self.queries.len()).collect();
+        let members = all.chunks(share).zip(1..).map(|(part, number)| self.asker(part, number, k));
+        let mut crew = Crew::start(Instant::now(), members.collect())?;
+        let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Warming)?);
+        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.talk)?.concat())
+    }
+
+    /// A thread that asks some queries.
+    fn asker(&self, part: &[usize], number: u32, k: usize) -> Member<Vec<u32>> {
+        let (opener, queries) = (self.opener.clone(), Arc::clone(&self.queries));
+        let (statement, types) = (self.statement.clone(), self.types.clone());
+        let part = part.to_vec();
+        let life = move |stand: &Stand<Vec<u32>>| {
+            let mut session = opener.open(0)?;
+            let statement = prepare(&statement, &types, &mut session)?;
+            let mut ids = Vec::with_capacity(k);
+            let mut answers = Vec::with_capacity(part.len() * k);
+            for query in part {
+                queries
+                    .ask(query, statement, &mut session, &mut ids)
+                    .map_err(|error| format!("failed to ask query {query}: {error}"))?;
+                answers.extend((0..k).map(|place| ids.get(place).copied().unwrap_or(u32::MAX)));
+            }
+            stand.done(answers, Spent::default());
+            Ok(())
+        };
+        let name = format!("asker {number}");
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
+    }
+
+    /// The measured window.
+    pub(super) fn window<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+    ) -> Result<Outcome, Stop> {
+        self.window_beside(bench, search, Beside { begun: Instant::now(), writer: None, log: None })
+    }
+
+    /// The same beside a writer.
+    pub(super) fn window_beside<W: Write>(
+        &self,
+        bench: &mut Bench<'_, W>,
+        search: &Search,
+        Beside { begun, writer, log }: Beside,
+    ) -> Result<Outcome, Stop> {
+        let task = measure_task(bench, search);
+        let (queries, k) = (Arc::clone(&self.queries), bench.k());
+        let (statement, types) = (self.statement.clone(), self.types.clone());
+        let log = log.map(std::sync::Mutex::new);
+        let make: step::MakeActs = Box::new(move |job, _, client, session| {
+            let prepared = prepare(&statement, &types, session)?;
+            let searcher = Searcher::new(prepared, Arc::clone(&queries), job.seed, client, k);
+            let searcher = match &log {
+                None => searcher,
+                Some(log) => {
+                    let log = log.lock().map_err(|_| "a client died while it began".to_owned())?;
+                    let (clock, room, sender) = &*log;
+                    searcher.logging(Logging::new(*room, k, clock.clone(), sender.clone()))
+                }
+            };
+            Ok(Acts::Search(Box::new(searcher)))
+        });
+        let clients = step::Clients { begun, opener: self.opener.clone(), make, beside: writer };
+        let mut outcome = step::measure(bench.job, &task, clients, bench.talk)?;
+        self.tell(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// Writes down the plan and the settings.
+    pub(super) fn tell(&self, outcome: &mut Outcome) {
+        outcome.plans.insert("search".to_owned(), self.plan.clone());
+        outcome.facts.extend(self.facts.clone());
+    }
+}
+
+fn prepare(
+    statement: &str,
+    types: &[crate::wire::ValueType],
+    session: &mut Session,
+) -> Result<crate::wire::Prepared, String> {
+    session
+        .prepare(statement, types)
+        .map_err(|error| format!("failed to prepare {statement}: {error}"))
+}
+
+fn measure_task<W: Write>(bench: &Bench<'_, W>, search: &Search) -> MeasureTask {
+    let task = bench.task;
+    MeasureTask {
+        // Acts are made by `window`; there is no script to compile.
+        script: Script {
+            transaction: false,
+            operations: Vec::new(),
+            distribution: Distribution::Uniform,
+        },
+        clients: search.clients,
+        warmup_seconds: task.warmup_seconds,
+        seconds: task.seconds,
+        pace: task.pace,
+        rate: RateUnit::Queries,
+        placement: task.placement,
+        server_pid: task.server_pid,
+        plans: false,
+    }
+}
+
+fn encode<W: Write>(bench: &Bench<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
+    let form = Form::of_query(bench.job.dialect, bench.work().variant);
+    let shift = load::shift(&bench.data, bench.work().variant);
+    let dims = bench.data.test.dims;
+    let stride = form.size(dims);
+    let mut bytes = Vec::with_capacity(stride * bench.data.test.rows());
+    let mut values = vec![0.0; dims];
+    for query in 0..bench.data.test.rows() {
+        bench.data.test.copy_row(query, &mut values);
+        if let Some(shift) = &shift {
+            values.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
+        }
+        form.push(&values, &mut bytes);
+    }
+    Encoded { bytes, stride, filters }
+}
+
+/// The exact neighbours among the rows that are there.
+fn truth<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Truth, String> {
+    let truth = match search.rows {
+        // Never the same rows twice, so it is not kept.
+        Present::Found => {
+            let mut session = bench.opener.open(0)?;
+            bench.data.truth_among(&ids(&mut session)?, bench.k())
+        }
+        rows => bench.data.truth(search.filter, rows, bench.k(), bench.task.cache.as_deref()),
+    };
+    truth.map_err(|error| format!("failed to {error}"))
+}
+
+/// Row numbers of the table, ascending.
+fn ids(session: &mut Session) -> Result<Vec<u32>, String> {
+    let sql = format!("SELECT id FROM {TABLE} ORDER BY id");
+    let rows = session.rows(&sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let id = |row: Vec<Option<String>>| row.into_iter().next().flatten()?.parse().ok();
+    let ids: Option<Vec<u32>> = rows.into_iter().map(id).collect();
+    ids.ok_or_else(|| format!("failed to read row numbers ({sql})"))
+}
+
+/// Refuses widths that the DBMS does not take, or with which it cannot return k rows.
+fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
+    let (ef, k, largest) = (search.ef, sql.work.k, sql.largest_ef());
+    if ef == 0 || ef > largest {
+        return Err(format!("failed to search: ef_search is {ef} and can be from 1 to {largest}"));
+    }
+    if sql.dialect == Dialect::Postgres && ef < k {
+        return Err(format!(
+            "failed to search: ef_search is {ef} and {k} rows are asked for; pgvector returns no \
+             more rows than ef_search, so take one of at least {k}"
+        ));
+    }
+    Ok(())
+}
+
+/// The plan of the first query, and whether it uses the index.
+fn explain<W: Write>(
+    bench: &Bench<'_, W>,
+    sql: &Sql<'_>,
+    search: &Search,
+    filters: Option<&[i64]>,
+    session: &mut Session,
+) -> Result<(String, bool), String> {
+    let mut vector = vec![0.0; bench.data.test.dims];
+    bench.data.test.copy_row(0, &mut vector);
+    let filter = filters.and_then(|filters| filters.first()).copied().unwrap_or(0);
+    let explain = sql.explain(search, &vector, filter);
+    let rows =
+        session.rows(&explain).map_err(|error| format!("failed to explain the query: {error}"))?;
+    Ok(sql.plan(&rows))
+}
+
+/// Rows of the table now.
+pub(super) fn count(session: &mut Session) -> Result<u64, String> {
+    let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
+    Ok(found.first().copied().flatten().unwrap_or(0.0) as u64)
+}

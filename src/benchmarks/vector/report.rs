@@ -1,0 +1,475 @@
+//! What only vector search has: recall that was lost, the best rate for a recall, curves, indexes,
+//! and the cases that filter, write and restart.
+
+use crate::analyze::Comparison;
+use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::benchmarks::vector::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
+use crate::domain::benchmark::Shape;
+use crate::domain::build::Dialect;
+use crate::domain::metric::Metric;
+use crate::domain::vector::{DataSource, Point};
+use crate::report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};
+use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
+
+/// All sections; none where nothing has a recall.
+pub(crate) fn sections(comparison: &Comparison) -> Vec<Section> {
+    let curves = recall::curves(comparison);
+    let mut sections = Vec::new();
+    sections.extend(violated(comparison));
+    sections.extend(lost(comparison));
+    sections.extend(best(comparison, &curves));
+    sections.extend(soonest(&curves));
+    sections.extend(points(comparison, &curves));
+    sections.extend(indexes(comparison));
+    sections.extend(cases(comparison));
+    sections
+}
+
+/// Rows of other transactions are the worst of wrong answers.
+fn violated(comparison: &Comparison) -> Option<Section> {
+    let mut lines = Vec::new();
+    for step in &comparison.steps {
+        for target in &step.targets {
+            let counts = target.samples.iter().filter_map(|it| it.values.get(Metric::Violations));
+            let counts: Vec<f64> = counts.collect();
+            let bad = counts.iter().filter(|count| **count > 0.0).count();
+            let most = counts.iter().copied().fold(0.0, f64::max);
+            if bad > 0 {
+                lines.push(format!(
+                    "{}: {} in {bad} of {} runs, up to {most:.0} of 100,000 probes",
+                    target.label,
+                    step.name,
+                    counts.len()
+                ));
+            }
+        }
+    }
+    (!lines.is_empty()).then(|| Section {
+        id: "isolation-violations",
+        heading: "Transactions saw through the index what they must not see".to_owned(),
+        blocks: vec![
+            Block::Paragraph(
+                "A row that is not in the snapshot of the transaction came back, or one that is \
+                 was not there even for a scan. The notes of these steps tell the first ones."
+                    .to_owned(),
+            ),
+            Block::List(lines),
+        ],
+    })
+}
+
+/// Wrong answers outrank slow ones.
+fn lost(comparison: &Comparison) -> Option<Section> {
+    let drops = recall::drops(comparison);
+    let line = |drop: &recall::Drop| {
+        let [base, now] = drop.recall;
+        let sure = match drop.interval {
+            Some(interval) => format!(
+                "change {:+.4}, 95 % interval [{:+.4}, {:+.4}], {} pairs",
+                now - base,
+                interval.low,
+                interval.high,
+                drop.pairs
+            ),
+            None => format!("change {:+.4}, one pair", now - base),
+        };
+        format!("{}: recall {base:.4} -> {now:.4} in {} ({sure})", drop.label, drop.step)
+    };
+    (!drops.is_empty()).then(|| Section {
+        id: "recall-drops",
+        heading: "Recall was lost with equal parameters".to_owned(),
+        blocks: vec![
+            Block::Paragraph(
+                "These answers are worse than those of the base, with the same index and the same \
+                 width of the search. That is a matter of correctness and comes before any speed."
+                    .to_owned(),
+            ),
+            Block::List(drops.iter().map(line).collect()),
+        ],
+    })
+}
+
+/// The published table: the best rate for a wanted recall, one for each number of clients.
+fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for clients in clients_of(curves) {
+        let mut rows = Vec::new();
+        for target in TARGETS {
+            let of_clients = curves.iter().filter(|curve| curve.clients == clients);
+            rows.extend(of_clients.map(|curve| best_row(comparison, curve, target)));
+        }
+        let columns = vec![
+            Column::numbers("at least"),
+            Column::numbers("recall"),
+            Column::numbers("QPS"),
+            Column::numbers("isecs"),
+            Column::words("algorithm(parameters)"),
+            Column::numbers("tied"),
+            Column::words("of these, the soonest built"),
+        ];
+        let caption = mode(clients);
+        blocks.push(Block::Table(Table { caption, columns, rows }));
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    blocks.push(Block::Paragraph(
+        "isecs: seconds to build the index alone; where only the whole was measured (as in \
+         published results), table, rows and index. tied: configurations whose rate cannot be told \
+         from the best one's. A recall counts as it is, not rounded. It is by distance: a row as \
+         near as the true k-th counts."
+            .to_owned(),
+    ));
+    Some(Section {
+        id: "best-for-recall",
+        heading: "Best QPS for a given recall".to_owned(),
+        blocks,
+    })
+}
+
+fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
+    let wanted = Cell::number(target, Digits::Fixed(2), "");
+    let Some(choice) = curve.best_for(target) else {
+        let none = || Cell::missing("no configuration has this recall");
+        let label = Cell::text(format!("{}: none", curve.label));
+        return vec![wanted, none(), none(), none(), label, none(), none()];
+    };
+    let point = &curve.points[choice.best];
+    let cheapest = match choice.cheapest {
+        Some(place) if place != choice.best => {
+            let other = &curve.points[place];
+            Cell::text(format!(
+                "{:.0} QPS, {} s, {}",
+                other.rate.value,
+                written(other.seconds_to_build(), 1),
+                other.point.parameters()
+            ))
+        }
+        Some(_) => Cell::text("the same"),
+        None => Cell::missing("no build was timed"),
+    };
+    vec![
+        wanted,
+        with_mean(comparison, point, point.recall, Digits::Fixed(3), ""),
+        with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
+        match point.seconds_to_build() {
+            Some(seconds) => Cell::number(seconds, Digits::Fixed(1), "s"),
+            None => Cell::missing("no build was timed"),
+        },
+        Cell::text(format!("{}({})", curve.label, point.point.parameters())),
+        Cell::number(choice.tied.len() as f64, Digits::Fixed(0), ""),
+        cheapest,
+    ]
+}
+
+/// How long it takes until a recall can be had, and at which rate.
+fn soonest(curves: &[Curve]) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for clients in clients_of(curves) {
+        let mut rows = Vec::new();
+        for target in TARGETS {
+            for curve in curves.iter().filter(|curve| curve.clients == clients) {
+                for place in curve.soonest_for(target) {
+                    let point = &curve.points[place];
+                    rows.push(vec![
+                        Cell::number(target, Digits::Fixed(2), ""),
+                        maybe(point.seconds_to_build(), 1, "s"),
+                        Cell::number(point.rate.value, Digits::Fixed(0), "qps"),
+                        Cell::text(format!("{}({})", curve.label, point.point.parameters())),
+                    ]);
+                }
+            }
+        }
+        let mut columns: Vec<Column> = ["at least", "isecs", "QPS"].map(Column::numbers).to_vec();
+        columns.push(Column::words("algorithm(parameters)"));
+        if !rows.is_empty() {
+            blocks.push(Block::Table(Table { caption: mode(clients), columns, rows }));
+        }
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    blocks.push(Block::Paragraph(
+        "The index that is built soonest and has the recall, then those that take longer and are \
+         faster for it. For a rate that you need, the first row of a target that has it tells how \
+         long you wait for it."
+            .to_owned(),
+    ));
+    Some(Section { id: "time-to-recall", heading: "Time to a given recall".to_owned(), blocks })
+}
+
+fn written(number: Option<f64>, digits: usize) -> String {
+    number.map_or("-".to_owned(), |number| Digits::Fixed(digits).write(number))
+}
+
+fn with_mean(
+    comparison: &Comparison,
+    point: &CurvePoint,
+    mean: Mean,
+    digits: Digits,
+    unit: &'static str,
+) -> Cell {
+    let runs: Vec<String> =
+        point.runs.iter().map(|run| comparison.runs[*run].folder.clone()).collect();
+    Cell::number(mean.value, digits, unit).within(mean.interval).from_runs(runs)
+}
+
+fn clients_of(curves: &[Curve]) -> Vec<u32> {
+    let mut clients: Vec<u32> = curves.iter().map(|curve| curve.clients).collect();
+    clients.dedup();
+    clients
+}
+
+fn mode(clients: u32) -> String {
+    match clients {
+        1 => "One client".to_owned(),
+        clients => format!("{clients} clients at once"),
+    }
+}
+
+/// What was searched, in words.
+fn data(comparison: &Comparison) -> Option<String> {
+    let mut workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
+    let (shape, rows) = workloads.find_map(|workload| match &workload.shape {
+        Shape::Vector(shape) => Some((shape, workload.rows)),
+        _ => None,
+    })?;
+    Some(match &shape.data {
+        DataSource::Fashion { dims, queries, rounded, .. } => {
+            let kind = if *rounded { "fashion-like" } else { "fashion-like floats" };
+            format!("{kind} (synthetic), {rows} rows of {dims}, {queries} queries, k = {}", shape.k)
+        }
+        DataSource::Files { rows, .. } => {
+            let name = rows.file_name().unwrap_or_default().to_string_lossy();
+            format!("{name}, k = {}", shape.k)
+        }
+    })
+}
+
+/// One chart and one table for each number of clients.
+fn points(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
+    let mut blocks = Vec::new();
+    for clients in clients_of(curves) {
+        let mine: Vec<&Curve> = curves.iter().filter(|curve| curve.clients == clients).collect();
+        blocks.push(Block::Chart(chart(comparison, &mine, clients)));
+        blocks.push(Block::Table(point_table(comparison, &mine, clients)));
+    }
+    (!blocks.is_empty()).then(|| Section {
+        id: "recall-curves",
+        heading: match data(comparison) {
+            Some(data) => format!("Rate and recall: {data}"),
+            None => "Rate and recall".to_owned(),
+        },
+        blocks,
+    })
+}
+
+fn chart(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Chart {
+    let title = format!("Queries per second against recall, {}", mode(clients).to_lowercase());
+    let mut chart = Chart::new(format!("recall-clients={clients}"), title, Form::Points)
+        .axes(Axis::linear("recall", "").fitted(), Axis::log("rate", "qps"));
+    for curve in curves {
+        let at = |point: &CurvePoint| {
+            let runs = point.runs.iter().map(|run| comparison.runs[*run].folder.clone());
+            let recall = match point.recall.interval {
+                Some(interval) => {
+                    format!(
+                        "recall {:.4} [{:.4}, {:.4}]",
+                        point.recall.value, interval.low, interval.high
+                    )
+                }
+                None => format!("recall {:.4}", point.recall.value),
+            };
+            ChartPoint::at(point.recall.value, point.rate.value)
+                .within(point.rate.interval)
+                .noted(format!("{}, {recall}", point.point.parameters()))
+                .from_runs(runs.collect())
+        };
+        let (on, off): (Vec<&CurvePoint>, Vec<&CurvePoint>) =
+            curve.points.iter().partition(|point| point.frontier);
+        for (line, points) in [(Line::Straight, on), (Line::None, off)] {
+            let mut series = Series::new(curve.label.clone(), curve.place, line);
+            series.points = points.into_iter().map(at).collect();
+            if !series.points.is_empty() {
+                chart.series.push(series);
+            }
+        }
+    }
+    chart.notes.push(
+        "Lines join the points that no other configuration of the target beats in both; points off \
+         the line are shown too. Intervals are over independent builds of the index."
+            .to_owned(),
+    );
+    chart
+}
+
+fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Table {
+    let latency = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
+    let mut columns: Vec<Column> = ["recall", "QPS"].map(Column::numbers).to_vec();
+    columns.extend(latency.map(|metric| Column::numbers(metric.name())));
+    columns.push(Column::numbers("rss_MB"));
+    columns.push(Column::words("frontier"));
+    columns.push(Column::words("algorithm(parameters)"));
+    let mut rows = Vec::new();
+    for curve in curves {
+        for point in &curve.points {
+            let mut row = vec![
+                with_mean(comparison, point, point.recall, Digits::Fixed(4), ""),
+                with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
+            ];
+            row.extend(point.latency.map(|latency| maybe(latency, 3, "ms")));
+            row.push(maybe(point.server_mib, 0, "MiB"));
+            row.push(Cell::text(if point.frontier { "*" } else { "" }));
+            row.push(Cell::text(format!("{}({})", curve.label, point.point.parameters())));
+            rows.push(row);
+        }
+    }
+    Table { caption: format!("All points, {}", mode(clients).to_lowercase()), columns, rows }
+}
+
+fn maybe(number: Option<f64>, digits: usize, unit: &'static str) -> Cell {
+    match number {
+        Some(number) => Cell::number(number, Digits::Fixed(digits), unit),
+        None => Cell::missing("it was not measured"),
+    }
+}
+
+/// What each index took.
+fn indexes(comparison: &Comparison) -> Option<Section> {
+    let metrics = [
+        (Metric::LoadSeconds, 2),
+        (Metric::IndexSeconds, 2),
+        (Metric::BuildSeconds, 1),
+        (Metric::TableSize, 1),
+        (Metric::IndexSize, 1),
+        (Metric::ServerRss, 0),
+        (Metric::LogBytesPerRow, 0),
+    ];
+    let is_build = |step: &&StepComparison| {
+        let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
+        is_no_point(step)
+            && (has(Metric::LoadSeconds) || has(Metric::IndexSeconds) || has(Metric::BuildSeconds))
+    };
+    let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_build).collect();
+    let table = metric_table(&steps, &metrics, "Medians over the builds.");
+    table.map(|table| Section {
+        id: "vector-indexes",
+        heading: "Index size and time to build".to_owned(),
+        blocks: vec![Block::Table(table)],
+    })
+}
+
+/// Everything with a recall that is no point of a curve, and what goes with it.
+fn cases(comparison: &Comparison) -> Option<Section> {
+    let metrics = [
+        (Metric::Recall, 4),
+        (Metric::RecallLow, 4),
+        (Metric::RecallIds, 4),
+        (Metric::RowsPerK, 3),
+        (Metric::Rate, 0),
+        (Metric::P99, 3),
+        (Metric::P999, 3),
+        (Metric::Max, 3),
+        (Metric::EfSearch, 0),
+        (Metric::FirstQuery, 1),
+        (Metric::WarmSeconds, 2),
+        (Metric::CleanSeconds, 2),
+        (Metric::Violations, 1),
+        (Metric::Found, 4),
+        (Metric::Capacity, 0),
+        (Metric::LogBytesPerRow, 0),
+    ];
+    let is_case = |step: &&StepComparison| {
+        let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
+        let names_one = [Metric::Recall, Metric::CleanSeconds, Metric::Capacity].map(has);
+        is_no_point(step) && names_one.contains(&true)
+    };
+    let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_case).collect();
+    let caption = "Medians over the builds. rows/k below 1: queries got fewer rows than they asked \
+                   for. recall_low: against what was committed when the query ended. \
+                   violations: of 100,000 probes.";
+    let table = metric_table(&steps, &metrics, caption);
+    table.map(|table| with_index(comparison, &steps, table)).map(|table| Section {
+        id: "vector-cases",
+        heading: "Targets, filters, writes, restarts, transactions".to_owned(),
+        blocks: vec![Block::Table(table)],
+    })
+}
+
+/// The table of cases with one more column: the index of steps that are not named after it, so that
+/// they pair between DBMSs.
+fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Table) -> Table {
+    let measured = steps.iter().flat_map(|step| {
+        let targets = step.targets.iter().enumerate();
+        targets.filter(|(_, target)| !target.samples.is_empty()).map(|(place, _)| (*step, place))
+    });
+    let cells: Vec<Cell> = measured
+        .map(|(step, place)| match Point::is_named_in(&step.name) {
+            true => Cell::text(""),
+            false => Cell::text(first_index(comparison, place).unwrap_or_default()),
+        })
+        .collect();
+    let at = table.columns.len() - 1;
+    table.columns.insert(at, Column::words("index"));
+    for (row, cell) in table.rows.iter_mut().zip(cells) {
+        row.insert(at, cell);
+    }
+    table
+}
+
+/// The first of a target's list, which all cases of one index take: `m=8.ec=32`.
+fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
+    let facts = &comparison.targets[place];
+    let Shape::Vector(shape) = &facts.workloads.first()?.shape else { return None };
+    let point = match facts.target.as_ref()?.dbms.dialect() {
+        Dialect::Mysql => {
+            Point { m: *shape.mariadb.first()?, ef_construction: None, ef: 1, clients: 1 }
+        }
+        _ => {
+            let build = shape.pgvector.first()?;
+            let ef_construction = Some(build.ef_construction);
+            Point { m: build.m, ef_construction, ef: 1, clients: 1 }
+        }
+    };
+    Some(point.index())
+}
+
+/// True if it is neither a point of a curve nor a choice among them.
+fn is_no_point(step: &StepComparison) -> bool {
+    Point::of_step(&step.name).is_none() && !step.is_choice()
+}
+
+fn value(target: &TargetStep, metric: Metric) -> Option<f64> {
+    target.metrics.get(&metric)?.absolute
+}
+
+/// A row for each step and target; columns that nobody has are left out.
+fn metric_table(
+    steps: &[&StepComparison],
+    metrics: &[(Metric, usize)],
+    caption: &str,
+) -> Option<Table> {
+    let targets = || steps.iter().flat_map(|step| &step.targets);
+    let used: Vec<(Metric, usize)> = metrics
+        .iter()
+        .copied()
+        .filter(|(metric, _)| targets().any(|target| value(target, *metric).is_some()))
+        .collect();
+    let mut columns: Vec<Column> =
+        used.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    columns.push(Column::words("target"));
+    columns.push(Column::words("step"));
+    let mut rows = Vec::new();
+    for step in steps {
+        for target in step.targets.iter().filter(|target| !target.samples.is_empty()) {
+            let mut row: Vec<Cell> = used
+                .iter()
+                .map(|(metric, digits)| maybe(value(target, *metric), *digits, metric.unit()))
+                .collect();
+            row.push(Cell::text(target.label.clone()));
+            row.push(Cell::text(step.name.clone()));
+            rows.push(row);
+        }
+    }
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}

@@ -1,0 +1,324 @@
+//! The steps of a workload in their order.
+
+use super::shape_of;
+use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::build::Dialect;
+use crate::domain::vector::{
+    Act, Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorShape, VectorWork,
+    of_clients,
+};
+
+/// All steps on a DBMS of this dialect.
+pub(in crate::benchmarks) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Stage> {
+    let Some(shape) = shape_of(workload) else { return Vec::new() };
+    let indexes = indexes(dialect, shape);
+    let mut steps = Steps { workload, shape, stages: Vec::new() };
+    let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Payload];
+    if shape.cases.iter().any(|case| on_all.contains(case)) {
+        steps.push("load", Group::Load, Act::Load { spare: 0 });
+        for (number, index) in indexes.iter().enumerate() {
+            steps.push(&point(index, 1, 1).index_step(), Group::Load, Act::Build(*index));
+            steps.curves(index);
+            // One index is enough to show what filters and restarts do.
+            if number == 0 {
+                steps.filters();
+                steps.cold(index);
+                steps.payload(index);
+            }
+        }
+    }
+    if let Some(index) = indexes.first() {
+        steps.mixed(index);
+        steps.churn(index);
+        steps.isolation(index);
+        steps.capacity(index);
+    }
+    steps.stages
+}
+
+/// Rows that are left out of the table when the case `mixed` begins: what it can insert in its
+/// warm-up and window, and half as much again.
+pub(super) fn spare(workload: &Workload, shape: &VectorShape) -> u64 {
+    let seconds = workload.warmup_seconds + workload.write_seconds;
+    // Recall is collected before, while nothing is inserted; connecting takes a moment.
+    ((seconds + 2.0) * shape.insert_rate * 1.5).ceil() as u64
+}
+
+fn indexes(dialect: Dialect, shape: &VectorShape) -> Vec<Index> {
+    let workers = shape.build_workers;
+    match dialect {
+        Dialect::Mysql => {
+            shape.mariadb.iter().map(|&m| Index { m, ef_construction: None, workers: 0 }).collect()
+        }
+        _ => shape
+            .pgvector
+            .iter()
+            .map(|build| Index {
+                m: build.m,
+                ef_construction: Some(build.ef_construction),
+                workers,
+            })
+            .collect(),
+    }
+}
+
+fn point(index: &Index, ef: u32, clients: u32) -> Point {
+    Point { m: index.m, ef_construction: index.ef_construction, ef, clients }
+}
+
+struct Steps<'a> {
+    workload: &'a Workload,
+    shape: &'a VectorShape,
+    stages: Vec<Stage>,
+}
+
+impl Steps<'_> {
+    fn push(&mut self, name: &str, group: Group, act: Act) {
+        let (seconds, rate) = match &act {
+            Act::Load { .. } | Act::Build(_) => (self.work_seconds(&act), RateUnit::RowsInserted),
+            Act::Fill { .. } => (self.shape.capacity_seconds, RateUnit::RowsInserted),
+            Act::Delete { .. } | Act::Clean => (self.work_seconds(&act), RateUnit::Queries),
+            Act::Mixed { .. } | Act::Isolate { .. } => {
+                (self.workload.write_seconds, RateUnit::Queries)
+            }
+            Act::Search(_) | Act::Payload(_) | Act::Target { .. } => {
+                (self.workload.read_seconds, RateUnit::Queries)
+            }
+        };
+        let warmup = match act {
+            Act::Search(_) | Act::Payload(_) | Act::Target { .. } | Act::Mixed { .. } => {
+                self.workload.warmup_seconds
+            }
+            _ => 0.0,
+        };
+        let step = Step {
+            name: name.to_owned(),
+            group,
+            reported: true,
+            seconds,
+            warmup_seconds: warmup,
+            rate,
+            detail: detail(&act),
+            work: Work::Vector(Box::new(VectorWork {
+                data: self.shape.data.clone(),
+                rows: self.workload.rows,
+                k: self.shape.k,
+                variant: self.shape.variant,
+                act,
+            })),
+        };
+        self.stages.push(Stage::Measure(Box::new(step)));
+    }
+
+    /// How long work takes that ends by itself: for the plan's estimate only.
+    fn work_seconds(&self, act: &Act) -> f64 {
+        let rows = self.workload.rows as f64;
+        match act {
+            Act::Build(index) => {
+                let width = index.ef_construction.unwrap_or(10 + index.m * 4);
+                rows * f64::from(width + index.m) / 150_000.0
+            }
+            _ => rows / 10_000.0,
+        }
+    }
+
+    fn search(&self, ef: u32, clients: u32) -> Search {
+        Search {
+            ef,
+            clients,
+            filter: Filter::None,
+            rows: Present::All,
+            iterative: self.shape.iterative,
+            cold: false,
+        }
+    }
+
+    fn clients(&self) -> Vec<u32> {
+        let (mut clients, asked) = (self.shape.ramp.clone(), self.workload.clients);
+        // `--clients` adds to a preset's ramp; one client is what nobody has to ask for.
+        if clients.is_empty() || (asked > 1 && !clients.contains(&asked)) {
+            clients.push(asked);
+        }
+        clients
+    }
+
+    fn has(&self, case: Case) -> bool {
+        self.shape.cases.contains(&case)
+    }
+
+    /// A width from the middle of the list, for cases that take one.
+    fn middle_ef(&self) -> u32 {
+        let ef = &self.shape.ef;
+        ef.get(ef.len() / 2).copied().unwrap_or(40)
+    }
+
+    fn curves(&mut self, index: &Index) {
+        if self.has(Case::Sweep) {
+            for clients in self.clients() {
+                for ef in self.shape.ef.clone() {
+                    let name = point(index, ef, clients).step();
+                    let act = Act::Search(Box::new(self.search(ef, clients)));
+                    self.push(&name, Group::Point, act);
+                }
+            }
+        }
+        if self.has(Case::Target) {
+            for recall in self.shape.targets.clone() {
+                let name = format!("target={recall}.{}", point(index, 1, 1).index());
+                // The search begins at k.
+                let search = Box::new(self.search(1, self.workload.clients));
+                self.push(&name, Group::Point, Act::Target { recall, search });
+            }
+        }
+    }
+
+    /// Named without the index, as all steps of one index below: another DBMS has the same steps on
+    /// an index of its own, and they pair.
+    fn filters(&mut self) {
+        if !self.has(Case::Filter) {
+            return;
+        }
+        let mut filters: Vec<(String, Filter)> = self
+            .shape
+            .selectivity
+            .iter()
+            .map(|&percent| (format!("random={percent}"), Filter::Random { percent }))
+            .collect();
+        // Of the rows of a file no classes are known.
+        if let DataSource::Fashion { .. } = self.shape.data {
+            filters.push(("own-class".to_owned(), Filter::OwnClass));
+            filters.push(("other-class".to_owned(), Filter::OtherClass));
+        }
+        for (word, filter) in filters {
+            let ef = self.middle_ef();
+            let name = format!("filter.{word}.ef={ef}");
+            let search = Search { filter, ..self.search(ef, self.workload.clients) };
+            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+        }
+    }
+
+    fn cold(&mut self, index: &Index) {
+        if self.has(Case::Cold) {
+            let ef = self.middle_ef();
+            let name = format!("cold.{}.ef={ef}", point(index, 1, 1).index());
+            let search = Search { cold: true, ..self.search(ef, self.workload.clients) };
+            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+        }
+    }
+
+    fn payload(&mut self, index: &Index) {
+        if self.has(Case::Payload) {
+            for clients in self.clients() {
+                let of = of_clients(clients);
+                let act = Act::Payload(Box::new(self.search(self.middle_ef(), clients)));
+                self.push(
+                    &format!("payload.{}{of}", point(index, 1, 1).index()),
+                    Group::Point,
+                    act,
+                );
+            }
+        }
+    }
+
+    fn mixed(&mut self, index: &Index) {
+        if !self.has(Case::Mixed) {
+            return;
+        }
+        let spare = spare(self.workload, self.shape);
+        let ef = self.middle_ef();
+        self.push("mixed.load", Group::Load, Act::Load { spare });
+        self.push("mixed.index", Group::Load, Act::Build(*index));
+        let mut search = self.search(ef, self.workload.clients);
+        search.rows = Present::AllBut { spare };
+        let before = Act::Search(Box::new(search.clone()));
+        self.push(&format!("mixed.before.ef={ef}"), Group::Point, before);
+        let insert_rate = self.shape.insert_rate;
+        let act = Act::Mixed { insert_rate, search: Box::new(search) };
+        self.push(&format!("mixed.inserts={insert_rate}.ef={ef}"), Group::Write, act);
+    }
+
+    fn churn(&mut self, index: &Index) {
+        if !self.has(Case::Churn) {
+            return;
+        }
+        let ef = self.middle_ef();
+        self.push("churn.load", Group::Load, Act::Load { spare: 0 });
+        self.push("churn.index", Group::Load, Act::Build(*index));
+        for percent in self.shape.deletes.clone() {
+            let search = Search {
+                rows: Present::Kept { deleted: percent },
+                ..self.search(ef, self.workload.clients)
+            };
+            let ask = Act::Search(Box::new(search));
+            let name = |what: &str| format!("churn.{what}={percent}.ef={ef}");
+            let (deleted, cleaned) = (name("deleted"), name("cleaned"));
+            self.push(&format!("churn.delete={percent}"), Group::Write, Act::Delete { percent });
+            self.push(&deleted, Group::Point, ask.clone());
+            self.push(&format!("churn.clean={percent}"), Group::Write, Act::Clean);
+            self.push(&cleaned, Group::Point, ask);
+        }
+    }
+
+    fn isolation(&mut self, index: &Index) {
+        if !self.has(Case::Isolation) {
+            return;
+        }
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        self.push("isolation.load", Group::Load, Act::Load { spare: 0 });
+        self.push(&format!("isolation.index.{words}"), Group::Load, Act::Build(*index));
+        for level in Level::ALL {
+            let search = Box::new(self.search(ef, 1));
+            let name = format!("isolation.{}.{words}.ef={ef}", level.name());
+            self.push(&name, Group::Write, Act::Isolate { level, search });
+        }
+    }
+
+    fn capacity(&mut self, index: &Index) {
+        if !self.has(Case::Capacity) {
+            return;
+        }
+        let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
+        for clients in self.clients() {
+            let of = of_clients(clients);
+            for commit_rows in self.shape.commit_rows.clone() {
+                let fill = Act::Fill { index: *index, clients, commit_rows };
+                let name = |what: &str| format!("capacity.{what}={commit_rows}.{words}{of}");
+                self.push(&name("fill"), Group::Write, fill);
+                let search = Search { rows: Present::Found, ..self.search(ef, clients) };
+                let act = Act::Search(Box::new(search));
+                self.push(&format!("{}.ef={ef}", name("filled")), Group::Point, act);
+            }
+        }
+    }
+}
+
+/// What the name does not tell.
+fn detail(act: &Act) -> String {
+    match act {
+        Act::Load { spare: 0 } => "rows in a random order; the rate counts rows".to_owned(),
+        Act::Load { spare } => format!("all rows but the last {spare}"),
+        Act::Build(_) => "on the filled table; the rate counts rows".to_owned(),
+        Act::Search(search) if search.cold => {
+            "the first query and the first pass are timed after a restart".to_owned()
+        }
+        Act::Search(search) => format!("{} clients", search.clients),
+        Act::Payload(search) => format!(
+            "{} clients send vectors with a statement that does nothing with them",
+            search.clients
+        ),
+        Act::Target { recall, .. } => {
+            format!("the smallest ef_search with a recall of {recall}, found by bisection")
+        }
+        Act::Mixed { insert_rate, .. } => {
+            format!("one more client inserts {insert_rate} rows a second")
+        }
+        Act::Delete { percent } => format!("until {percent} % of the rows are gone"),
+        Act::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
+        Act::Isolate { .. } => {
+            "a row is inserted, moved, deleted, rolled back; two transactions ask for it".to_owned()
+        }
+        Act::Fill { clients, commit_rows, .. } => {
+            format!("into an indexed table, {clients} clients, {commit_rows} rows a transaction")
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! Loading: tables in parallel, rows in the order of their ids, indexes afterwards.
+//!
+//! Data must look as if one client had inserted it in order, whatever is faster: Postgres keeps
+//! rows where they arrive and plans by how well that follows the ids, so one stream fills one
+//! table. InnoDB sorts by primary key anyway, so there a table may be split into ranges.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::benchmarks::sysbench::rows::{Row, Table};
+use crate::domain::build::Dialect;
+use crate::domain::endpoint::Endpoint;
+use crate::driver::Stop;
+use crate::driver::connection::{Opener, Session};
+use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::link::Talk;
+use crate::driver::protocol::{Job, LoadTask, Message};
+use crate::os::affinity;
+use crate::wire::mysql::LOCAL_REFUSED;
+use crate::wire::{Prepared, Value, ValueType, WireError};
+
+/// Bytes of a loading thread's stack.
+const STACK: usize = 2 << 20;
+
+/// How often progress is said.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+/// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.
+const ROWS_PER_INSERT: u64 = 1000;
+
+/// INSERTs in one transaction: a commit per some 10 MB costs next to nothing, and a rollback would
+/// not take for ever.
+const INSERTS_PER_COMMIT: u32 = 50;
+
+/// Rows of one LOAD DATA, which is one transaction: as many as of the INSERTs.
+const ROWS_PER_LOAD: u64 = ROWS_PER_INSERT * INSERTS_PER_COMMIT as u64;
+
+/// Bytes of COPY or LOAD DATA handed on at once.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Said to MySQL on every loading connection, as far as the version knows it. A loading thread that
+/// is instrumented spends a fifth of its CPU on that. An index is sorted by a thread per CPU;
+/// a larger buffer than the default 1 MB means fewer files to merge, a very large one is slower.
+const MYSQL_LOADS: [&str; 4] = [
+    "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' \
+     WHERE PROCESSLIST_ID = CONNECTION_ID()",
+    "SET SESSION innodb_parallel_read_threads = {cpus}",
+    "SET SESSION innodb_ddl_threads = {cpus}",
+    "SET SESSION innodb_ddl_buffer_size = 8388608",
+];
+
+/// Rows between two reports of the SQLite loader.
+const REPORT_ROWS: u64 = 10_000;
+
+/// What the loading threads share.
+struct Shared {
+    job: Job,
+    task: LoadTask,
+    opener: Opener,
+    rows_done: AtomicU64,
+    indexes_done: AtomicU32,
+}
+
+/// One piece of work for one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Make a table anew.
+    Create { table: u32 },
+    /// Fill in the rows first..=last.
+    Fill { table: u32, first: u64, last: u64 },
+    /// Make the indexes.
+    Index { table: u32 },
+}
+
+/// Carries out a loading job and says how it went.
+pub(crate) fn load<W: Write>(
+    job: &Job,
+    task: &LoadTask,
+    opener: Opener,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    if i32::try_from(job.rows).is_err() || job.rows == 0 || job.tables == 0 {
+        return Err(Stop::Fault(format!(
+            "failed to load {} tables of {} rows: ids are 32-bit integers from 1",
+            job.tables, job.rows
+        )));
+    }
+    let shared = Arc::new(Shared {
+        job: job.clone(),
+        task: task.clone(),
+        opener,
+        rows_done: AtomicU64::new(0),
+        indexes_done: AtomicU32::new(0),
+    });
+    if let Endpoint::Fake { mean_us, .. } = job.endpoint {
+        return pretend(&shared, mean_us, talk);
+    }
+    let tables = 1..=job.tables;
+    let streams = streams(job.dialect, task.parallel);
+    let begun = Instant::now();
+    run(tables.clone().map(|table| Work::Create { table }).collect(), 1, &shared, talk)?;
+    run(fills(job, streams), streams, &shared, talk)?;
+    let load_seconds = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    run(tables.map(|table| Work::Index { table }).collect(), task.parallel, &shared, talk)?;
+    let index_seconds = begun.elapsed().as_secs_f64();
+    talk.say(&Message::Loaded { rows: shared.rows_in_all(), load_seconds, index_seconds })?;
+    Ok(())
+}
+
+/// The fake takes as long as its latency says, a row costing a hundredth of a statement.
+fn pretend<W: Write>(shared: &Shared, mean_us: u64, talk: &mut Talk<W>) -> Result<(), Stop> {
+    let rows = shared.rows_in_all();
+    let of = shared.indexes_in_all();
+    let load_seconds = rows as f64 * mean_us as f64 * 1e-8;
+    talk.say(&Message::Loading { rows, of: rows })?;
+    talk.say(&Message::Indexing { done: of, of })?;
+    talk.say(&Message::Loaded { rows, load_seconds, index_seconds: load_seconds / 4.0 })?;
+    Ok(())
+}
+
+/// Connections that fill tables at the same time.
+fn streams(dialect: Dialect, parallel: u32) -> u32 {
+    match dialect {
+        Dialect::Mysql => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
+        _ => parallel,
+    }
+}
+
+/// The rows of all tables; tables of MySQL in so many ranges that no stream is idle.
+fn fills(job: &Job, streams: u32) -> Vec<Work> {
+    let ranges = match job.dialect {
+        Dialect::Mysql => u64::from(streams.div_ceil(job.tables)).min(job.rows),
+        _ => 1,
+    };
+    let bound = |range: u64| job.rows * range / ranges;
+    (1..=job.tables)
+        .flat_map(|table| {
+            (0..ranges).map(move |range| Work::Fill {
+                table,
+                first: bound(range) + 1,
+                last: bound(range + 1),
+            })
+        })
+        .collect()
+}
+
+/// Runs one phase on up to `threads` threads, saying how far they are.
+fn run<W: Write>(
+    work: Vec<Work>,
+    threads: u32,
+    shared: &Arc<Shared>,
+    talk: &mut Talk<W>,
+) -> Result<(), Stop> {
+    let threads = threads.clamp(1, work.len().max(1) as u32);
+    let indexing = matches!(work.first(), Some(Work::Index { .. }));
+    let work: Arc<[Work]> = work.into();
+    let next = Arc::new(AtomicUsize::new(0));
+    let member = |number| loader(number, Arc::clone(&work), Arc::clone(&next), Arc::clone(shared));
+    let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
+    let mut progress = |talk: &mut Talk<W>| Ok(talk.say(&shared.progress(indexing))?);
+    crew.finish(PROGRESS, &mut progress, talk)?;
+    progress(talk)
+}
+
+/// One connection that takes work until none is left.
+fn loader(
+    number: u32,
+    work: Arc<[Work]>,
+    next: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+) -> Member<()> {
+    let life = move |stand: &Stand<()>| {
+        let mut session = shared.opener.open(0)?;
+        shared.speed_up(&mut session)?;
+        while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            shared.carry_out(*one, &mut session)?;
+        }
+        stand.done((), Spent::default());
+        Ok(())
+    };
+    let name = format!("loader {number}");
+    Member { name, stack: STACK, background: false, life: Box::new(life) }
+}
+
+impl Shared {
+    fn rows_in_all(&self) -> u64 {
+        self.job.rows * u64::from(self.job.tables)
+    }
+
+    fn indexes_in_all(&self) -> u32 {
+        self.job.tables * self.task.index_sql.len() as u32
+    }
+
+    fn progress(&self, indexing: bool) -> Message {
+        if indexing {
+            let done = self.indexes_done.load(Ordering::Relaxed);
+            return Message::Indexing { done, of: self.indexes_in_all() };
+        }
+        Message::Loading { rows: self.rows_done.load(Ordering::Relaxed), of: self.rows_in_all() }
+    }
+
+    /// Sets the connection up for loading. What a version or a login does not allow is left: the
+    /// load is slower then, not other.
+    fn speed_up(&self, session: &mut Session) -> Result<(), String> {
+        if self.job.dialect != Dialect::Mysql {
+            return Ok(());
+        }
+        let cpus = affinity::allowed_cpus().len().max(1).to_string();
+        for sql in MYSQL_LOADS {
+            let said = session.simple(&sql.replace("{cpus}", &cpus));
+            if let Err(error) = said
+                && error.code().is_none()
+            {
+                return Err(format!("failed to set up a connection for loading: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, work: Work, session: &mut Session) -> Result<(), String> {
+        match work {
+            Work::Create { table } => {
+                self.control(&self.task.drop_sql, table, session)?;
+                self.control(&self.task.create_sql, table, session)
+            }
+            Work::Fill { table, first, last } => {
+                let name = self.task.table.replace("{table}", &table.to_string());
+                let rows = Table::new(self.job.seed, table, self.job.rows);
+                let filled = match self.job.dialect {
+                    Dialect::Postgres => self.copy(&name, &rows, first, last, session),
+                    Dialect::Mysql => self.load_data(&name, &rows, first, last, session),
+                    Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+                        self.insert_each(&name, &rows, first, last, session)
+                    }
+                };
+                filled.map_err(|error| format!("failed to fill {name}: {error}"))
+            }
+            Work::Index { table } => {
+                for sql in &self.task.index_sql {
+                    self.control(sql, table, session)?;
+                    self.indexes_done.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn control(&self, sql: &str, table: u32, session: &mut Session) -> Result<(), String> {
+        let sql = sql.replace("{table}", &table.to_string());
+        let made = self.opener.make(session, &sql);
+        made.map_err(|error| format!("failed to execute {sql:?}: {error}"))
+    }
+
+    /// COPY in its binary form: the server parses neither numbers nor escapes.
+    fn copy(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.task.columns);
+        let mut row = Row::default();
+        let mut id = first;
+        session.copy_in(&sql, &mut |out| {
+            if id == first {
+                out.extend_from_slice(COPY_HEADER);
+            }
+            let (from, full) = (id, out.len() + COPY_BYTES);
+            while id <= last && out.len() < full {
+                rows.row(id, &mut row);
+                copy_tuple(out, id, &row);
+                id += 1;
+            }
+            self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+            if id > last {
+                out.extend_from_slice(&COPY_TRAILER);
+            }
+            id <= last
+        })?;
+        Ok(())
+    }
+
+    /// True if the columns are as wide as [`fixed_line`] writes them: a width counts bytes, and
+    /// where a character may take several the columns are wider.
+    fn is_fixed(&self, name: &str, session: &mut Session) -> bool {
+        let sql = format!(
+            "SELECT COALESCE(CHARACTER_OCTET_LENGTH, DATA_TYPE) FROM information_schema.COLUMNS \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{name}' ORDER BY ORDINAL_POSITION"
+        );
+        let want = ["int", "int", "120", "60"];
+        session.rows(&sql).is_ok_and(|rows| rows.iter().flatten().flatten().eq(want))
+    }
+
+    /// LOAD DATA LOCAL with rows from memory, or INSERTs if the table or the server is not for it.
+    fn load_data(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        if !self.is_fixed(name, session) {
+            return self.insert_many(name, rows, first, last, session);
+        }
+        let sql = format!(
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET latin1 \
+             FIELDS TERMINATED BY '' ENCLOSED BY '' ESCAPED BY '' LINES TERMINATED BY '\\n' ({})",
+            self.task.columns
+        );
+        let mut row = Row::default();
+        let mut id = first;
+        while id <= last {
+            let (begin, end) = (id, last.min(id + ROWS_PER_LOAD - 1));
+            let taken = session.load_local(&sql, &mut |out| {
+                let (from, full) = (id, out.len() + COPY_BYTES);
+                while id <= end && out.len() < full {
+                    rows.row(id, &mut row);
+                    fixed_line(out, id, &row);
+                    id += 1;
+                }
+                self.rows_done.fetch_add(id - from, Ordering::Relaxed);
+                id <= end
+            });
+            match taken {
+                Ok(taken) if taken == end + 1 - begin => {}
+                // With LOCAL a row that does not fit is left out, and only a warning says so.
+                Ok(taken) => {
+                    let what = format!("the server took {taken} of rows {begin} to {end}");
+                    return Err(WireError::Protocol(what));
+                }
+                Err(error) if id == first && may_insert_instead(&error) => {
+                    return self.insert_many(name, rows, first, last, session);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepared multi-row INSERTs in large transactions: the server parses once.
+    fn insert_many(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        let mut batch = vec![Row::default(); ROWS_PER_INSERT as usize];
+        let mut prepared: Option<(u64, Prepared)> = None;
+        let (mut id, mut inserts) = (first, 0);
+        session.simple("BEGIN")?;
+        while id <= last {
+            let count = ROWS_PER_INSERT.min(last + 1 - id);
+            let insert = match prepared {
+                Some((rows, insert)) if rows == count => insert,
+                _ => self.prepare_insert(name, count, session)?,
+            };
+            prepared = Some((count, insert));
+            for (row, id) in batch.iter_mut().zip(id..id + count) {
+                rows.row(id, row);
+            }
+            let values: Vec<Value<'_>> =
+                batch.iter().zip(id..id + count).flat_map(|(row, id)| tuple(id, row)).collect();
+            session.execute(insert, &values)?;
+            self.rows_done.fetch_add(count, Ordering::Relaxed);
+            id += count;
+            inserts += 1;
+            if inserts % INSERTS_PER_COMMIT == 0 {
+                session.simple("COMMIT")?;
+                session.simple("BEGIN")?;
+            }
+        }
+        session.simple("COMMIT").map(|_| ())
+    }
+
+    fn prepare_insert(
+        &self,
+        name: &str,
+        rows: u64,
+        session: &mut Session,
+    ) -> Result<Prepared, WireError> {
+        let tuples = vec!["(?,?,?,?)"; rows as usize].join(",");
+        let sql = format!("INSERT INTO {name} ({}) VALUES {tuples}", self.task.columns);
+        session.prepare(&sql, &TYPES.repeat(rows as usize))
+    }
+
+    /// One transaction and one prepared statement: the fastest way into SQLite.
+    fn insert_each(
+        &self,
+        name: &str,
+        rows: &Table,
+        first: u64,
+        last: u64,
+        session: &mut Session,
+    ) -> Result<(), WireError> {
+        session.simple("BEGIN")?;
+        let sql = format!("INSERT INTO {name} ({}) VALUES (?, ?, ?, ?)", self.task.columns);
+        let insert = session.prepare(&sql, &TYPES)?;
+        let mut row = Row::default();
+        let mut unreported = 0;
+        for id in first..=last {
+            rows.row(id, &mut row);
+            let values = tuple(id, &row);
+            session.execute(insert, &values)?;
+            unreported += 1;
+            if unreported == REPORT_ROWS || id == last {
+                self.rows_done.fetch_add(unreported, Ordering::Relaxed);
+                unreported = 0;
+            }
+        }
+        session.simple("COMMIT").map(|_| ())
+    }
+}
+
+/// A line of LOAD DATA without separators, which costs the server least: 11 bytes of an INT, by the
+/// manual of MySQL, and the columns' own 120 and 60, filled up with spaces.
+fn fixed_line(out: &mut Vec<u8>, id: u64, row: &Row) {
+    for mut number in [id, row.k] {
+        let mut digits = *b"          0";
+        let mut place = digits.len();
+        while number > 0 && place > 0 {
+            place -= 1;
+            digits[place] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        out.extend_from_slice(&digits);
+    }
+    out.extend_from_slice(&row.c);
+    out.push(b' ');
+    out.extend_from_slice(&row.pad);
+    out.extend_from_slice(b" \n");
+}
+
+/// True if the server only minds how the rows come.
+fn may_insert_instead(error: &WireError) -> bool {
+    error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
+}
+
+/// Types of id, k, c and pad.
+const TYPES: [ValueType; 4] = [ValueType::Int, ValueType::Int, ValueType::Text, ValueType::Text];
+
+/// Values of id, k, c and pad.
+fn tuple(id: u64, row: &Row) -> [Value<'_>; 4] {
+    [Value::Int(id as i64), Value::Int(row.k as i64), Value::Text(&row.c), Value::Text(&row.pad)]
+}
+
+/// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.
+const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// A tuple of -1 columns ends the data.
+const COPY_TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// Two int4 and two texts. `rows` is checked to fit 32 bits.
+fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
+    const COLUMNS: [u8; 2] = 4i16.to_be_bytes();
+    const INT: [u8; 4] = 4i32.to_be_bytes();
+    out.extend_from_slice(&COLUMNS);
+    for int in [id, row.k] {
+        out.extend_from_slice(&INT);
+        out.extend_from_slice(&(int as i32).to_be_bytes());
+    }
+    for text in [row.c.as_slice(), &row.pad] {
+        out.extend_from_slice(&(text.len() as i32).to_be_bytes());
+        out.extend_from_slice(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::driver::protocol::Task;
+
+    fn job(dialect: Dialect, tables: u32, rows: u64) -> Job {
+        let task = LoadTask {
+            drop_sql: String::new(),
+            create_sql: String::new(),
+            index_sql: vec![],
+            table: String::new(),
+            columns: String::new(),
+            parallel: 2,
+        };
+        Job { dialect, tables, rows, ..Job::fake(Task::Load(task)) }
+    }
+
+    #[test]
+    fn a_loader_that_panics_ends_the_load_with_its_message() {
+        let job = job(Dialect::Fake, 4, 10);
+        let Task::Load(mut task) = job.task.clone() else { panic!("no load") };
+        task.create_sql = "panic {table}".to_owned();
+        let shared = Arc::new(Shared {
+            job: job.clone(),
+            task,
+            opener: Opener::new(&job).unwrap(),
+            rows_done: AtomicU64::new(0),
+            indexes_done: AtomicU32::new(0),
+        });
+        let work = (1..=4).map(|table| Work::Create { table }).collect();
+        let end = run(work, 2, &shared, &mut Talk::alone(Vec::new()));
+        let Err(Stop::Fault(fault)) = end else { panic!("it ended well") };
+        assert!(
+            fault.starts_with("loader ") && fault.ends_with(" panicked: told to panic"),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn a_line_has_the_widths_of_its_columns() {
+        let mut row = Row { k: 0, c: [b'c'; 119], pad: [b'p'; 59] };
+        for (id, k, want) in
+            [(1, 0, "          1          0"), (2_147_483_647, 10, " 2147483647         10")]
+        {
+            let mut out = Vec::new();
+            row.k = k;
+            fixed_line(&mut out, id, &row);
+            let want = format!("{want}{} {} \n", "c".repeat(119), "p".repeat(59));
+            assert_eq!(String::from_utf8(out).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn every_row_is_filled_in_once() {
+        for (dialect, tables, rows, streams, pieces) in [
+            (Dialect::Mysql, 1, 1_000_001, 2, 2),
+            (Dialect::Mysql, 3, 7, 4, 6),
+            (Dialect::Mysql, 1, 1, 2, 1),
+            (Dialect::Mysql, 8, 100, 4, 8),
+            (Dialect::Postgres, 1, 100, 4, 1),
+        ] {
+            let fills = fills(&job(dialect, tables, rows), streams);
+            assert_eq!(fills.len(), pieces, "{dialect:?} {tables} {rows} {streams}");
+            let mut want = (1, 1);
+            for fill in fills {
+                let Work::Fill { table, first, last } = fill else { panic!("{fill:?}") };
+                assert_eq!((table, first), want);
+                assert!(last >= first);
+                want = if last == rows { (table + 1, 1) } else { (table, last + 1) };
+            }
+            assert_eq!(want, (tables + 1, 1));
+        }
+    }
+
+    #[test]
+    fn a_binary_tuple_is_as_postgres_documents_it() {
+        let row = Row { k: 258, c: [b'1'; 119], pad: [b'2'; 59] };
+        let mut out = Vec::new();
+        copy_tuple(&mut out, 1, &row);
+        assert_eq!(out[..18], [0, 4, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 1, 2]);
+        assert_eq!(out[18..22], [0, 0, 0, 119]);
+        assert_eq!(out[22 + 119..22 + 123], [0, 0, 0, 59]);
+        assert_eq!(out.len(), 22 + 119 + 4 + 59);
+        assert_eq!(COPY_HEADER.len(), 11 + 4 + 4);
+    }
+}

@@ -1,0 +1,59 @@
+//! Why somebody else's results could not be imported: the file, the line, what is wrong there.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::text::echoed;
+use crate::results::ResultsError;
+
+/// Why nothing was imported. Each text reads after "failed to".
+#[derive(Debug, Error)]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("read `{}` for import: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A line is not what its form asks for.
+    #[error("import `{}`, line {line}{}: {why} (the forms are in docs/importing.md)",
+            path.display(), column.map(|at| format!(", column {at}")).unwrap_or_default())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// The cell of the line, from 1, where one is at fault.
+        column: Option<usize>,
+        /// What is wrong with it, or what was expected.
+        why: String,
+    },
+    /// The whole file or folder is of no form that this format knows.
+    #[error("import `{}`: {why} (the forms are in docs/importing.md)", path.display())]
+    Foreign {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was looked for.
+        why: String,
+    },
+    /// The words of the command line do not fit.
+    #[error("import {0}")]
+    Words(String),
+    /// The run folders could not be written.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+impl ImportError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ImportError {
+        let path = path.to_owned();
+        move |source| ImportError::Io { path, source }
+    }
+
+    pub(crate) fn foreign(path: &Path, why: impl Into<String>) -> ImportError {
+        ImportError::Foreign { path: path.to_owned(), why: echoed(&why.into()) }
+    }
+}

@@ -1,0 +1,299 @@
+//! What an importer hands over: records of runs and steps with what was published, nothing else.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use super::cells::Cells;
+use super::notice::Notice;
+use super::tag::Tag;
+use crate::benchmarks::insert::import::summary::SummaryTable;
+use crate::benchmarks::insert::import::tables::MetricsRow;
+use crate::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Shape, Workload};
+use crate::domain::build::{Dbms, Manifest, Source, Version};
+use crate::domain::config::Config;
+use crate::domain::host::Host;
+use crate::domain::metric::Metric;
+use crate::domain::run::{FORMAT, Imported, Outcome, RunKey, RunRecord, Status, StepRecord, Usage};
+use crate::domain::target::Target;
+
+/// Why something is missing that a run of our own would have.
+pub const NOT_IN_FILES: &str = "not in the imported files";
+
+/// All that was read, ready to be written.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// `sysbench`, `insert`, `kv`, `vector`.
+    pub benchmark: &'static str,
+    /// What the files tell of the machine.
+    pub host: Host,
+    /// Targets in the order of the files; the first is the base.
+    pub runs: Vec<PublishedRun>,
+    /// What there is to say.
+    pub notices: Vec<Notice>,
+    /// What became of each published cell.
+    pub cells: Cells,
+    /// What was made again from other published numbers, cell by cell.
+    pub checks: Vec<Check>,
+    /// Summary tables with their colours and files: for those who know the rules of colours.
+    pub summaries: Vec<(PathBuf, SummaryTable)>,
+    /// Rows of metrics of the Insert Benchmark: for those who know what columns say of each other.
+    pub metrics: Vec<(PathBuf, MetricsRow)>,
+}
+
+/// Cells that were made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Which cells, from what.
+    pub what: String,
+    /// How many came out as published.
+    pub agree: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+/// One target in one repetition.
+#[derive(Clone, Debug)]
+pub struct PublishedRun {
+    /// `run.json`, but for its hash of the plan.
+    pub record: RunRecord,
+    /// Steps in order; their `index` is set when they are written.
+    pub steps: Vec<StepRecord>,
+    /// Texts for the folder of logs: name, text.
+    pub logs: Vec<(String, String)>,
+}
+
+impl Published {
+    /// The run of a label and block; made from its tag where there is none yet.
+    pub(crate) fn run(&mut self, label: &str, block: u32, tag: &Tag) -> &mut PublishedRun {
+        let label = safe(label);
+        let key = (label.as_str(), block);
+        let found = self
+            .runs
+            .iter()
+            .position(|run| (run.record.key.label.as_str(), run.record.key.block) == key);
+        let place = found.unwrap_or_else(|| {
+            let record = run_record(self.benchmark, &label, block, tag);
+            self.runs.push(PublishedRun { record, steps: Vec::new(), logs: Vec::new() });
+            self.runs.len() - 1
+        });
+        &mut self.runs[place]
+    }
+
+    /// Counts a check; those of one name are one.
+    pub(crate) fn check(&mut self, what: &str, agree: usize, of: usize) {
+        if of == 0 {
+            return;
+        }
+        match self.checks.iter_mut().find(|check| check.what == what) {
+            Some(check) => {
+                check.agree += agree;
+                check.of += of;
+            }
+            None => self.checks.push(Check { what: what.to_owned(), agree, of }),
+        }
+    }
+}
+
+impl PublishedRun {
+    /// Adds a line to a log.
+    pub(crate) fn log(&mut self, name: &str, line: &str) {
+        match self.logs.iter_mut().find(|(other, _)| other == name) {
+            Some((_, text)) => text.push_str(line),
+            None => self.logs.push((name.to_owned(), line.to_owned())),
+        }
+    }
+
+    /// The step of that name; made where there is none yet.
+    pub(crate) fn step(&mut self, format: &str, name: &str, kind: StepKind) -> &mut StepRecord {
+        let name = safe(name);
+        let found = self.steps.iter().position(|step| step.name == name);
+        let place = found.unwrap_or_else(|| {
+            self.steps.push(step_record(format, &name, kind));
+            self.steps.len() - 1
+        });
+        &mut self.steps[place]
+    }
+}
+
+/// What a step is, whatever its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepKind {
+    pub group: Group,
+    pub rate: RateUnit,
+}
+
+/// Notes that a step's numbers are from that file too.
+pub(crate) fn add_file(step: &mut StepRecord, file: &str) {
+    if let Some(imported) = &mut step.imported
+        && !imported.files.iter().any(|other| other == file)
+    {
+        imported.files.push(file.to_owned());
+    }
+}
+
+/// Keeps a cell for which there is no metric, by the head of its column. What another file says of
+/// the same column stands beside it.
+pub(crate) fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
+    let Some(imported) = &mut step.imported else { return };
+    match imported.annotations.get_mut(head) {
+        Some(before) if before != printed => {
+            before.push_str(" / ");
+            before.push_str(printed);
+        }
+        Some(_) => {}
+        None => {
+            imported.annotations.insert(head.to_owned(), printed.to_owned());
+        }
+    }
+}
+
+/// Keeps what the author of a table wrote beside the row of the step.
+pub(crate) fn remark(step: &mut StepRecord, words: &str) {
+    if let Some(imported) = &mut step.imported
+        && !imported.remarks.iter().any(|other| other == words)
+    {
+        imported.remarks.push(words.to_owned());
+    }
+}
+
+/// Names become names of files.
+fn safe(name: &str) -> String {
+    let name: String =
+        name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if name.is_empty() => "_".to_owned(),
+        None => name,
+    }
+}
+
+fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord {
+    let version = tag.version.clone().unwrap_or_else(|| Version::new(tag.text.clone()));
+    let config = tag.config.clone().unwrap_or_else(|| "unknown".to_owned());
+    RunRecord {
+        format: FORMAT,
+        key: RunKey { block, attempt: 1, order: 1, label: label.to_owned() },
+        target: Target {
+            label: label.to_owned(),
+            dbms: tag.dbms,
+            source: Source::Imported(tag.text.clone()),
+            config: config.clone(),
+            storage_engine: tag.storage_engine.map(str::to_owned),
+        },
+        manifest: Manifest {
+            dbms: tag.dbms,
+            version,
+            reported: tag.text.clone(),
+            origin: "imported".to_owned(),
+            sha256: None,
+            compiler: None,
+            packages: std::collections::BTreeMap::new(),
+        },
+        place: None,
+        config: settings(&config),
+        benchmark: benchmark.to_owned(),
+        workload: unknown_workload(),
+        seed: 0,
+        plan_hash: String::new(),
+        targets: Vec::new(),
+        host_fingerprint: String::new(),
+        rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: "unknown".to_owned(),
+        finished: None,
+        status: Status::Complete,
+        load: None,
+        schedule: None,
+    }
+}
+
+/// The name of a configuration is all that results tell of it.
+fn settings(name: &str) -> Config {
+    let text = format!("# {NOT_IN_FILES}\n");
+    let digest = Sha256::digest(text.as_bytes());
+    let hash = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    Config { name: name.to_owned(), text, hash }
+}
+
+/// A workload of which nothing is known: reports say so where rows are 0.
+fn unknown_workload() -> Workload {
+    Workload {
+        tables: 0,
+        rows: 0,
+        clients: 0,
+        read_seconds: 0.0,
+        write_seconds: 0.0,
+        warmup_seconds: 0.0,
+        settle_scale: 0.0,
+        pace: Pace::Closed,
+        placement: Placement::Os,
+        idle: Idle::Os,
+        cache_bytes: None,
+        plain_statements: false,
+        memory_limit: None,
+        turn_ms: None,
+        waiting: None,
+        shape: Shape::default(),
+    }
+}
+
+fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
+    StepRecord {
+        format: FORMAT,
+        index: 0,
+        name: name.to_owned(),
+        group: kind.group,
+        reported: true,
+        detail: String::new(),
+        rate: kind.rate,
+        status: Status::Complete,
+        started: "unknown".to_owned(),
+        outcome: Outcome::default(),
+        usage: Usage::default(),
+        data_bytes: None,
+        per_second: Vec::new(),
+        stalled: Vec::new(),
+        imported: Some(Imported { format: format.to_owned(), ..Imported::default() }),
+    }
+}
+
+/// Facts of the machine, where tags or outputs tell of it; the rest with its reason.
+pub(crate) fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -> Host {
+    let mut missing = BTreeMap::new();
+    let mut note = |fact: &str, known: bool| {
+        if !known {
+            missing.insert(fact.to_owned(), NOT_IN_FILES.to_owned());
+        }
+    };
+    note("cpus", cpus.is_some());
+    note("memory_bytes", gigabytes.is_some());
+    note("kernel", kernel.is_some());
+    for fact in ["cpu_model", "cores", "governor", "disk", "filesystem", "os"] {
+        note(fact, false);
+    }
+    Host {
+        cpus: cpus.unwrap_or(0),
+        memory_bytes: gigabytes.unwrap_or(0) << 30,
+        kernel,
+        missing,
+        ..Host::default()
+    }
+}
+
+/// A target without a tag: a label, and the product where somebody said it.
+pub(crate) fn untagged(label: &str, dbms: Dbms) -> Tag {
+    Tag {
+        text: label.to_owned(),
+        dbms,
+        version: None,
+        storage_engine: None,
+        config: None,
+        machine: None,
+    }
+}
+
+/// Puts a published value; `false` if the step has another already.
+pub(crate) fn put(step: &mut StepRecord, metric: Metric, value: f64) -> bool {
+    *step.outcome.extra.entry(metric).or_insert(value) == value
+}

@@ -1,0 +1,451 @@
+//! Choosing steps by name: `--steps 'point-*,!*_range=1000'`.
+
+use crate::benchmarks::kv;
+use crate::benchmarks::sysbench::steps::WARM_UPS;
+use crate::domain::benchmark::{Group, Stage};
+
+/// Why a choice of steps is refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SelectError {
+    /// Nothing has such a name.
+    #[error("choose steps: `{glob}` matches none; near it: {near}")]
+    NoMatch {
+        /// What was asked for.
+        glob: String,
+        /// Names that resemble it.
+        near: String,
+    },
+    /// A `[` without its `]`, or nothing at all.
+    #[error("choose steps: `{glob}` is no pattern: {why}; use names with *, ? and [abc]")]
+    Malformed {
+        /// What was asked for.
+        glob: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Every step that was included was excluded too.
+    #[error("choose steps: `{globs}` leaves none; drop one of the patterns that begin with `!`")]
+    NothingLeft {
+        /// All patterns.
+        globs: String,
+    },
+}
+
+/// Keeps the steps whose name matches one of `globs` and none of those that begin with `!`; with
+/// nothing but `!` patterns, all others. No patterns at all keep everything.
+///
+/// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class;
+/// case counts; a pattern must match the whole name. One string may hold several, with commas.
+///
+/// A step that only warms comes along with the steps that it warms unless it is excluded by name.
+/// A [`Stage::Settle`] stays where a kept write comes before it and a kept step after it.
+///
+/// # Errors
+///
+/// When a pattern is malformed or matches no step of `stages`, and when nothing is left.
+pub fn select(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, SelectError> {
+    let patterns: Vec<&str> = globs.iter().flat_map(|glob| split(glob)).map(str::trim).collect();
+    if patterns.is_empty() {
+        return Ok(stages);
+    }
+    let names: Vec<&str> = stages.iter().filter_map(name).collect();
+    for pattern in &patterns {
+        check(pattern, &names)?;
+    }
+    let (excluding, including): (Vec<&str>, Vec<&str>) =
+        patterns.iter().partition(|pattern| pattern.starts_with('!'));
+    let excluded = |name: &str| excluding.iter().any(|pattern| matches(&pattern[1..], name));
+    let chosen = |name: &str| {
+        let included =
+            including.is_empty() || including.iter().any(|pattern| matches(pattern, name));
+        included && !excluded(name)
+    };
+    // Warm-ups that nobody asked for are no reason to run anything.
+    if !names.iter().any(|name| chosen(name) && !(including.is_empty() && is_warm_up(name))) {
+        return Err(SelectError::NothingLeft { globs: patterns.join(",") });
+    }
+    let needed = |name: &str| {
+        let Some((_, warmed)) = WARM_UPS.iter().find(|(warm_up, _)| *warm_up == name) else {
+            return false;
+        };
+        let warms = |other: &&str| {
+            !is_warm_up(other) && warmed.iter().any(|pattern| matches(pattern, other))
+        };
+        !excluded(name) && names.iter().any(|other| warms(other) && chosen(other))
+    };
+    let asked = |name: &str| including.iter().any(|pattern| matches(pattern, name));
+    let keep: Vec<bool> = stages
+        .iter()
+        .map(|stage| match name(stage) {
+            _ if is_foundation(stage) => true,
+            Some(name) if is_warm_up(name) => needed(name) || (asked(name) && !excluded(name)),
+            Some(name) => chosen(name),
+            None => true,
+        })
+        .collect();
+    let kept = stages.into_iter().zip(keep).filter(|(_, keep)| *keep);
+    Ok(settled(kept.map(|(stage, _)| stage).collect()))
+}
+
+/// Drops each [`Stage::Settle`] that has nothing to settle or nothing to settle for.
+fn settled(stages: Vec<Stage>) -> Vec<Stage> {
+    let mut kept: Vec<Stage> = Vec::new();
+    let mut dirty = false;
+    for stage in stages {
+        match &stage {
+            Stage::Settle => {
+                if dirty {
+                    kept.push(stage);
+                }
+                dirty = false;
+            }
+            Stage::Measure(step) => {
+                dirty |= step.group == Group::Write;
+                kept.push(stage);
+            }
+        }
+    }
+    while kept.last() == Some(&Stage::Settle) {
+        kept.pop();
+    }
+    kept
+}
+
+fn name(stage: &Stage) -> Option<&str> {
+    match stage {
+        Stage::Measure(step) => Some(&step.name),
+        Stage::Settle => None,
+    }
+}
+
+/// True for a step without which no other can be: the load of a benchmark that measures it.
+fn is_foundation(stage: &Stage) -> bool {
+    matches!(stage, Stage::Measure(step) if kv::is_needed(step))
+}
+
+fn is_warm_up(name: &str) -> bool {
+    WARM_UPS.iter().any(|(warm_up, _)| *warm_up == name)
+}
+
+/// Splits at the commas outside of `[…]`.
+fn split(globs: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut in_class) = (0, false);
+    for (at, byte) in globs.bytes().enumerate() {
+        match byte {
+            b'[' => in_class = globs[at..].contains(']'),
+            b']' => in_class = false,
+            b',' if !in_class => {
+                parts.push(&globs[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&globs[start..]);
+    parts
+}
+
+fn check(pattern: &str, names: &[&str]) -> Result<(), SelectError> {
+    let glob = pattern.strip_prefix('!').unwrap_or(pattern);
+    let malformed = |why| Err(SelectError::Malformed { glob: pattern.to_string(), why });
+    if glob.is_empty() {
+        return malformed("it is empty");
+    }
+    if !well_formed(glob) {
+        return malformed("a [ has no ]");
+    }
+    if names.iter().any(|name| matches(glob, name)) {
+        return Ok(());
+    }
+    Err(SelectError::NoMatch { glob: pattern.to_string(), near: near(glob, names).join(", ") })
+}
+
+/// The names that resemble `glob` most: those that contain its letters first, then by edit
+/// distance.
+fn near<'a>(glob: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let wanted: String = glob.chars().filter(|c| !"*?[]!".contains(*c)).collect();
+    let wanted = wanted.to_lowercase();
+    let mut ranked: Vec<(usize, &str)> = names
+        .iter()
+        .map(|name| {
+            let contained = !wanted.is_empty() && name.contains(&wanted);
+            (if contained { 0 } else { edit_distance(&wanted, name) }, *name)
+        })
+        .collect();
+    ranked.sort_by_key(|(distance, _)| *distance);
+    ranked.dedup_by_key(|(_, name)| *name);
+    // The nearest is named however far; others only if most of their letters agree.
+    let resembles = |distance: usize, name: &str| distance * 2 < wanted.len().max(name.len());
+    let close = ranked.iter().enumerate().filter_map(|(rank, (distance, name))| {
+        (rank == 0 || resembles(*distance, name)).then_some(*name)
+    });
+    close.take(NEAR_MAX).collect()
+}
+
+/// As many as one reads.
+const NEAR_MAX: usize = 5;
+
+/// Levenshtein's: insertions, deletions and replacements of one character.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// True if `glob` matches the whole of `name`.
+fn matches(glob: &str, name: &str) -> bool {
+    let glob: Vec<char> = glob.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut g, mut n) = (0, 0);
+    // Where to go on when what follows the last star does not fit: the star eats one more.
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if glob.get(g) == Some(&'*') {
+            retry = Some((g + 1, n));
+            g += 1;
+            continue;
+        }
+        match one(&glob, g, name[n]) {
+            Some(next) => (g, n) = (next, n + 1),
+            None => match retry {
+                Some((after, start)) => {
+                    retry = Some((after, start + 1));
+                    (g, n) = (after, start + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    glob[g..].iter().all(|c| *c == '*')
+}
+
+/// The place in `glob` after the item at `at`, if that item takes `c`.
+fn one(glob: &[char], at: usize, c: char) -> Option<usize> {
+    match glob.get(at)? {
+        '?' => Some(at + 1),
+        '[' => {
+            let end = class_end(glob, at)?;
+            in_class(&glob[at + 1..end], c).then_some(end + 1)
+        }
+        literal => (*literal == c).then_some(at + 1),
+    }
+}
+
+/// The place of the `]` that closes the `[` at `at`; one that comes first is a member.
+fn class_end(glob: &[char], at: usize) -> Option<usize> {
+    let negated = usize::from(glob.get(at + 1) == Some(&'!'));
+    let first = at + 1 + negated;
+    (first + 1..glob.len()).find(|index| glob[*index] == ']')
+}
+
+fn in_class(class: &[char], c: char) -> bool {
+    let (negated, class) = match class.split_first() {
+        Some(('!', rest)) => (true, rest),
+        _ => (false, class),
+    };
+    let mut found = false;
+    let mut index = 0;
+    while index < class.len() {
+        if class.get(index + 1) == Some(&'-') && index + 2 < class.len() {
+            found |= (class[index]..=class[index + 2]).contains(&c);
+            index += 3;
+        } else {
+            found |= class[index] == c;
+            index += 1;
+        }
+    }
+    found != negated
+}
+
+fn well_formed(glob: &str) -> bool {
+    let glob: Vec<char> = glob.chars().collect();
+    let mut at = 0;
+    while at < glob.len() {
+        at = match glob[at] {
+            '[' => match class_end(&glob, at) {
+                Some(end) => end + 1,
+                None => return false,
+            },
+            _ => at + 1,
+        };
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmarks::sysbench::presets as preset;
+    use crate::benchmarks::{Order, stages};
+    use crate::domain::build::Dialect;
+
+    /// Names of what is kept, with `|` for settling.
+    fn kept_of(order: Order, globs: &[&str]) -> Result<String, SelectError> {
+        let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
+        let all = stages(Dialect::Mysql, order, &preset::QUICK.workload());
+        let kept = select(all, &globs)?;
+        let names: Vec<&str> = kept.iter().map(|stage| name(stage).unwrap_or("|")).collect();
+        Ok(names.join(" "))
+    }
+
+    fn kept(globs: &[&str]) -> Result<String, SelectError> {
+        kept_of(Order::Abbreviated, globs)
+    }
+
+    fn check(globs: &[&str], want: &str) {
+        assert_eq!(kept(globs).unwrap(), want, "{globs:?}");
+    }
+
+    fn check_error(globs: &[&str], want: &str) {
+        assert_eq!(kept(globs).unwrap_err().to_string(), want);
+    }
+
+    #[test]
+    fn a_name_brings_its_warm_up() {
+        check(&["point-query"], "point-query.warm point-query");
+        check(&["scan"], "point-query.warm scan.warm scan");
+        check(&["range-covered-si"], "point-query.warm points-covered-si.warm range-covered-si");
+        check(&["*.pre"], "point-query.warm scan.warmpre point-query.pre range-notcovered-si.pre");
+        check(&["scan.warm"], "scan.warm");
+        check(&["scan", "!*.warm"], "scan");
+    }
+
+    #[test]
+    fn settling_stays_between_writes_and_reads_only() {
+        check(&["read-write*"], "point-query.warm read-write_range=10 read-write_range=100");
+        check(&["update-one,hot-points"], "point-query.warm update-one | hot-points");
+        // Writes after the last settling have nothing to settle for.
+        check(&["delete", "insert"], "point-query.warm delete insert");
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        check(
+            &["random-points_range=10*"],
+            "point-query.warm random-points_range=10 random-points_range=100 \
+             random-points_range=1000",
+        );
+        check(&["random-points_range=10"], "point-query.warm random-points_range=10");
+        check(
+            &["read-only_range=1?,read-only-[so]*"],
+            "point-query.warm read-only_range=10 read-only-simple read-only-sum read-only-order",
+        );
+        check(
+            &["update-[!iz]*,update-[i-o]n*,!update-inlist"],
+            "point-query.warm update-index update-nonindex update-one",
+        );
+    }
+
+    #[test]
+    fn no_patterns_keep_everything() {
+        let all = stages(Dialect::Mysql, Order::Full, &preset::QUICK.workload());
+        assert_eq!(select(all.clone(), &[]).unwrap(), all);
+        assert_eq!(select(all.clone(), &["*".to_string()]).unwrap(), all);
+    }
+
+    #[test]
+    fn exclusions_alone_keep_the_others() {
+        let kept = kept(&["!*range*", "!read-*", "!*-si", "!update-*"]).unwrap();
+        assert_eq!(
+            kept,
+            "point-query.warm scan.warmpre point-query.pre write-only | scan.warm scan \
+             point-query hot-points points-covered-pk points-notcovered-pk delete insert"
+        );
+    }
+
+    #[test]
+    fn the_full_order_is_chosen_from_alike() {
+        let kept = kept_of(Order::Full, &["point-query*"]).unwrap();
+        assert_eq!(kept, "point-query.warm point-query.pre point-query");
+    }
+
+    #[test]
+    fn what_matches_nothing_is_answered_with_what_is_near() {
+        check_error(
+            &["poin-query"],
+            "choose steps: `poin-query` matches none; near it: point-query, \
+             point-query.pre, point-query.warm",
+        );
+        check_error(
+            &["scan,Update-*"],
+            "choose steps: `Update-*` matches none; near it: update-inlist, update-index, \
+             update-nonindex, update-one, update-zipf",
+        );
+        check_error(
+            &["!covered"],
+            "choose steps: `!covered` matches none; near it: range-notcovered-si.pre, \
+             points-covered-pk, points-notcovered-pk, range-covered-pk, range-notcovered-pk",
+        );
+    }
+
+    #[test]
+    fn malformed_patterns_are_refused() {
+        check_error(
+            &["update-[ab"],
+            "choose steps: `update-[ab` is no pattern: a [ has no ]; use names with *, ? and [abc]",
+        );
+        check_error(
+            &["scan,"],
+            "choose steps: `` is no pattern: it is empty; use names with *, ? and [abc]",
+        );
+        check_error(
+            &["scan", "!scan"],
+            "choose steps: `scan,!scan` leaves none; \
+             drop one of the patterns that begin with `!`",
+        );
+        check_error(
+            &["!*"],
+            "choose steps: `!*` leaves none; drop one of the patterns that begin with `!`",
+        );
+    }
+
+    #[test]
+    fn globs_match_as_in_a_shell() {
+        let check = |glob: &str, name: &str, want: bool| {
+            assert_eq!(matches(glob, name), want, "{glob} {name}");
+        };
+        check("", "", true);
+        check("*", "", true);
+        check("?", "", false);
+        check("a*b*c", "axxbyybzc", true);
+        check("a*b*c", "axxbyybz", false);
+        check("*ab", "aab", true);
+        check("**", "x", true);
+        check("[]x]", "]", true);
+        check("[!]]", "]", false);
+        check("[a-c]", "b", true);
+        check("[a-c]", "-", false);
+        check("[a-]", "-", true);
+        check("A", "a", false);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_pattern_panics(glob in "[a-c*?!,\\[\\]-]{0,12}", name in "[a-c-]{0,8}") {
+            let _ = matches(&glob, &name);
+            let _ = kept(&[&glob]);
+        }
+
+        #[test]
+        fn a_name_matches_itself_with_any_part_starred(
+            name in "[a-c-]{0,8}",
+            from in 0usize..9,
+            to in 0usize..9,
+        ) {
+            let (from, to) = (from.min(name.len()), to.min(name.len()));
+            let (from, to) = (from.min(to), from.max(to));
+            let glob = format!("{}*{}", &name[..from], &name[to..]);
+            proptest::prop_assert!(matches(&glob, &name));
+        }
+    }
+}

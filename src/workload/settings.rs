@@ -1,0 +1,327 @@
+//! Single settings of the form `key=value` that all benchmarks share. Those that one benchmark has
+//! for itself are in `own.rs`.
+
+use std::fmt;
+
+use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
+use crate::workload::value::{bytes, choice, count, memory_limit, number, seconds, yes_or_no};
+
+/// Why a setting is refused. Every text says what was being set and how to put it right.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SetError {
+    /// No `=`.
+    #[error("set `{text}`: there is no `=`; write key=value, for example rows=1M")]
+    NoEquals {
+        /// What was given.
+        text: String,
+    },
+    /// No such key.
+    #[error("set `{key}`: there is no such setting; there are {}", Keys)]
+    UnknownKey {
+        /// What was given.
+        key: String,
+    },
+    /// No such key of a benchmark that has keys of its own.
+    #[error("set `{key}`: the benchmark `{benchmark}` has no such setting; there are {known}")]
+    UnknownKeyOf {
+        /// What was given.
+        key: String,
+        /// The benchmark.
+        benchmark: &'static str,
+        /// Its keys.
+        known: String,
+    },
+    /// The value cannot be read, or is outside its limits.
+    #[error("set {key} to `{value}`: {why}")]
+    BadValue {
+        /// The setting.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// What it must be.
+        why: String,
+    },
+}
+
+/// A setting of a workload.
+pub struct Setting {
+    /// What stands before the `=`.
+    pub key: &'static str,
+    /// What may stand after it, and what it does.
+    pub about: &'static str,
+    apply: fn(&mut Workload, &str) -> Result<(), String>,
+}
+
+/// All settings, in the order of listings.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "tables",
+        about: "number of tables, 1 to 10000",
+        apply: |workload, value| {
+            workload.tables = count(value, 1, 10_000)? as u32;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "rows",
+        about: "rows per table, 200 to 2G; K, M and G are powers of 1000",
+        apply: |workload, value| {
+            // hot-points reads the ids up to rows/2 + 100; ids are 32-bit integers and insert needs
+            // some beyond the last row.
+            workload.rows = count(value, 200, 2_000_000_000)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "clients",
+        about: "concurrent connections, 1 to 10000",
+        apply: |workload, value| {
+            workload.clients = count(value, 1, 10_000)? as u32;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "seconds",
+        about: "read_seconds and write_seconds at once",
+        apply: |workload, value| {
+            workload.read_seconds = seconds(value)?;
+            workload.write_seconds = workload.read_seconds;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "read_seconds",
+        about: "measured seconds of a read step, 0.1 to 86400",
+        apply: |workload, value| {
+            workload.read_seconds = seconds(value)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "write_seconds",
+        about: "measured seconds of a write step, 0.1 to 86400",
+        apply: |workload, value| {
+            workload.write_seconds = seconds(value)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "warmup_seconds",
+        about: "seconds before each measured window, 0 to 3600",
+        apply: |workload, value| {
+            workload.warmup_seconds = number(value, 0.0, 3600.0)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "settle_scale",
+        about: "share of the published wait after loading and writing, 0 to 10",
+        apply: |workload, value| {
+            workload.settle_scale = number(value, 0.0, 10.0)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "cache",
+        about: "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: from the data",
+        apply: |workload, value| {
+            workload.cache_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "memory_limit",
+        about: "memory of a target and of the page cache of its files, 64M to 64T, or none",
+        apply: |workload, value| {
+            workload.memory_limit = memory_limit(value)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "rate",
+        about: "events per second of all clients on a Poisson schedule, 0.01 to 100M, or closed",
+        apply: |workload, value| {
+            workload.pace = match value {
+                "closed" => Pace::Closed,
+                _ => {
+                    let rate = number(value, 0.01, 1e8).map_err(|why| why + ", or closed");
+                    Pace::Open { events_per_second: rate? }
+                }
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        key: "prepared",
+        about: "yes: statements are prepared once per client; no: sent as text, parsed each time",
+        apply: |workload, value| {
+            workload.plain_statements = !yes_or_no(value)?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "placement",
+        about: "together, apart or os",
+        apply: |workload, value| {
+            workload.placement = choice(
+                value,
+                &[
+                    ("together", Placement::Together),
+                    ("apart", Placement::Apart),
+                    ("os", Placement::Os),
+                ],
+            )?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "idle",
+        about: "awake or os",
+        apply: |workload, value| {
+            workload.idle = choice(value, &[("awake", Idle::Awake), ("os", Idle::Os)])?;
+            Ok(())
+        },
+    },
+    Setting {
+        key: "turn_ms",
+        about: "shortest turn of a target with --interleave turns, 1 to 10000 milliseconds",
+        apply: |workload, value| {
+            workload.turn_ms = Some(number(value, 1.0, 10_000.0)?);
+            Ok(())
+        },
+    },
+    Setting {
+        key: "waiting",
+        about: "running or stopped: what a server does in the turns of others; auto: by step",
+        apply: |workload, value| {
+            let choices = [
+                ("auto", None),
+                ("running", Some(Waiting::Running)),
+                ("stopped", Some(Waiting::Stopped)),
+            ];
+            workload.waiting = choice(value, &choices)?;
+            Ok(())
+        },
+    },
+];
+
+/// Changes `workload` by one `key=value` (`--set`). Nothing is changed on an error.
+///
+/// # Errors
+///
+/// When there is no `=`, the key is unknown, or the value is malformed or outside its limits.
+pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    let (key, value) = parts(assignment)?;
+    let Some(setting) = SETTINGS.iter().find(|setting| setting.key == key) else {
+        return Err(SetError::UnknownKey { key: key.to_string() });
+    };
+    let bad = |why| SetError::BadValue { key: setting.key, value: value.to_string(), why };
+    (setting.apply)(workload, value).map_err(bad)
+}
+
+/// Both sides of the `=`.
+pub(crate) fn parts(assignment: &str) -> Result<(&str, &str), SetError> {
+    match assignment.split_once('=') {
+        Some((key, value)) => Ok((key.trim(), value.trim())),
+        None => Err(SetError::NoEquals { text: assignment.to_string() }),
+    }
+}
+
+/// The keys as a list for people.
+struct Keys;
+
+impl fmt::Display for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, setting) in SETTINGS.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
+            f.write_str(setting.key)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmarks::sysbench::presets::QUICK;
+
+    fn after(assignment: &str) -> Workload {
+        let mut workload = QUICK.workload();
+        set(&mut workload, assignment).unwrap();
+        workload
+    }
+
+    fn check_error(assignment: &str, want: &str) {
+        let mut workload = QUICK.workload();
+        let error = set(&mut workload, assignment).unwrap_err();
+        assert_eq!(error.to_string(), want);
+        assert_eq!(workload, QUICK.workload(), "an error changes nothing");
+    }
+
+    #[test]
+    fn settings_are_read_with_their_units() {
+        assert_eq!(after("tables=8").tables, 8);
+        assert_eq!(after("rows=10M").rows, 10_000_000);
+        assert_eq!(after("rows=1_500k").rows, 1_500_000);
+        assert_eq!(after("rows=2000000000").rows, 2_000_000_000);
+        assert_eq!(after("clients = 40").clients, 40);
+        let both = after("seconds=0.5");
+        assert_eq!((both.read_seconds, both.write_seconds), (0.5, 0.5));
+        assert_eq!(after("read_seconds=30").read_seconds, 30.0);
+        assert_eq!(after("write_seconds=30").write_seconds, 30.0);
+        assert_eq!(after("warmup_seconds=0").warmup_seconds, 0.0);
+        assert_eq!(after("settle_scale=0").settle_scale, 0.0);
+        assert_eq!(after("turn_ms=2.5").turn_ms, Some(2.5));
+        assert_eq!(after("waiting=stopped").waiting, Some(Waiting::Stopped));
+        assert_eq!(after("waiting=auto").waiting, None);
+        assert_eq!(after("cache=512M").cache_bytes, Some(512 << 20));
+        assert_eq!(after("cache=4 GiB").cache_bytes, Some(4 << 30));
+        assert_eq!(after("cache=4gb").cache_bytes, Some(4 << 30));
+        assert_eq!(after("cache=16777216").cache_bytes, Some(16 << 20));
+        assert_eq!(after("cache=auto").cache_bytes, None);
+        assert_eq!(after("memory_limit=2G").memory_limit, Some(2 << 30));
+        assert_eq!(after("memory_limit=none").memory_limit, None);
+        assert_eq!(after("rate=closed").pace, Pace::Closed);
+        assert_eq!(after("rate=250.5").pace, Pace::Open { events_per_second: 250.5 });
+        assert!(after("prepared=no").plain_statements && !after("prepared=yes").plain_statements);
+        assert_eq!(after("placement=apart").placement, Placement::Apart);
+        assert_eq!(after("idle=os").idle, Idle::Os);
+    }
+
+    #[test]
+    fn absurd_values_are_refused() {
+        let rows = "it is a whole number from 200 to 2000000000, such as 200 or 10M";
+        for value in ["0", "199", "-5", "", "1.5M", "3G", "99999999999999999999", "10 MM", "x", "M"]
+        {
+            check_error(&format!("rows={value}"), &format!("set rows to `{value}`: {rows}"));
+        }
+        check_error(
+            "tables=0",
+            "set tables to `0`: it is a whole number from 1 to 10000, such as 1 or 8",
+        );
+        let seconds = "it is a number from 0.1 to 86400";
+        for value in ["0", "-1", "NaN", "inf", "1e9", "", "ten"] {
+            check_error(
+                &format!("read_seconds={value}"),
+                &format!("set read_seconds to `{value}`: {seconds}"),
+            );
+        }
+        let size = "it is a size from 8M to 64T such as 512M or 4G, or auto";
+        for value in ["0", "1M", "-4G", "4X", "65T", "4i", "99999999999999T", ""] {
+            check_error(&format!("cache={value}"), &format!("set cache to `{value}`: {size}"));
+        }
+        check_error("rate=0", "set rate to `0`: it is a number from 0.01 to 100000000, or closed");
+        check_error("idle=no", "set idle to `no`: it is one of awake, os");
+    }
+
+    #[test]
+    fn unknown_keys_are_answered_with_the_known() {
+        check_error(
+            "row=5",
+            "set `row`: there is no such setting; there are tables, rows, clients, seconds, \
+             read_seconds, write_seconds, warmup_seconds, settle_scale, cache, memory_limit, \
+             rate, prepared, placement, idle, turn_ms, waiting",
+        );
+        check_error("rows", "set `rows`: there is no `=`; write key=value, for example rows=1M");
+    }
+}
