@@ -17,12 +17,12 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rqps::benchmarks;
 use rqps::dbms::config;
-use rqps::domain::benchmark::{Stage, Step, Work, Workload};
+use rqps::domain::benchmark::{Phase, Step, StepBody, Workload};
 use rqps::domain::build::{Dbms, Dialect, Version};
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::metric::Metric;
 use rqps::domain::run::Outcome;
-use rqps::driver::protocol::{Job, Message, Task, VERSION, WorkTask};
+use rqps::driver::protocol::{DriverEvent, DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::rocksdb::marker::{Marker, State, database_folder};
 use rqps::lab::place::HOST_LOCK;
 use rqps::os::lock::Lock;
@@ -249,13 +249,13 @@ fn print_table(options: &Options, results: &[Vec<Pair>]) {
 
 /// The step of that name, as the benchmark of rqps has it, without the maintenance after it.
 fn step(workload: &Workload, name: &str) -> Result<Step> {
-    let stages = benchmarks::stages(Dialect::KeyValue, benchmarks::Order::Full, workload);
+    let stages = benchmarks::stages(Dialect::KeyValue, benchmarks::StepSet::Full, workload);
     let step = stages.into_iter().find_map(|stage| match stage {
-        Stage::Measure(step) if step.name == name => Some(*step),
+        Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
     });
     let mut step = step.with_context(|| format!("find the step {name} in the benchmark"))?;
-    if let Work::Kv(work) = &mut step.work
+    if let StepBody::Kv(work) = &mut step.work
         && name != ORDER
     {
         work.after.clear();
@@ -275,10 +275,12 @@ fn run_rqps(
     data: &Path,
     seed: u64,
 ) -> Result<Outcome> {
-    let Work::Kv(work) = &step.work else { bail!("measure {}: it is no step of kv", step.name) };
+    let StepBody::Kv(work) = &step.work else {
+        bail!("measure {}: it is no step of kv", step.name)
+    };
     let version = Version::new("7.8.3");
     let config = config::load(Dbms::Rocksdb, "default", None, &version, cache_bytes(workload))?;
-    let job = Job {
+    let job = DriverRequest {
         version: VERSION,
         dialect: Dialect::KeyValue,
         endpoint: Endpoint::File {
@@ -292,7 +294,7 @@ fn run_rqps(
         tables: 1,
         rows: workload.rows,
         pause: false,
-        task: Task::Kv(Box::new(WorkTask {
+        task: RequestBody::Kv(Box::new(StepRequest {
             work: (**work).clone(),
             clients: workload.clients,
             warmup_seconds: 0.0,
@@ -309,7 +311,7 @@ fn run_rqps(
 }
 
 /// Hands a driver process its job and hears it out.
-fn drive(job: &Job) -> Result<Outcome> {
+fn drive(job: &DriverRequest) -> Result<Outcome> {
     let program = env!("CARGO_BIN_EXE_rqps");
     let mut child = Command::new(program)
         .arg("driver")
@@ -325,8 +327,8 @@ fn drive(job: &Job) -> Result<Outcome> {
     let mut measured = None;
     for line in BufReader::new(output).lines() {
         match serde_json::from_str(&line.context("listen to the driver")?)? {
-            Message::Failed { fault } => bail!("{fault}"),
-            Message::Measured(outcome) => measured = Some(*outcome),
+            DriverEvent::Failed { fault } => bail!("{fault}"),
+            DriverEvent::Measured(outcome) => measured = Some(*outcome),
             _ => {}
         }
     }

@@ -21,7 +21,7 @@ use base64::Engine;
 use clap::Parser;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use rqps::analyze::{Options, compare_measured, digest};
+use rqps::analyze::{VerdictOptions, compare_measured, digest};
 use rqps::datagen::rng::Rng;
 use rqps::report::{Format, render, write};
 use rqps::results::read_each;
@@ -108,7 +108,7 @@ fn measure(dir: &Path, runs: usize) -> Result<Times> {
     let start = Instant::now();
     let (dataset, measured) = read_each(&[dir.to_owned()], digest)?;
     let read = start.elapsed();
-    let comparison = compare_measured(&dataset, measured, &Options::default())?;
+    let comparison = compare_measured(&dataset, measured, &VerdictOptions::default())?;
     let compared = start.elapsed();
     let text = render(&comparison, Format::Text);
     let rendered = start.elapsed();

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rqps::domain::build::{Build, Dbms, Source, Version};
+use rqps::domain::build::{Build, BuildSource, Dbms, Version};
 use rqps::obtain::{Cache, Clients, ObtainError, Reason, layout, obtain_with};
 
 /// A script that one thread has just written cannot be started while another thread, between fork
@@ -124,7 +124,7 @@ impl Fixture {
         Cache::open(&self.path("cache")).unwrap()
     }
 
-    fn get(&self, dbms: Dbms, source: &Source) -> Result<Build, ObtainError> {
+    fn get(&self, dbms: Dbms, source: &BuildSource) -> Result<Build, ObtainError> {
         obtain_with(&self.clients, dbms, source, &self.cache(), &mut |_| {})
     }
 
@@ -159,17 +159,17 @@ fn program(path: &Path, text: &str) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-fn deb(suite: &str, packages: &[&str]) -> Source {
+fn deb(suite: &str, packages: &[&str]) -> BuildSource {
     let packages = packages.iter().map(|package| package.to_string()).collect();
-    Source::Deb { suite: suite.to_string(), packages }
+    BuildSource::Deb { suite: suite.to_string(), packages }
 }
 
-fn trixie() -> Source {
+fn trixie() -> BuildSource {
     deb("trixie", &["mariadb-server-core"])
 }
 
-fn version(text: &str) -> Source {
-    Source::Version { version: Version::new(text), variant: None }
+fn version(text: &str) -> BuildSource {
+    BuildSource::Version { version: Version::new(text), variant: None }
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn packages_that_are_damaged_or_hold_something_else_are_no_build() {
 #[test]
 fn words_that_are_no_suite_or_package_never_reach_apt() {
     let fixture = Fixture::with_server(MARIADB);
-    let check = |source: &Source, words: &str| {
+    let check = |source: &BuildSource, words: &str| {
         let said = fixture.get(Dbms::Mariadb, source).unwrap_err().to_string();
         assert!(said.contains(words), "{said}");
     };

@@ -12,7 +12,9 @@ use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use rqps::driver::protocol::{Job, LoadTask, MeasureTask, Message, Task, VERSION};
+use rqps::driver::protocol::{
+    DriverEvent, DriverRequest, LoadRequest, RequestBody, ScriptRequest, VERSION,
+};
 use rqps::embed::sqlite::{Connection, Sqlite};
 
 const ROWS: u64 = 1_000;
@@ -28,7 +30,7 @@ fn start() -> Child {
 }
 
 /// Sends one line and reads all that is said, with the input open until the end.
-fn talk(line: &str) -> Vec<Message> {
+fn talk(line: &str) -> Vec<DriverEvent> {
     let mut driver = start();
     let mut input = driver.stdin.take().unwrap();
     writeln!(input, "{line}").unwrap();
@@ -39,26 +41,26 @@ fn talk(line: &str) -> Vec<Message> {
     messages
 }
 
-fn run(job: &Job) -> Vec<Message> {
+fn run(job: &DriverRequest) -> Vec<DriverEvent> {
     talk(&serde_json::to_string(job).unwrap())
 }
 
-fn measured(messages: &[Message]) -> &Outcome {
+fn measured(messages: &[DriverEvent]) -> &Outcome {
     match messages.last() {
-        Some(Message::Measured(outcome)) => outcome,
+        Some(DriverEvent::Measured(outcome)) => outcome,
         other => panic!("not measured: {other:?}"),
     }
 }
 
-fn fault(messages: &[Message]) -> &str {
+fn fault(messages: &[DriverEvent]) -> &str {
     match messages.last() {
-        Some(Message::Failed { fault }) => fault,
+        Some(DriverEvent::Failed { fault }) => fault,
         other => panic!("did not fail: {other:?}"),
     }
 }
 
-fn job(dialect: Dialect, endpoint: Endpoint, task: Task) -> Job {
-    Job {
+fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest {
+    DriverRequest {
         version: VERSION,
         dialect,
         endpoint,
@@ -74,19 +76,19 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: Task) -> Job {
     }
 }
 
-fn sqlite(path: &Path, task: Task) -> Job {
+fn sqlite(path: &Path, task: RequestBody) -> DriverRequest {
     let endpoint = Endpoint::File { path: path.to_owned(), library: None };
     let mut job = job(Dialect::Sqlite, endpoint, task);
     job.session_setup = vec!["PRAGMA journal_mode = WAL".into(), "PRAGMA synchronous = OFF".into()];
     job
 }
 
-fn fake(task: Task) -> Job {
+fn fake(task: RequestBody) -> DriverRequest {
     job(Dialect::Fake, Endpoint::Fake { mean_us: 200, real_time: false }, task)
 }
 
-fn load() -> Task {
-    Task::Load(LoadTask {
+fn load() -> RequestBody {
+    RequestBody::Load(LoadRequest {
         drop_sql: "DROP TABLE IF EXISTS sbtest{table}".into(),
         create_sql: "CREATE TABLE sbtest{table} (id INTEGER PRIMARY KEY, k INTEGER NOT NULL, \
                      c TEXT NOT NULL, pad TEXT NOT NULL)"
@@ -98,8 +100,8 @@ fn load() -> Task {
     })
 }
 
-fn measure(operations: Vec<Operation>, transaction: bool) -> MeasureTask {
-    MeasureTask {
+fn measure(operations: Vec<Operation>, transaction: bool) -> ScriptRequest {
+    ScriptRequest {
         script: Script { transaction, operations, distribution: Distribution::Uniform },
         clients: 2,
         warmup_seconds: 0.1,
@@ -133,18 +135,18 @@ fn a_driver_that_is_to_pause_waits_for_a_line() {
     let path = folder.path().join("db");
     run(&sqlite(&path, load()));
     let task = measure(vec![operation("SELECT c FROM sbtest{table} WHERE id = 1", vec![])], false);
-    let mut job = sqlite(&path, Task::Measure(Box::new(task)));
+    let mut job = sqlite(&path, RequestBody::Measure(Box::new(task)));
     job.pause = true;
     let mut driver = start();
     let mut input = driver.stdin.take().unwrap();
     writeln!(input, "{}", serde_json::to_string(&job).unwrap()).unwrap();
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-    let mut next = || serde_json::from_str::<Message>(&lines.next().unwrap().unwrap()).unwrap();
-    assert_eq!(next(), Message::Prepared);
+    let mut next = || serde_json::from_str::<DriverEvent>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next(), DriverEvent::Prepared);
     writeln!(input).unwrap();
-    assert_eq!(next(), Message::Warming);
+    assert_eq!(next(), DriverEvent::Warming);
     let measured = loop {
-        if let Message::Measured(outcome) = next() {
+        if let DriverEvent::Measured(outcome) = next() {
             break outcome;
         }
     };
@@ -160,7 +162,7 @@ fn a_line_that_is_no_job_is_answered_with_what_is_wrong() {
 
 #[test]
 fn another_version_is_refused() {
-    let mut job = fake(Task::Measure(Box::new(measure(vec![point_query()], false))));
+    let mut job = fake(RequestBody::Measure(Box::new(measure(vec![point_query()], false))));
     job.version = VERSION + 1;
     let messages = run(&job);
     assert!(fault(&messages).contains("version"), "{messages:?}");
@@ -170,7 +172,7 @@ fn another_version_is_refused() {
 fn the_driver_ends_when_its_input_ends() {
     let mut task = measure(vec![point_query()], false);
     task.seconds = 3600.0;
-    let mut job = fake(Task::Measure(Box::new(task)));
+    let mut job = fake(RequestBody::Measure(Box::new(task)));
     job.endpoint = Endpoint::Fake { mean_us: 100_000, real_time: true };
     let mut driver = start();
     let mut input = driver.stdin.take().unwrap();
@@ -188,13 +190,16 @@ fn sqlite_is_loaded_and_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.db");
     match run(&sqlite(&path, load())).last() {
-        Some(Message::Loaded { rows, .. }) => assert_eq!(*rows, ROWS * u64::from(TABLES)),
+        Some(DriverEvent::Loaded { rows, .. }) => assert_eq!(*rows, ROWS * u64::from(TABLES)),
         other => panic!("{other:?}"),
     }
 
     let task = measure(vec![point_query()], false);
-    let messages = run(&sqlite(&path, Task::Measure(Box::new(task))));
-    assert!(matches!(messages[..2], [Message::Warming, Message::WindowStart]), "{messages:?}");
+    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
+    assert!(
+        matches!(messages[..2], [DriverEvent::Warming, DriverEvent::WindowStart]),
+        "{messages:?}"
+    );
     let outcome = measured(&messages);
     assert!(outcome.events > 100, "{outcome:?}");
     assert_eq!(outcome.events, outcome.reads);
@@ -206,7 +211,7 @@ fn sqlite_is_loaded_and_measured() {
     let in_intervals: u64 = messages
         .iter()
         .map(|message| match message {
-            Message::Interval(interval) => interval.events,
+            DriverEvent::Interval(interval) => interval.events,
             _ => 0,
         })
         .sum();
@@ -222,7 +227,7 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
     let mut task = measure(vec![delete], false);
     task.clients = 1;
     task.warmup_seconds = 0.0;
-    let messages = run(&sqlite(&path, Task::Measure(Box::new(task.clone()))));
+    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task.clone()))));
     let outcome = measured(&messages);
     assert_eq!(outcome.writes + outcome.no_ops, outcome.statements);
     // The last delete may have ended after the window.
@@ -239,7 +244,7 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
     };
     task.script.operations = vec![insert];
     task.script.transaction = true;
-    let messages = run(&sqlite(&path, Task::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
     let outcome = measured(&messages);
     assert_eq!(outcome.statements, 3 * outcome.events);
     assert_eq!((outcome.writes, outcome.others), (outcome.events, 2 * outcome.events));
@@ -267,7 +272,7 @@ fn scans_are_counted_whole() {
     task.rate = RateUnit::RowsScanned;
     // Shorter than any scan: each client still finishes one.
     task.seconds = 1e-6;
-    let messages = run(&sqlite(&path, Task::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
     let outcome = measured(&messages);
     assert_eq!(outcome.events, 2);
     assert_eq!(outcome.rows_scanned, 2 * ROWS);
@@ -281,7 +286,7 @@ fn the_fake_gives_the_same_bytes_twice() {
         vec![Parameter::ColumnC, Parameter::Id],
     );
     let task = measure(vec![point_query(), update], true);
-    let job = fake(Task::Measure(Box::new(task)));
+    let job = fake(RequestBody::Measure(Box::new(task)));
     let first = run(&job);
     assert_eq!(first, run(&job));
     let outcome = measured(&first);
@@ -297,7 +302,7 @@ fn a_missing_table_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.db");
     let task = measure(vec![point_query()], false);
-    let messages = run(&sqlite(&path, Task::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
     let fault = fault(&messages);
     assert!(fault.contains("select") && fault.contains("sbtest1"), "{fault}");
 }

@@ -19,7 +19,7 @@ use rqps::analyze::{self, Comparison};
 use rqps::domain::metric::Metric;
 use rqps::domain::run::Status;
 use rqps::import::notice::NoticeKind;
-use rqps::import::{self, Format, ImportError, Named, Options, Published};
+use rqps::import::{self, Format, ImportError, ImportOptions, Named, Published};
 use rqps::report::{Format as Form, render};
 use rqps::results;
 
@@ -34,7 +34,11 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn read(format: Format, paths: &[&Path], options: &Options) -> Result<Published, ImportError> {
+fn read(
+    format: Format,
+    paths: &[&Path],
+    options: &ImportOptions,
+) -> Result<Published, ImportError> {
     let named = |path: &&Path| Named { path: path.to_path_buf(), label: None, step: None };
     let paths: Vec<Named> = paths.iter().map(named).collect();
     import::read(format, &paths, options)
@@ -46,7 +50,7 @@ fn compared(format: Format, published: &Published) -> Comparison {
     let out = out.path().join("out");
     import::write(format, published, &out).unwrap();
     let dataset = results::read(&[out]).unwrap();
-    analyze::compare(&dataset, &analyze::Options::default()).unwrap()
+    analyze::compare(&dataset, &analyze::VerdictOptions::default()).unwrap()
 }
 
 fn value(published: &Published, label: &str, step: &str, metric: Metric) -> Option<f64> {
@@ -81,7 +85,8 @@ fn tables_of_sysbench_come_out_as_published() {
         ("v2/qps.abs.all.tsv", samples::QPS_ABS),
     ];
     let folder = folder(&files);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (12, 12));
     assert_eq!(check(&published, "ratios of hardware"), (12, 12));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -118,7 +123,8 @@ fn a_wrong_cell_is_told_with_its_line() {
     let files: Vec<(&str, &str)> =
         files.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let folder = folder(&files);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let wrong = texts(&published, NoticeKind::Mismatch);
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     assert!(wrong[0].contains("qps.rel.tsv, line 6: mismatch: hot-points_range=100"), "{wrong:?}");
@@ -130,16 +136,17 @@ fn a_wrong_cell_is_told_with_its_line() {
 fn columns_of_clients_get_their_names() {
     let files = [("o.qps.abs.pg", samples::BLOCKS), ("o.qps.rel.pg", samples::BLOCK_RATIOS)];
     let folder = folder(&files);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (3, 3));
     let name = "point-query.pre_range=100";
     let second = format!("{name}.col2");
     assert_eq!(value(&published, "x.pg131.x5.pk1", &second, Metric::Rate), Some(49086.0));
-    let options = Options { clients: vec![1, 2], ..Options::default() };
+    let options = ImportOptions { clients: vec![1, 2], ..ImportOptions::default() };
     let published = read(Format::SysbenchMytools, &[folder.path()], &options).unwrap();
     let second = format!("{name}.dop2");
     assert_eq!(value(&published, "x.pg131.x5.pk1", &second, Metric::Rate), Some(49086.0));
-    let options = Options { clients: vec![1], ..Options::default() };
+    let options = ImportOptions { clients: vec![1], ..ImportOptions::default() };
     let fault = read(Format::SysbenchMytools, &[folder.path()], &options).unwrap_err();
     assert!(fault.to_string().contains("2 columns of clients, and --clients names 1"), "{fault}");
 }
@@ -156,7 +163,8 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
     ];
     let folder = folder(&files);
     let step = "point-query_range=100";
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "sb.met from sb.vm"), (5, 5));
     assert_eq!(check(&published, "sb.met from sb.io"), (9, 9));
     let of = |published: &Published, metric| value(published, "x.a", step, metric);
@@ -167,7 +175,7 @@ fn samples_of_a_target_give_the_published_metrics_and_better_ones() {
         (of(&published, Metric::P95), of(&published, Metric::Max)),
         (Some(4.1), Some(11.26))
     );
-    let options = Options { compat: true, ..Options::default() };
+    let options = ImportOptions { compat: true, ..ImportOptions::default() };
     let compat = read(Format::SysbenchMytools, &[folder.path()], &options).unwrap();
     assert_eq!(of(&compat, Metric::ContextSwitchesPerOp), Some(2.5));
     assert_eq!(of(&compat, Metric::CpuPerOp), Some(0.0275));
@@ -199,10 +207,11 @@ fn a_device_that_nobody_named_is_asked_for() {
         ("x.a/sb.io.point-query.range100.pk1.dop4", two.as_str()),
     ];
     let folder = folder(&files);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("say one of md2, sda with --device"), "{left}");
-    let options = Options { device: Some("md2".to_owned()), ..Options::default() };
+    let options = ImportOptions { device: Some("md2".to_owned()), ..ImportOptions::default() };
     let published = read(Format::SysbenchMytools, &[folder.path()], &options).unwrap();
     let reads = value(&published, "x.a", "point-query_range=100", Metric::ReadsPerOp);
     assert_eq!(reads, Some(0.2));
@@ -218,7 +227,7 @@ fn plain_outputs_are_repetitions_of_a_step_or_steps() {
         label: Some(label.to_owned()),
         step: step.map(str::to_owned),
     };
-    let of = |paths: &[Named]| import::read(Format::Sysbench, paths, &Options::default());
+    let of = |paths: &[Named]| import::read(Format::Sysbench, paths, &ImportOptions::default());
     let pair = [named("old", None, "a.txt"), named("new", None, "b.txt")];
     let comparison = compared(Format::Sysbench, &of(&pair).unwrap());
     let relative = comparison.steps[0].targets[1].relative(Metric::Rate).unwrap();
@@ -246,7 +255,7 @@ fn the_insert_benchmark_comes_out_as_published() {
         ("summary.txt", samples::SUMMARY),
     ];
     let folder = folder(&files);
-    let options = Options { clients: vec![1], ..Options::default() };
+    let options = ImportOptions { clients: vec![1], ..ImportOptions::default() };
     let published = read(Format::IbenchMytools, &[folder.path()], &options).unwrap();
     assert_eq!(check(&published, "rows of merged"), (1, 1));
     assert_eq!(check(&published, "cells of relative"), (20, 20));
@@ -298,7 +307,8 @@ fn raw_ibench(change: (&str, &str)) -> tempfile::TempDir {
 #[test]
 fn raw_files_of_clients_become_steps_with_their_seconds() {
     let folder = raw_ibench(("", ""));
-    let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
     // Two clients, inserts and deletes, 12 intervals; and two clients of 3 without deletes.
     assert_eq!(check(&published, "rates of intervals"), (2 * 2 * 12 + 2 * 3, 2 * 2 * 12 + 2 * 3));
@@ -348,7 +358,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     for part in ["unknown + 6 s", "256us", "1.050"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let options = Options { compat: true, ..Options::default() };
+    let options = ImportOptions { compat: true, ..ImportOptions::default() };
     let compat = read(Format::IbenchMytools, &[folder.path()], &options).unwrap();
     let of = |metric| value(&compat, IB_TARGET, "q1000.1", metric);
     assert_eq!((of(Metric::CpuBusy), of(Metric::SecondsP50)), (Some(27.5), Some(1200.0)));
@@ -364,7 +374,8 @@ fn steps_keep_their_order_where_a_target_lacks_some() {
     for client in [1, 2] {
         std::fs::write(first.join(format!("o.ib.dop2.{client}")), samples::IB_CLIENT).unwrap();
     }
-    let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(published.runs[0].record.key.label, "my5649_rel.cz_c4r16");
     let comparison = compared(Format::IbenchMytools, &published);
     let names: Vec<&str> = comparison.steps.iter().map(|step| step.name.as_str()).collect();
@@ -376,7 +387,7 @@ fn a_step_or_a_target_is_taken_by_itself() {
     let folder = raw_ibench(("", ""));
     let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
     let steps = |path: &Path| -> usize {
-        let published = read(Format::IbenchMytools, &[path], &Options::default()).unwrap();
+        let published = read(Format::IbenchMytools, &[path], &ImportOptions::default()).unwrap();
         assert_eq!(published.runs[0].record.key.label, IB_TARGET);
         published.runs[0].steps.len()
     };
@@ -387,7 +398,8 @@ fn a_step_or_a_target_is_taken_by_itself() {
 fn a_client_that_died_fails_its_step() {
     let failed = |change: (&str, &str), why: &str| {
         let folder = raw_ibench(change);
-        let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+        let published =
+            read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
         let step = &published.runs[0].steps[1];
         let Status::Failed(text) = &step.status else { panic!("{:?}", step.status) };
         assert!(text.contains(why), "{text}");
@@ -400,7 +412,8 @@ fn a_client_that_died_fails_its_step() {
     let folder = raw_ibench(("", ""));
     let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
     std::fs::remove_file(target.join("q.L1.ips1000/o.ib.dop2.1")).unwrap();
-    let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let status = &published.runs[0].steps[1].status;
     assert!(format!("{status:?}").contains("output of client 1 of 2 is missing"), "{status:?}");
 }
@@ -409,7 +422,8 @@ fn a_client_that_died_fails_its_step() {
 fn damage_of_a_raw_file_is_told_with_its_line() {
     let refused = |name: &str, content: &str, why: &str| {
         let folder = raw_ibench((name, content));
-        let fault = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap_err();
+        let fault =
+            read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap_err();
         let fault = fault.to_string();
         assert!(fault.contains(name) && fault.contains(why), "{fault}");
     };
@@ -425,7 +439,8 @@ fn damage_of_a_raw_file_is_told_with_its_line() {
     // What numbers say of each other is told, and does not stop the import.
     let wrong = samples::IB_CLIENT.replace("8.0\t2000\t", "8.0\t3000\t");
     let folder = raw_ibench((client, &wrong));
-    let published = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let told = texts(&published, NoticeKind::Mismatch);
     assert!(told.len() == 1 && told[0].contains("line 11: mismatch: i_ips is 3000"), "{told:?}");
 }
@@ -435,11 +450,11 @@ fn steps_that_a_table_does_not_name_are_asked_for() {
     let cut: String = samples::O_SUM.lines().take(5).map(|line| format!("{line}\n")).collect();
     let folder = folder(&[("o.sum.t", &cut)]);
     let path = folder.path().join("o.sum.t");
-    let fault = read(Format::IbenchMytools, &[&path], &Options::default()).unwrap_err();
+    let fault = read(Format::IbenchMytools, &[&path], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("line 5: 4 rows: the published sequences"), "{fault}");
-    let steps = |names: &[&str]| Options {
+    let steps = |names: &[&str]| ImportOptions {
         steps: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let options = steps(&["l.i0", "l.x", "l.i1", "q100.1"]);
     let published = read(Format::IbenchMytools, &[&path], &options).unwrap();
@@ -453,7 +468,7 @@ fn steps_that_a_table_does_not_name_are_asked_for() {
 fn reports_of_db_bench_keep_shifted_columns_apart() {
     let folder = folder(&[("sum.iobuf.txt", samples::DBB_SUM)]);
     let path = folder.path().join("sum.iobuf.txt");
-    let published = read(Format::Dbbench, &[&path], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[&path], &ImportOptions::default()).unwrap();
     let of = |label, metric| value(&published, label, "fillseq.wal_disabled.v400", metric);
     assert_eq!((of("9.8", Metric::Rate), of("10.3", Metric::LsmSize)), (Some(1e6), Some(2048.0)));
     assert_eq!(of("9.8", Metric::CompactionWallSeconds), Some(69.0));
@@ -472,16 +487,17 @@ fn rows_of_one_version_are_targets_or_repetitions() {
     let same = rows.replace("10.3.4", "9.8.4").replace("failed", "1");
     let folder = folder(&[("sum.txt", &same)]);
     let path = folder.path().join("sum.txt");
-    let labels = |options: &Options| -> Vec<(String, u32)> {
+    let labels = |options: &ImportOptions| -> Vec<(String, u32)> {
         let published = read(Format::Dbbench, &[&path], options).unwrap();
         let key = |run: &import::PublishedRun| (run.record.key.label.clone(), run.record.key.block);
         published.runs.iter().map(key).collect()
     };
     let pair = |a: &str, b: (&str, u32)| vec![(a.to_owned(), 1), (b.0.to_owned(), b.1)];
-    assert_eq!(labels(&Options::default()), pair("9.8.4", ("9.8.4#2", 1)));
-    let repeats = Options { repeats: true, ..Options::default() };
+    assert_eq!(labels(&ImportOptions::default()), pair("9.8.4", ("9.8.4#2", 1)));
+    let repeats = ImportOptions { repeats: true, ..ImportOptions::default() };
     assert_eq!(labels(&repeats), pair("9.8.4", ("9.8.4", 2)));
-    let named = Options { labels: vec!["lru".into(), "hcc".into()], ..Options::default() };
+    let named =
+        ImportOptions { labels: vec!["lru".into(), "hcc".into()], ..ImportOptions::default() };
     assert_eq!(labels(&named), pair("lru", ("hcc", 1)));
 }
 
@@ -489,16 +505,16 @@ fn rows_of_one_version_are_targets_or_repetitions() {
 fn ratios_of_db_bench_follow_from_its_rates() {
     let files = [("abs.tsv", samples::DBB_RATES), ("rel.csv", samples::DBB_RATIOS)];
     let both = folder(&files);
-    let published = read(Format::Dbbench, &[both.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (6, 6));
     let alone = folder(&files[1..]);
-    let fault = read(Format::Dbbench, &[alone.path()], &Options::default()).unwrap_err();
+    let fault = read(Format::Dbbench, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("ratios alone are not enough"), "{fault}");
     let log = folder(&[
         ("a.log", samples::DBB_LOG),
         ("a.log.r.csv", "secs_elapsed,interval_qps\n1,400000\n2,450000\n"),
     ]);
-    let published = read(Format::Dbbench, &[log.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[log.path()], &ImportOptions::default()).unwrap();
     let step = &published.runs[0].steps[0];
     assert_eq!((step.name.as_str(), step.per_second.len()), ("overwrite", 2));
     // 1.50 GB of 1.50 GB; as published, flushes count twice.
@@ -516,7 +532,8 @@ fn a_published_choice_that_is_not_the_best_is_told() {
         ("o.batch0.mariadb", samples::ANN_LOG),
     ];
     let folder = folder(&files);
-    let published = read(Format::AnnBenchmarks, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::AnnBenchmarks, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |label, step, metric| value(&published, label, step, metric);
     assert_eq!(of("PGVector", "search.m=16.ec=64.ef=20", Metric::Recall), Some(0.99));
     assert_eq!(of("PGVector", "search.m=16.ec=64.ef=20", Metric::BuildSeconds), Some(61.7));
@@ -545,12 +562,12 @@ fn foreign_and_broken_files_are_refused_with_their_line() {
             if name == "empty" {
                 std::fs::create_dir_all(&path).unwrap();
             }
-            let fault = read(format, &[&path], &Options::default()).unwrap_err().to_string();
+            let fault = read(format, &[&path], &ImportOptions::default()).unwrap_err().to_string();
             assert!(fault.contains(name), "{}: {fault}", format.word());
         }
     }
     let cut = folder.path().join("cut.tsv");
-    let fault = read(Format::SysbenchMytools, &[&cut], &Options::default()).unwrap_err();
+    let fault = read(Format::SysbenchMytools, &[&cut], &ImportOptions::default()).unwrap_err();
     assert!(matches!(fault, ImportError::Malformed { .. }), "{fault}");
 }
 
@@ -559,11 +576,12 @@ fn a_last_line_without_an_end_is_told() {
     // Cut within the last name: every cell is there, and the name is another.
     let cut = samples::QPS_ABS.split("_range=100\t->").next().unwrap();
     let cut_folder = folder(&[("qps.abs.tsv", cut)]);
-    let fault = read(Format::SysbenchMytools, &[cut_folder.path()], &Options::default());
+    let fault = read(Format::SysbenchMytools, &[cut_folder.path()], &ImportOptions::default());
     let fault = fault.unwrap_err().to_string();
     assert!(fault.contains("qps.abs.tsv`, line 11: the file is cut short within"), "{fault}");
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS.trim_end())]);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let notes = texts(&published, NoticeKind::Note).join("\n");
     assert!(notes.contains("qps.abs.tsv, line 11: the last line has no end"), "{notes}");
 }
@@ -578,7 +596,7 @@ fn packed_files_are_unpacked() {
     let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::default());
     packer.write_all(samples::QPS_ABS.replace('\n', "\r\n").as_bytes()).unwrap();
     packer.finish().unwrap();
-    let published = read(Format::SysbenchMytools, &[&path], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&path], &ImportOptions::default()).unwrap();
     assert_eq!(value(&published, MY56, "scan_range=100", Metric::Rate), Some(6500.0));
 }
 
@@ -624,7 +642,7 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
     let table = format!("col-1 : a\ncol-2 : b\n\ncol-1\tcol-2\n10\t20\tscan\n1\t2\t{long}\n");
     let folder = folder(&[("qps.abs.tsv", &table), ("empty/.keep", "")]);
     let file = folder.path().join("qps.abs.tsv");
-    let published = read(Format::SysbenchMytools, &[&file], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&file], &ImportOptions::default()).unwrap();
     for out in ["new", "empty"].map(|name| folder.path().join(name)) {
         let fault = import::write(Format::SysbenchMytools, &published, &out).unwrap_err();
         let said = fault.to_string();
@@ -643,7 +661,7 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
     // What can be written is there whole, in a new folder and in one that was there.
     let good = table.replace(&long, "insert");
     std::fs::write(&file, good).unwrap();
-    let published = read(Format::SysbenchMytools, &[&file], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&file], &ImportOptions::default()).unwrap();
     for out in ["new", "empty"].map(|name| folder.path().join(name)) {
         import::write(Format::SysbenchMytools, &published, &out).unwrap();
         let there = names(&out);
@@ -667,12 +685,12 @@ fn gigabytes_of_blank_lines_and_long_cells_stay_small() {
         std::io::Write::write_all(&mut packer, &blank).unwrap();
     }
     packer.finish().unwrap();
-    let published = read(Format::SysbenchMytools, &[&path], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&path], &ImportOptions::default()).unwrap();
     assert_eq!(value(&published, "b", "scan", Metric::Rate), Some(20.0));
     let cell = folder.path().join("sum.txt");
     let heads = "ops_sec\tmb_sec\ttest\tversion\n";
     std::fs::write(&cell, format!("{heads}{}\t1\tx\t1.2.3\n", "z".repeat(3 << 20))).unwrap();
-    let fault = read(Format::Dbbench, &[&cell], &Options::default()).unwrap_err().to_string();
+    let fault = read(Format::Dbbench, &[&cell], &ImportOptions::default()).unwrap_err().to_string();
     assert!(fault.contains("line 2") && fault.len() < 800, "{fault}");
 }
 
@@ -704,7 +722,7 @@ fn copies_of_a_run_are_one_measurement() {
         step: None,
     };
     let named = [of("old", "a.txt"), of("old", "copy.txt"), of("old", "b.txt"), of("new", "c.txt")];
-    let published = import::read(Format::Sysbench, &named, &Options::default()).unwrap();
+    let published = import::read(Format::Sysbench, &named, &ImportOptions::default()).unwrap();
     let blocks =
         |label: &str| published.runs.iter().filter(|run| run.record.key.label == label).count();
     assert_eq!((blocks("old"), blocks("new")), (2, 1));
@@ -712,12 +730,12 @@ fn copies_of_a_run_are_one_measurement() {
     assert!(left.contains("copy.txt") && left.contains("one measurement, taken once"), "{left}");
     // Nor can one measurement be of two targets.
     let named = [of("old", "a.txt"), of("new", "copy.txt")];
-    let fault = import::read(Format::Sysbench, &named, &Options::default()).unwrap_err();
+    let fault = import::read(Format::Sysbench, &named, &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("one measurement cannot be of both"), "{fault}");
     // Under its own name it is left out.
     let plain = ["a.txt", "copy.txt"].map(|file| folder.path().join(file));
     let paths: Vec<&Path> = plain.iter().map(|path| path.as_path()).collect();
-    let published = read(Format::Sysbench, &paths, &Options::default()).unwrap();
+    let published = read(Format::Sysbench, &paths, &ImportOptions::default()).unwrap();
     assert_eq!(published.runs.len(), 1);
 }
 
@@ -733,14 +751,14 @@ fn copies_of_plots_and_logs_are_one_measurement() {
     ]);
     let paths = ["o.plot", "o.plot.2"].map(|file| folder.path().join(file));
     let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
-    let published = read(Format::AnnBenchmarks, &paths, &Options::default()).unwrap();
+    let published = read(Format::AnnBenchmarks, &paths, &ImportOptions::default()).unwrap();
     assert!(published.runs.iter().all(|run| run.record.key.block == 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("points were read before"), "{left}");
     for repeats in [false, true] {
         let paths = ["a.log", "b.log"].map(|file| folder.path().join(file));
         let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
-        let options = Options { repeats, ..Options::default() };
+        let options = ImportOptions { repeats, ..ImportOptions::default() };
         let published = read(Format::Dbbench, &paths, &options).unwrap();
         assert_eq!(published.runs.len(), 1);
         let left = texts(&published, NoticeKind::Left).join("\n");
@@ -751,7 +769,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
 #[test]
 fn imported_and_measured_steps_of_rocksdb_count_the_same() {
     let folder = folder(&[("a.log", samples::DBB_LOG)]);
-    let published = read(Format::Dbbench, &[folder.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
     let steps = published.runs.iter().flat_map(|run| &run.steps);
     assert!(steps.clone().count() > 0);
     for step in steps {
@@ -767,13 +785,13 @@ fn tables_larger_than_any_published_are_refused() {
     let folder = folder(&[("abs.tsv", &rows), ("sum.txt", &report)]);
     let path = folder.path().join("abs.tsv");
     for format in [Format::Dbbench, Format::SysbenchMytools] {
-        let fault = read(format, &[&path], &Options::default()).unwrap_err().to_string();
+        let fault = read(format, &[&path], &ImportOptions::default()).unwrap_err().to_string();
         assert!(
             fault.contains("180000 words, and a table of this form can have 100000"),
             "{fault}"
         );
     }
     let path = folder.path().join("sum.txt");
-    let fault = read(Format::Dbbench, &[&path], &Options::default()).unwrap_err().to_string();
+    let fault = read(Format::Dbbench, &[&path], &ImportOptions::default()).unwrap_err().to_string();
     assert!(fault.contains("line 1: 202 heads, and a report can have 100"), "{fault}");
 }

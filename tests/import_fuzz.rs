@@ -26,7 +26,7 @@ use rqps::benchmarks::sysbench::import::{
 use rqps::benchmarks::vector::import::ann_text;
 use rqps::datagen::rng::Rng;
 use rqps::import::text::Text;
-use rqps::import::{self, Format, ImportError, Named, Options, iostat, tag, vmstat};
+use rqps::import::{self, Format, ImportError, ImportOptions, Named, iostat, tag, vmstat};
 
 fn cases() -> u64 {
     let said = std::env::var("RQPS_FUZZ_CASES").ok();
@@ -455,7 +455,7 @@ fn whole_imports() {
             }
         }
         let named = Named { path: PathBuf::from(&root), label: None, step: None };
-        match import::read(format, &[named], &Options::default()) {
+        match import::read(format, &[named], &ImportOptions::default()) {
             Ok(published) => {
                 let extras = published.runs.iter().flat_map(|run| &run.steps);
                 let mut values = extras.flat_map(|step| step.outcome.extra.values());

@@ -25,11 +25,15 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rqps::benchmarks;
-use rqps::domain::benchmark::{Pace, Placement, Shape, Stage, Step, Work, Workload};
+use rqps::domain::benchmark::{
+    BenchmarkParameters, Pace, Phase, Placement, Step, StepBody, Workload,
+};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
-use rqps::driver::protocol::{Interval, Job, Message, Task, VERSION, WorkTask};
+use rqps::driver::protocol::{
+    DriverEvent, DriverRequest, Interval, RequestBody, StepRequest, VERSION,
+};
 use rqps::driver::{Ending, run_job};
 use rqps::embed::sqlite::{Connection, Sqlite};
 use rustix::process::Signal;
@@ -55,10 +59,10 @@ fn workload(settings: &[&str]) -> Workload {
 }
 
 fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
-    let all = benchmarks::stages(dialect, benchmarks::Order::default(), workload);
+    let all = benchmarks::stages(dialect, benchmarks::StepSet::default(), workload);
     let step = |stage| match stage {
-        Stage::Measure(step) => Some(*step),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(*step),
+        Phase::Settle => None,
     };
     all.into_iter().filter_map(step).collect()
 }
@@ -69,9 +73,9 @@ struct Said {
     intervals: Vec<Interval>,
 }
 
-fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -> Job {
-    let Work::Insert(work) = &step.work else { panic!("{}", step.name) };
-    Job {
+fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -> DriverRequest {
+    let StepBody::Insert(work) = &step.work else { panic!("{}", step.name) };
+    DriverRequest {
         version: VERSION,
         dialect,
         endpoint,
@@ -85,7 +89,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         tables: workload.tables,
         rows: workload.rows,
         pause: false,
-        task: Task::Insert(Box::new(WorkTask {
+        task: RequestBody::Insert(Box::new(StepRequest {
             work: (**work).clone(),
             clients: workload.clients,
             warmup_seconds: 0.0,
@@ -100,22 +104,22 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
     }
 }
 
-fn messages(job: &Job) -> (Ending, Vec<Message>) {
+fn messages(job: &DriverRequest) -> (Ending, Vec<DriverEvent>) {
     let mut output = Vec::new();
     let ending = run_job(job, &mut output);
     let lines = String::from_utf8(output).unwrap();
     (ending, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-fn run(job: &Job) -> Said {
+fn run(job: &DriverRequest) -> Said {
     let (ending, messages) = messages(job);
     assert_eq!(ending, Ending::Done, "{messages:?}");
     let mut intervals = Vec::new();
     let mut outcome = None;
     for message in messages {
         match message {
-            Message::Interval(interval) => intervals.push(interval),
-            Message::Measured(measured) => outcome = Some(*measured),
+            DriverEvent::Interval(interval) => intervals.push(interval),
+            DriverEvent::Measured(measured) => outcome = Some(*measured),
             _ => {}
         }
     }
@@ -243,7 +247,7 @@ fn the_limiter_errs_by_less_than_a_batch_in_each_second() {
 
 /// The most memory that a driver process has held while it did a job, KiB, and the rows that it
 /// inserted. The kernel's highest mark, read again and again until the process is gone.
-fn peak_kib(job: &Job) -> (u64, u64) {
+fn peak_kib(job: &DriverRequest) -> (u64, u64) {
     let mut driver = Command::new(env!("CARGO_BIN_EXE_rqps"))
         .arg("driver")
         .stdin(Stdio::piped())
@@ -264,7 +268,9 @@ fn peak_kib(job: &Job) -> (u64, u64) {
     }
     let said = reader.join().unwrap();
     let last = said.lines().last().unwrap();
-    let Message::Measured(outcome) = serde_json::from_str(last).unwrap() else { panic!("{last}") };
+    let DriverEvent::Measured(outcome) = serde_json::from_str(last).unwrap() else {
+        panic!("{last}")
+    };
     (peak, rows_of(&outcome, "inserts"))
 }
 
@@ -335,7 +341,7 @@ fn a_worker_that_cannot_go_on_ends_the_step_at_once() {
         .unwrap();
     let (ending, said) = messages(&job(Dialect::Sqlite, database.endpoint(), &workload, &all[2]));
     assert_eq!(ending, Ending::Failed);
-    let Some(Message::Failed { fault }) = said.last() else { panic!("{said:?}") };
+    let Some(DriverEvent::Failed { fault }) = said.last() else { panic!("{said:?}") };
     assert!(fault.contains("the deleter of client 1"), "{fault}");
     assert!(fault.contains("no more deletes"), "{fault}");
 }
@@ -734,5 +740,5 @@ fn a_report_has_the_published_tables() {
     assert_eq!(record["name"], "l.i0");
     assert_eq!(record["outcome"]["roles"]["inserts"]["rows"], 2000);
     assert!(record["outcome"]["extra"]["database_size"].as_f64().unwrap() > 0.0);
-    assert!(matches!(workload(&[]).shape, Shape::Insert(_)));
+    assert!(matches!(workload(&[]).shape, BenchmarkParameters::Insert(_)));
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rqps::domain::benchmark::{Pace, Placement};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
-use rqps::domain::kv::{Action, KvWork};
-use rqps::driver::protocol::{Job, Task, VERSION, WorkTask};
+use rqps::domain::kv::{KvOperation, KvWork};
+use rqps::driver::protocol::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::rocksdb::marker::{Marker, State};
 use rqps::os::cgroup::MemoryGroup;
 
@@ -242,7 +242,7 @@ fn a_filesystem_that_refuses_direct_io_is_told() {
     Marker::new(State::Empty).write(&mount.folder).expect("mark");
     let setup = ["create_if_missing = true", "use_direct_io_for_flush_and_compaction = true"];
     let library = Path::new(target.trim_start_matches("rocksdb="));
-    let job = job(&mount.folder, Action::FillSequential, &setup, library);
+    let job = job(&mount.folder, KvOperation::FillSequential, &setup, library);
     let mut driver = rqps(&["driver"]);
     let mut driver =
         driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start a driver");
@@ -429,14 +429,14 @@ fn benchmarks_and_products_must_fit() {
 }
 
 /// What a driver says of a job on a data folder.
-fn driver_says(data: &Path, action: Action, setup: &[&str], library: &Path) -> String {
+fn driver_says(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> String {
     let mut said = Vec::new();
     rqps::driver::run_job(&job(data, action, setup, library), &mut said);
     text(&said)
 }
 
 /// Ten operations on a data folder.
-fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
+fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> DriverRequest {
     let work = KvWork {
         action,
         clients: 1,
@@ -451,7 +451,7 @@ fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
         options: vec![],
         overrides: vec![],
     };
-    Job {
+    DriverRequest {
         version: VERSION,
         dialect: Dialect::KeyValue,
         endpoint: Endpoint::File { path: data.to_owned(), library: Some(library.to_owned()) },
@@ -462,7 +462,7 @@ fn job(data: &Path, action: Action, setup: &[&str], library: &Path) -> Job {
         tables: 1,
         rows: 10,
         pause: false,
-        task: Task::Kv(Box::new(WorkTask {
+        task: RequestBody::Kv(Box::new(StepRequest {
             work,
             clients: 1,
             warmup_seconds: 0.0,
@@ -483,19 +483,19 @@ fn a_folder_that_is_not_ours_is_not_touched() {
     let none = Path::new("/no/library");
     std::fs::create_dir(folder.path().join("db")).expect("folder");
     std::fs::write(folder.path().join("db/CURRENT"), "MANIFEST-000001\n").expect("write");
-    for action in [Action::FillSequential, Action::Read] {
+    for action in [KvOperation::FillSequential, KvOperation::Read] {
         let said = driver_says(folder.path(), action, &[], none);
         assert!(said.contains("rqps did not make it"), "{said}");
     }
     let left = std::fs::read_to_string(folder.path().join("db/CURRENT")).expect("read");
     assert_eq!(left, "MANIFEST-000001\n");
     Marker::new(State::Empty).write(folder.path()).expect("mark");
-    let said = driver_says(folder.path(), Action::FillSequential, &[], none);
+    let said = driver_says(folder.path(), KvOperation::FillSequential, &[], none);
     assert!(said.contains("there is a database in it already"), "{said}");
-    let said = driver_says(folder.path(), Action::Read, &[], none);
+    let said = driver_says(folder.path(), KvOperation::Read, &[], none);
     assert!(said.contains("fillseq comes first"), "{said}");
     Marker::new(State::Broken("no space".to_owned())).write(folder.path()).expect("mark");
-    let said = driver_says(folder.path(), Action::Read, &[], none);
+    let said = driver_says(folder.path(), KvOperation::Read, &[], none);
     assert!(said.contains("was not filled: no space"), "{said}");
 }
 
@@ -505,7 +505,7 @@ fn what_a_version_lacks_is_told_with_the_versions_that_have_it() {
     Marker::new(State::Empty).write(folder.path()).expect("mark");
     // libc stands in for a library without the C API.
     let libc = Path::new("libc.so.6");
-    let said = driver_says(folder.path(), Action::FillSequential, &[], libc);
+    let said = driver_says(folder.path(), KvOperation::FillSequential, &[], libc);
     assert!(said.contains("find the function rocksdb_") && said.contains("since 6.0"), "{said}");
     let test = "what_a_version_lacks_is_told_with_the_versions_that_have_it";
     let root = match builds::roots("RQPS_ROCKSDB_7_ROOTS", &["rocksdb@7.10.2"]) {

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps::os::cgroup::MemoryGroup;
-use rqps::os::process::{Job, Stop, StopSignal, Warden, parent_of};
+use rqps::os::process::{ProcessSpec, Stop, StopSignal, Warden, parent_of};
 
 use scene::{Scene, stderr};
 
@@ -59,8 +59,8 @@ fn processes(group: &Path) -> Vec<u32> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn shell(script: &str, folder: &Path, group: &MemoryGroup) -> Job {
-    Job {
+fn shell(script: &str, folder: &Path, group: &MemoryGroup) -> ProcessSpec {
+    ProcessSpec {
         program: PathBuf::from("/bin/sh"),
         args: vec!["-c".to_owned(), script.to_owned()],
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),

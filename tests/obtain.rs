@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rqps::domain::build::{Build, Dbms, Source, Version};
+use rqps::domain::build::{Build, BuildSource, Dbms, Version};
 use rqps::obtain::{Cache, Clients, ObtainError, Reason, closed_folder, layout, obtain_with};
 use zip::write::SimpleFileOptions;
 
@@ -93,8 +93,8 @@ impl Fixture {
     }
 }
 
-fn version(text: &str) -> Source {
-    Source::Version { version: Version::new(text), variant: None }
+fn version(text: &str) -> BuildSource {
+    BuildSource::Version { version: Version::new(text), variant: None }
 }
 
 fn program(path: &Path, text: &str) {
@@ -459,7 +459,7 @@ fn a_build_that_lost_its_server_is_fetched_again() {
 }
 
 fn by_path(fixture: &Fixture, dbms: Dbms, path: &Path) -> Result<Build, ObtainError> {
-    let source = Source::Path(path.to_path_buf());
+    let source = BuildSource::Path(path.to_path_buf());
     obtain_with(&fixture.clients, dbms, &source, &fixture.cache(), &mut |_| {})
 }
 
@@ -563,9 +563,9 @@ fn what_is_not_fetched_has_a_manifest_too() {
     let fixture = Fixture::new("exit 1");
     let get =
         |dbms, source| obtain_with(&fixture.clients, dbms, &source, &fixture.cache(), &mut |_| {});
-    let build = get(Dbms::Sqlite, Source::CompiledIn).unwrap();
+    let build = get(Dbms::Sqlite, BuildSource::CompiledIn).unwrap();
     assert_eq!((build.root, build.manifest.origin.as_str()), (None, "compiled in"));
-    let dsn = Source::Dsn("postgres://me:secret@db/app".to_string());
+    let dsn = BuildSource::Dsn("postgres://me:secret@db/app".to_string());
     let build = get(Dbms::Postgres, dsn).unwrap();
     assert_eq!((build.root, build.manifest.origin.as_str()), (None, "postgres://me@db/app"));
     assert_eq!((build.manifest.reported.as_str(), build.manifest.sha256), ("", None));
@@ -574,7 +574,7 @@ fn what_is_not_fetched_has_a_manifest_too() {
     let error = get(Dbms::Sqlite, version("3.40.1")).unwrap_err().to_string();
     assert!(error.contains("libsqlite3.so"), "{error}");
     let source =
-        Source::Version { version: Version::new("12"), variant: Some("pgvector".to_string()) };
+        BuildSource::Version { version: Version::new("12"), variant: Some("pgvector".to_string()) };
     let error = get(Dbms::Postgres, source).unwrap_err().to_string();
     assert!(error.contains("obtain postgres@12+pgvector") && error.contains("PATH"), "{error}");
     assert_eq!(fixture.calls(), 0);

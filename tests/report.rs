@@ -11,12 +11,12 @@ use std::sync::Arc;
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use rqps::analyze::caveat::Kind;
+use rqps::analyze::caveat::CaveatKind as Kind;
 use rqps::analyze::metrics::values;
-use rqps::analyze::{Comparison, Options, compare, compare_measured, digest};
+use rqps::analyze::{Comparison, VerdictOptions, compare, compare_measured, digest};
 use rqps::benchmarks::vector::analyze::recall::drops;
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
-use rqps::domain::build::{Dbms, Manifest, Source, Version};
+use rqps::domain::build::{BuildSource, Dbms, Manifest, Version};
 use rqps::domain::config::Config;
 use rqps::domain::gate::*;
 use rqps::domain::host::{Host, Tuning};
@@ -74,7 +74,7 @@ fn workload() -> Workload {
         pace: Pace::Closed,
         placement: Placement::Together,
         idle: Idle::Awake,
-        shape: rqps::domain::benchmark::Shape::Sysbench,
+        shape: rqps::domain::benchmark::BenchmarkParameters::Sysbench,
     }
 }
 
@@ -90,7 +90,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
         target: Target {
             label: label.to_owned(),
             dbms: Dbms::Mysql,
-            source: Source::Version { version: Version::new(version), variant: None },
+            source: BuildSource::Version { version: Version::new(version), variant: None },
             config: "default".to_owned(),
             storage_engine: Some("innodb".to_owned()),
         },
@@ -330,11 +330,11 @@ fn order(block: u32) -> [&'static str; 2] {
 }
 
 /// What happened beside the blocks, every field filled in.
-fn host_gate() -> HostGate {
+fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];
     let noise = StepNoise { step: "scan".into(), differences, mean_ln: 0.0, sd_ln: 0.01, p: 1.0 };
-    HostGate {
+    HostLog {
         format: GATE_FORMAT,
         canaries: CanaryRule::Calibration,
         first_canaries: vec![canary.clone()],
@@ -408,7 +408,7 @@ fn dataset_of(runs: &[(RunRecord, Vec<StepRecord>)]) -> Dataset {
 }
 
 fn compared(runs: &[(RunRecord, Vec<StepRecord>)]) -> Comparison {
-    compare(&dataset_of(runs), &Options::default()).unwrap()
+    compare(&dataset_of(runs), &VerdictOptions::default()).unwrap()
 }
 
 // ---- tests/data ---------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ fn a_set_of_a_newer_rqps_is_read_shown_and_exported() {
     let scratch = tempfile::tempdir().unwrap();
     newer_set(scratch.path());
     let dataset = read(&[scratch.path().to_owned()]).unwrap();
-    let comparison = compare(&dataset, &Options::default()).unwrap();
+    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
     let caveats: Vec<&str> = comparison
         .caveats
         .iter()
@@ -535,7 +535,7 @@ fn a_set_of_a_newer_rqps_is_read_shown_and_exported() {
 
 fn committed_report(format: Format) -> String {
     let dataset = read(&[PathBuf::from(DATA)]).unwrap();
-    render(&compare(&dataset, &Options::default()).unwrap(), format)
+    render(&compare(&dataset, &VerdictOptions::default()).unwrap(), format)
 }
 
 #[test]
@@ -554,8 +554,8 @@ fn a_report_needs_no_histograms_once_runs_are_read() {
     };
     assert!(latencies(&whole) > 0);
     assert_eq!(latencies(&dataset), 0);
-    let of_whole = compare(&whole, &Options::default()).unwrap();
-    let comparison = compare_measured(&dataset, measured, &Options::default()).unwrap();
+    let of_whole = compare(&whole, &VerdictOptions::default()).unwrap();
+    let comparison = compare_measured(&dataset, measured, &VerdictOptions::default()).unwrap();
     for format in Format::ALL {
         assert_eq!(render(&comparison, format), render(&of_whole, format), "{format:?}");
     }
@@ -800,7 +800,9 @@ fn every_field_is_documented() {
     collect(serde_json::to_value(&step).unwrap());
     collect(serde_json::to_value(host()).unwrap());
     let json: serde_json::Value = serde_json::from_str(&committed_report(Format::Json)).unwrap();
-    for source in [Source::Path("/x".into()), Source::CompiledIn, Source::Dsn("d".to_owned())] {
+    for source in
+        [BuildSource::Path("/x".into()), BuildSource::CompiledIn, BuildSource::Dsn("d".to_owned())]
+    {
         record.target.source = source;
         collect(serde_json::to_value(&record).unwrap());
     }
@@ -1182,9 +1184,9 @@ fn a_host_with_other_work_does_not_silence_a_large_difference() {
         block(3, 1.02, false),
     ];
     let mut dataset = dataset_of(&runs);
-    let gate = HostGate { blocks, ..HostGate::default() };
+    let gate = HostLog { blocks, ..HostLog::default() };
     dataset.gates = BTreeMap::from([("set".to_owned(), gate)]);
-    let comparison = compare(&dataset, &Options::default()).unwrap();
+    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
     let of = |step: &str| rqps(&comparison, step).judgement.as_ref().unwrap().verdict;
     assert_eq!(of("point-query"), Verdict::Slower);
     // What lies within the noise of the host is not told as known.
@@ -1267,7 +1269,7 @@ fn result_sets_are_not_paired_with_each_other() {
     for run in &mut dataset.runs {
         run.result_set = format!("set of {}", run.record.key.label);
     }
-    let comparison = compare(&dataset, &Options::default()).unwrap();
+    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
     let relative = rqps(&comparison, "point-query");
     assert_eq!((relative.pairs, relative.interval), (0, None));
     assert!((relative.ratio - 0.7).abs() < 1e-12, "a ratio of medians");
@@ -1276,7 +1278,7 @@ fn result_sets_are_not_paired_with_each_other() {
     let mut twice = dataset_of(&runs);
     let other = dataset_of(&runs).runs.into_iter();
     twice.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
-    assert_eq!(rqps(&compare(&twice, &Options::default()).unwrap(), "point-query").pairs, 4);
+    assert_eq!(rqps(&compare(&twice, &VerdictOptions::default()).unwrap(), "point-query").pairs, 4);
 }
 
 /// Two sittings on two hosts: pairs within each, the session a random effect.
@@ -1296,7 +1298,7 @@ fn sessions_of_two_hosts_are_pooled_and_shown_side_by_side() {
     }
     let other = dataset_of(&runs).runs.into_iter();
     dataset.runs.extend(other.map(|run| Run { result_set: "other".to_owned(), ..run }));
-    let comparison = compare(&dataset, &Options::default()).unwrap();
+    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
     let relative = rqps(&comparison, "point-query");
     let sessions = relative.sessions.as_ref().unwrap();
     assert_eq!((relative.pairs, sessions.sessions.len()), (6, 2));
@@ -1317,7 +1319,7 @@ fn sessions_of_two_hosts_are_pooled_and_shown_side_by_side() {
             run.record.key.label = BASE.to_owned();
         }
     }
-    let kinds = compare(&dataset, &Options::default()).unwrap().caveats;
+    let kinds = compare(&dataset, &VerdictOptions::default()).unwrap().caveats;
     assert!(kinds.iter().any(|caveat| caveat.kind == Kind::DifferentHost));
 }
 
@@ -1409,13 +1411,13 @@ fn zeros_are_written_as_the_field_writes_them() {
 fn the_base_is_the_first_of_the_plan_or_the_one_asked_for() {
     let runs = clean_runs(2);
     let dataset = dataset_of(&runs);
-    let other = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
+    let other = compare(&dataset, &VerdictOptions::with_base(Some(NEW))).unwrap();
     assert_eq!(other.base, NEW);
     assert_eq!(other.targets[1].label, BASE);
     assert!((rqps(&other, "point-query").ratio - 1.0 / 0.7).abs() < 1e-12);
-    let error = compare(&dataset, &Options::with_base(Some("x"))).unwrap_err().to_string();
+    let error = compare(&dataset, &VerdictOptions::with_base(Some("x"))).unwrap_err().to_string();
     assert!(error.contains("`x`") && error.contains(BASE) && error.contains(NEW), "{error}");
-    let error = compare(&Dataset::default(), &Options::default()).unwrap_err().to_string();
+    let error = compare(&Dataset::default(), &VerdictOptions::default()).unwrap_err().to_string();
     assert!(error.contains("no run"), "{error}");
     // The plan decides, not the alphabet nor the order in the first block.
     let mut reversed = runs.clone();
@@ -1545,8 +1547,8 @@ mod properties {
         #[test]
         fn the_other_way_round_is_the_inverse(rates in rates()) {
             let dataset = dataset_of(&runs_with(&rates));
-            let there = compare(&dataset, &Options::with_base(Some(BASE))).unwrap();
-            let back = compare(&dataset, &Options::with_base(Some(NEW))).unwrap();
+            let there = compare(&dataset, &VerdictOptions::with_base(Some(BASE))).unwrap();
+            let back = compare(&dataset, &VerdictOptions::with_base(Some(NEW))).unwrap();
             let (there, back) = (rqps(&there, "point-query"), rqps(&back, "point-query"));
             prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-9);
             if let (Some(there), Some(back)) = (there.interval, back.interval) {
@@ -1678,7 +1680,7 @@ const CASES: &[Case] = &[
     (Kind::DifferentSettings, |runs| each_new_run(runs, |run| run.config.hash = "else".into()),
         "same to else: `-query_cache_size=0` `+skip_log_bin`"),
     (Kind::EmptyColumn, |runs| {
-        each_new_run(runs, |run| run.target.source = Source::Imported("my8033".into()));
+        each_new_run(runs, |run| run.target.source = BuildSource::Imported("my8033".into()));
         each_new_step(runs, |step| {
             step.imported = Some(Imported { format: "dbbench".into(), ..Imported::default() });
             step.outcome.statements = 0;
@@ -1703,7 +1705,7 @@ const CASES: &[Case] = &[
         step.outcome.extra.insert(Metric::Unknown(Word::of("joules_per_op")), 2.5);
     }), "not known here: metrics joules_per_op"),
     (Kind::Imported, |runs| {
-        each_new_run(runs, |run| run.target.source = Source::Imported("my8033".into()));
+        each_new_run(runs, |run| run.target.source = BuildSource::Imported("my8033".into()));
         each_new_step(runs, |step| {
             step.imported = Some(Imported { format: "dbbench".into(), ..Imported::default() });
         });
@@ -1756,7 +1758,7 @@ fn every_kind_of_caveat_has_a_case() {
 fn caveats_of(kind: Kind, change: impl FnOnce(&mut Dataset)) -> Vec<String> {
     let mut dataset = dataset_of(&clean_runs(3));
     change(&mut dataset);
-    let comparison = compare(&dataset, &Options::default()).unwrap();
+    let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
     let found = comparison.caveats.into_iter().filter(|caveat| caveat.kind == kind);
     found.map(|caveat| caveat.text).collect()
 }
@@ -1911,7 +1913,7 @@ fn published_summaries_come_out() {
     // MySQL 8.0.44 is the fourth column; min, max, average, median, stddev as published.
     let rows = published_rates(&text, 4);
     assert_eq!(rows.len(), 33);
-    let comparison = compare(&published_dataset(&rows), &Options::default()).unwrap();
+    let comparison = compare(&published_dataset(&rows), &VerdictOptions::default()).unwrap();
     let expected = [
         (Group::Point, 9, ["0.66", "0.85", "0.74", "0.74", "0.059"]),
         (Group::Range, 13, ["0.67", "1.25", "0.77", "0.70", "0.166"]),
@@ -2011,7 +2013,7 @@ fn time_of_a_thousand_runs() {
         let start = std::time::Instant::now();
         let dataset = read(std::slice::from_ref(&dir)).unwrap();
         let read_done = start.elapsed();
-        let comparison = compare(&dataset, &Options::default()).unwrap();
+        let comparison = compare(&dataset, &VerdictOptions::default()).unwrap();
         let compared = start.elapsed();
         let text = render(&comparison, Format::Text);
         let rendered = start.elapsed();

@@ -17,7 +17,9 @@ use rqps::dbms::{
 };
 use rqps::domain::build::{Build, Dbms, Dialect, Manifest, Version};
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
-use rqps::os::process::{CLEAN_EXIT, Job, ProcessError, Stop, StopSignal, Warden, parent_of, tree};
+use rqps::os::process::{
+    CLEAN_EXIT, ProcessError, ProcessSpec, Stop, StopSignal, Warden, parent_of, tree,
+};
 use rqps::os::user;
 use rqps::wire::{mysql, postgres};
 
@@ -68,8 +70,8 @@ fn state(pid: u32) -> Option<char> {
     (letter != 'Z' && letter != 'X').then_some(letter)
 }
 
-fn shell(script: &str, folder: &Path) -> Job {
-    Job {
+fn shell(script: &str, folder: &Path) -> ProcessSpec {
+    ProcessSpec {
         program: PathBuf::from("/bin/sh"),
         args: vec!["-c".to_owned(), script.to_owned()],
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rqps::benchmarks::sysbench::presets;
-use rqps::benchmarks::{self, Order};
-use rqps::domain::benchmark::{Pace, Placement, Stage, Step};
+use rqps::benchmarks::{self, StepSet};
+use rqps::domain::benchmark::{Pace, Phase, Placement, Step};
 use rqps::domain::build::Dialect;
 use rqps::domain::run::Outcome;
-use rqps::driver::protocol::{Job, MeasureTask, Message, Task, VERSION};
+use rqps::driver::protocol::{DriverEvent, DriverRequest, RequestBody, ScriptRequest, VERSION};
 
 use super::RQPS;
 use super::sample::{Sample, Used, switches};
@@ -40,7 +40,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn spawn(job: &Job) -> Result<Driver> {
+    fn spawn(job: &DriverRequest) -> Result<Driver> {
         let mut child = Command::new(RQPS)
             .arg("driver")
             .stdin(Stdio::piped())
@@ -56,13 +56,13 @@ impl Driver {
     }
 
     /// The next message; a fault of the driver is an error.
-    fn next(&mut self) -> Result<Message> {
+    fn next(&mut self) -> Result<DriverEvent> {
         let mut line = String::new();
         if self.output.read_line(&mut line).context("listen to the driver")? == 0 {
             bail!("hear the driver out: it ended before its job was done");
         }
         match serde_json::from_str(&line).with_context(|| format!("understand `{line}`"))? {
-            Message::Failed { fault } => bail!("{fault}"),
+            DriverEvent::Failed { fault } => bail!("{fault}"),
             message => Ok(message),
         }
     }
@@ -76,10 +76,10 @@ impl Drop for Driver {
     }
 }
 
-fn job(subject: &Subject, rows: u64, seed: u64, task: Task) -> Job {
+fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequest {
     let (endpoint, login, session_setup) = subject.endpoint();
     let dialect = subject.dialect;
-    Job {
+    DriverRequest {
         pause: false,
         version: VERSION,
         dialect,
@@ -97,16 +97,16 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: Task) -> Job {
 
 /// The step of that name, as the benchmark of rqps has it.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
-    let stages = benchmarks::stages(dialect, Order::Full, &presets::QUICK.workload());
+    let stages = benchmarks::stages(dialect, StepSet::Full, &presets::QUICK.workload());
     let step = stages.into_iter().find_map(|stage| match stage {
-        Stage::Measure(step) if step.name == name => Some(*step),
+        Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
     });
     step.with_context(|| format!("find the step {name} in the benchmark"))
 }
 
-fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<Job> {
-    let task = MeasureTask {
+fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<DriverRequest> {
+    let task = ScriptRequest {
         script: step.script().context("measure a step that is a script")?.clone(),
         clients: window.clients,
         warmup_seconds: f64::from(window.warmup),
@@ -117,7 +117,7 @@ fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<Job> {
         server_pid: Some(subject.pid()?),
         plans: false,
     };
-    Ok(job(subject, window.rows, window.seed, Task::Measure(Box::new(task))))
+    Ok(job(subject, window.rows, window.seed, RequestBody::Measure(Box::new(task))))
 }
 
 /// Measures one step once.
@@ -126,8 +126,8 @@ pub(crate) fn measure(subject: &Subject, step: &Step, window: Window) -> Result<
     let mut before = 0;
     let outcome = loop {
         match driver.next()? {
-            Message::WindowStart => before = switches(),
-            Message::Measured(outcome) => break *outcome,
+            DriverEvent::WindowStart => before = switches(),
+            DriverEvent::Measured(outcome) => break *outcome,
             _ => {}
         }
     };
@@ -155,8 +155,8 @@ pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
         .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
     subject.before_load()?;
-    let mut driver = Driver::spawn(&job(subject, rows, seed, Task::Load(task)))?;
-    while !matches!(driver.next()?, Message::Loaded { .. }) {}
+    let mut driver = Driver::spawn(&job(subject, rows, seed, RequestBody::Load(task)))?;
+    while !matches!(driver.next()?, DriverEvent::Loaded { .. }) {}
     driver.child.wait().context("wait for the driver")?;
     let seconds = begin.elapsed().as_secs_f64();
     subject.after_load()?;
@@ -182,7 +182,7 @@ pub(crate) fn peak_memory(subject: &Subject, step: &Step, window: Window) -> Res
         let mut heard = Ok(());
         while heard.is_ok() {
             match driver.next() {
-                Ok(Message::Measured(_)) => break,
+                Ok(DriverEvent::Measured(_)) => break,
                 Ok(_) => {}
                 Err(error) => heard = Err(error),
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rqps::dbms::{self, ControlPlane, Interrupt, SettleLoad, Site, config};
-use rqps::domain::build::{Build, Dialect, Source};
+use rqps::domain::build::{Build, BuildSource, Dialect};
 use rqps::domain::endpoint::{Address, Endpoint, Login};
 use rqps::domain::target::Target;
 use rqps::os::{affinity, user};
@@ -42,7 +42,7 @@ pub(crate) fn builds(options: &Options, say: &mut dyn FnMut(&str)) -> Result<Vec
     let mut found = Vec::new();
     for target in plan::words::targets(&options.targets)? {
         let speaks = matches!(target.dbms.dialect(), Dialect::Postgres | Dialect::Mysql);
-        if !speaks || matches!(target.source, Source::Dsn(_)) {
+        if !speaks || matches!(target.source, BuildSource::Dsn(_)) {
             bail!("compare on {}: only servers that are started here will do", target.label);
         }
         let build = obtain::obtain(target.dbms, &target.source, &cache, say)

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rqps::domain::build::Dialect;
-use rqps::os::affinity::{self, Seat};
+use rqps::os::affinity::{self, CpuAssignment};
 use rqps::os::tree::{self, Cpu, TreeCpu};
 
 use super::rqps::Window;
@@ -151,7 +151,7 @@ pub(crate) fn measure(subject: &Subject, script: &str, window: Window) -> Result
     Ok(used.sample(report.errors, notes.into_iter().map(|note| format!("{note:#}")).collect()))
 }
 
-fn start(subject: &Subject, script: &str, window: Window, seat: &Seat) -> Result<Child> {
+fn start(subject: &Subject, script: &str, window: Window, seat: &CpuAssignment) -> Result<Child> {
     let mut command = if seat.client.is_empty() {
         Command::new("sysbench")
     } else {
@@ -179,7 +179,7 @@ fn start(subject: &Subject, script: &str, window: Window, seat: &Seat) -> Result
 
 /// Pins the server's side of the one connection as the driver of rqps does it: the backend process
 /// of Postgres, else the thread that is busiest while the client runs. In the warm-up.
-fn seat_server(subject: &Subject, seat: &Seat, before: &BTreeSet<u32>) -> Result<()> {
+fn seat_server(subject: &Subject, seat: &CpuAssignment, before: &BTreeSet<u32>) -> Result<()> {
     if seat.server.is_empty() {
         return Ok(());
     }

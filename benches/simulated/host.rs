@@ -8,7 +8,7 @@ use rqps::datagen::rng::Rng;
 use rqps::domain::benchmark::{Idle, Placement};
 use rqps::domain::build::Dbms;
 use rqps::domain::gate::{
-    BlockRecord, Calibration, Canary, GATE_FORMAT, HostGate, SlotEffect, StepNoise,
+    BlockRecord, Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise,
 };
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
@@ -131,7 +131,7 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
         let (mean_ln, sd_ln, p) = two_sided(&differences);
         StepNoise { step: String::new(), differences, mean_ln, sd_ln, p }
     });
-    let gate = HostGate { blocks, ..HostGate::default() };
+    let gate = HostLog { blocks, ..HostLog::default() };
     Calibration {
         format: GATE_FORMAT,
         host_fingerprint: String::new(),
@@ -162,7 +162,7 @@ pub(crate) fn simulate_host(scene: &HostScene, campaigns: u32, seed: u64) -> [Ho
         let calibration = scene.aa.map(|host| calibration(&scene.scene, &host, &mut rng));
         let Measured { lists, blocks } = measure(&scene.scene, &scene.host, false, &mut rng);
         let lists: Vec<&[f64]> = lists.iter().map(Vec::as_slice).collect();
-        let gate = HostGate { blocks, calibration, ..HostGate::default() };
+        let gate = HostLog { blocks, calibration, ..HostLog::default() };
         let gates = BTreeMap::from([(String::new(), gate)]);
         let alone = judge_differences(&lists, Metric::Rate, &rules, None);
         let with_host = judge_on_host(&lists, Metric::Rate, &rules, &gates);

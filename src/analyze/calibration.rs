@@ -7,7 +7,7 @@ use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 use thiserror::Error;
 
 use super::compare::{Comparison, RunFacts};
-use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostGate, SlotEffect, StepNoise};
+use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Rules;
@@ -56,7 +56,7 @@ pub fn calibrate(
         .collect();
     let blocks = steps.iter().map(|step| step.differences.len()).max();
     let Some(blocks) = blocks else { return Err(CalibrationError::TooFew) };
-    let gates: Vec<&HostGate> = dataset.gates.values().collect();
+    let gates: Vec<&HostLog> = dataset.gates.values().collect();
     let record = &run.record;
     Ok(Calibration {
         format: GATE_FORMAT,

@@ -12,23 +12,23 @@ use super::measured::{self, Distribution, Measured};
 use super::metrics::Values;
 use super::remarks::{self, Remark};
 use super::sessions::{self, Sessions};
-use super::verdict::{self, Explanation, Judgement, Options, Summary};
+use super::verdict::{self, Explanation, Judgement, Summary, VerdictOptions};
 use super::write_rate::{self, MissedRate};
 use crate::benchmarks::vector::analyze::equal_recall;
 use crate::domain::benchmark::{Group, RateUnit, Workload};
-use crate::domain::build::{Manifest, Source};
+use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
-use crate::domain::gate::HostGate;
+use crate::domain::gate::HostLog;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, LoadRecord, Run, RunKey, Status, StepRecord};
 use crate::domain::target::Target;
 use crate::domain::vector::Point;
-use crate::domain::verdict::{Rules, Schedule};
+use crate::domain::verdict::{LookSchedule, Rules};
 use crate::parallel;
 use crate::stats::Interval;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
-use crate::stats::stability::Course;
+use crate::stats::stability::Stability;
 use crate::stats::summary::median;
 
 /// Confidence of every interval.
@@ -72,12 +72,12 @@ pub struct Comparison {
     /// By what verdicts were given.
     pub rules: Rules,
     /// How the plan looked at its results, if it measured until steps were settled.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<LookSchedule>,
     /// All verdicts in short.
     pub summary: Summary,
     /// Result set → what happened on the host beside its blocks.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub gates: BTreeMap<String, HostGate>,
+    pub gates: BTreeMap<String, HostLog>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
     /// What imported files say besides numbers.
@@ -162,12 +162,12 @@ pub struct StepComparison {
     /// What the rate counts.
     pub rate: RateUnit,
     /// One for each target of the comparison, in its order: the base first.
-    pub targets: Vec<TargetStep>,
+    pub targets: Vec<TargetResult>,
 }
 
 /// One step of one target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TargetStep {
+pub struct TargetResult {
     /// The target.
     pub label: String,
     /// The step that was measured, where it is not that of the comparison but the target's own
@@ -208,7 +208,7 @@ impl Comparison {
     /// True if others measured a target.
     pub fn is_imported(&self, target: usize) -> bool {
         let source = self.targets[target].target.as_ref().map(|target| &target.source);
-        matches!(source, Some(Source::Imported(_)))
+        matches!(source, Some(BuildSource::Imported(_)))
     }
 
     /// Groups that have steps, in the order of reports; those of a newer rqps come last.
@@ -236,10 +236,10 @@ impl StepComparison {
     }
 }
 
-impl TargetStep {
+impl TargetResult {
     /// A target that has nothing of a step.
-    pub(crate) fn none(label: &str) -> TargetStep {
-        TargetStep {
+    pub(crate) fn none(label: &str) -> TargetResult {
+        TargetResult {
             label: label.to_owned(),
             chosen: None,
             samples: Vec::new(),
@@ -253,8 +253,8 @@ impl TargetStep {
     }
 
     /// The same measurements in another step, with no ratio yet.
-    pub(crate) fn chosen_for_another(&self, name: &str) -> TargetStep {
-        let mut chosen = TargetStep { chosen: Some(name.to_owned()), ..self.clone() };
+    pub(crate) fn chosen_for_another(&self, name: &str) -> TargetResult {
+        let mut chosen = TargetResult { chosen: Some(name.to_owned()), ..self.clone() };
         chosen.metrics.values_mut().for_each(|result| result.relative = None);
         chosen
     }
@@ -306,7 +306,7 @@ pub struct Sample {
     /// How evenly its rate was delivered, and whether it was steady; `None` where the record has
     /// no intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub course: Option<Course>,
+    pub course: Option<Stability>,
     /// How its latencies are distributed; `None` where the histogram cannot be read.
     #[serde(skip)]
     pub distribution: Option<Distribution>,
@@ -418,7 +418,7 @@ pub(crate) fn number_or_inf<S: Serializer>(number: &f64, serializer: S) -> Resul
 /// field's convention: 0/0 is 1, x/0 is infinite; it has no interval. Where both sides were
 /// measured but never in one block, the ratio is that of the medians, has no pairs and no interval,
 /// and a caveat says so.
-pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, AnalyzeError> {
+pub fn compare(dataset: &Dataset, options: &VerdictOptions) -> Result<Comparison, AnalyzeError> {
     let measured = parallel::map(dataset.runs.iter().collect(), measured::measure);
     compare_measured(dataset, measured, options)
 }
@@ -428,7 +428,7 @@ pub fn compare(dataset: &Dataset, options: &Options) -> Result<Comparison, Analy
 pub fn compare_measured(
     dataset: &Dataset,
     measured: Vec<Vec<Option<Measured>>>,
-    options: &Options,
+    options: &VerdictOptions,
 ) -> Result<Comparison, AnalyzeError> {
     assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
     let labels = ordered_labels(dataset, options.base.as_deref())?;
@@ -609,7 +609,7 @@ fn measured_step(dataset: &Dataset, labels: &[String], head: Head<'_>) -> StepCo
 
 /// Fills in the ratios of all targets but the base.
 fn divide(runs: &[RunFacts], step: &mut StepComparison) {
-    let pair_keys = |target: &TargetStep| -> Vec<(usize, PairKey<'_>)> {
+    let pair_keys = |target: &TargetResult| -> Vec<(usize, PairKey<'_>)> {
         let key = |sample: &Sample| pair_key(&runs[sample.run]);
         target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
     };
@@ -639,7 +639,7 @@ pub(crate) fn pair_key(run: &RunFacts) -> PairKey<'_> {
     (&run.result_set, run.key.block, run.key.attempt)
 }
 
-fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetStep {
+fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetResult {
     let mut samples = Vec::with_capacity(times.len());
     let mut failures = Vec::new();
     for (run, record, measured) in times {
@@ -668,7 +668,7 @@ fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetSt
     let runs = samples.iter().map(|sample| sample.run);
     let runs = runs.chain(failures.iter().map(|failure| failure.run));
     let folders = runs.map(|run| dataset.runs[run].folder.clone()).collect();
-    TargetStep { samples, failures, folders, metrics, ..TargetStep::none(label) }
+    TargetResult { samples, failures, folders, metrics, ..TargetResult::none(label) }
 }
 
 fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
@@ -684,12 +684,12 @@ fn metric_result(samples: &[Sample], metric: Metric) -> Option<MetricResult> {
 
 fn relative<'a>(
     metric: Metric,
-    base: &TargetStep,
-    target: &TargetStep,
+    base: &TargetResult,
+    target: &TargetResult,
     places: &[(usize, usize)],
     set: &dyn Fn(usize) -> &'a str,
 ) -> Option<Relative> {
-    let value = |side: &TargetStep, index: usize| side.samples[index].values.get(metric);
+    let value = |side: &TargetResult, index: usize| side.samples[index].values.get(metric);
     let with_sets: Vec<(&str, (f64, f64))> = places
         .iter()
         .filter_map(|(b, t)| Some((set(*t), (value(base, *b)?, value(target, *t)?))))

@@ -7,7 +7,7 @@ use super::Comparison;
 use super::compare::{Relative, StepComparison};
 use super::verdict::{Explanation, TOLD_TOGETHER};
 use super::write_rate::MissedRate;
-use crate::domain::metric::{Better, Metric};
+use crate::domain::metric::{Direction, Metric};
 use crate::domain::run::Status;
 use crate::domain::verdict::{Allowance, GateRules, Rules, Verdict};
 use crate::stats::Interval;
@@ -289,9 +289,9 @@ fn finding(
     let allowance = allowance(gate, &step.name, &target.label, metric);
     let delta = allowance.map_or(rules.delta, |allowance| allowance.delta);
     let loss = match metric.better() {
-        Better::Higher => 1.0 - relative.ratio,
-        Better::Lower => relative.ratio - 1.0,
-        Better::Neither => return None,
+        Direction::Higher => 1.0 - relative.ratio,
+        Direction::Lower => relative.ratio - 1.0,
+        Direction::Neither => return None,
     };
     let sure = test.is_some_and(|test| test.holm_treat <= rules.alpha);
     let (level, mut text) = match verdict {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::histogram::Histogram;
 use super::metrics::{self, Values};
 use crate::domain::run::{Run, Status, StepRecord};
-use crate::stats::stability::Course;
+use crate::stats::stability::Stability;
 
 /// Quantiles that are kept of every histogram, for charts of the distribution.
 pub const QUANTILES: [f64; 12] =
@@ -19,7 +19,7 @@ pub struct Measured {
     pub values: Values,
     /// How evenly its rate was delivered, and whether it was steady; `None` where the record has no
     /// intervals.
-    pub course: Option<Course>,
+    pub course: Option<Stability>,
     /// How its latencies are distributed; `None` where the histogram cannot be read.
     pub distribution: Option<Distribution>,
 }
@@ -56,7 +56,7 @@ fn of_step(step: &StepRecord) -> Measured {
     let histogram = Histogram::from_base64(&step.outcome.latency);
     Measured {
         values: metrics::with_latencies(step, &histogram),
-        course: Course::of(&step.per_second),
+        course: Stability::of(&step.per_second),
         distribution: histogram.ok().map(|histogram| Distribution {
             events: histogram.total(),
             latencies_ns: histogram.quantiles(QUANTILES),

@@ -20,4 +20,4 @@ pub mod write_rate;
 pub use caveat::Caveat;
 pub use compare::{AnalyzeError, Comparison, compare, compare_measured};
 pub use measured::digest;
-pub use verdict::Options;
+pub use verdict::VerdictOptions;

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::compare::{StepComparison, TargetFacts, TargetStep};
+use super::compare::{StepComparison, TargetFacts, TargetResult};
 use crate::benchmarks::insert::analyze::rules::{is_query_step, meets_sla, target_rate};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
@@ -58,7 +58,7 @@ pub fn target(step: &StepRecord, clients: u32) -> Option<f64> {
 }
 
 /// The write rate that a target missed in a step; `None` if it was met, or if there is none.
-pub(super) fn missed(target_step: &TargetStep, clients: u32) -> Option<MissedRate> {
+pub(super) fn missed(target_step: &TargetResult, clients: u32) -> Option<MissedRate> {
     let rates = target_step.samples.iter().filter_map(|sample| {
         let wanted = target(&sample.record, clients)?;
         let inserts = sample.record.outcome.roles.get("inserts");

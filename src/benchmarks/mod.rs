@@ -10,9 +10,9 @@ pub mod vector;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Group, Shape, Stage, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, Workload};
 use crate::domain::build::Dialect;
-use crate::driver::protocol::LoadTask;
+use crate::driver::protocol::LoadRequest;
 
 use self::sysbench::{presets, steps as sysbench_steps};
 use crate::workload::select::{SelectError, select};
@@ -21,10 +21,10 @@ use crate::workload::settings;
 /// Which of the published orders of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum StepSet {
     /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
     Full,
-    /// Of October 2024 to March 2025, 27 reported steps: as [`Order::Abbreviated`], which has the
+    /// Of October 2024 to March 2025, 27 reported steps: as [`StepSet::Abbreviated`], which has the
     /// five steps of one range each since.
     #[serde(rename = "2025-01")]
     January2025,
@@ -35,16 +35,16 @@ pub enum Order {
 
 /// What a benchmark does after its load, in order.
 ///
-/// Every step of the order is a [`Stage::Measure`], those that only warm with `reported` false.
-/// [`Stage::Settle`] stands where the published work runs its post-write step after the last
+/// Every step of the order is a [`Phase::Measure`], those that only warm with `reported` false.
+/// [`Phase::Settle`] stands where the published work runs its post-write step after the last
 /// read-write step. The one after the load is not among them: what is measured starts from a
 /// snapshot that was taken after it.
-pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
+pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
     match &workload.shape {
-        Shape::Sysbench => sysbench_steps::stages(dialect, order, workload),
-        Shape::Insert(shape) => insert::stages(dialect, workload, shape),
-        Shape::Kv(shape) => kv::stages(workload, shape),
-        Shape::Vector(_) => vector::stages(dialect, workload),
+        BenchmarkParameters::Sysbench => sysbench_steps::stages(dialect, order, workload),
+        BenchmarkParameters::Insert(shape) => insert::stages(dialect, workload, shape),
+        BenchmarkParameters::Kv(shape) => kv::stages(workload, shape),
+        BenchmarkParameters::Vector(_) => vector::stages(dialect, workload),
     }
 }
 
@@ -53,13 +53,13 @@ pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage>
 /// # Errors
 /// As [`select`].
 pub fn choose(
-    stages: Vec<Stage>,
+    stages: Vec<Phase>,
     globs: &[String],
     workload: &Workload,
-) -> Result<Vec<Stage>, SelectError> {
+) -> Result<Vec<Phase>, SelectError> {
     match workload.shape {
-        Shape::Insert(_) => insert::choose(stages, globs),
-        Shape::Vector(_) => vector::choose(stages, globs),
+        BenchmarkParameters::Insert(_) => insert::choose(stages, globs),
+        BenchmarkParameters::Vector(_) => vector::choose(stages, globs),
         _ => select(stages, globs),
     }
 }
@@ -68,7 +68,7 @@ pub fn choose(
 ///
 /// # Errors
 /// No such benchmark or preset; the text lists those there are.
-pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), String> {
+pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), String> {
     match benchmark {
         "sysbench" => match presets::Preset::named(preset) {
             Some(preset) => Ok((preset.workload(), preset.order)),
@@ -80,9 +80,9 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, Order), Stri
                 ))
             }
         },
-        "insert" => insert::workload(preset).map(|workload| (workload, Order::default())),
+        "insert" => insert::workload(preset).map(|workload| (workload, StepSet::default())),
         "kv" => kv::workload(preset),
-        "vector" => vector::workload(preset).map(|workload| (workload, Order::default())),
+        "vector" => vector::workload(preset).map(|workload| (workload, StepSet::default())),
         _ => Err(format!(
             "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
         )),
@@ -101,10 +101,10 @@ pub fn config(benchmark: &str, preset: &str) -> Option<&'static str> {
 /// What [`settings::SetError`] says.
 pub fn set(workload: &mut Workload, setting: &str) -> Result<(), settings::SetError> {
     match workload.shape {
-        Shape::Insert(_) => insert::set(workload, setting),
-        Shape::Kv(_) => kv::set(workload, setting),
-        Shape::Vector(_) => vector::set(workload, setting),
-        Shape::Sysbench => settings::set(workload, setting),
+        BenchmarkParameters::Insert(_) => insert::set(workload, setting),
+        BenchmarkParameters::Kv(_) => kv::set(workload, setting),
+        BenchmarkParameters::Vector(_) => vector::set(workload, setting),
+        BenchmarkParameters::Sysbench => settings::set(workload, setting),
     }
 }
 
@@ -123,12 +123,12 @@ pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
 }
 
 /// The name of a table of the benchmark, with `{table}` for its number.
-pub fn table_name(shape: &Shape) -> &'static str {
+pub fn table_name(shape: &BenchmarkParameters) -> &'static str {
     match shape {
-        Shape::Sysbench => "sbtest{table}",
-        Shape::Insert(_) => insert::TABLE,
-        Shape::Kv(_) => "",
-        Shape::Vector(_) => "items",
+        BenchmarkParameters::Sysbench => "sbtest{table}",
+        BenchmarkParameters::Insert(_) => insert::TABLE,
+        BenchmarkParameters::Kv(_) => "",
+        BenchmarkParameters::Vector(_) => "items",
     }
 }
 
@@ -137,17 +137,17 @@ pub fn table_name(shape: &Shape) -> &'static str {
 pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
     let apart = dialect == Dialect::Mysql;
     match &workload.shape {
-        Shape::Sysbench => {
+        BenchmarkParameters::Sysbench => {
             let of_table = |table: u32| match apart {
                 true => vec![format!("sbtest{table}")],
                 false => vec![format!("sbtest{table}"), format!("k_{table}")],
             };
             (1..=workload.tables).flat_map(of_table).collect()
         }
-        Shape::Insert(shape) => insert::names_made(dialect, workload, shape),
-        Shape::Kv(_) => Vec::new(),
-        Shape::Vector(_) if apart => vec!["items".to_owned()],
-        Shape::Vector(_) => vec!["items".to_owned(), "items_v".to_owned()],
+        BenchmarkParameters::Insert(shape) => insert::names_made(dialect, workload, shape),
+        BenchmarkParameters::Kv(_) => Vec::new(),
+        BenchmarkParameters::Vector(_) if apart => vec!["items".to_owned()],
+        BenchmarkParameters::Vector(_) => vec!["items".to_owned(), "items_v".to_owned()],
     }
 }
 
@@ -158,30 +158,34 @@ pub fn load_task(
     dialect: Dialect,
     workload: &Workload,
     storage_engine: Option<&str>,
-) -> Option<LoadTask> {
+) -> Option<LoadRequest> {
     match &workload.shape {
-        Shape::Sysbench => Some(sysbench_steps::load_task(dialect, workload, storage_engine)),
-        Shape::Insert(_) | Shape::Kv(_) | Shape::Vector(_) => None,
+        BenchmarkParameters::Sysbench => {
+            Some(sysbench_steps::load_task(dialect, workload, storage_engine))
+        }
+        BenchmarkParameters::Insert(_)
+        | BenchmarkParameters::Kv(_)
+        | BenchmarkParameters::Vector(_) => None,
     }
 }
 
 /// Memory that a target with the page cache of its files may take, bytes.
 pub fn memory_limit(workload: &Workload) -> Option<u64> {
     match &workload.shape {
-        Shape::Insert(shape) => shape.memory_limit,
+        BenchmarkParameters::Insert(shape) => shape.memory_limit,
         _ => workload.memory_limit,
     }
 }
 
 /// Whether tables are filled before the first step.
 pub fn is_loaded_first(workload: &Workload) -> bool {
-    matches!(workload.shape, Shape::Sysbench)
+    matches!(workload.shape, BenchmarkParameters::Sysbench)
 }
 
 /// Rows that tables hold at most, all together: for estimates of disk.
 pub fn rows_written(workload: &Workload) -> u64 {
     match &workload.shape {
-        Shape::Insert(shape) => insert::rows_written(workload, shape),
+        BenchmarkParameters::Insert(shape) => insert::rows_written(workload, shape),
         _ => u64::from(workload.tables) * workload.rows,
     }
 }
@@ -203,11 +207,11 @@ pub struct Listing {
 }
 
 /// All steps of an order, for `rqps` listings and documents.
-pub fn names(dialect: Dialect, order: Order) -> Vec<Listing> {
+pub fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
     let workload = presets::QUICK.workload();
     let mut listings = Vec::new();
     for stage in stages(dialect, order, &workload) {
-        if let Stage::Measure(step) = stage
+        if let Phase::Measure(step) = stage
             && let Some(script) = step.script()
         {
             listings.push(Listing {

@@ -12,16 +12,16 @@ use crate::domain::script::{Operation, Parameter, Protocol, Script, TableChoice}
 
 const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite, Dialect::Fake];
 
-fn steps(dialect: Dialect, order: Order) -> Vec<Step> {
+fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
     let measured = |stage| match stage {
-        Stage::Measure(step) => Some(*step),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(*step),
+        Phase::Settle => None,
     };
     stages(dialect, order, &presets::FULL.workload()).into_iter().filter_map(measured).collect()
 }
 
 fn step(dialect: Dialect, name: &str) -> Step {
-    let found = steps(dialect, Order::Abbreviated).into_iter().find(|step| step.name == name);
+    let found = steps(dialect, StepSet::Abbreviated).into_iter().find(|step| step.name == name);
     found.unwrap_or_else(|| panic!("no step {name}"))
 }
 
@@ -79,7 +79,7 @@ fn events_have_the_published_counts() {
     ];
     for dialect in DIALECTS {
         let mut seen = HashSet::new();
-        for step in steps(dialect, Order::Abbreviated).iter().filter(|step| step.reported) {
+        for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
             let (_, want) = published.iter().find(|(name, _)| *name == step.name).unwrap();
             assert_eq!(counts(step.script().unwrap()), *want, "{} {dialect:?}", step.name);
             assert_eq!(step.script().unwrap().statements_per_event(), u64::from(want[0]));
@@ -91,17 +91,17 @@ fn events_have_the_published_counts() {
 
 #[test]
 fn orders_have_the_published_numbers_of_rows() {
-    let rows = |order: Order, group: Group| {
+    let rows = |order: StepSet, group: Group| {
         let of = |step: &&Step| step.reported && step.group == group;
         steps(Dialect::Postgres, order).iter().filter(of).count()
     };
-    let all = |order: Order| [Group::Point, Group::Range, Group::Write].map(|g| rows(order, g));
-    assert_eq!(all(Order::Full), [17, 15, 10]);
+    let all = |order: StepSet| [Group::Point, Group::Range, Group::Write].map(|g| rows(order, g));
+    assert_eq!(all(StepSet::Full), [17, 15, 10]);
     // 33 with scan.warm, which the author deletes by hand and we never report.
-    assert_eq!(all(Order::Abbreviated), [9, 13, 10]);
+    assert_eq!(all(StepSet::Abbreviated), [9, 13, 10]);
     // The files of January 2025 have 27 rows: without those of one range each.
-    assert_eq!(all(Order::January2025), [9, 8, 10]);
-    let names = names(Dialect::Postgres, Order::Abbreviated);
+    assert_eq!(all(StepSet::January2025), [9, 8, 10]);
+    let names = names(Dialect::Postgres, StepSet::Abbreviated);
     let warm = names.iter().filter(|listing| !listing.reported).map(|listing| &*listing.name);
     assert_eq!(
         warm.collect::<Vec<_>>(),
@@ -129,7 +129,7 @@ fn groups_are_those_of_the_published_scripts() {
             Group::Range
         }
     };
-    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
+    for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
         for step in steps(Dialect::Mysql, order) {
             assert_eq!(step.group, group(&step.name), "{}", step.name);
         }
@@ -138,7 +138,7 @@ fn groups_are_those_of_the_published_scripts() {
 
 #[test]
 fn names_are_unique_and_fit_into_file_names() {
-    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
+    for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
         let names: Vec<String> =
             steps(Dialect::Sqlite, order).into_iter().map(|step| step.name).collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
@@ -153,11 +153,11 @@ fn without_prepared_statements_all_is_text_and_says_the_same() {
         let mut workload = presets::QUICK.workload();
         workload.plain_statements = true;
         let plain =
-            stages(dialect, Order::Full, &workload).into_iter().filter_map(|stage| match stage {
-                Stage::Measure(step) => Some(*step),
-                Stage::Settle => None,
+            stages(dialect, StepSet::Full, &workload).into_iter().filter_map(|stage| match stage {
+                Phase::Measure(step) => Some(*step),
+                Phase::Settle => None,
             });
-        for (step, before) in plain.zip(steps(dialect, Order::Full)) {
+        for (step, before) in plain.zip(steps(dialect, StepSet::Full)) {
             let operations = &step.script().unwrap().operations;
             for (operation, before) in operations.iter().zip(&before.script().unwrap().operations) {
                 assert_eq!(operation.protocol, Protocol::Text, "{}", step.name);
@@ -176,7 +176,7 @@ fn without_prepared_statements_all_is_text_and_says_the_same() {
 #[test]
 fn every_placeholder_has_its_parameter() {
     for dialect in DIALECTS {
-        for order in [Order::Full, Order::January2025, Order::Abbreviated] {
+        for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
             for step in steps(dialect, order) {
                 step.script()
                     .unwrap()
@@ -247,7 +247,7 @@ fn parameters_are_the_true_ones_not_the_labels() {
 #[test]
 fn seconds_follow_the_published_scripts() {
     let check = |name: &str, want: f64| {
-        let full = steps(Dialect::Postgres, Order::Abbreviated);
+        let full = steps(Dialect::Postgres, StepSet::Abbreviated);
         let step = full.iter().find(|step| step.name == name).unwrap();
         assert_eq!(step.seconds, want, "{name}");
     };
@@ -262,7 +262,7 @@ fn seconds_follow_the_published_scripts() {
     check("scan.warm", 60.0);
     check("scan.warmpre", 60.0);
     check("points-covered-si.warm", 600.0);
-    for step in steps(Dialect::Postgres, Order::Abbreviated) {
+    for step in steps(Dialect::Postgres, StepSet::Abbreviated) {
         let want =
             if step.name.contains("scan") { RateUnit::RowsScanned } else { RateUnit::Queries };
         assert_eq!(step.rate, want);
@@ -273,14 +273,14 @@ fn seconds_follow_the_published_scripts() {
 
 #[test]
 fn settling_follows_the_last_read_write() {
-    for order in [Order::Full, Order::January2025, Order::Abbreviated] {
+    for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
         let stages = stages(Dialect::Mysql, order, &presets::QUICK.workload());
         let mut before = Vec::new();
         let mut last = String::new();
         for stage in &stages {
             match stage {
-                Stage::Measure(step) => last.clone_from(&step.name),
-                Stage::Settle => before.push(last.clone()),
+                Phase::Measure(step) => last.clone_from(&step.name),
+                Phase::Settle => before.push(last.clone()),
             }
         }
         assert_eq!(before, ["read-write_range=100"]);
@@ -290,12 +290,12 @@ fn settling_follows_the_last_read_write() {
 #[test]
 fn quick_takes_a_quarter_of_an_hour() {
     let workload = presets::QUICK.workload();
-    let run: f64 = stages(Dialect::Mysql, Order::Abbreviated, &workload)
+    let run: f64 = stages(Dialect::Mysql, StepSet::Abbreviated, &workload)
         .iter()
         .map(|stage| match stage {
-            Stage::Measure(step) => step.seconds + step.warmup_seconds,
+            Phase::Measure(step) => step.seconds + step.warmup_seconds,
             // The published wait: a minute, and a second per million rows.
-            Stage::Settle => workload.settle_scale * 60.2,
+            Phase::Settle => workload.settle_scale * 60.2,
         })
         .sum();
     // Two targets, four blocks.
@@ -309,7 +309,7 @@ fn sql(dialect: Dialect) -> String {
     let load = load_task(dialect, &presets::QUICK.workload(), Some("rocksdb")).unwrap();
     let index = load.index_sql.join("\n");
     let _ = writeln!(text, "{}\n{}\n{index}", load.drop_sql, load.create_sql);
-    for step in steps(dialect, Order::Abbreviated).iter().filter(|step| step.reported) {
+    for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
         let script = step.script().unwrap();
         let _ = write!(text, "\n{}", step.name);
         let _ = writeln!(text, "{}", if script.transaction { ": transaction" } else { "" });
@@ -368,9 +368,9 @@ fn generated() -> Vec<(&'static str, String)> {
     vec![
         ("microbenchmarks", microbenchmarks_table()),
         ("statements", statements_block()),
-        ("abbreviated order", order_table(Order::Abbreviated)),
-        ("order of January 2025", order_table(Order::January2025)),
-        ("full order", order_table(Order::Full)),
+        ("abbreviated order", order_table(StepSet::Abbreviated)),
+        ("order of January 2025", order_table(StepSet::January2025)),
+        ("full order", order_table(StepSet::Full)),
         ("presets", presets_table()),
         ("settings", settings_table()),
     ]
@@ -379,7 +379,7 @@ fn generated() -> Vec<(&'static str, String)> {
 fn microbenchmarks_table() -> String {
     let head = "| step | group | statements | r/w/o | true parameters |\n|---|---|---|---|---|\n";
     let mut text = head.to_string();
-    let steps = steps(Dialect::Mysql, Order::Abbreviated);
+    let steps = steps(Dialect::Mysql, StepSet::Abbreviated);
     for group in [Group::Point, Group::Range, Group::Write] {
         for step in steps.iter().filter(|step| step.group == group && step.reported) {
             let [statements, reads, writes, others] = counts(step.script().unwrap());
@@ -398,7 +398,7 @@ fn microbenchmarks_table() -> String {
 /// One block for each test type; where it has several ranges, the number in a list is N.
 fn statements_block() -> String {
     let mut text = String::from("```sql\n");
-    let listings = names(Dialect::Mysql, Order::Abbreviated);
+    let listings = names(Dialect::Mysql, StepSet::Abbreviated);
     let mut done = HashSet::new();
     for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| done.insert(benchmark.test)) {
         let several = format!("{}_range={}", benchmark.test, benchmark.range);
@@ -416,13 +416,13 @@ fn statements_block() -> String {
     text + "```\n"
 }
 
-fn order_table(order: Order) -> String {
+fn order_table(order: StepSet) -> String {
     let mut text = String::from("| # | step | group | reported |\n|---|---|---|---|\n");
     let mut number = 0;
     for stage in stages(Dialect::Mysql, order, &presets::FULL.workload()) {
         match stage {
-            Stage::Settle => text.push_str("| | *settle* | | |\n"),
-            Stage::Measure(step) => {
+            Phase::Settle => text.push_str("| | *settle* | | |\n"),
+            Phase::Measure(step) => {
                 number += 1;
                 let reported = if step.reported { "yes" } else { "no" };
                 let group = step.group.name();
@@ -482,6 +482,6 @@ fn rewrite_sysbench_md() {
 
 #[test]
 fn every_microbenchmark_is_in_the_abbreviated_order() {
-    let reported = steps(Dialect::Mysql, Order::Abbreviated);
+    let reported = steps(Dialect::Mysql, StepSet::Abbreviated);
     assert_eq!(reported.iter().filter(|step| step.reported).count(), MICROBENCHMARKS.len());
 }

@@ -35,7 +35,7 @@ pub(super) enum Command {
     #[command(mut_args(hide_options_without_effect))]
     Plan(Compare),
     /// Run a plan file, or resume an interrupted result folder
-    Run(Run),
+    Run(RunArgs),
     /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
     Report(Report),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
@@ -117,7 +117,7 @@ pub(super) struct Compare {
     #[arg(required = true, value_name = "TARGET", help_heading = "What to compare")]
     pub targets: Vec<String>,
     #[command(flatten)]
-    pub shape: Shape,
+    pub shape: WorkloadArgs,
     #[command(flatten)]
     pub folders: Folders,
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub(super) struct GuestOptions {
 
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
-pub(super) struct Shape {
+pub(super) struct WorkloadArgs {
     /// Benchmark: sysbench, insert, kv or vector
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     pub bench: String,
@@ -245,7 +245,7 @@ pub(super) struct CacheFolder {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Run {
+pub(super) struct RunArgs {
     /// A plan file; with --resume, the result folder
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
@@ -358,7 +358,7 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "TARGET")]
     pub aa: Option<String>,
     #[command(flatten)]
-    pub shape: Shape,
+    pub shape: WorkloadArgs,
     #[command(flatten)]
     pub folders: Folders,
     /// Format of the diagnosis

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::cli::args::{Builds, Get};
 use crate::cli::{exit, folders};
-use crate::domain::build::{Dbms, Source};
+use crate::domain::build::{BuildSource, Dbms};
 use crate::lab;
 use crate::obtain::{self, catalogue};
 use crate::plan::words;
@@ -46,7 +46,7 @@ pub(super) fn get(words: &Get) -> Result<u8> {
     let cache = lab::open_cache(&folders::cache(words.cache.cache.as_deref())?)?;
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
-        if let Source::Dsn(_) = target.source {
+        if let BuildSource::Dsn(_) = target.source {
             bail!("get {label}: it is a server that runs already, nothing is to be fetched");
         }
         let mut say = |what: &str| tell!("rqps: {label}: {what}");

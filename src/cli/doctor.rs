@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, calibrate, promise};
-use crate::analyze::{self, Options};
+use crate::analyze::{self, VerdictOptions};
 use crate::cli::args::{BlocksWord, Doctor, DoctorFormat, GuestOptions};
 use crate::cli::{exit, folders, measure};
 use crate::domain::gate::{Calibration, Canary};
@@ -165,7 +165,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     }
     let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
-    let comparison = analyze::compare(&dataset, &Options::default()).context("compare")?;
+    let comparison = analyze::compare(&dataset, &VerdictOptions::default()).context("compare")?;
     let known = calibrate(&dataset, &comparison, target)?;
     let file = calibrations::keep(&folders::calibrations()?, &known)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());

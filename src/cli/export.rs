@@ -12,7 +12,7 @@ use crate::cli::args::{Export, ExportFormat};
 use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
-use crate::report::export::{Beside, Flat, Kind, TABLES, rows};
+use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
 use crate::report::quoted;
 use crate::results;
 
@@ -21,7 +21,7 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     let (dataset, measured) =
         results::read_each(&words.folders, analyze::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
-    let options = analyze::Options { base: words.baseline.clone(), rules };
+    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
     let comparison =
         analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let count = match words.format {
@@ -84,7 +84,7 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
             count += 1;
             // SQLite reads no `inf`; a number beyond its range is its infinity.
             let values = row.iter().zip(table.columns).map(|(cell, (_, kind))| match kind {
-                Kind::Real if cell == "inf" => Value::Text(b"9e999"),
+                SqlType::Real if cell == "inf" => Value::Text(b"9e999"),
                 _ => Value::Text(cell.as_bytes()),
             });
             database.execute(insert, values)?;
@@ -98,11 +98,11 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
 }
 
 /// The types make numbers of the texts that are inserted.
-fn column((name, kind): &(&str, Kind)) -> String {
+fn column((name, kind): &(&str, SqlType)) -> String {
     let kind = match kind {
-        Kind::Text => "TEXT",
-        Kind::Integer => "INTEGER",
-        Kind::Real => "REAL",
+        SqlType::Text => "TEXT",
+        SqlType::Integer => "INTEGER",
+        SqlType::Real => "REAL",
     };
     format!("{name} {kind}")
 }

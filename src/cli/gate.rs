@@ -26,7 +26,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     let rules = with_options(&gate, &words.rules)?;
     let (dataset, measured) =
         results::read_each(&words.folders, analyze::digest).context("read the results")?;
-    let options = analyze::Options { base: words.baseline.clone(), rules };
+    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
     let comparison =
         analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;

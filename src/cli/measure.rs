@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks::{self, Order};
+use crate::benchmarks::{self, StepSet};
 use crate::cli::args::{
     BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
-    OrderWord, PlacementWord, Quickstart, RuleOptions, Run, Shape, Switch,
+    OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch, WorkloadArgs,
 };
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, gate, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
-use crate::domain::build::Source;
+use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
-use crate::lab::{self, Assignment, fault};
+use crate::lab::{self, ExecutionOptions, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
 use crate::units;
@@ -54,8 +54,8 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
     carry_out(plan, &folders, &GuestOptions::default(), words.format, &RuleOptions::default())
 }
 
-fn quickstart_shape() -> Shape {
-    Shape {
+fn quickstart_shape() -> WorkloadArgs {
+    WorkloadArgs {
         bench: "sysbench".to_owned(),
         preset: "quick".to_owned(),
         order: None,
@@ -121,7 +121,7 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 /// `rqps run`.
-pub(super) fn run(words: &Run) -> Result<u8> {
+pub(super) fn run(words: &RunArgs) -> Result<u8> {
     let path = match (words.resume, words.plan.is_dir()) {
         (true, true) => words.plan.join("plan.toml"),
         (false, true) => {
@@ -158,7 +158,7 @@ pub(super) fn run(words: &Run) -> Result<u8> {
 }
 
 /// The plan that words ask for.
-pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
+pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
     let (mut workload, order) =
         benchmarks::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
@@ -203,9 +203,9 @@ pub(super) fn plan_of(targets: &[String], shape: &Shape) -> Result<Plan> {
         benchmark: shape.bench.clone(),
         order: match shape.order {
             None => order,
-            Some(OrderWord::Abbreviated) => Order::Abbreviated,
-            Some(OrderWord::January2025) => Order::January2025,
-            Some(OrderWord::Full) => Order::Full,
+            Some(OrderWord::Abbreviated) => StepSet::Abbreviated,
+            Some(OrderWord::January2025) => StepSet::January2025,
+            Some(OrderWord::Full) => StepSet::Full,
         },
         steps: shape.steps.clone(),
         workload,
@@ -224,7 +224,7 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
     let mut targets = words::targets(said)?;
     let Some(config) = config else { return Ok(targets) };
     for (target, word) in targets.iter_mut().zip(said) {
-        let ours = !matches!(target.source, Source::Dsn(_));
+        let ours = !matches!(target.source, BuildSource::Dsn(_));
         let is_free = ours && target.config == "default" && !word.ends_with(":default");
         if is_free && dbms::config::shipped(target.dbms).contains(&config) {
             config.clone_into(&mut target.config);
@@ -233,7 +233,7 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-fn interleave(shape: &Shape, targets: &[Target], workload: &Workload) -> Interleave {
+fn interleave(shape: &WorkloadArgs, targets: &[Target], workload: &Workload) -> Interleave {
     let preset = benchmarks::sysbench::presets::Preset::named(&shape.preset);
     let is_published = preset.is_some_and(benchmarks::sysbench::presets::Preset::is_published);
     match shape.interleave {
@@ -245,7 +245,7 @@ fn interleave(shape: &Shape, targets: &[Target], workload: &Workload) -> Interle
 }
 
 /// How many rounds; limits mean something only where there is no number.
-fn blocks(shape: &Shape) -> Result<Blocks> {
+fn blocks(shape: &WorkloadArgs) -> Result<Blocks> {
     let limited = shape.min_blocks.is_some() || shape.max_blocks.is_some();
     match shape.blocks.unwrap_or(BlocksWord::Number(DEFAULT_BLOCKS)) {
         BlocksWord::Number(_) if limited || shape.budget.is_some() => bail!(
@@ -288,7 +288,7 @@ pub(super) fn measure(
     vector::check_files(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
-    let assignment = Assignment {
+    let assignment = ExecutionOptions {
         plan,
         out: out.clone(),
         cache: folders::cache(folders.cache.cache.as_deref())?,
@@ -359,7 +359,7 @@ mod tests {
         let words = ["mysql@8.0.33", "b=mysql@5.6.14:default", "postgres@17.2.0", "sqlite"];
         let words = words.map(str::to_owned);
         let configs = |preset: &str| {
-            let shape = Shape { preset: preset.to_owned(), ..quickstart_shape() };
+            let shape = WorkloadArgs { preset: preset.to_owned(), ..quickstart_shape() };
             let plan = plan_of(&words, &shape).unwrap();
             plan.targets.into_iter().map(|target| target.config).collect::<Vec<_>>()
         };

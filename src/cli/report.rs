@@ -80,7 +80,7 @@ impl Found {
         let (dataset, measured) =
             results::read_each(&folders, analyze::digest).context("read the results")?;
         let rules = gate::rules(&folders, rules)?;
-        let options = analyze::Options { base: base.map(str::to_owned), rules };
+        let options = analyze::VerdictOptions { base: base.map(str::to_owned), rules };
         let comparison =
             analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
         Ok(Found { dataset, comparison })

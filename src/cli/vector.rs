@@ -11,7 +11,7 @@ use crate::benchmarks::vector::data::statistics::statistics;
 use crate::benchmarks::vector::driver::verify::{self, Check, Progress, Seeded};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
-use crate::domain::benchmark::Shape;
+use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
 use crate::plan::Plan;
 
@@ -28,7 +28,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     for setting in &words.settings {
         benchmarks::set(&mut workload, setting)?;
     }
-    let Shape::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
+    let BenchmarkParameters::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
     let cache = folders::cache(words.cache.cache.as_deref())?.join("datasets");
     tell!("rqps: making or reading the set");
@@ -71,7 +71,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
 
 /// Vectors of the user are looked at before anything is fetched or started.
 pub(super) fn check_files(plan: &Plan) -> Result<()> {
-    if let Shape::Vector(shape) = &plan.workload.shape
+    if let BenchmarkParameters::Vector(shape) = &plan.workload.shape
         && let DataSource::Files { .. } = &shape.data
     {
         Dataset::open(&shape.data, plan.workload.rows, shape.k as usize, None)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::dbms::guest::{self, Claim, Guest, Theirs};
-use crate::dbms::server::{Session, connect};
+use crate::dbms::server::{ControlConnection, connect};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, mysql, postgres};
 use crate::domain::build::Dialect;
@@ -124,7 +124,7 @@ impl External {
     }
 
     /// A session that sees rqps's tables.
-    fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
+    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
         self.connector()().map_err(DbmsError::sql(self.doing(doing)))
     }
 
@@ -144,7 +144,7 @@ impl External {
     /// A function that connects again, for threads.
     fn connector(
         &self,
-    ) -> impl Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static {
+    ) -> impl Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static {
         let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
         let setup = self.session_setup();
         move || {
@@ -276,7 +276,11 @@ impl ControlPlane for External {
 /// The root process of the server, if it runs on this host and can be told: by the owner of its
 /// unix socket; over loopback by what the server says of itself. A pid is only believed if a
 /// process of that id has a server's name, since a server in a container counts otherwise.
-fn find_pid(dialect: Dialect, address: &Address, session: &mut dyn Session) -> Option<u32> {
+fn find_pid(
+    dialect: Dialect,
+    address: &Address,
+    session: &mut dyn ControlConnection,
+) -> Option<u32> {
     let pid = match address {
         Address::Unix(path) => owner_of_unix_socket(path),
         Address::Tcp { host, .. } if is_loopback(host) => match dialect {
@@ -296,7 +300,7 @@ fn find_pid(dialect: Dialect, address: &Address, session: &mut dyn Session) -> O
     SERVER_NAMES.iter().any(|known| name.starts_with(known)).then_some(pid)
 }
 
-fn one_number(session: &mut dyn Session, sql: &str) -> Option<u32> {
+fn one_number(session: &mut dyn ControlConnection, sql: &str) -> Option<u32> {
     session.rows(sql).ok()?.into_iter().next()?.into_iter().next()??.parse().ok()
 }
 

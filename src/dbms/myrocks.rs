@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Session, one_value};
+use crate::dbms::server::{ControlConnection, one_value};
 use crate::dbms::settle::{SettleLoad, rest};
 use crate::dbms::{DbmsError, Interrupt};
 
@@ -59,7 +59,10 @@ pub(super) fn hint(plugins: &[&Path]) -> Option<String> {
 }
 
 /// Asks a server that has started for the engine.
-pub(super) fn check(session: &mut dyn Session, plugins: &[&Path]) -> Result<(), DbmsError> {
+pub(super) fn check(
+    session: &mut dyn ControlConnection,
+    plugins: &[&Path],
+) -> Result<(), DbmsError> {
     let doing = "ask for the storage engine RocksDB";
     match one_value(session, IS_THERE).map_err(DbmsError::sql(doing.to_owned()))? {
         Some(_) => Ok(()),
@@ -78,7 +81,7 @@ const COMPACT: [&str; 2] =
 /// The published rules after writes: wait until no compaction runs, flush the memtable, a pause,
 /// compact level 0, wait again. Returns false at once if there is no RocksDB.
 pub(super) fn settle(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     load: &SettleLoad,
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(&str),
@@ -101,7 +104,7 @@ pub(super) fn settle(
 }
 
 /// Sets the first of these that this version has; the statement returns when the work is done.
-fn set_now(session: &mut dyn Session, names: &[&str]) -> Result<(), DbmsError> {
+fn set_now(session: &mut dyn ControlConnection, names: &[&str]) -> Result<(), DbmsError> {
     for name in names {
         if let Ok(Some(_)) = one_value(session, &format!("SELECT @@GLOBAL.{name}")) {
             let sql = format!("SET GLOBAL {name} = 1");
@@ -118,7 +121,7 @@ fn set_now(session: &mut dyn Session, names: &[&str]) -> Result<(), DbmsError> {
 /// Waits until no compaction runs. A version that does not list them is given until `unseen`, and
 /// as long as it says that a flush or a compaction is due.
 fn wait_for_compactions(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     unseen: Instant,
     interrupt: &Interrupt,
     progress: &mut dyn FnMut(&str),
@@ -166,7 +169,7 @@ mod tests {
         }
     }
 
-    impl Session for Scripted {
+    impl ControlConnection for Scripted {
         fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
             let (words, answer) = self.answers.pop_front().unwrap_or(("nothing", None));
             assert!(sql.contains(words), "{sql} where {words} was expected");
@@ -244,7 +247,7 @@ mod tests {
     /// A server that was asked: its engines as they are, or nothing.
     struct Engines(Vec<Row>);
 
-    impl Session for Engines {
+    impl ControlConnection for Engines {
         fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
             assert!(sql.contains("information_schema.ENGINES"), "{sql}");
             Ok(self.0.clone())

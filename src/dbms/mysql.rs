@@ -5,7 +5,9 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Row, Server, Session, connect, numbers, one_value, socket, table};
+use crate::dbms::server::{
+    ControlConnection, Row, Server, connect, numbers, one_value, socket, table,
+};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb, myrocks};
 use crate::domain::build::{Dbms, Dialect};
@@ -44,7 +46,7 @@ impl Mysql {
         Address::Unix(self.server.site.sockets.join("mysql.sock"))
     }
 
-    fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
+    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
         connect(Dialect::Mysql, &self.address(), &login(), CONNECT)
             .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
     }
@@ -313,7 +315,7 @@ impl ControlPlane for Mysql {
 
 /// `VERSION()` of a session.
 pub(super) fn reported_version(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     doing: &str,
 ) -> Result<String, DbmsError> {
     let version = one_value(session, "SELECT VERSION()").map_err(DbmsError::sql(doing))?;
@@ -354,7 +356,7 @@ pub(super) fn maintain<C>(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), DbmsError>
 where
-    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
 {
     let end = Instant::now() + load.wait();
     let mut session = connect().map_err(DbmsError::sql(doing))?;
@@ -379,14 +381,17 @@ pub(super) fn analyze<C>(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), DbmsError>
 where
-    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
 {
     progress(&format!("analyze of {} tables", load.tables));
     on_all_tables(load.names(), interrupt, doing, connect, |table| format!("ANALYZE TABLE {table}"))
 }
 
 /// Changes those of the settings that this version has; returns them with their old values.
-fn change(session: &mut dyn Session, settings: &[Setting]) -> Vec<(&'static str, String)> {
+fn change(
+    session: &mut dyn ControlConnection,
+    settings: &[Setting],
+) -> Vec<(&'static str, String)> {
     let mut changed = Vec::new();
     for (name, value) in settings {
         if let Ok(Some(old)) = one_value(session, &format!("SELECT @@GLOBAL.{name}"))
@@ -400,7 +405,7 @@ fn change(session: &mut dyn Session, settings: &[Setting]) -> Vec<(&'static str,
 
 /// Gives the settings their old values again, the last first.
 fn restore(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     changed: &[(&'static str, String)],
     doing: &str,
 ) -> Result<(), DbmsError> {
@@ -412,7 +417,7 @@ fn restore(
 }
 
 /// True if hardly a page is dirty and purge has caught up.
-pub(super) fn all_is_written(session: &mut dyn Session) -> bool {
+pub(super) fn all_is_written(session: &mut dyn ControlConnection) -> bool {
     let number = |rows: Result<Vec<Row>, WireError>, column: usize| {
         rows.ok()?.first()?.get(column)?.as_ref()?.parse::<u64>().ok()
     };
@@ -428,12 +433,16 @@ pub(super) fn all_is_written(session: &mut dyn Session) -> bool {
 }
 
 /// All status variables that are numbers.
-pub(super) fn counters(session: &mut dyn Session) -> Result<BTreeMap<String, f64>, WireError> {
+pub(super) fn counters(
+    session: &mut dyn ControlConnection,
+) -> Result<BTreeMap<String, f64>, WireError> {
     Ok(numbers(session.rows("SHOW GLOBAL STATUS")?))
 }
 
 /// Settings and counters.
-pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>, WireError> {
+pub(super) fn status(
+    session: &mut dyn ControlConnection,
+) -> Result<Vec<(String, String)>, WireError> {
     let mut files = Vec::new();
     let variables = session.rows("SHOW GLOBAL VARIABLES")?;
     files.push(("variables.tsv".to_owned(), table("name\tvalue", &variables)));

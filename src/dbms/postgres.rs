@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{Server, Session, connect, numbers, one_value, socket, table};
+use crate::dbms::server::{ControlConnection, Server, connect, numbers, one_value, socket, table};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
 use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site};
 use crate::domain::build::Dialect;
@@ -59,7 +59,7 @@ impl Postgres {
         self.server.run_tool(postgres, args, Some(&format!("CREATE DATABASE {NAME};\n")))
     }
 
-    fn session(&self, doing: &str) -> Result<Box<dyn Session>, DbmsError> {
+    fn session(&self, doing: &str) -> Result<Box<dyn ControlConnection>, DbmsError> {
         connect(Dialect::Postgres, &self.address(), &login(), CONNECT)
             .map_err(DbmsError::sql(format!("{doing} {}", self.server.name())))
     }
@@ -157,7 +157,7 @@ impl ControlPlane for Postgres {
 
 /// `server_version` of a session.
 pub(super) fn reported_version(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     doing: &str,
 ) -> Result<String, DbmsError> {
     let rows = session.rows("SHOW server_version").map_err(DbmsError::sql(doing))?;
@@ -167,7 +167,7 @@ pub(super) fn reported_version(
 
 /// The VACUUM of a table as this version understands it.
 pub(super) fn vacuum_statement(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     doing: &str,
 ) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, DbmsError> {
     let rows = session.rows("SHOW server_version_num").map_err(DbmsError::sql(doing))?;
@@ -186,7 +186,7 @@ pub(super) fn maintain<C>(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), DbmsError>
 where
-    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
 {
     let mut session = connect().map_err(DbmsError::sql(doing))?;
     let statement = vacuum_statement(&mut *session, doing)?;
@@ -229,7 +229,7 @@ const HAND_IN: Duration = Duration::from_secs(1);
 
 /// Counters of the cumulative statistics system, summed over tables: `pg_stat_wal.wal_bytes`.
 pub(super) fn counters(
-    session: &mut dyn Session,
+    session: &mut dyn ControlConnection,
     quiet: bool,
 ) -> Result<BTreeMap<String, f64>, WireError> {
     if quiet {
@@ -261,7 +261,7 @@ pub(super) fn counters(
 
 /// Waits until this session is the only one of a client in the database, but not for long: others
 /// may be none of rqps.
-fn wait_for_clients(session: &mut dyn Session) -> Result<(), WireError> {
+fn wait_for_clients(session: &mut dyn ControlConnection) -> Result<(), WireError> {
     let sql = "SELECT count(*) FROM pg_stat_activity \
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let end = Instant::now() + HAND_IN;
@@ -275,7 +275,9 @@ fn wait_for_clients(session: &mut dyn Session) -> Result<(), WireError> {
 }
 
 /// Settings and counters.
-pub(super) fn status(session: &mut dyn Session) -> Result<Vec<(String, String)>, WireError> {
+pub(super) fn status(
+    session: &mut dyn ControlConnection,
+) -> Result<Vec<(String, String)>, WireError> {
     let settings = session
         .rows("SELECT name, setting, coalesce(unit, ''), source FROM pg_settings ORDER BY name")?;
     let mut files =

@@ -18,7 +18,7 @@ use crate::domain::build::{Dbms, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::kv::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
-use crate::embed::rocksdb::{Database, Facts, Options, Rocksdb, facts};
+use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::os::{disk, tree};
 
 /// The hidden subcommand that runs [`rocksdb_process`].
@@ -136,7 +136,7 @@ fn carry_out(probe: &Probe) -> Result<Facts, String> {
     }
     let (_, lines) = DriverSettings::take(KvOption::layered([&lines[..]]))?;
     let rocksdb = Arc::new(Rocksdb::load(&probe.library).map_err(|error| error.to_string())?);
-    let mut options = Options::new(&rocksdb);
+    let mut options = RocksdbOptions::new(&rocksdb);
     options.set_all(&lines).map_err(|error| error.to_string())?;
     let database = Database::open(options, &probe.folder).map_err(|error| error.to_string())?;
     drop(database);

@@ -13,7 +13,7 @@ use crate::dbms::log::{self, Words};
 use crate::dbms::{DbmsError, Site};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Login};
-use crate::os::process::{CLEAN_EXIT, Job, Stop, StopSignal, Warden};
+use crate::os::process::{CLEAN_EXIT, ProcessSpec, Stop, StopSignal, Warden};
 use crate::os::user::{check_reachable, chown_tree};
 use crate::wire::{WireError, mysql, postgres};
 
@@ -36,7 +36,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 pub(super) type Row = Vec<Option<String>>;
 
 /// A session of the control plane.
-pub(super) trait Session: Send {
+pub(super) trait ControlConnection: Send {
     /// Rows of a query as text.
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError>;
     /// A statement whose rows do not matter.
@@ -54,11 +54,14 @@ pub(super) fn numbers(rows: Vec<Row>) -> BTreeMap<String, f64> {
 }
 
 /// The first column of the first row.
-pub(super) fn one_value(session: &mut dyn Session, sql: &str) -> Result<Option<String>, WireError> {
+pub(super) fn one_value(
+    session: &mut dyn ControlConnection,
+    sql: &str,
+) -> Result<Option<String>, WireError> {
     Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
 }
 
-impl Session for postgres::Client {
+impl ControlConnection for postgres::Client {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
         postgres::Client::rows(self, sql)
     }
@@ -68,7 +71,7 @@ impl Session for postgres::Client {
     }
 }
 
-impl Session for mysql::Client {
+impl ControlConnection for mysql::Client {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
         mysql::Client::rows(self, sql)
     }
@@ -84,7 +87,7 @@ pub(super) fn connect(
     address: &Address,
     login: &Login,
     timeout: Duration,
-) -> Result<Box<dyn Session>, WireError> {
+) -> Result<Box<dyn ControlConnection>, WireError> {
     Ok(match dialect {
         Dialect::Postgres => Box::new(postgres::Client::connect(address, login, timeout)?),
         Dialect::Mysql => Box::new(mysql::Client::connect(address, login, timeout)?),
@@ -242,7 +245,7 @@ impl Server {
             None => None,
         };
         let log_start = log::end(&log);
-        let job = Job { stdin, ..self.job(program, args, log.clone(), Stop::HARD) };
+        let job = ProcessSpec { stdin, ..self.job(program, args, log.clone(), Stop::HARD) };
         let warden = Warden::spawn(&job, &self.site.warden_program)
             .map_err(DbmsError::process(doing.clone()))?;
         let ended = |what: String| {
@@ -282,7 +285,7 @@ impl Server {
             check_reachable(&self.site.sockets, user)?;
         }
         self.log_start = log::end(&log);
-        let job = Job {
+        let job = ProcessSpec {
             memory_group: self.site.memory_group.clone(),
             remove_after: Some(self.site.sockets.clone()),
             ..self.job(program, args, log, on_loss)
@@ -299,7 +302,7 @@ impl Server {
     }
 
     /// A job with what all programs have in common: nothing of the shell that started rqps.
-    fn job(&self, program: &Path, args: Vec<String>, log: PathBuf, on_loss: Stop) -> Job {
+    fn job(&self, program: &Path, args: Vec<String>, log: PathBuf, on_loss: Stop) -> ProcessSpec {
         let mut env: BTreeMap<String, String> = BTreeMap::new();
         let mut set = |name: &str, value: &str| env.insert(name.to_owned(), value.to_owned());
         set("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
@@ -307,7 +310,7 @@ impl Server {
         set("TZ", "UTC");
         set("HOME", &self.site.data.to_string_lossy());
         set("TMPDIR", &self.temporary_folder().to_string_lossy());
-        Job {
+        ProcessSpec {
             program: program.to_owned(),
             args,
             env,

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::Session;
+use crate::dbms::server::ControlConnection;
 use crate::dbms::{DbmsError, Interrupt};
 use crate::wire::WireError;
 
@@ -53,7 +53,7 @@ pub(super) fn on_all_tables<C, S>(
     statement: S,
 ) -> Result<(), DbmsError>
 where
-    C: Fn() -> Result<Box<dyn Session>, WireError> + Clone + Send + 'static,
+    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
     S: Fn(&str) -> String + Clone + Send + 'static,
 {
     let threads = tables.len().min(PARALLEL);

@@ -48,8 +48,8 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// What one benchmark alone asks for.
-    #[serde(default, skip_serializing_if = "Shape::is_sysbench")]
-    pub shape: Shape,
+    #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
+    pub shape: BenchmarkParameters,
 }
 
 /// Shortest length of a turn, milliseconds, unless something else is asked for: noise of a host
@@ -69,7 +69,7 @@ pub enum Waiting {
 /// The benchmark, with the parameters that no other has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
+pub enum BenchmarkParameters {
     /// The sysbench microbenchmarks: nothing of their own.
     #[default]
     Sysbench,
@@ -81,20 +81,20 @@ pub enum Shape {
     Vector(Box<VectorShape>),
 }
 
-impl Shape {
+impl BenchmarkParameters {
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
         match self {
-            Shape::Sysbench => "sysbench",
-            Shape::Insert(_) => "insert",
-            Shape::Kv(_) => "kv",
-            Shape::Vector(_) => "vector",
+            BenchmarkParameters::Sysbench => "sysbench",
+            BenchmarkParameters::Insert(_) => "insert",
+            BenchmarkParameters::Kv(_) => "kv",
+            BenchmarkParameters::Vector(_) => "vector",
         }
     }
 
     /// True for the benchmark without parameters of its own.
     pub fn is_sysbench(&self) -> bool {
-        matches!(self, Shape::Sysbench)
+        matches!(self, BenchmarkParameters::Sysbench)
     }
 }
 
@@ -186,24 +186,24 @@ pub struct Step {
     /// True parameters where the name does not tell them: "10 ids per statement".
     pub detail: String,
     /// What the clients do.
-    pub work: Work,
+    pub work: StepBody,
 }
 
 impl Step {
     /// True if the server is to be stopped and started before the step, so that nothing is cached.
     pub fn after_restart(&self) -> bool {
-        matches!(&self.work, Work::Vector(work) if work.is_cold())
+        matches!(&self.work, StepBody::Vector(work) if work.is_cold())
     }
 
     /// What the step makes for those after it, and what it needs from those before it.
-    pub fn ground(&self) -> [Option<Ground>; 2] {
+    pub fn ground(&self) -> [Option<Prerequisite>; 2] {
         match &self.work {
-            Work::Vector(work) => [work.act.makes(), work.act.needs()],
-            Work::Insert(work) => [
-                work.loads().then_some(Ground::Table),
-                work.setup.is_empty().then_some(Ground::Table),
+            StepBody::Vector(work) => [work.act.makes(), work.act.needs()],
+            StepBody::Insert(work) => [
+                work.loads().then_some(Prerequisite::Table),
+                work.setup.is_empty().then_some(Prerequisite::Table),
             ],
-            Work::Script(_) | Work::Kv(_) => [None, None],
+            StepBody::Script(_) | StepBody::Kv(_) => [None, None],
         }
     }
 
@@ -211,24 +211,24 @@ impl Step {
     /// one short thing after the other, without a schedule.
     pub fn takes_turns(&self) -> bool {
         match &self.work {
-            Work::Script(_) => true,
-            Work::Vector(work) => work.is_warm_search(),
-            Work::Insert(_) | Work::Kv(_) => false,
+            StepBody::Script(_) => true,
+            StepBody::Vector(work) => work.is_warm_search(),
+            StepBody::Insert(_) | StepBody::Kv(_) => false,
         }
     }
 
     /// The statements, if the step is a script.
     pub fn script(&self) -> Option<&Script> {
         match &self.work {
-            Work::Script(script) => Some(script),
-            Work::Insert(_) | Work::Kv(_) | Work::Vector(_) => None,
+            StepBody::Script(script) => Some(script),
+            StepBody::Insert(_) | StepBody::Kv(_) | StepBody::Vector(_) => None,
         }
     }
 }
 
 /// What steps make and others rest on: an index rests on its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ground {
+pub enum Prerequisite {
     /// The filled table.
     Table,
     /// The index on it.
@@ -238,7 +238,7 @@ pub enum Ground {
 /// What the clients of a step do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum StepBody {
     /// Statements over and over.
     Script(Script),
     /// A step of the Insert Benchmark.
@@ -273,7 +273,7 @@ pub enum RateUnit {
 /// One thing of the sequence that a benchmark is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum Phase {
     /// Run clients and write down what happened.
     Measure(Box<Step>),
     /// Vacuum, checkpoint, flush, wait: not measured.

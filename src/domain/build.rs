@@ -159,7 +159,7 @@ impl fmt::Display for Version {
 /// Where a build is to come from, as the target word says it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum BuildSource {
     /// `mysql@8.0.33`: by version, through a package client, with a variant after `+` if there is
     /// one.
     Version {

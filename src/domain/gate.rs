@@ -1,7 +1,7 @@
 //! What the host did while a plan was measured: canaries beside every block, what was thrown away
 //! and measured again, what disturbed a step, and what an A/A run has told about this host.
 //!
-//! `gate.json` of a result set is a [`HostGate`] (docs/results.md). It holds facts; whether the
+//! `gate.json` of a result set is a [`HostLog`] (docs/results.md). It holds facts; whether the
 //! host can support a claim is judged when a report is made.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub const OUT_OF_RANGE_MAX: f64 = 0.2;
 
 /// `gate.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostGate {
+pub struct HostLog {
     /// [`GATE_FORMAT`].
     pub format: u32,
     /// Whether canaries were read, and by which rule a block is out of range.
@@ -182,7 +182,7 @@ pub struct SlotEffect {
     pub p: Option<f64>,
 }
 
-impl HostGate {
+impl HostLog {
     /// Attempts at blocks that came to their end, out of range or not.
     pub fn measured(&self) -> usize {
         self.blocks.iter().filter(|block| block.before.is_none() || block.after.is_some()).count()
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn one_block_of_five_may_be_out_of_range_and_not_two_of_six() {
-        let mut gate = HostGate { blocks: vec![block(false); 4], ..HostGate::default() };
+        let mut gate = HostLog { blocks: vec![block(false); 4], ..HostLog::default() };
         assert!(!gate.is_too_noisy());
         gate.blocks.push(block(true));
         assert!(!gate.is_too_noisy());

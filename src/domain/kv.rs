@@ -190,7 +190,7 @@ impl KvOption {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KvWork {
     /// What an operation is.
-    pub action: Action,
+    pub action: KvOperation,
     /// Clients; the background writer comes on top.
     pub clients: u32,
     /// Operations of each client; `None` for a step that ends with its time.
@@ -218,7 +218,7 @@ pub struct KvWork {
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum KvOperation {
     /// Makes the database: puts all keys in order.
     FillSequential,
     /// Puts a random key, in a batch of one.

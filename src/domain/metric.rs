@@ -7,7 +7,7 @@ use crate::domain::unknown::Word;
 /// Which way is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Better {
+pub enum Direction {
     /// More is better.
     Higher,
     /// Less is better.
@@ -45,10 +45,10 @@ macro_rules! metrics {
             }
 
             /// Which way is better.
-            pub fn better(self) -> Better {
+            pub fn better(self) -> Direction {
                 match self {
-                    $(Metric::$metric => Better::$better,)*
-                    Metric::Unknown(_) => Better::Neither,
+                    $(Metric::$metric => Direction::$better,)*
+                    Metric::Unknown(_) => Direction::Neither,
                 }
             }
 

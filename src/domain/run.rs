@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
-use crate::domain::gate::{Disturbance, HostGate};
+use crate::domain::gate::{Disturbance, HostLog};
 use crate::domain::host::{Host, Tuning};
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
-use crate::domain::verdict::Schedule;
+use crate::domain::verdict::LookSchedule;
 
 /// The dimensions of a run. Its folder is named after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ pub struct RunRecord {
     /// When the plan looked at its results, if it measured until steps were settled (`blocks =
     /// "auto"`); the same in every run of a result set. Verdicts pay for every look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<LookSchedule>,
 }
 
 /// The format version that this program writes.
@@ -468,7 +468,7 @@ pub struct Dataset {
     /// Runs in the order of the result sets given, and of their keys within each.
     pub runs: Vec<Run>,
     /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
-    pub gates: BTreeMap<String, HostGate>,
+    pub gates: BTreeMap<String, HostLog>,
 }
 
 /// One run folder.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::build::{Dbms, Source};
+use crate::domain::build::{BuildSource, Dbms};
 
 /// One thing to measure. Two targets of a plan never share a label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct Target {
     /// The product.
     pub dbms: Dbms,
     /// Where its build comes from.
-    pub source: Source,
+    pub source: BuildSource,
     /// Name of the configuration; `default` is shipped for every DBMS.
     pub config: String,
     /// `innodb`, `rocksdb`: only where the DBMS has a choice and one was made.

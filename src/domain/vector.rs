@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::Ground;
+use crate::domain::benchmark::Prerequisite;
 
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -305,25 +305,26 @@ pub struct VectorWork {
     /// What pgvector's index keeps.
     pub variant: Variant,
     /// What is done.
-    pub act: Act,
+    pub act: VectorOperation,
 }
 
 impl VectorWork {
     /// True for what is measured on a server that was just started.
     pub fn is_cold(&self) -> bool {
-        matches!(&self.act, Act::Search(search) if search.cold)
+        matches!(&self.act, VectorOperation::Search(search) if search.cold)
     }
 
     /// True if clients ask one query after the other, of what is in caches as far as it fits.
     pub fn is_warm_search(&self) -> bool {
-        matches!(&self.act, Act::Search(_) | Act::Payload(_)) && !self.is_cold()
+        matches!(&self.act, VectorOperation::Search(_) | VectorOperation::Payload(_))
+            && !self.is_cold()
     }
 }
 
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Act {
+pub enum VectorOperation {
     /// Create the table and fill it, in a random order.
     Load {
         /// Rows left out, which are inserted later.
@@ -410,27 +411,31 @@ impl Level {
     }
 }
 
-impl Act {
+impl VectorOperation {
     /// What the steps after it rest on, if it makes that.
-    pub fn makes(&self) -> Option<Ground> {
+    pub fn makes(&self) -> Option<Prerequisite> {
         match self {
             // Filling makes table and index anew.
-            Act::Load { .. } | Act::Fill { .. } => Some(Ground::Table),
-            Act::Build(_) => Some(Ground::Index),
+            VectorOperation::Load { .. } | VectorOperation::Fill { .. } => {
+                Some(Prerequisite::Table)
+            }
+            VectorOperation::Build(_) => Some(Prerequisite::Index),
             _ => None,
         }
     }
 
     /// What must be there.
-    pub fn needs(&self) -> Option<Ground> {
+    pub fn needs(&self) -> Option<Prerequisite> {
         match self {
-            Act::Load { .. } | Act::Fill { .. } => None,
-            Act::Build(_) | Act::Delete { .. } | Act::Clean => Some(Ground::Table),
-            Act::Search(_)
-            | Act::Payload(_)
-            | Act::Target { .. }
-            | Act::Mixed { .. }
-            | Act::Isolate { .. } => Some(Ground::Index),
+            VectorOperation::Load { .. } | VectorOperation::Fill { .. } => None,
+            VectorOperation::Build(_) | VectorOperation::Delete { .. } | VectorOperation::Clean => {
+                Some(Prerequisite::Table)
+            }
+            VectorOperation::Search(_)
+            | VectorOperation::Payload(_)
+            | VectorOperation::Target { .. }
+            | VectorOperation::Mixed { .. }
+            | VectorOperation::Isolate { .. } => Some(Prerequisite::Index),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::metric::{Better, Metric};
+use crate::domain::metric::{Direction, Metric};
 
 /// What a comparison says about one metric of one step of one target.
 ///
@@ -80,9 +80,9 @@ impl Verdict {
     /// that counts. There is none where neither way is better.
     pub fn of_difference(metric: Metric, ln_ratio: f64, small: bool) -> Verdict {
         let better = match metric.better() {
-            Better::Higher => ln_ratio > 0.0,
-            Better::Lower => ln_ratio <= 0.0,
-            Better::Neither => return Verdict::NoVerdict,
+            Direction::Higher => ln_ratio > 0.0,
+            Direction::Lower => ln_ratio <= 0.0,
+            Direction::Neither => return Verdict::NoVerdict,
         };
         match (better, small) {
             (false, false) => Verdict::Slower,
@@ -281,7 +281,7 @@ pub fn metric(word: &str) -> Result<Metric, String> {
         let json = serde_json::to_value(metric).ok();
         metric.name() == word || json.as_ref().and_then(|value| value.as_str()) == Some(word)
     };
-    let judged = |metric: &Metric| metric.better() != Better::Neither;
+    let judged = |metric: &Metric| metric.better() != Direction::Neither;
     match Metric::ALL.iter().copied().find(named) {
         Some(metric) if judged(&metric) => Ok(metric),
         Some(_) => Err(format!("no verdict is given on `{word}`: neither way of it is better")),
@@ -296,7 +296,7 @@ pub fn metric(word: &str) -> Result<Metric, String> {
 /// How a plan with `blocks = "auto"` was carried out: after how many pairs its steps were looked
 /// at. A step is measured until it is settled or has the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Schedule {
+pub struct LookSchedule {
     /// Pairs at the first look.
     pub blocks_min: u32,
     /// Pairs at the last look that was planned for; more are never measured, fewer may be.

@@ -10,51 +10,55 @@ use crate::benchmarks::vector::driver::searcher::Searcher;
 use crate::domain::benchmark::Pace;
 use crate::domain::build::Dialect;
 use crate::driver::clock::Clock;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
-use crate::driver::schedule::Schedule;
-use crate::driver::script::program::{Program, Stumble, Tally};
+use crate::driver::schedule::ArrivalSchedule;
+use crate::driver::script::program::{Program, StatementError, Tally};
 use crate::wire::WireError;
 
 /// Nanoseconds of a second.
 pub(crate) const SECOND: f64 = 1e9;
 
-/// What a client does per event. An enum, as [`Session`] is.
+/// What a client does per event. An enum, as [`Connection`] is.
 #[expect(clippy::large_enum_variant, reason = "one for each client, and never moved about")]
-pub(crate) enum Acts {
+pub(crate) enum Event {
     /// The statements of a script.
     Script(Program),
     /// A vector query.
     Search(Box<Searcher>),
 }
 
-impl Acts {
+impl Event {
     #[inline]
-    fn attempt(&mut self, session: &mut Session, tally: &mut Tally) -> Result<(), Stumble> {
+    fn attempt(
+        &mut self,
+        session: &mut Connection,
+        tally: &mut Tally,
+    ) -> Result<(), StatementError> {
         match self {
-            Acts::Script(program) => program.attempt(session, tally),
-            Acts::Search(searcher) => searcher.attempt(session, tally),
+            Event::Script(program) => program.attempt(session, tally),
+            Event::Search(searcher) => searcher.attempt(session, tally),
         }
     }
 
     fn is_transaction(&self) -> bool {
         match self {
-            Acts::Script(program) => program.is_transaction(),
-            Acts::Search(_) => false,
+            Event::Script(program) => program.is_transaction(),
+            Event::Search(_) => false,
         }
     }
 }
 
 /// One client with all that it needs.
 pub(crate) struct Client {
-    session: Session,
-    acts: Acts,
+    session: Connection,
+    acts: Event,
     clock: Clock,
     dialect: Dialect,
-    schedule: Option<Schedule>,
+    schedule: Option<ArrivalSchedule>,
     recorder: Arc<Recorder>,
     /// The event that ended after the limit of the last call.
-    pending: Option<Event>,
+    pending: Option<CompletedEvent>,
     /// When the last event ended: under a closed pace the next one begins then.
     last_end: u64,
     window: Option<Window>,
@@ -92,7 +96,7 @@ pub(crate) struct Counts {
 }
 
 /// One event that was carried out.
-struct Event {
+struct CompletedEvent {
     intended: u64,
     start: u64,
     end: u64,
@@ -104,8 +108,8 @@ struct Event {
 impl Client {
     /// A client whose session is set up and whose statements are prepared.
     pub(crate) fn new(
-        session: Session,
-        acts: Acts,
+        session: Connection,
+        acts: Event,
         clock: Clock,
         dialect: Dialect,
         recorder: Arc<Recorder>,
@@ -126,7 +130,7 @@ impl Client {
 
     /// Sets the pace: client `index` of `clients` takes its share of an open rate.
     pub(crate) fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
-        self.schedule = Schedule::of(pace, seed, index, clients);
+        self.schedule = ArrivalSchedule::of(pace, seed, index, clients);
     }
 
     /// The client's clock.
@@ -241,7 +245,7 @@ impl Client {
     }
 
     #[inline]
-    fn event(&mut self, stop: u64) -> Result<Event, String> {
+    fn event(&mut self, stop: u64) -> Result<CompletedEvent, String> {
         let mut start = self.last_end;
         let mut intended = start;
         if let Some(schedule) = &mut self.schedule {
@@ -264,11 +268,11 @@ impl Client {
         }
         let end = self.clock.now();
         self.last_end = end;
-        Ok(Event { intended, start, end, tally, complete })
+        Ok(CompletedEvent { intended, start, end, tally, complete })
     }
 
     #[inline]
-    fn record(&mut self, event: &Event) {
+    fn record(&mut self, event: &CompletedEvent) {
         if self.window.is_none() || !event.complete {
             self.counts.outside += event.tally.statements;
             return;
@@ -284,8 +288,8 @@ impl Client {
 
     /// Counts the error and takes the transaction back. False if the time is over.
     #[cold]
-    fn may_retry(&mut self, stumble: Stumble, stop: u64) -> Result<bool, String> {
-        let Stumble { kind, error } = stumble;
+    fn may_retry(&mut self, stumble: StatementError, stop: u64) -> Result<bool, String> {
+        let StatementError { kind, error } = stumble;
         let code = match &error {
             WireError::Server { code, .. } if is_ignorable(self.dialect, code) => code.clone(),
             _ => return Err(format!("failed to execute {kind}: {error}")),
@@ -341,7 +345,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    struct Bench {
+    struct Fixture {
         client: Client,
         recorder: Arc<Recorder>,
         log: Arc<Mutex<Vec<String>>>,
@@ -375,28 +379,28 @@ mod tests {
     }
 
     /// A fake client whose statements take 1 ms on average.
-    fn bench(seed: u64, index: u32, faults: Vec<(u64, Fault)>, pace: Pace) -> Bench {
+    fn bench(seed: u64, index: u32, faults: Vec<(u64, Fault)>, pace: Pace) -> Fixture {
         let transaction = faults.iter().any(|(_, fault)| matches!(fault, Fault::Refuse(_)));
         let mut fake = Fake::new(seed, index, 1_000);
         fake.faults = faults;
         let (clock, log) = (fake.clock(), Arc::clone(&fake.log));
-        let mut session = Session::Fake(Box::new(fake));
+        let mut session = Connection::Fake(Box::new(fake));
         let script = script(transaction);
         let program =
             Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
         let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
         let mut client = Client::new(
             session,
-            Acts::Script(program),
+            Event::Script(program),
             clock,
             Dialect::Fake,
             Arc::clone(&recorder),
         );
         client.set_pace(pace, seed, index, 1);
-        Bench { client, recorder, log }
+        Fixture { client, recorder, log }
     }
 
-    fn run(bench: &mut Bench, warm_ms: u64, window_ms: u64, whole_events: bool) -> Counts {
+    fn run(bench: &mut Fixture, warm_ms: u64, window_ms: u64, whole_events: bool) -> Counts {
         bench.client.warm_up(warm_ms * MS).unwrap();
         let start = bench.client.clock().now().max(warm_ms * MS);
         let start = if whole_events { start } else { warm_ms * MS };

@@ -9,7 +9,7 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
 use crate::driver::guest;
-use crate::driver::protocol::Job;
+use crate::driver::protocol::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 use crate::wire::{mysql, postgres};
@@ -22,7 +22,7 @@ const CONNECT: Duration = Duration::from_secs(20);
 const SQLITE_BUSY_MS: u32 = 5_000;
 
 /// A connection.
-pub(crate) enum Session {
+pub(crate) enum Connection {
     /// A server that speaks Postgres.
     Postgres(postgres::Client),
     /// A server that speaks MySQL.
@@ -35,7 +35,7 @@ pub(crate) enum Session {
 
 /// What sessions are opened with: the endpoint, with its library loaded once for all clients.
 #[derive(Clone)]
-pub(crate) struct Opener {
+pub(crate) struct Connector {
     endpoint: Endpoint,
     login: Login,
     dialect: Dialect,
@@ -45,9 +45,9 @@ pub(crate) struct Opener {
     sqlite: Option<Arc<Sqlite>>,
 }
 
-impl Opener {
+impl Connector {
     /// Loads the library that the endpoint names. The error is a whole fault.
-    pub(crate) fn new(job: &Job) -> Result<Opener, String> {
+    pub(crate) fn new(job: &DriverRequest) -> Result<Connector, String> {
         let sqlite = match &job.endpoint {
             Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
             Endpoint::File { library: Some(path), .. } => {
@@ -55,7 +55,7 @@ impl Opener {
             }
             Endpoint::Server(_) | Endpoint::Fake { .. } => None,
         };
-        Ok(Opener {
+        Ok(Connector {
             endpoint: job.endpoint.clone(),
             login: job.login.clone(),
             dialect: job.dialect,
@@ -67,14 +67,14 @@ impl Opener {
     }
 
     /// The same with more statements after connecting.
-    pub(crate) fn also(&self, setup: Vec<String>) -> Opener {
-        let mut opener = self.clone();
-        opener.setup.extend(setup);
-        opener
+    pub(crate) fn also(&self, setup: Vec<String>) -> Connector {
+        let mut connector = self.clone();
+        connector.setup.extend(setup);
+        connector
     }
 
-    /// Executes a statement that makes or drops a table, on a session of this opener.
-    pub(crate) fn make(&self, session: &mut Session, sql: &str) -> Result<(), WireError> {
+    /// Executes a statement that makes or drops a table, on a session of this connector.
+    pub(crate) fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
         guest::make(session, self.dialect, self.mark.as_deref(), sql)
     }
 
@@ -84,12 +84,12 @@ impl Opener {
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
-    pub(crate) fn open(&self, client: u32) -> Result<Session, String> {
+    pub(crate) fn open(&self, client: u32) -> Result<Connection, String> {
         let mut session = match &self.endpoint {
             Endpoint::Server(address) => self.connect(address)?,
             Endpoint::File { path, .. } => self.open_file(path)?,
             Endpoint::Fake { mean_us, .. } => {
-                Session::Fake(Box::new(Fake::new(self.seed, client, *mean_us)))
+                Connection::Fake(Box::new(Fake::new(self.seed, client, *mean_us)))
             }
         };
         for sql in &self.setup {
@@ -100,25 +100,25 @@ impl Opener {
         Ok(session)
     }
 
-    fn connect(&self, address: &Address) -> Result<Session, String> {
+    fn connect(&self, address: &Address) -> Result<Connection, String> {
         let session = match self.dialect {
             Dialect::Mysql => {
-                mysql::Client::connect(address, &self.login, CONNECT).map(Session::Mysql)
+                mysql::Client::connect(address, &self.login, CONNECT).map(Connection::Mysql)
             }
-            _ => postgres::Client::connect(address, &self.login, CONNECT).map(Session::Postgres),
+            _ => postgres::Client::connect(address, &self.login, CONNECT).map(Connection::Postgres),
         };
         session.map_err(|error| format!("failed to {error}"))
     }
 
-    fn open_file(&self, path: &Path) -> Result<Session, String> {
+    fn open_file(&self, path: &Path) -> Result<Connection, String> {
         let sqlite = self.sqlite.as_ref().ok_or("failed to open a file: no library was loaded")?;
         sqlite::Connection::open(sqlite, path, SQLITE_BUSY_MS)
-            .map(Session::Sqlite)
+            .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
     }
 }
 
-impl Session {
+impl Connection {
     /// Prepares one statement.
     pub(crate) fn prepare(
         &mut self,
@@ -126,12 +126,12 @@ impl Session {
         types: &[ValueType],
     ) -> Result<Prepared, WireError> {
         match self {
-            Session::Postgres(client) => client.prepare(sql, types),
-            Session::Mysql(client) => client.prepare(sql, types),
-            Session::Sqlite(connection) => {
+            Connection::Postgres(client) => client.prepare(sql, types),
+            Connection::Mysql(client) => client.prepare(sql, types),
+            Connection::Sqlite(connection) => {
                 Ok(Prepared(connection.prepare(sql).map_err(refused)?.index()))
             }
-            Session::Fake(fake) => Ok(fake.prepare(sql)),
+            Connection::Fake(fake) => Ok(fake.prepare(sql)),
         }
     }
 
@@ -143,9 +143,9 @@ impl Session {
         values: &[Value<'_>],
     ) -> Result<Reply, WireError> {
         match self {
-            Session::Postgres(client) => client.execute(statement, values),
-            Session::Mysql(client) => client.execute(statement, values),
-            Session::Sqlite(connection) => {
+            Connection::Postgres(client) => client.execute(statement, values),
+            Connection::Mysql(client) => client.execute(statement, values),
+            Connection::Sqlite(connection) => {
                 let values = values.iter().map(|value| match value {
                     Value::Int(int) => sqlite::Value::Int(*int),
                     Value::Text(text) | Value::Bytes(text) => sqlite::Value::Text(text),
@@ -155,7 +155,7 @@ impl Session {
                     .map(reply)
                     .map_err(refused)
             }
-            Session::Fake(fake) => fake.execute(statement, values),
+            Connection::Fake(fake) => fake.execute(statement, values),
         }
     }
 
@@ -169,9 +169,9 @@ impl Session {
         ids: &mut Vec<u32>,
     ) -> Result<Reply, WireError> {
         match self {
-            Session::Postgres(client) => client.execute_ids(statement, values, ids),
-            Session::Mysql(client) => client.execute_ids(statement, values, ids),
-            Session::Sqlite(_) | Session::Fake(_) => {
+            Connection::Postgres(client) => client.execute_ids(statement, values, ids),
+            Connection::Mysql(client) => client.execute_ids(statement, values, ids),
+            Connection::Sqlite(_) | Connection::Fake(_) => {
                 Err(WireError::Protocol("no vectors are searched here".to_owned()))
             }
         }
@@ -180,17 +180,17 @@ impl Session {
     /// What the server said by the way since the last call.
     pub(crate) fn take_notices(&mut self) -> Vec<String> {
         match self {
-            Session::Postgres(client) => client.take_notices(),
-            Session::Mysql(_) | Session::Sqlite(_) | Session::Fake(_) => Vec::new(),
+            Connection::Postgres(client) => client.take_notices(),
+            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => Vec::new(),
         }
     }
 
     /// What the protocol says of the server's side: on Postgres the process of the backend.
     pub(crate) fn connection_id(&self) -> Option<u32> {
         match self {
-            Session::Postgres(client) => Some(client.connection_id()),
-            Session::Mysql(client) => Some(client.connection_id()),
-            Session::Sqlite(_) | Session::Fake(_) => None,
+            Connection::Postgres(client) => Some(client.connection_id()),
+            Connection::Mysql(client) => Some(client.connection_id()),
+            Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
     }
 
@@ -205,25 +205,25 @@ impl Session {
     /// Executes one statement given as text.
     pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {
-            Session::Postgres(client) => client.simple(sql),
-            Session::Mysql(client) => client.simple(sql),
-            Session::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
-            Session::Fake(fake) => fake.simple(sql),
+            Connection::Postgres(client) => client.simple(sql),
+            Connection::Mysql(client) => client.simple(sql),
+            Connection::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
+            Connection::Fake(fake) => fake.simple(sql),
         }
     }
 
     /// Executes one statement given as text and returns its rows as text: for what is not measured.
     pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
         match self {
-            Session::Postgres(client) => client.rows(sql),
-            Session::Mysql(client) => client.rows(sql),
-            Session::Sqlite(connection) => connection.rows(sql).map_err(refused),
-            Session::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
+            Connection::Postgres(client) => client.rows(sql),
+            Connection::Mysql(client) => client.rows(sql),
+            Connection::Sqlite(connection) => connection.rows(sql).map_err(refused),
+            Connection::Fake(_) => Ok(vec![vec![Some(sql.to_owned())]]),
         }
     }
 }
 
-impl Session {
+impl Connection {
     /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
     pub(crate) fn copy_in(
         &mut self,
@@ -231,15 +231,15 @@ impl Session {
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<u64, WireError> {
         match self {
-            Session::Postgres(client) => client.copy_in(sql, fill),
-            Session::Mysql(_) | Session::Sqlite(_) | Session::Fake(_) => {
+            Connection::Postgres(client) => client.copy_in(sql, fill),
+            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
                 Err(WireError::Protocol(format!("only Postgres understands {sql}")))
             }
         }
     }
 }
 
-impl Session {
+impl Connection {
     /// Feeds `LOAD DATA LOCAL INFILE …`: `fill` appends rows and returns false when those were the
     /// last. A server that does not allow it refuses before the first row.
     pub(crate) fn load_local(
@@ -248,8 +248,8 @@ impl Session {
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<u64, WireError> {
         match self {
-            Session::Mysql(client) => client.load_local(sql, fill),
-            Session::Postgres(_) | Session::Sqlite(_) | Session::Fake(_) => {
+            Connection::Mysql(client) => client.load_local(sql, fill),
+            Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
                 Err(WireError::Protocol(format!("only MySQL understands {sql}")))
             }
         }

@@ -19,8 +19,8 @@ use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::client::Window;
 use crate::driver::clock::Clock;
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Interval, Message};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, Interval};
 use crate::driver::turns::TurnNews;
 use crate::os::clock::RealClock;
 use crate::os::tree;
@@ -110,7 +110,7 @@ impl Spent {
 pub(crate) struct Stand<T> {
     member: usize,
     orders: Receiver<Order>,
-    news: Sender<News<T>>,
+    news: Sender<CrewEvent<T>>,
     over: Arc<AtomicBool>,
     is_done: Cell<bool>,
 }
@@ -158,11 +158,11 @@ impl<T> Stand<T> {
 
     fn say(&self, said: Said<T>) {
         // Without a listener the step has ended and its process follows.
-        let _ = self.news.send(News { member: self.member, said });
+        let _ = self.news.send(CrewEvent { member: self.member, said });
     }
 }
 
-struct News<T> {
+struct CrewEvent<T> {
     member: usize,
     said: Said<T>,
 }
@@ -214,7 +214,7 @@ pub(crate) struct Crew<T> {
     begun: Instant,
     clock: Clock,
     posts: Vec<Post>,
-    news: Receiver<News<T>>,
+    news: Receiver<CrewEvent<T>>,
     over: Arc<AtomicBool>,
     done: Vec<Option<Done<T>>>,
 }
@@ -252,10 +252,10 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Waits until all members are ready, and returns what they said, in their order.
-    pub(crate) fn gather<W: Write>(&mut self, talk: &Talk<W>) -> Result<Vec<Ready>, Stop> {
+    pub(crate) fn gather<W: Write>(&mut self, link: &LabLink<W>) -> Result<Vec<Ready>, Stop> {
         let mut all: Vec<Option<Ready>> = self.posts.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
-            if let Some(News { member, said: Said::Ready(ready) }) = self.hear(None, talk)? {
+            if let Some(CrewEvent { member, said: Said::Ready(ready) }) = self.hear(None, link)? {
                 all[member] = Some(ready);
             }
         }
@@ -267,11 +267,11 @@ impl<T: Send + 'static> Crew<T> {
         &mut self,
         member: usize,
         order: Order,
-        talk: &Talk<W>,
+        link: &LabLink<W>,
     ) -> Result<Result<(), String>, Stop> {
         self.posts[member].order(order);
         loop {
-            if let Some(News { said: Said::Answer(answer), .. }) = self.hear(None, talk)? {
+            if let Some(CrewEvent { said: Said::Answer(answer), .. }) = self.hear(None, link)? {
                 return Ok(answer);
             }
         }
@@ -283,10 +283,10 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Waits for an answer of every member that is not in the background.
-    pub(crate) fn answers<W: Write>(&mut self, talk: &Talk<W>) -> Result<(), Stop> {
+    pub(crate) fn answers<W: Write>(&mut self, link: &LabLink<W>) -> Result<(), Stop> {
         let mut left = self.posts.iter().filter(|post| !post.background).count();
         while left > 0 {
-            if let Some(News { said: Said::Answer(answer), .. }) = self.hear(None, talk)? {
+            if let Some(CrewEvent { said: Said::Answer(answer), .. }) = self.hear(None, link)? {
                 answer?;
                 left -= 1;
             }
@@ -300,26 +300,26 @@ impl<T: Send + 'static> Crew<T> {
         &mut self,
         window: Window,
         intervals: &mut dyn Intervals,
-        talk: &mut Talk<W>,
+        link: &mut LabLink<W>,
     ) -> Result<Finished<T>, Stop> {
         self.order(Order::Measure(window));
         // A member may be done with a short window before this thread is awake.
         while self.clock.now() < window.start {
-            self.hear(Some(window.start), talk)?;
+            self.hear(Some(window.start), link)?;
         }
         let cpu_start = tree::own_cpu();
-        talk.say(&Message::WindowStart)?;
+        link.say(&DriverEvent::WindowStart)?;
         let (cut_at, limit) = (intervals.cut_at(), intervals.limit());
         let (mut cpu_end, mut grace) = (None, None);
         while self.is_working() && grace.is_none_or(|grace| self.clock.now() < grace) {
             let cut = intervals.next_cut();
-            self.hear(cut.or(cut_at.filter(|_| cpu_end.is_none())), talk)?;
+            self.hear(cut.or(cut_at.filter(|_| cpu_end.is_none())), link)?;
             let now = self.clock.now();
             if cpu_end.is_none() && cut_at.is_some_and(|end| now >= end) {
                 cpu_end = Some(tree::own_cpu());
             }
             if cut.is_some_and(|cut| now >= cut) && self.is_working() {
-                talk.say(&Message::Interval(intervals.cut(now)))?;
+                link.say(&DriverEvent::Interval(intervals.cut(now)))?;
             }
             if grace.is_none() && limit.is_some_and(|limit| now >= limit) && self.is_working() {
                 self.over.store(true, Ordering::Relaxed);
@@ -334,9 +334,9 @@ impl<T: Send + 'static> Crew<T> {
             None if self.is_working() => self.clock.now(),
             None => self.last_end(&window),
         };
-        talk.say(&Message::Interval(intervals.cut(end)))?;
+        link.say(&DriverEvent::Interval(intervals.cut(end)))?;
         while !self.is_working() && self.done.iter().any(Option::is_none) {
-            self.hear(None, talk)?;
+            self.hear(None, link)?;
         }
         let done = std::mem::take(&mut self.done);
         Ok(Finished { done, cpu, end, limited: grace.is_some() })
@@ -347,16 +347,16 @@ impl<T: Send + 'static> Crew<T> {
     pub(crate) fn finish<W: Write>(
         &mut self,
         every: Duration,
-        beat: &mut dyn FnMut(&mut Talk<W>) -> Result<(), Stop>,
-        talk: &mut Talk<W>,
+        beat: &mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>,
+        link: &mut LabLink<W>,
     ) -> Result<Vec<T>, Stop> {
         let every = every.as_nanos() as u64;
         let mut next = self.clock.now() + every;
         while self.is_working() {
-            self.hear(Some(next), talk)?;
+            self.hear(Some(next), link)?;
             let now = self.clock.now();
             if now >= next {
-                beat(talk)?;
+                beat(link)?;
                 next = now + every;
             }
         }
@@ -367,17 +367,17 @@ impl<T: Send + 'static> Crew<T> {
     /// turns, and is called without any several times a second.
     pub(crate) fn take_turns<W: Write>(
         &mut self,
-        heed: &mut impl FnMut(Option<TurnNews>, &mut Talk<W>) -> Result<(), Stop>,
-        talk: &mut Talk<W>,
+        heed: &mut impl FnMut(Option<TurnNews>, &mut LabLink<W>) -> Result<(), Stop>,
+        link: &mut LabLink<W>,
     ) -> Result<Vec<Done<T>>, Stop> {
         self.order(Order::TakeTurns);
         while self.is_working() {
             let look = self.clock.now() + BEAT.as_nanos() as u64;
-            let news = match self.hear(Some(look), talk)? {
-                Some(News { said: Said::Turns(news), .. }) => Some(news),
+            let news = match self.hear(Some(look), link)? {
+                Some(CrewEvent { said: Said::Turns(news), .. }) => Some(news),
                 _ => None,
             };
-            heed(news, talk)?;
+            heed(news, link)?;
         }
         self.over.store(true, Ordering::Relaxed);
         Ok(self.done.iter_mut().filter_map(Option::take).collect())
@@ -387,12 +387,12 @@ impl<T: Send + 'static> Crew<T> {
     fn hear<W: Write>(
         &mut self,
         deadline: Option<u64>,
-        talk: &Talk<W>,
-    ) -> Result<Option<News<T>>, Stop> {
+        link: &LabLink<W>,
+    ) -> Result<Option<CrewEvent<T>>, Stop> {
         let deadline = deadline.map(|time| self.begun + Duration::from_nanos(time));
-        match talk.wait(&self.news, deadline)? {
-            Some(News { said: Said::Fault(fault), .. }) => Err(Stop::Fault(fault)),
-            Some(News { member, said: Said::Done(done) }) => {
+        match link.wait(&self.news, deadline)? {
+            Some(CrewEvent { said: Said::Fault(fault), .. }) => Err(Stop::Fault(fault)),
+            Some(CrewEvent { member, said: Said::Done(done) }) => {
                 self.done[member] = Some(done);
                 Ok(None)
             }
@@ -419,12 +419,12 @@ impl<T: Send + 'static> Crew<T> {
 
 impl<T> Crew<T> {
     /// Waits until all threads have ended and let go of what they share.
-    pub(crate) fn join<W: Write>(mut self, talk: &Talk<W>) -> Result<(), Stop> {
+    pub(crate) fn join<W: Write>(mut self, link: &LabLink<W>) -> Result<(), Stop> {
         // A member that waits for an order ends when none can come any more.
         let threads: Vec<_> = self.posts.drain(..).map(|post| post.thread).collect();
         for thread in threads {
             while !thread.is_finished() {
-                talk.sleep(Duration::from_millis(1))?;
+                link.sleep(Duration::from_millis(1))?;
             }
         }
         Ok(())
@@ -500,13 +500,13 @@ mod tests {
 
     fn run(members: Vec<Member<u32>>) -> Result<(Vec<u32>, String), String> {
         let mut output = Vec::new();
-        let mut talk = Talk::alone(&mut output);
+        let mut link = LabLink::alone(&mut output);
         let measured = || -> Result<Vec<u32>, Stop> {
             let mut crew = Crew::start(Instant::now(), members)?;
-            crew.gather(&talk)?;
+            crew.gather(&link)?;
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
-            let finished = crew.measure(window, &mut Counting(0), &mut talk)?;
-            crew.join(&talk)?;
+            let finished = crew.measure(window, &mut Counting(0), &mut link)?;
+            crew.join(&link)?;
             Ok(finished.done.into_iter().flatten().map(|done| done.value).collect())
         };
         match measured() {

@@ -10,10 +10,10 @@ use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::client::{Client, Counts};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::link::Talk;
-use crate::driver::measure::{self, Meter};
-use crate::driver::protocol::{Job, MeasureTask, Message};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::link::LabLink;
+use crate::driver::measure::{self, IntervalMeter};
+use crate::driver::protocol::{DriverEvent, DriverRequest, ScriptRequest};
 use crate::driver::script::explain as plans;
 use crate::os::clock::FakeClock;
 use crate::wire::{Prepared, Reply, Value, WireError};
@@ -120,55 +120,55 @@ impl Fake {
 /// nor the host have a say in the result. In real time the messages come when they would; the
 /// numbers are the same.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &MeasureTask,
-    opener: &Opener,
+    job: &DriverRequest,
+    task: &ScriptRequest,
+    connector: &Connector,
     real_time: bool,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = measure::recorders(task);
     let mut clients = Vec::new();
     let mut explained = None;
     for (index, recorder) in (0..task.clients).zip(&recorders) {
-        let mut session = opener.open(index)?;
+        let mut session = connector.open(index)?;
         if task.plans && explained.is_none() {
             explained = Some(plans::capture(job, &task.script, &mut session));
         }
-        let Session::Fake(fake) = &session else {
+        let Connection::Fake(fake) = &session else {
             return Err(Stop::Fault("failed to fake a session that is not fake".to_owned()));
         };
         let clock = fake.clock();
         let recorder = Arc::clone(recorder);
         clients.push(measure::ready_client(job, task, index, session, clock, recorder)?);
     }
-    talk.say(&Message::Warming)?;
+    link.say(&DriverEvent::Warming)?;
     let begun = latest(&clients);
     let warm = begun + Duration::from_secs_f64(task.warmup_seconds).as_nanos() as u64;
     for client in &mut clients {
         client.clock().wait_until(begun);
         client.warm_up(warm)?;
     }
-    wall.wait(talk, warm - begun)?;
+    wall.wait(link, warm - begun)?;
     let whole = measure::counts_whole_events(task);
     let window = measure::window(task, if whole { latest(&clients).max(warm) } else { warm });
     clients.iter_mut().for_each(|client| client.open_window(window));
-    talk.say(&Message::WindowStart)?;
-    let mut meter = Meter::new(&recorders, window.start);
+    link.say(&DriverEvent::WindowStart)?;
+    let mut meter = IntervalMeter::new(&recorders, window.start);
     loop {
         let cut = meter.next_cut(window.start, window.end);
         for client in &mut clients {
             client.run_to(cut.min(window.end))?;
         }
-        wall.wait(talk, cut - begun)?;
+        wall.wait(link, cut - begun)?;
         if cut >= window.end {
             break;
         }
-        talk.say(&Message::Interval(meter.interval(cut)))?;
+        link.say(&DriverEvent::Interval(meter.interval(cut)))?;
     }
     let end = if whole { latest(&clients) } else { window.end };
     let counts: Vec<Counts> = clients.iter_mut().map(Client::close_window).collect();
-    talk.say(&Message::Interval(meter.interval(end)))?;
+    link.say(&DriverEvent::Interval(meter.interval(end)))?;
     let mut outcome = measure::outcome(job, task, &counts, &recorders);
     let statements = outcome.statements as f64;
     outcome.client_cpu = CpuTime {
@@ -181,7 +181,7 @@ pub(crate) fn measure<W: Write>(
     outcome.plans = plans;
     outcome.notes.extend(notes);
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
-    talk.say(&Message::Measured(Box::new(outcome)))?;
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
@@ -197,10 +197,10 @@ struct Wall {
 
 impl Wall {
     /// Sleeps until `nanoseconds` after the beginning.
-    fn wait<W: Write>(&mut self, talk: &Talk<W>, nanoseconds: u64) -> Result<(), Stop> {
+    fn wait<W: Write>(&mut self, link: &LabLink<W>, nanoseconds: u64) -> Result<(), Stop> {
         if let Some(begun) = self.begun {
             let time = begun + Duration::from_nanos(nanoseconds);
-            talk.sleep(time.saturating_duration_since(Instant::now()))?;
+            link.sleep(time.saturating_duration_since(Instant::now()))?;
         }
         Ok(())
     }

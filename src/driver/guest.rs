@@ -2,7 +2,7 @@
 //! moment when it is made, and only what bears the mark is dropped, whatever its name is.
 
 use crate::domain::build::Dialect;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
@@ -14,7 +14,7 @@ const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 /// # Errors
 /// The server refuses; a table that is to be dropped is not rqps's.
 pub(crate) fn make(
-    session: &mut Session,
+    session: &mut Connection,
     dialect: Dialect,
     mark: Option<&str>,
     sql: &str,
@@ -42,7 +42,7 @@ pub(crate) fn make(
 
 /// Drops a table that bears the mark. One that is not there is no error.
 fn drop_own(
-    session: &mut Session,
+    session: &mut Connection,
     dialect: Dialect,
     mark: &str,
     table: &str,

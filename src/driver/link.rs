@@ -5,14 +5,14 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::driver::protocol::Message;
+use crate::driver::protocol::DriverEvent;
 
 /// The other side is gone.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct LabGone;
 
 /// Messages out, and whether anybody listens.
-pub(crate) struct Talk<W> {
+pub(crate) struct LabLink<W> {
     output: W,
     /// A line of the other side; closed when it goes.
     lines: Receiver<()>,
@@ -20,9 +20,9 @@ pub(crate) struct Talk<W> {
     _open: Option<Sender<()>>,
 }
 
-impl<W: Write> Talk<W> {
+impl<W: Write> LabLink<W> {
     /// Watches `input` for its end.
-    pub(crate) fn watching(output: W, mut input: impl BufRead + Send + 'static) -> Talk<W> {
+    pub(crate) fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
         let (sender, lines) = channel();
         // The thread ends with the input or with the process, and is waited for by nobody.
         std::thread::spawn(move || {
@@ -33,38 +33,38 @@ impl<W: Write> Talk<W> {
                 let _ = sender.send(());
             }
         });
-        Talk { output, lines, _open: None }
+        LabLink { output, lines, _open: None }
     }
 
     /// Nobody to watch.
-    pub(crate) fn alone(output: W) -> Talk<W> {
+    pub(crate) fn alone(output: W) -> LabLink<W> {
         let (sender, lines) = channel();
-        Talk { output, lines, _open: Some(sender) }
+        LabLink { output, lines, _open: Some(sender) }
     }
 
     /// Says one message, at once.
-    pub(crate) fn say(&mut self, message: &Message) -> Result<(), Gone> {
-        let mut line = serde_json::to_vec(message).map_err(|_| Gone)?;
+    pub(crate) fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+        let mut line = serde_json::to_vec(message).map_err(|_| LabGone)?;
         line.push(b'\n');
-        self.output.write_all(&line).map_err(|_| Gone)?;
-        self.output.flush().map_err(|_| Gone)
+        self.output.write_all(&line).map_err(|_| LabGone)?;
+        self.output.flush().map_err(|_| LabGone)
     }
 
     /// Sleeps for `duration`, less if the other side goes.
-    pub(crate) fn sleep(&self, duration: Duration) -> Result<(), Gone> {
+    pub(crate) fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
         match self.lines.recv_timeout(duration) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => Ok(()),
-            Err(RecvTimeoutError::Disconnected) => Err(Gone),
+            Err(RecvTimeoutError::Disconnected) => Err(LabGone),
         }
     }
 
     /// Says that all is prepared and waits for a line, if there is somebody to write one.
-    pub(crate) fn pause(&mut self) -> Result<(), Gone> {
+    pub(crate) fn pause(&mut self) -> Result<(), LabGone> {
         if self._open.is_some() {
             return Ok(());
         }
-        self.say(&Message::Prepared)?;
-        self.lines.recv().map_err(|_| Gone)
+        self.say(&DriverEvent::Prepared)?;
+        self.lines.recv().map_err(|_| LabGone)
     }
 
     /// Waits for something from `news` until `deadline`; `None` at the deadline or when all
@@ -73,7 +73,7 @@ impl<W: Write> Talk<W> {
         &self,
         news: &Receiver<T>,
         deadline: Option<Instant>,
-    ) -> Result<Option<T>, Gone> {
+    ) -> Result<Option<T>, LabGone> {
         /// How often the end of the input is looked for while nothing happens.
         const LOOK: Duration = Duration::from_millis(100);
         loop {

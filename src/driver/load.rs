@@ -13,10 +13,10 @@ use crate::benchmarks::sysbench::rows::{Row, Table};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
-use crate::driver::connection::{Opener, Session};
+use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Job, LoadTask, Message};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, DriverRequest, LoadRequest};
 use crate::os::affinity;
 use crate::wire::mysql::LOCAL_REFUSED;
 use crate::wire::{Prepared, Value, ValueType, WireError};
@@ -56,16 +56,16 @@ const REPORT_ROWS: u64 = 10_000;
 
 /// What the loading threads share.
 struct Shared {
-    job: Job,
-    task: LoadTask,
-    opener: Opener,
+    job: DriverRequest,
+    task: LoadRequest,
+    connector: Connector,
     rows_done: AtomicU64,
     indexes_done: AtomicU32,
 }
 
 /// One piece of work for one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum LoadPart {
     /// Make a table anew.
     Create { table: u32 },
     /// Fill in the rows first..=last.
@@ -76,10 +76,10 @@ enum Work {
 
 /// Carries out a loading job and says how it went.
 pub(crate) fn load<W: Write>(
-    job: &Job,
-    task: &LoadTask,
-    opener: Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &LoadRequest,
+    connector: Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     if i32::try_from(job.rows).is_err() || job.rows == 0 || job.tables == 0 {
         return Err(Stop::Fault(format!(
@@ -90,34 +90,34 @@ pub(crate) fn load<W: Write>(
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
-        opener,
+        connector,
         rows_done: AtomicU64::new(0),
         indexes_done: AtomicU32::new(0),
     });
     if let Endpoint::Fake { mean_us, .. } = job.endpoint {
-        return pretend(&shared, mean_us, talk);
+        return pretend(&shared, mean_us, link);
     }
     let tables = 1..=job.tables;
     let streams = streams(job.dialect, task.parallel);
     let begun = Instant::now();
-    run(tables.clone().map(|table| Work::Create { table }).collect(), 1, &shared, talk)?;
-    run(fills(job, streams), streams, &shared, talk)?;
+    run(tables.clone().map(|table| LoadPart::Create { table }).collect(), 1, &shared, link)?;
+    run(fills(job, streams), streams, &shared, link)?;
     let load_seconds = begun.elapsed().as_secs_f64();
     let begun = Instant::now();
-    run(tables.map(|table| Work::Index { table }).collect(), task.parallel, &shared, talk)?;
+    run(tables.map(|table| LoadPart::Index { table }).collect(), task.parallel, &shared, link)?;
     let index_seconds = begun.elapsed().as_secs_f64();
-    talk.say(&Message::Loaded { rows: shared.rows_in_all(), load_seconds, index_seconds })?;
+    link.say(&DriverEvent::Loaded { rows: shared.rows_in_all(), load_seconds, index_seconds })?;
     Ok(())
 }
 
 /// The fake takes as long as its latency says, a row costing a hundredth of a statement.
-fn pretend<W: Write>(shared: &Shared, mean_us: u64, talk: &mut Talk<W>) -> Result<(), Stop> {
+fn pretend<W: Write>(shared: &Shared, mean_us: u64, link: &mut LabLink<W>) -> Result<(), Stop> {
     let rows = shared.rows_in_all();
     let of = shared.indexes_in_all();
     let load_seconds = rows as f64 * mean_us as f64 * 1e-8;
-    talk.say(&Message::Loading { rows, of: rows })?;
-    talk.say(&Message::Indexing { done: of, of })?;
-    talk.say(&Message::Loaded { rows, load_seconds, index_seconds: load_seconds / 4.0 })?;
+    link.say(&DriverEvent::Loading { rows, of: rows })?;
+    link.say(&DriverEvent::Indexing { done: of, of })?;
+    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds: load_seconds / 4.0 })?;
     Ok(())
 }
 
@@ -130,7 +130,7 @@ fn streams(dialect: Dialect, parallel: u32) -> u32 {
 }
 
 /// The rows of all tables; tables of MySQL in so many ranges that no stream is idle.
-fn fills(job: &Job, streams: u32) -> Vec<Work> {
+fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
     let ranges = match job.dialect {
         Dialect::Mysql => u64::from(streams.div_ceil(job.tables)).min(job.rows),
         _ => 1,
@@ -138,7 +138,7 @@ fn fills(job: &Job, streams: u32) -> Vec<Work> {
     let bound = |range: u64| job.rows * range / ranges;
     (1..=job.tables)
         .flat_map(|table| {
-            (0..ranges).map(move |range| Work::Fill {
+            (0..ranges).map(move |range| LoadPart::Fill {
                 table,
                 first: bound(range) + 1,
                 last: bound(range + 1),
@@ -149,31 +149,31 @@ fn fills(job: &Job, streams: u32) -> Vec<Work> {
 
 /// Runs one phase on up to `threads` threads, saying how far they are.
 fn run<W: Write>(
-    work: Vec<Work>,
+    work: Vec<LoadPart>,
     threads: u32,
     shared: &Arc<Shared>,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let threads = threads.clamp(1, work.len().max(1) as u32);
-    let indexing = matches!(work.first(), Some(Work::Index { .. }));
-    let work: Arc<[Work]> = work.into();
+    let indexing = matches!(work.first(), Some(LoadPart::Index { .. }));
+    let work: Arc<[LoadPart]> = work.into();
     let next = Arc::new(AtomicUsize::new(0));
     let member = |number| loader(number, Arc::clone(&work), Arc::clone(&next), Arc::clone(shared));
     let mut crew = Crew::start(Instant::now(), (1..=threads).map(member).collect())?;
-    let mut progress = |talk: &mut Talk<W>| Ok(talk.say(&shared.progress(indexing))?);
-    crew.finish(PROGRESS, &mut progress, talk)?;
-    progress(talk)
+    let mut progress = |link: &mut LabLink<W>| Ok(link.say(&shared.progress(indexing))?);
+    crew.finish(PROGRESS, &mut progress, link)?;
+    progress(link)
 }
 
 /// One connection that takes work until none is left.
 fn loader(
     number: u32,
-    work: Arc<[Work]>,
+    work: Arc<[LoadPart]>,
     next: Arc<AtomicUsize>,
     shared: Arc<Shared>,
 ) -> Member<()> {
     let life = move |stand: &Stand<()>| {
-        let mut session = shared.opener.open(0)?;
+        let mut session = shared.connector.open(0)?;
         shared.speed_up(&mut session)?;
         while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             shared.carry_out(*one, &mut session)?;
@@ -194,17 +194,20 @@ impl Shared {
         self.job.tables * self.task.index_sql.len() as u32
     }
 
-    fn progress(&self, indexing: bool) -> Message {
+    fn progress(&self, indexing: bool) -> DriverEvent {
         if indexing {
             let done = self.indexes_done.load(Ordering::Relaxed);
-            return Message::Indexing { done, of: self.indexes_in_all() };
+            return DriverEvent::Indexing { done, of: self.indexes_in_all() };
         }
-        Message::Loading { rows: self.rows_done.load(Ordering::Relaxed), of: self.rows_in_all() }
+        DriverEvent::Loading {
+            rows: self.rows_done.load(Ordering::Relaxed),
+            of: self.rows_in_all(),
+        }
     }
 
     /// Sets the connection up for loading. What a version or a login does not allow is left: the
     /// load is slower then, not other.
-    fn speed_up(&self, session: &mut Session) -> Result<(), String> {
+    fn speed_up(&self, session: &mut Connection) -> Result<(), String> {
         if self.job.dialect != Dialect::Mysql {
             return Ok(());
         }
@@ -220,13 +223,13 @@ impl Shared {
         Ok(())
     }
 
-    fn carry_out(&self, work: Work, session: &mut Session) -> Result<(), String> {
+    fn carry_out(&self, work: LoadPart, session: &mut Connection) -> Result<(), String> {
         match work {
-            Work::Create { table } => {
+            LoadPart::Create { table } => {
                 self.control(&self.task.drop_sql, table, session)?;
                 self.control(&self.task.create_sql, table, session)
             }
-            Work::Fill { table, first, last } => {
+            LoadPart::Fill { table, first, last } => {
                 let name = self.task.table.replace("{table}", &table.to_string());
                 let rows = Table::new(self.job.seed, table, self.job.rows);
                 let filled = match self.job.dialect {
@@ -238,7 +241,7 @@ impl Shared {
                 };
                 filled.map_err(|error| format!("failed to fill {name}: {error}"))
             }
-            Work::Index { table } => {
+            LoadPart::Index { table } => {
                 for sql in &self.task.index_sql {
                     self.control(sql, table, session)?;
                     self.indexes_done.fetch_add(1, Ordering::Relaxed);
@@ -248,9 +251,9 @@ impl Shared {
         }
     }
 
-    fn control(&self, sql: &str, table: u32, session: &mut Session) -> Result<(), String> {
+    fn control(&self, sql: &str, table: u32, session: &mut Connection) -> Result<(), String> {
         let sql = sql.replace("{table}", &table.to_string());
-        let made = self.opener.make(session, &sql);
+        let made = self.connector.make(session, &sql);
         made.map_err(|error| format!("failed to execute {sql:?}: {error}"))
     }
 
@@ -261,7 +264,7 @@ impl Shared {
         rows: &Table,
         first: u64,
         last: u64,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<(), WireError> {
         let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.task.columns);
         let mut row = Row::default();
@@ -287,7 +290,7 @@ impl Shared {
 
     /// True if the columns are as wide as [`fixed_line`] writes them: a width counts bytes, and
     /// where a character may take several the columns are wider.
-    fn is_fixed(&self, name: &str, session: &mut Session) -> bool {
+    fn is_fixed(&self, name: &str, session: &mut Connection) -> bool {
         let sql = format!(
             "SELECT COALESCE(CHARACTER_OCTET_LENGTH, DATA_TYPE) FROM information_schema.COLUMNS \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{name}' ORDER BY ORDINAL_POSITION"
@@ -303,7 +306,7 @@ impl Shared {
         rows: &Table,
         first: u64,
         last: u64,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<(), WireError> {
         if !self.is_fixed(name, session) {
             return self.insert_many(name, rows, first, last, session);
@@ -350,7 +353,7 @@ impl Shared {
         rows: &Table,
         first: u64,
         last: u64,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<(), WireError> {
         let mut batch = vec![Row::default(); ROWS_PER_INSERT as usize];
         let mut prepared: Option<(u64, Prepared)> = None;
@@ -384,7 +387,7 @@ impl Shared {
         &self,
         name: &str,
         rows: u64,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<Prepared, WireError> {
         let tuples = vec!["(?,?,?,?)"; rows as usize].join(",");
         let sql = format!("INSERT INTO {name} ({}) VALUES {tuples}", self.task.columns);
@@ -398,7 +401,7 @@ impl Shared {
         rows: &Table,
         first: u64,
         last: u64,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<(), WireError> {
         session.simple("BEGIN")?;
         let sql = format!("INSERT INTO {name} ({}) VALUES (?, ?, ?, ?)", self.task.columns);
@@ -475,10 +478,10 @@ fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
 mod tests {
     use super::*;
 
-    use crate::driver::protocol::Task;
+    use crate::driver::protocol::RequestBody;
 
-    fn job(dialect: Dialect, tables: u32, rows: u64) -> Job {
-        let task = LoadTask {
+    fn job(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
+        let task = LoadRequest {
             drop_sql: String::new(),
             create_sql: String::new(),
             index_sql: vec![],
@@ -486,23 +489,23 @@ mod tests {
             columns: String::new(),
             parallel: 2,
         };
-        Job { dialect, tables, rows, ..Job::fake(Task::Load(task)) }
+        DriverRequest { dialect, tables, rows, ..DriverRequest::fake(RequestBody::Load(task)) }
     }
 
     #[test]
     fn a_loader_that_panics_ends_the_load_with_its_message() {
         let job = job(Dialect::Fake, 4, 10);
-        let Task::Load(mut task) = job.task.clone() else { panic!("no load") };
+        let RequestBody::Load(mut task) = job.task.clone() else { panic!("no load") };
         task.create_sql = "panic {table}".to_owned();
         let shared = Arc::new(Shared {
             job: job.clone(),
             task,
-            opener: Opener::new(&job).unwrap(),
+            connector: Connector::new(&job).unwrap(),
             rows_done: AtomicU64::new(0),
             indexes_done: AtomicU32::new(0),
         });
-        let work = (1..=4).map(|table| Work::Create { table }).collect();
-        let end = run(work, 2, &shared, &mut Talk::alone(Vec::new()));
+        let work = (1..=4).map(|table| LoadPart::Create { table }).collect();
+        let end = run(work, 2, &shared, &mut LabLink::alone(Vec::new()));
         let Err(Stop::Fault(fault)) = end else { panic!("it ended well") };
         assert!(
             fault.starts_with("loader ") && fault.ends_with(" panicked: told to panic"),
@@ -537,7 +540,7 @@ mod tests {
             assert_eq!(fills.len(), pieces, "{dialect:?} {tables} {rows} {streams}");
             let mut want = (1, 1);
             for fill in fills {
-                let Work::Fill { table, first, last } = fill else { panic!("{fill:?}") };
+                let LoadPart::Fill { table, first, last } = fill else { panic!("{fill:?}") };
                 assert_eq!((table, first), want);
                 assert!(last >= first);
                 want = if last == rows { (table + 1, 1) } else { (table, last + 1) };

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::domain::benchmark::{Pace, RateUnit};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{OpenOutcome, Outcome};
-use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
+use crate::driver::client::{Client, Counts, Event, SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, ScriptRequest};
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 use crate::driver::script::program::Program;
 use crate::driver::step::Clients;
@@ -20,24 +20,24 @@ use crate::driver::{Stop, fake, step};
 
 /// Carries out a measuring job and says how it went.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &MeasureTask,
-    opener: Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &ScriptRequest,
+    connector: Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match job.endpoint {
-        Endpoint::Fake { real_time, .. } => fake::measure(job, task, &opener, real_time, talk),
+        Endpoint::Fake { real_time, .. } => fake::measure(job, task, &connector, real_time, link),
         Endpoint::Server(_) | Endpoint::File { .. } => {
             let outcome =
-                step::measure(job, task, Clients::new(opener, Box::new(script_acts)), talk)?;
-            Ok(talk.say(&Message::Measured(Box::new(outcome)))?)
+                step::measure(job, task, Clients::new(connector, Box::new(script_acts)), link)?;
+            Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
         }
     }
 }
 
 /// Refuses what could never end or would divide by nothing.
-fn check(task: &MeasureTask) -> Result<(), String> {
+fn check(task: &ScriptRequest) -> Result<(), String> {
     let seconds = |value: f64| value.is_finite() && value >= 0.0;
     let wrong = if task.clients == 0 {
         "no clients"
@@ -59,10 +59,10 @@ fn check(task: &MeasureTask) -> Result<(), String> {
 
 /// Prepares client `index` on its session.
 pub(crate) fn ready_client(
-    job: &Job,
-    task: &MeasureTask,
+    job: &DriverRequest,
+    task: &ScriptRequest,
     index: u32,
-    mut session: Session,
+    mut session: Connection,
     clock: Clock,
     recorder: Arc<Recorder>,
 ) -> Result<Client, String> {
@@ -74,39 +74,39 @@ pub(crate) fn ready_client(
 
 /// What client `index` does where the work is a script.
 pub(crate) fn script_acts(
-    job: &Job,
-    task: &MeasureTask,
+    job: &DriverRequest,
+    task: &ScriptRequest,
     index: u32,
-    session: &mut Session,
-) -> Result<Acts, String> {
+    session: &mut Connection,
+) -> Result<Event, String> {
     let data = (job.seed, job.tables, job.rows);
-    Program::compile(&task.script, index, data, job.dialect, session).map(Acts::Script)
+    Program::compile(&task.script, index, data, job.dialect, session).map(Event::Script)
 }
 
 /// One recorder per client.
-pub(crate) fn recorders(task: &MeasureTask) -> Vec<Arc<Recorder>> {
+pub(crate) fn recorders(task: &ScriptRequest) -> Vec<Arc<Recorder>> {
     let open = matches!(task.pace, Pace::Open { .. });
     (0..task.clients).map(|_| Arc::new(Recorder::new(open))).collect()
 }
 
 /// True if cutting events at the ends of the window would count wrong: a scan may last as long as
 /// the window.
-pub(crate) fn counts_whole_events(task: &MeasureTask) -> bool {
+pub(crate) fn counts_whole_events(task: &ScriptRequest) -> bool {
     task.rate == RateUnit::RowsScanned
 }
 
 /// Turns recorders into intervals.
-pub(crate) struct Meter {
+pub(crate) struct IntervalMeter {
     recorders: Vec<Arc<Recorder>>,
     earlier: Snapshot,
     from_ns: u64,
     second: u32,
 }
 
-impl Meter {
+impl IntervalMeter {
     /// Starts at the start of the window.
-    pub(crate) fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> Meter {
-        Meter {
+    pub(crate) fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> IntervalMeter {
+        IntervalMeter {
             recorders: recorders.to_vec(),
             earlier: Snapshot::default(),
             from_ns: start_ns,
@@ -147,8 +147,8 @@ impl Meter {
 
 /// Puts the clients' counts together; CPU, plans and notes of the making are the caller's.
 pub(crate) fn outcome(
-    job: &Job,
-    task: &MeasureTask,
+    job: &DriverRequest,
+    task: &ScriptRequest,
     counts: &[Counts],
     recorders: &[Arc<Recorder>],
 ) -> Outcome {
@@ -214,7 +214,7 @@ fn effective_seconds(counts: &[Counts]) -> f64 {
 }
 
 /// The window that begins at `start`.
-pub(crate) fn window(task: &MeasureTask, start: u64) -> Window {
+pub(crate) fn window(task: &ScriptRequest, start: u64) -> Window {
     let length = (task.seconds * SECOND) as u64;
     Window { start, end: start + length.max(1), whole_events: counts_whole_events(task) }
 }

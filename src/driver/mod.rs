@@ -22,9 +22,9 @@ pub(crate) mod turns;
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-use crate::driver::connection::Opener;
-use crate::driver::link::{Gone, Talk};
-use crate::driver::protocol::{Job, Message, Task, VERSION};
+use crate::driver::connection::Connector;
+use crate::driver::link::{LabGone, LabLink};
+use crate::driver::protocol::{DriverEvent, DriverRequest, RequestBody, VERSION};
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.
@@ -32,14 +32,14 @@ use crate::os::cgroup;
 pub enum Ending {
     /// All was done and said.
     Done,
-    /// The job failed; the fault was said in a [`Message::Failed`].
+    /// The job failed; the fault was said in a [`DriverEvent::Failed`].
     Failed,
     /// The other side went away: nobody is listening any more.
     Abandoned,
 }
 
-/// The driver process: reads one [`Job`] as a line of JSON, carries it out, and writes
-/// [`Message`]s, one a line.
+/// The driver process: reads one [`DriverRequest`] as a line of JSON, carries it out, and writes
+/// [`DriverEvent`]s, one a line.
 ///
 /// Returns early with [`Ending::Abandoned`] when `input` ends, since the lab is gone then; threads
 /// of clients may still be running, so the caller is to end the process.
@@ -56,21 +56,21 @@ pub fn main(
     let entered = memory_group.map_or(Ok(()), cgroup::enter);
     let mut line = String::new();
     let read = input.read_line(&mut line);
-    let mut talk = Talk::watching(output, input);
+    let mut link = LabLink::watching(output, input);
     let job = match read {
         Ok(0) => return Ending::Abandoned,
         Ok(_) => parse(&line),
         Err(error) => Err(format!("failed to read the job: {error}")),
     };
     let job = entered.map_err(|error| format!("failed to {error}")).and(job);
-    end(job.map(|job| carry_out(&job, &mut talk)), &mut talk)
+    end(job.map(|job| carry_out(&job, &mut link)), &mut link)
 }
 
 /// Carries out one job in this process, for tests of what lies above: as [`main`] without an input
 /// to watch.
-pub fn run_job(job: &Job, output: impl Write) -> Ending {
-    let mut talk = Talk::alone(output);
-    end(Ok(carry_out(job, &mut talk)), &mut talk)
+pub fn run_job(job: &DriverRequest, output: impl Write) -> Ending {
+    let mut link = LabLink::alone(output);
+    end(Ok(carry_out(job, &mut link)), &mut link)
 }
 
 /// A fault, or the other side gone.
@@ -85,14 +85,14 @@ impl From<String> for Stop {
     }
 }
 
-impl From<Gone> for Stop {
-    fn from(_: Gone) -> Stop {
+impl From<LabGone> for Stop {
+    fn from(_: LabGone) -> Stop {
         Stop::Gone
     }
 }
 
-fn parse(line: &str) -> Result<Job, String> {
-    let job: Job = serde_json::from_str(line).map_err(|error| {
+fn parse(line: &str) -> Result<DriverRequest, String> {
+    let job: DriverRequest = serde_json::from_str(line).map_err(|error| {
         format!("failed to read the job as one line of JSON: {error}; a driver is started by rqps")
     })?;
     if job.version != VERSION {
@@ -105,28 +105,28 @@ fn parse(line: &str) -> Result<Job, String> {
     Ok(job)
 }
 
-fn carry_out<W: Write>(job: &Job, talk: &mut Talk<W>) -> Result<(), Stop> {
+fn carry_out<W: Write>(job: &DriverRequest, link: &mut LabLink<W>) -> Result<(), Stop> {
     match &job.task {
-        Task::Load(task) => load::load(job, task, Opener::new(job)?, talk),
-        Task::Measure(task) => measure::measure(job, task, Opener::new(job)?, talk),
-        Task::Insert(task) => {
-            crate::benchmarks::insert::driver::measure(job, task, Opener::new(job)?, talk)
+        RequestBody::Load(task) => load::load(job, task, Connector::new(job)?, link),
+        RequestBody::Measure(task) => measure::measure(job, task, Connector::new(job)?, link),
+        RequestBody::Insert(task) => {
+            crate::benchmarks::insert::driver::measure(job, task, Connector::new(job)?, link)
         }
-        Task::Kv(task) => crate::benchmarks::kv::driver::measure(job, task, talk),
-        Task::Vector(task) => {
-            crate::benchmarks::vector::driver::measure(job, task, Opener::new(job)?, talk)
+        RequestBody::Kv(task) => crate::benchmarks::kv::driver::measure(job, task, link),
+        RequestBody::Vector(task) => {
+            crate::benchmarks::vector::driver::measure(job, task, Connector::new(job)?, link)
         }
     }
 }
 
-fn end<W: Write>(result: Result<Result<(), Stop>, String>, talk: &mut Talk<W>) -> Ending {
+fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut LabLink<W>) -> Ending {
     let fault = match result {
         Ok(Ok(())) => return Ending::Done,
         Ok(Err(Stop::Gone)) => return Ending::Abandoned,
         Ok(Err(Stop::Fault(fault))) | Err(fault) => fault,
     };
-    match talk.say(&Message::Failed { fault }) {
+    match link.say(&DriverEvent::Failed { fault }) {
         Ok(()) => Ending::Failed,
-        Err(Gone) => Ending::Abandoned,
+        Err(LabGone) => Ending::Abandoned,
     }
 }

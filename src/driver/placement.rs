@@ -7,19 +7,19 @@ use crate::domain::benchmark::Placement;
 use crate::domain::build::Dialect;
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
-use crate::driver::link::Talk;
-use crate::driver::protocol::MeasureTask;
-use crate::os::affinity::{self, Seat};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::ScriptRequest;
+use crate::os::affinity::{self, CpuAssignment};
 
 /// The seats of all clients, and what could not be done.
 pub(crate) struct Seating {
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) seats: Vec<CpuAssignment>,
     pub(crate) notes: Vec<String>,
 }
 
 /// Plans a seat for every client and takes old pins off the server, which an earlier step may have
 /// left. Those of a server that rqps does not run (not `own`) stay as its owner has them.
-pub(crate) fn plan(task: &MeasureTask, own: bool) -> Seating {
+pub(crate) fn plan(task: &ScriptRequest, own: bool) -> Seating {
     plan_seats(task.placement, task.clients, task.server_pid.filter(|_| own))
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn plan_seats(
     let mut notes = Vec::new();
     let seats = affinity::plan(placement, connections, &cpus).unwrap_or_else(|error| {
         notes.push(format!("nothing is pinned: failed to {error}"));
-        vec![Seat::default(); connections as usize]
+        vec![CpuAssignment::default(); connections as usize]
     });
     if placement != Placement::Os
         && let Some(pid) = server_pid
@@ -52,7 +52,7 @@ pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
     let cpus = affinity::allowed_cpus();
     let seats = affinity::plan(placement, threads, &cpus).unwrap_or_else(|error| {
         notes.push(format!("nothing is pinned: failed to {error}"));
-        vec![Seat::default(); threads as usize]
+        vec![CpuAssignment::default(); threads as usize]
     });
     if let (Placement::Apart, Some(seat)) = (placement, seats.first())
         && !seat.server.is_empty()
@@ -70,7 +70,7 @@ pub(crate) fn rise(cpus: &[usize]) {
 }
 
 /// Pins the calling thread, which is that of a client. `Err` is a note.
-pub(crate) fn seat_client(seat: &Seat) -> Result<(), String> {
+pub(crate) fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
     if seat.client.is_empty() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub(crate) struct Connection<'a> {
     /// What the protocol says: on Postgres the process of the backend.
     pub(crate) id: Option<u32>,
     /// Where it belongs.
-    pub(crate) seat: &'a Seat,
+    pub(crate) seat: &'a CpuAssignment,
 }
 
 /// The server whose side of connections is to be pinned.
@@ -107,15 +107,15 @@ impl Server {
         self,
         crew: &mut Crew<T>,
         ready: &[Ready],
-        seats: &[Seat],
-        talk: &Talk<W>,
+        seats: &[CpuAssignment],
+        link: &LabLink<W>,
     ) -> Result<Vec<String>, Stop> {
         let mut notes = Vec::new();
         for (client, (ready, seat)) in ready.iter().zip(seats).enumerate() {
             let connection = Connection { client, id: ready.connection_id, seat };
             let mut stop = None;
             let seated = self.seat(&connection, || {
-                crew.ask(client, Order::Ping, talk).unwrap_or_else(|end| {
+                crew.ask(client, Order::Ping, link).unwrap_or_else(|end| {
                     stop = Some(end);
                     Err("the job ends".to_owned())
                 })
@@ -190,8 +190,8 @@ mod tests {
     use crate::domain::benchmark::{Pace, RateUnit};
     use crate::domain::script::{Distribution, Script};
 
-    fn task(placement: Placement, clients: u32) -> MeasureTask {
-        MeasureTask {
+    fn task(placement: Placement, clients: u32) -> ScriptRequest {
+        ScriptRequest {
             script: Script {
                 transaction: false,
                 operations: vec![],
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_unknown_server_is_a_note() {
-        let seat = Seat { client: vec![0], server: vec![0] };
+        let seat = CpuAssignment { client: vec![0], server: vec![0] };
         let connection = Connection { client: 0, id: Some(1), seat: &seat };
         let dialect = Dialect::Postgres;
         let server = Server { dialect, pid: None, alone: true, own: true };
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_server_that_rqps_does_not_run_stays_pinned() {
-        let seat = Seat { client: vec![0], server: vec![0] };
+        let seat = CpuAssignment { client: vec![0], server: vec![0] };
         let connection = Connection { client: 0, id: Some(1), seat: &seat };
         let (dialect, pid) = (Dialect::Mysql, Some(std::process::id()));
         let server = Server { dialect, pid, alone: true, own: false };

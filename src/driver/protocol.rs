@@ -25,7 +25,7 @@ pub const VERSION: u32 = 1;
 
 /// What one driver process is to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct DriverRequest {
     /// [`VERSION`].
     pub version: u32,
     /// What the sessions speak.
@@ -45,21 +45,21 @@ pub struct Job {
     pub tables: u32,
     /// Rows per table.
     pub rows: u64,
-    /// True if the driver says [`Message::Prepared`] and waits for a line.
+    /// True if the driver says [`DriverEvent::Prepared`] and waits for a line.
     #[serde(default)]
     pub pause: bool,
     /// What to do.
-    pub task: Task,
+    pub task: RequestBody,
     /// How to take turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
 }
 
 #[cfg(test)]
-impl Job {
+impl DriverRequest {
     /// A job on one table of one row of the fake DBMS, whose statements sleep for a microsecond.
-    pub(crate) fn fake(task: Task) -> Job {
-        Job {
+    pub(crate) fn fake(task: RequestBody) -> DriverRequest {
+        DriverRequest {
             version: VERSION,
             dialect: Dialect::Fake,
             endpoint: Endpoint::Fake { mean_us: 1, real_time: false },
@@ -79,22 +79,22 @@ impl Job {
 /// Kinds of jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
+pub enum RequestBody {
     /// Create and fill the tables, then their indexes.
-    Load(LoadTask),
+    Load(LoadRequest),
     /// Run clients and measure.
-    Measure(Box<MeasureTask>),
+    Measure(Box<ScriptRequest>),
     /// A step of the Insert Benchmark.
-    Insert(Box<WorkTask<InsertWork>>),
+    Insert(Box<StepRequest<InsertWork>>),
     /// A step of the RocksDB sequence.
-    Kv(Box<WorkTask<KvWork>>),
+    Kv(Box<StepRequest<KvWork>>),
     /// A point of vector search.
-    Vector(Box<WorkTask<VectorWork>>),
+    Vector(Box<StepRequest<VectorWork>>),
 }
 
 /// Measuring what is no script: its own loops, the same messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkTask<W> {
+pub struct StepRequest<W> {
     /// What the clients do.
     pub work: W,
     /// Number of clients.
@@ -118,7 +118,7 @@ pub struct WorkTask<W> {
 
 /// Loading, all tables alike. `{table}` in the SQL is the table's number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadTask {
+pub struct LoadRequest {
     /// DROP TABLE IF EXISTS.
     pub drop_sql: String,
     /// CREATE TABLE.
@@ -141,7 +141,7 @@ pub struct LoadTask {
 /// no event in the window, the one that was in flight counts over its own time, which enters
 /// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasureTask {
+pub struct ScriptRequest {
     /// What each client does.
     pub script: Script,
     /// Number of clients.
@@ -168,7 +168,7 @@ pub struct MeasureTask {
 /// What the driver says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum DriverEvent {
     /// Loading: rows so far.
     Loading {
         /// Rows done.

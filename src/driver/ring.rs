@@ -57,7 +57,7 @@ pub struct TurnRules {
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum TurnPhase {
     /// Targets connect and prepare; nobody has the token.
     Gather,
     /// Turns that do not count.
@@ -70,21 +70,21 @@ pub enum Phase {
     Over,
 }
 
-const PHASES: [Phase; 5] =
-    [Phase::Gather, Phase::WarmUp, Phase::Sample, Phase::Window, Phase::Over];
+const PHASES: [TurnPhase; 5] =
+    [TurnPhase::Gather, TurnPhase::WarmUp, TurnPhase::Sample, TurnPhase::Window, TurnPhase::Over];
 
 /// What is being done, and the number of the turn, from 0 on through all phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// What is being done.
-    pub phase: Phase,
+    pub phase: TurnPhase,
     /// The turn: the one that is taken, or the next.
     pub turn: u32,
 }
 
 impl State {
     /// Before anything.
-    pub const FIRST: State = State { phase: Phase::Gather, turn: 0 };
+    pub const FIRST: State = State { phase: TurnPhase::Gather, turn: 0 };
 
     /// As one number.
     pub fn pack(self) -> u64 {
@@ -93,12 +93,12 @@ impl State {
 
     /// The state that was packed.
     pub fn unpack(bits: u64) -> State {
-        let phase = PHASES.get((bits >> 32) as usize).copied().unwrap_or(Phase::Over);
+        let phase = PHASES.get((bits >> 32) as usize).copied().unwrap_or(TurnPhase::Over);
         State { phase, turn: bits as u32 }
     }
 
     fn has_turns(self) -> bool {
-        matches!(self.phase, Phase::WarmUp | Phase::Window)
+        matches!(self.phase, TurnPhase::WarmUp | TurnPhase::Window)
     }
 }
 
@@ -245,8 +245,8 @@ impl Ring {
 
     /// `place` is ready for the warm-up, or the lab has read its counters before the window. The
     /// last one opens the gate.
-    pub fn arrive(&self, place: usize, phase: Phase) {
-        let gate = if phase == Phase::Gather { GATHERED } else { SAMPLED };
+    pub fn arrive(&self, place: usize, phase: TurnPhase) {
+        let gate = if phase == TurnPhase::Gather { GATHERED } else { SAMPLED };
         self.page.number(gate).fetch_or(1 << place, SeqCst);
         self.settle();
     }
@@ -263,10 +263,10 @@ impl Ring {
         let state = self.state();
         let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & (1 << place) != 0;
         match state.phase {
-            Phase::Gather => has_come(GATHERED),
-            Phase::Sample => has_come(SAMPLED),
-            Phase::WarmUp | Phase::Window => self.target_of(state.turn) != place,
-            Phase::Over => false,
+            TurnPhase::Gather => has_come(GATHERED),
+            TurnPhase::Sample => has_come(SAMPLED),
+            TurnPhase::WarmUp | TurnPhase::Window => self.target_of(state.turn) != place,
+            TurnPhase::Over => false,
         }
     }
 
@@ -329,15 +329,19 @@ impl Ring {
             let alive = self.page.number(ALIVE).load(SeqCst);
             let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & alive == alive;
             let next = match state.phase {
-                Phase::Gather if has_come(GATHERED) => State { phase: Phase::WarmUp, ..state },
-                Phase::Sample if has_come(SAMPLED) => {
+                TurnPhase::Gather if has_come(GATHERED) => {
+                    State { phase: TurnPhase::WarmUp, ..state }
+                }
+                TurnPhase::Sample if has_come(SAMPLED) => {
                     (0..self.targets).for_each(|place| {
                         self.page.number(OWN + place).store(0, SeqCst);
                     });
                     self.page.number(BEGUN).store(clock::monotonic_ns(), SeqCst);
-                    State { phase: Phase::Window, ..state }
+                    State { phase: TurnPhase::Window, ..state }
                 }
-                Phase::WarmUp | Phase::Window if alive & (1 << self.target_of(state.turn)) == 0 => {
+                TurnPhase::WarmUp | TurnPhase::Window
+                    if alive & (1 << self.target_of(state.turn)) == 0 =>
+                {
                     self.after(state)
                 }
                 _ => return,
@@ -352,7 +356,7 @@ impl Ring {
     /// What follows the turn of `state`.
     fn after(&self, state: State) -> State {
         let next = State { turn: state.turn.wrapping_add(1), ..state };
-        let window = state.phase == Phase::Window;
+        let window = state.phase == TurnPhase::Window;
         if !self.may_end(next.turn, window) {
             return next;
         }
@@ -364,7 +368,7 @@ impl Ring {
             return next;
         }
         if window {
-            return State { phase: Phase::Over, ..next };
+            return State { phase: TurnPhase::Over, ..next };
         }
         let slowest = living().map(|place| self.page.number(EVENT + place).load(SeqCst)).max();
         let slice = slice(&self.rules, slowest.unwrap_or(0));
@@ -372,7 +376,7 @@ impl Ring {
         // The window begins with a round.
         let turn = next.turn.next_multiple_of(self.rules.round);
         self.page.number(FIRST).store(turn.into(), SeqCst);
-        State { phase: Phase::Sample, turn }
+        State { phase: TurnPhase::Sample, turn }
     }
 
     /// True if a phase may end before `turn`: the window after whole rounds, or when all targets
@@ -415,7 +419,7 @@ mod tests {
 
     fn started(order: &[u32], round: u32, targets: usize) -> Ring {
         let ring = Ring::create(targets, rules(order, round)).unwrap();
-        (0..targets).for_each(|place| ring.arrive(place, Phase::Gather));
+        (0..targets).for_each(|place| ring.arrive(place, TurnPhase::Gather));
         ring
     }
 
@@ -434,19 +438,19 @@ mod tests {
     fn the_token_goes_round_from_gate_to_gate() {
         let ring = Ring::create(2, rules(&[0, 1, 1, 0], 4)).unwrap();
         let other = Ring::open(ring.path(), ring.rules()).unwrap();
-        ring.arrive(0, Phase::Gather);
-        assert_eq!((ring.state().phase, ring.holder()), (Phase::Gather, None));
+        ring.arrive(0, TurnPhase::Gather);
+        assert_eq!((ring.state().phase, ring.holder()), (TurnPhase::Gather, None));
         assert!(ring.is_others(0) && !ring.is_others(1));
-        other.arrive(1, Phase::Gather);
-        assert_eq!(ring.state(), State { phase: Phase::WarmUp, turn: 0 });
+        other.arrive(1, TurnPhase::Gather);
+        assert_eq!(ring.state(), State { phase: TurnPhase::WarmUp, turn: 0 });
         assert_eq!(take(&other), [0, 1, 1, 0]);
-        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 4 });
+        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 4 });
         assert_eq!(ring.first(), 4);
-        ring.arrive(1, Phase::Sample);
-        assert_eq!(ring.wait(0, State { phase: Phase::WarmUp, turn: 3 }), Some(ring.state()));
-        ring.arrive(0, Phase::Sample);
+        ring.arrive(1, TurnPhase::Sample);
+        assert_eq!(ring.wait(0, State { phase: TurnPhase::WarmUp, turn: 3 }), Some(ring.state()));
+        ring.arrive(0, TurnPhase::Sample);
         assert_eq!(take(&ring), [0, 1, 1, 0].repeat(10));
-        assert_eq!(other.state(), State { phase: Phase::Over, turn: 44 });
+        assert_eq!(other.state(), State { phase: TurnPhase::Over, turn: 44 });
     }
 
     #[test]
@@ -456,22 +460,22 @@ mod tests {
         assert!(!ring.pass(1, first, MS, MS));
         assert!(ring.pass(0, first, MS, MS));
         assert!(!ring.pass(0, first, MS, MS));
-        assert_eq!(ring.wait(1, first), Some(State { phase: Phase::WarmUp, turn: 1 }));
+        assert_eq!(ring.wait(1, first), Some(State { phase: TurnPhase::WarmUp, turn: 1 }));
         assert_eq!(ring.concern(0, first), None);
     }
 
     #[test]
     fn the_dead_hold_nobody_up() {
         let ring = Ring::create(3, rules(&[0, 1, 2, 2, 1, 0], 6)).unwrap();
-        ring.arrive(0, Phase::Gather);
-        ring.arrive(2, Phase::Gather);
+        ring.arrive(0, TurnPhase::Gather);
+        ring.arrive(2, TurnPhase::Gather);
         ring.bury(1);
-        assert_eq!(ring.state().phase, Phase::WarmUp, "before it came");
+        assert_eq!(ring.state().phase, TurnPhase::WarmUp, "before it came");
         assert_eq!(take(&ring), [0, 2, 2, 0]);
-        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 6 });
-        ring.arrive(0, Phase::Sample);
+        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 6 });
+        ring.arrive(0, TurnPhase::Sample);
         ring.bury(2);
-        assert_eq!(ring.state().phase, Phase::Window, "before its counters were read");
+        assert_eq!(ring.state().phase, TurnPhase::Window, "before its counters were read");
         assert_eq!(take(&ring), [0; 20]);
         ring.bury(0);
         let ring = started(&[0, 1, 1, 0], 4, 2);
@@ -480,17 +484,17 @@ mod tests {
         assert_eq!(ring.holder(), Some(1), "in its turn");
         assert!(!ring.pass(0, state, MS, MS), "too late");
         ring.bury(1);
-        assert_eq!(ring.state().phase, Phase::WarmUp, "nobody is left");
+        assert_eq!(ring.state().phase, TurnPhase::WarmUp, "nobody is left");
     }
 
     #[test]
     fn a_window_shorter_than_a_round_ends_when_all_had_as_many_turns() {
         let rules = TurnRules { warmup_ns: 0, window_ns: 20 * MS, ..rules(&[0, 1, 1, 0], 4) };
         let ring = Ring::create(2, rules).unwrap();
-        (0..2).for_each(|place| ring.arrive(place, Phase::Gather));
+        (0..2).for_each(|place| ring.arrive(place, TurnPhase::Gather));
         assert_eq!(take(&ring), [0, 1]);
-        assert_eq!(ring.state(), State { phase: Phase::Sample, turn: 4 });
-        (0..2).for_each(|place| ring.arrive(place, Phase::Sample));
+        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 4 });
+        (0..2).for_each(|place| ring.arrive(place, TurnPhase::Sample));
         assert_eq!(take(&ring), [0, 1]);
     }
 
@@ -523,20 +527,20 @@ mod tests {
         let lab = Ring::create(2, rules).unwrap();
         let turns = |place: usize| {
             let ring = Ring::open(lab.path(), lab.rules()).unwrap();
-            ring.arrive(place, Phase::Gather);
-            let mut seen = State { phase: Phase::Gather, turn: 0 };
+            ring.arrive(place, TurnPhase::Gather);
+            let mut seen = State { phase: TurnPhase::Gather, turn: 0 };
             let mut turns = 0;
             loop {
                 let Some(state) = ring.wait(place, seen) else { continue };
                 seen = state;
                 match state.phase {
-                    Phase::Over => return turns,
-                    Phase::Sample => ring.arrive(place, Phase::Sample),
-                    Phase::Window | Phase::WarmUp => {
-                        turns += u32::from(state.phase == Phase::Window);
+                    TurnPhase::Over => return turns,
+                    TurnPhase::Sample => ring.arrive(place, TurnPhase::Sample),
+                    TurnPhase::Window | TurnPhase::WarmUp => {
+                        turns += u32::from(state.phase == TurnPhase::Window);
                         assert!(ring.pass(place, state, 10, 1));
                     }
-                    Phase::Gather => {}
+                    TurnPhase::Gather => {}
                 }
             }
         };

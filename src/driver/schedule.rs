@@ -6,19 +6,23 @@ use crate::driver::client::SECOND;
 
 /// A seeded Poisson schedule: gaps are exponential, so that arrivals of all clients together are
 /// those of many independent users. Times are nanoseconds of the client's clock.
-pub(crate) struct Schedule {
+pub(crate) struct ArrivalSchedule {
     rng: Rng,
     mean_gap_ns: f64,
     /// In floating point so that gaps of any size add up without a bias.
     next: f64,
 }
 
-impl Schedule {
+impl ArrivalSchedule {
     /// The share of client `index` of `clients` in an open pace; `None` under a closed one.
-    pub(crate) fn of(pace: Pace, seed: u64, index: u32, clients: u32) -> Option<Schedule> {
+    pub(crate) fn of(pace: Pace, seed: u64, index: u32, clients: u32) -> Option<ArrivalSchedule> {
         let Pace::Open { events_per_second } = pace else { return None };
         let mean_gap_ns = SECOND * f64::from(clients.max(1)) / events_per_second;
-        Some(Schedule { rng: Rng::stream(seed, "pace", u64::from(index)), mean_gap_ns, next: 0.0 })
+        Some(ArrivalSchedule {
+            rng: Rng::stream(seed, "pace", u64::from(index)),
+            mean_gap_ns,
+            next: 0.0,
+        })
     }
 
     /// Begins anew: the first event is a gap after `now`.

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::domain::run::Outcome;
-use crate::driver::client::{Acts, Client, Counts, SECOND, Window};
+use crate::driver::client::{Client, Counts, Event, SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
+use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
-use crate::driver::link::Talk;
-use crate::driver::measure::{self, Meter};
-use crate::driver::protocol::{Interval, Job, MeasureTask, Message};
+use crate::driver::link::LabLink;
+use crate::driver::measure::{self, IntervalMeter};
+use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, ScriptRequest};
 use crate::driver::recorder::Recorder;
 use crate::driver::script::explain as plans;
 use crate::driver::turns::Team;
 use crate::driver::{Stop, placement};
-use crate::os::affinity::Seat;
+use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
 /// Enough for SQLite's parser; the pages are only taken when used.
@@ -31,14 +31,17 @@ const LEAD: Duration = Duration::from_millis(2);
 const PINGS: u32 = 20;
 
 /// Prepares what a client does, on its session: job, task, client (from 0).
-pub(crate) type MakeActs =
-    Box<dyn Fn(&Job, &MeasureTask, u32, &mut Session) -> Result<Acts, String> + Send + Sync>;
+pub(crate) type MakeActs = Box<
+    dyn Fn(&DriverRequest, &ScriptRequest, u32, &mut Connection) -> Result<Event, String>
+        + Send
+        + Sync,
+>;
 
 /// Who carries out the events of a step.
 pub(crate) struct Clients {
     /// The zero of the clock that all threads share.
     pub(crate) begun: Instant,
-    pub(crate) opener: Opener,
+    pub(crate) connector: Connector,
     pub(crate) make: MakeActs,
     /// A thread that works in the background meanwhile; what it counts is its own affair.
     pub(crate) beside: Option<Member<Counts>>,
@@ -46,19 +49,19 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Nobody else beside them.
-    pub(crate) fn new(opener: Opener, make: MakeActs) -> Clients {
-        Clients { begun: Instant::now(), opener, make, beside: None }
+    pub(crate) fn new(connector: Connector, make: MakeActs) -> Clients {
+        Clients { begun: Instant::now(), connector, make, beside: None }
     }
 }
 
 /// All that the threads share, read only.
 struct Shared {
-    job: Job,
-    task: MeasureTask,
-    opener: Opener,
+    job: DriverRequest,
+    task: ScriptRequest,
+    connector: Connector,
     make: MakeActs,
     recorders: Vec<Arc<Recorder>>,
-    seats: Vec<Seat>,
+    seats: Vec<CpuAssignment>,
     clock: Clock,
     /// How the clients take turns with those of other targets, if they do.
     team: Option<Team>,
@@ -66,19 +69,19 @@ struct Shared {
 
 /// Measures with one thread per client and returns what was counted.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &MeasureTask,
+    job: &DriverRequest,
+    task: &ScriptRequest,
     clients: Clients,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Clients { begun: start, opener, make, beside } = clients;
+    let Clients { begun: start, connector, make, beside } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
-        opener,
+        connector,
         make,
         recorders: measure::recorders(task),
         seats: seating.seats,
@@ -87,7 +90,7 @@ pub(crate) fn measure<W: Write>(
     });
     let members = (0..task.clients).map(|client| member(&shared, client)).chain(beside);
     let mut crew = Crew::start(start, members.collect())?;
-    let ready = crew.gather(talk)?;
+    let ready = crew.gather(link)?;
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
     let alone = task.clients == 1;
@@ -97,17 +100,17 @@ pub(crate) fn measure<W: Write>(
         alone,
         own: job.mark.is_none(),
     };
-    notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, talk)?);
+    notes.extend(server.seat_all(&mut crew, &ready, &shared.seats, link)?);
     if job.pause {
-        talk.pause()?;
+        link.pause()?;
     }
-    talk.say(&Message::Warming)?;
+    link.say(&DriverEvent::Warming)?;
     let finished = match &shared.team {
-        Some(team) => team.lead(&mut crew, Meter::new(&shared.recorders, 0), talk)?,
+        Some(team) => team.lead(&mut crew, IntervalMeter::new(&shared.recorders, 0), link)?,
         None => {
-            let window = shared.warm_up(&mut crew, talk)?;
-            let meter = Meter::new(&shared.recorders, window.start);
-            crew.measure(window, &mut WindowSeconds { meter, window }, talk)?
+            let window = shared.warm_up(&mut crew, link)?;
+            let meter = IntervalMeter::new(&shared.recorders, window.start);
+            crew.measure(window, &mut WindowSeconds { meter, window }, link)?
         }
     };
     let done = || finished.done.iter().take(task.clients as usize).flatten();
@@ -115,7 +118,7 @@ pub(crate) fn measure<W: Write>(
     let counts: Vec<Counts> = done().map(|done| done.value.clone()).collect();
     let mut outcome = measure::outcome(job, task, &counts, &shared.recorders);
     if let Some(team) = &shared.team {
-        team.report(&mut outcome, talk)?;
+        team.report(&mut outcome, link)?;
     }
     outcome.plans = ready.into_iter().flat_map(|ready| ready.plans).collect();
     outcome.notes.splice(..0, notes);
@@ -137,20 +140,24 @@ fn member(shared: &Arc<Shared>, client: u32) -> Member<Counts> {
 
 impl Shared {
     /// Sends the clients through the warm-up; the window is known when this returns.
-    fn warm_up<W: Write>(&self, crew: &mut Crew<Counts>, talk: &Talk<W>) -> Result<Window, Stop> {
+    fn warm_up<W: Write>(
+        &self,
+        crew: &mut Crew<Counts>,
+        link: &LabLink<W>,
+    ) -> Result<Window, Stop> {
         let end = self.clock.now() + (self.task.warmup_seconds * SECOND) as u64;
         crew.order(Order::WarmUp(end));
         if !measure::counts_whole_events(&self.task) {
             return Ok(measure::window(&self.task, end));
         }
-        crew.answers(talk)?;
+        crew.answers(link)?;
         Ok(measure::window(&self.task, self.clock.now() + LEAD.as_nanos() as u64))
     }
 }
 
 /// The seconds of a window that is cut by the clock, or that lasts until all events have ended.
 struct WindowSeconds {
-    meter: Meter,
+    meter: IntervalMeter,
     window: Window,
 }
 
@@ -199,9 +206,9 @@ fn live(shared: &Shared, index: u32, stand: &Stand<Counts>) -> Result<(), String
 }
 
 fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
-    let Shared { job, task, opener, recorders, clock, .. } = shared;
+    let Shared { job, task, connector, recorders, clock, .. } = shared;
     let seated = placement::seat_client(&shared.seats[index as usize]);
-    let mut session = opener.open(index)?;
+    let mut session = connector.open(index)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
     if task.plans && index == 0 {
         (ready.plans, ready.notes) = plans::capture(job, &task.script, &mut session);
@@ -220,9 +227,9 @@ mod tests {
     use crate::domain::benchmark::{Pace, Placement, RateUnit};
 
     use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
-    use crate::driver::protocol::Task;
+    use crate::driver::protocol::RequestBody;
 
-    fn task(sql: &str, rate: RateUnit) -> MeasureTask {
+    fn task(sql: &str, rate: RateUnit) -> ScriptRequest {
         let operation = Operation {
             kind: "read".to_owned(),
             sql: sql.to_owned(),
@@ -231,7 +238,7 @@ mod tests {
             repeat: 1,
             table: TableChoice::Uniform,
         };
-        MeasureTask {
+        ScriptRequest {
             script: Script {
                 transaction: false,
                 operations: vec![operation],
@@ -249,10 +256,13 @@ mod tests {
     }
 
     /// Fake sessions on the clock of the host.
-    fn run(task: &MeasureTask, make: MakeActs) -> Result<Outcome, String> {
-        let job = Job { rows: 10, ..Job::fake(Task::Measure(Box::new(task.clone()))) };
-        let opener = Opener::new(&job)?;
-        measure(&job, task, Clients::new(opener, make), &mut Talk::alone(Vec::new())).map_err(
+    fn run(task: &ScriptRequest, make: MakeActs) -> Result<Outcome, String> {
+        let job = DriverRequest {
+            rows: 10,
+            ..DriverRequest::fake(RequestBody::Measure(Box::new(task.clone())))
+        };
+        let connector = Connector::new(&job)?;
+        measure(&job, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new())).map_err(
             |stop| match stop {
                 Stop::Fault(fault) => fault,
                 Stop::Gone => "gone".to_owned(),

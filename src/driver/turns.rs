@@ -11,10 +11,10 @@ use crate::driver::Stop;
 use crate::driver::client::{Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Finished, Spent};
-use crate::driver::link::Talk;
-use crate::driver::measure::Meter;
-use crate::driver::protocol::Message;
-use crate::driver::ring::{Phase, Ring, State, TurnRequest};
+use crate::driver::link::LabLink;
+use crate::driver::measure::IntervalMeter;
+use crate::driver::protocol::DriverEvent;
+use crate::driver::ring::{Ring, State, TurnPhase, TurnRequest};
 use crate::os::clock;
 use crate::os::standstill::Standstill;
 use crate::os::tree::{self, Cpu};
@@ -90,27 +90,29 @@ impl Team {
     pub(crate) fn lead<W: Write>(
         &self,
         crew: &mut Crew<Counts>,
-        mut meter: Meter,
-        talk: &mut Talk<W>,
+        mut meter: IntervalMeter,
+        link: &mut LabLink<W>,
     ) -> Result<Finished<Counts>, Stop> {
-        self.ring.arrive(self.place, Phase::Gather);
+        self.ring.arrive(self.place, TurnPhase::Gather);
         let mut cpu = Cpu::default();
-        let mut heed = |news: Option<TurnNews>, talk: &mut Talk<W>| -> Result<(), Stop> {
+        let mut heed = |news: Option<TurnNews>, link: &mut LabLink<W>| -> Result<(), Stop> {
             self.ring.beat(self.place);
             match news {
                 Some(TurnNews::Sample) => {
                     cpu = tree::own_cpu();
-                    talk.say(&Message::WindowStart)?;
+                    link.say(&DriverEvent::WindowStart)?;
                 }
-                Some(TurnNews::Cut(own)) => talk.say(&Message::Interval(meter.interval(own)))?,
+                Some(TurnNews::Cut(own)) => {
+                    link.say(&DriverEvent::Interval(meter.interval(own)))?
+                }
                 None => {}
             }
             Ok(())
         };
-        let done = crew.take_turns(&mut heed, talk)?;
+        let done = crew.take_turns(&mut heed, link)?;
         let cpu = tree::own_cpu().since(cpu);
         let end = self.log().own_ns;
-        talk.say(&Message::Interval(meter.interval(end)))?;
+        link.say(&DriverEvent::Interval(meter.interval(end)))?;
         let done = done.into_iter().map(Some).collect();
         Ok(Finished { done, cpu, end, limited: false })
     }
@@ -119,12 +121,12 @@ impl Team {
     pub(crate) fn report<W: Write>(
         &self,
         outcome: &mut Outcome,
-        talk: &mut Talk<W>,
+        link: &mut LabLink<W>,
     ) -> Result<(), Stop> {
         let (facts, rows) = self.facts();
         outcome.seconds = self.log().own_ns as f64 / SECOND;
         outcome.turns = Some(facts);
-        Ok(talk.say(&Message::Turns(rows))?)
+        Ok(link.say(&DriverEvent::Turns(rows))?)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -144,12 +146,12 @@ impl Team {
         loop {
             seen = if index == 0 { self.go_first(seen) } else { self.follow(seen) };
             match seen.phase {
-                Phase::Gather => {}
-                Phase::Sample if index == 0 => tell(TurnNews::Sample),
-                Phase::Sample => {}
-                Phase::Over => break,
-                Phase::WarmUp => self.turn(client, seen, tell)?,
-                Phase::Window => {
+                TurnPhase::Gather => {}
+                TurnPhase::Sample if index == 0 => tell(TurnNews::Sample),
+                TurnPhase::Sample => {}
+                TurnPhase::Over => break,
+                TurnPhase::WarmUp => self.turn(client, seen, tell)?,
+                TurnPhase::Window => {
                     if cpu_before.is_none() {
                         cpu_before = Some(tree::thread_cpu_ns());
                         let start = client.clock().now();
@@ -225,7 +227,7 @@ impl Team {
         self.left.store(self.clients, SeqCst);
         let mut log = self.log();
         let mut cut = None;
-        if state.phase == Phase::Window {
+        if state.phase == TurnPhase::Window {
             log.rows.push((state.turn, begun + self.clock_ahead_ns, took, events));
             log.own_ns += took;
             cut = log.cut(self.ring.rules().window_ns);

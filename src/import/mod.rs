@@ -79,7 +79,7 @@ impl Format {
 
 /// What was said on the command line beside format and paths.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ImportOptions {
     /// Take published means of vmstat even where samples would give better ones.
     pub compat: bool,
     /// The disk under the data, as iostat names it.
@@ -159,7 +159,11 @@ pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
 ///
 /// # Errors
 /// See [`ImportError`].
-pub fn read(format: Format, paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+pub fn read(
+    format: Format,
+    paths: &[Named],
+    options: &ImportOptions,
+) -> Result<Published, ImportError> {
     let mut published = match format {
         Format::SysbenchMytools => {
             crate::benchmarks::sysbench::import::mytools::read(&unnamed(paths)?, options)

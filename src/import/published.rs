@@ -10,8 +10,10 @@ use super::notice::Notice;
 use super::tag::Tag;
 use crate::benchmarks::insert::import::summary::SummaryTable;
 use crate::benchmarks::insert::import::tables::MetricsRow;
-use crate::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Shape, Workload};
-use crate::domain::build::{Dbms, Manifest, Source, Version};
+use crate::domain::benchmark::{
+    BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
+};
+use crate::domain::build::{BuildSource, Dbms, Manifest, Version};
 use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
@@ -178,7 +180,7 @@ fn run_record(benchmark: &str, label: &str, block: u32, tag: &Tag) -> RunRecord 
         target: Target {
             label: label.to_owned(),
             dbms: tag.dbms,
-            source: Source::Imported(tag.text.clone()),
+            source: BuildSource::Imported(tag.text.clone()),
             config: config.clone(),
             storage_engine: tag.storage_engine.map(str::to_owned),
         },
@@ -234,7 +236,7 @@ fn unknown_workload() -> Workload {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
-        shape: Shape::default(),
+        shape: BenchmarkParameters::default(),
     }
 }
 

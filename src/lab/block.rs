@@ -7,17 +7,17 @@ use anyhow::{Context, Result};
 
 use crate::benchmarks;
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Ground, Stage, Step};
+use crate::domain::benchmark::{Phase, Prerequisite, Step};
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
 use crate::lab::fault;
-use crate::lab::measure::{self, Measured, Seat};
+use crate::lab::measure::{self, Measured, StepRunner};
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
-use crate::lab::subject::Subject;
+use crate::lab::subject::TargetState;
 use crate::lab::turns::{self, Taking};
-use crate::lab::{Bench, memory, prepare};
+use crate::lab::{Execution, memory, prepare};
 use crate::os::cgroup::MemoryGroup;
 use crate::os::disk;
 use crate::plan::file::without_password;
@@ -25,14 +25,14 @@ use crate::plan::{Interleave, cost};
 use crate::results::RunFolder;
 
 /// One target at work in this block.
-pub(super) struct Run<'a> {
-    pub(super) subject: &'a mut Subject,
+pub(super) struct ActiveRun<'a> {
+    pub(super) subject: &'a mut TargetState,
     pub(super) record: RunRecord,
     folder: RunFolder,
     data: PathBuf,
     pub(super) control: Box<dyn ControlPlane>,
     /// What is not there since a step failed, and the name of that step.
-    lost: Option<(Ground, String)>,
+    lost: Option<(Prerequisite, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
     group: Option<MemoryGroup>,
 }
@@ -53,12 +53,12 @@ pub(super) struct At<'a> {
 /// and
 /// the others go on.
 pub(super) fn run(
-    bench: &Bench<'_>,
-    subjects: &mut [Subject],
+    bench: &Execution<'_>,
+    subjects: &mut [TargetState],
     at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut members: Vec<(u32, &mut Subject)> = Vec::new();
+    let mut members: Vec<(u32, &mut TargetState)> = Vec::new();
     for (index, subject) in subjects.iter_mut().enumerate() {
         let place = at.order.iter().position(|target| *target == index).unwrap_or(index);
         if !subject.broken {
@@ -80,12 +80,12 @@ pub(super) fn run(
 
 /// Runs the targets of a group side by side: each stage visits all of them in order.
 fn together(
-    bench: &Bench<'_>,
-    group: Vec<(u32, &mut Subject)>,
+    bench: &Execution<'_>,
+    group: Vec<(u32, &mut TargetState)>,
     at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut runs: Vec<ActiveRun<'_>> = Vec::new();
     for (order, subject) in group {
         // One that waits for its turn must not run while another starts or is measured.
         if let Some(before) = runs.last_mut()
@@ -123,11 +123,11 @@ fn together(
 
 /// Restores the snapshot and starts the server. `None` if that failed: the run says why.
 fn start<'a>(
-    bench: &Bench<'_>,
-    subject: &'a mut Subject,
+    bench: &Execution<'_>,
+    subject: &'a mut TargetState,
     key: RunKey,
     progress: &mut Progress<'_>,
-) -> Result<Option<Run<'a>>> {
+) -> Result<Option<ActiveRun<'a>>> {
     let name = key.folder();
     let record = record(bench, subject, key);
     let folder = bench.results.begin_run(&record)?;
@@ -170,14 +170,14 @@ fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = Run { subject, record, folder, data, control, lost: None, group };
+    let mut run = ActiveRun { subject, record, folder, data, control, lost: None, group };
     if let Err(error) = run.settle_in(bench, &logs, progress) {
         run.fail(bench, &error, progress);
     }
     Ok(Some(run))
 }
 
-fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
+fn record(bench: &Execution<'_>, subject: &TargetState, key: RunKey) -> RunRecord {
     let plan = &bench.assignment.plan;
     RunRecord {
         format: FORMAT,
@@ -201,11 +201,11 @@ fn record(bench: &Bench<'_>, subject: &Subject, key: RunKey) -> RunRecord {
     }
 }
 
-impl Run<'_> {
+impl ActiveRun<'_> {
     /// What the started server says of itself; an external one gets its tables here.
     fn settle_in(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         logs: &Path,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
@@ -232,7 +232,7 @@ impl Run<'_> {
     /// Its turn in a stage: the server runs only now, unless it is alone.
     fn turn(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         index: usize,
         alone: bool,
         progress: &mut Progress<'_>,
@@ -247,7 +247,7 @@ impl Run<'_> {
 
     fn stage(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         index: usize,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
@@ -256,10 +256,10 @@ impl Run<'_> {
         let rows = u64::from(workload.tables) * workload.rows;
         let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
         match &stage {
-            Stage::Settle => {
+            Phase::Settle => {
                 prepare::settle(bench, self.subject, self.control.as_mut(), progress)?;
             }
-            Stage::Measure(step) => self.measure(bench, index, step, progress)?,
+            Phase::Measure(step) => self.measure(bench, index, step, progress)?,
         }
         progress.advance(cost::stage_seconds(&stage, settle_seconds));
         Ok(())
@@ -268,7 +268,7 @@ impl Run<'_> {
     /// Measures a step.
     fn measure(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         index: usize,
         step: &Step,
         progress: &mut Progress<'_>,
@@ -292,10 +292,10 @@ impl Run<'_> {
     /// What a step is carried out on.
     pub(super) fn seat<'s>(
         &'s mut self,
-        bench: &'s Bench<'s>,
+        bench: &'s Execution<'s>,
         taking: Option<Taking<'s>>,
-    ) -> Seat<'s> {
-        Seat {
+    ) -> StepRunner<'s> {
+        StepRunner {
             bench,
             control: self.control.as_mut(),
             dialect: self.subject.target.dbms.dialect(),
@@ -320,7 +320,7 @@ impl Run<'_> {
     /// and the next one follows; if the server is gone, so is the run.
     pub(super) fn conclude(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         (step, number): (&Step, u32),
         result: Result<Measured>,
         progress: &mut Progress<'_>,
@@ -354,7 +354,7 @@ impl Run<'_> {
     /// says that they are not comparable.
     fn keep(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         step: &Step,
         number: u32,
         measured: measure::Measured,
@@ -415,7 +415,7 @@ impl Run<'_> {
 
     pub(super) fn fail(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         error: &anyhow::Error,
         progress: &mut Progress<'_>,
     ) {
@@ -430,7 +430,7 @@ impl Run<'_> {
     }
 
     /// Keeps what the server says of itself, stops it, and closes the run.
-    fn finish(mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<()> {
+    fn finish(mut self, bench: &Execution<'_>, progress: &mut Progress<'_>) -> Result<()> {
         if bench.stopped() && self.record.status == Status::Running {
             self.record.status = Status::Interrupted;
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::domain::gate::Calibration;
-use crate::lab::Bench;
+use crate::lab::Execution;
 use crate::lab::progress::Progress;
 use crate::plan::Interleave;
 
@@ -41,7 +41,7 @@ pub fn keep(folder: &Path, known: &Calibration) -> Result<PathBuf> {
 /// Files that cannot be read are passed over with a note.
 pub(super) fn find(
     folder: &Path,
-    bench: &Bench<'_>,
+    bench: &Execution<'_>,
     progress: &mut Progress<'_>,
 ) -> Option<Calibration> {
     let plan = &bench.assignment.plan;

@@ -21,7 +21,7 @@ const VALUES_OF_BLOCK: f64 = 9.0;
 const MAD_TO_SD: f64 = 1.4826;
 
 /// One of the three values of a canary.
-struct Kind {
+struct CanarySpec {
     name: &'static str,
     /// Larger is slower, whatever the unit.
     slowness: fn(&Canary) -> Option<f64>,
@@ -33,18 +33,28 @@ struct Kind {
     change_floor: f64,
 }
 
-const KINDS: [Kind; 3] = [
-    Kind { name: "spin", slowness: |canary| canary.spin_ns, level_floor: 1.15, change_floor: 1.03 },
-    Kind {
+const KINDS: [CanarySpec; 3] = [
+    CanarySpec {
+        name: "spin",
+        slowness: |canary| canary.spin_ns,
+        level_floor: 1.15,
+        change_floor: 1.03,
+    },
+    CanarySpec {
         name: "memory",
         slowness: |canary| canary.memory_mb_s.map(|rate| 1e6 / rate),
         level_floor: 1.25,
         change_floor: 1.05,
     },
-    Kind { name: "fsync", slowness: |canary| canary.fsync_ns, level_floor: 3.0, change_floor: 2.0 },
+    CanarySpec {
+        name: "fsync",
+        slowness: |canary| canary.fsync_ns,
+        level_floor: 3.0,
+        change_floor: 2.0,
+    },
 ];
 
-impl Kind {
+impl CanarySpec {
     /// ln of the slowness; `None` if it was not read.
     fn ln(&self, canary: &Canary) -> Option<f64> {
         (self.slowness)(canary).filter(|value| *value > 0.0).map(f64::ln)
@@ -57,7 +67,7 @@ impl Kind {
 }
 
 /// Where readings come from.
-pub(super) enum Source {
+pub(super) enum CanarySource {
     /// Nowhere.
     Off,
     /// This host; the file to be fsynced lies in the folder.
@@ -66,13 +76,13 @@ pub(super) enum Source {
     Script(Vec<f64>),
 }
 
-impl Source {
+impl CanarySource {
     /// The reading of this number, from 0; `None` if canaries are off.
     pub(super) fn read(&self, number: usize) -> Option<Canary> {
         match self {
-            Source::Off => None,
-            Source::Host(folder) => Some(canary::read(folder)),
-            Source::Script(factors) => Some(Canary {
+            CanarySource::Off => None,
+            CanarySource::Host(folder) => Some(canary::read(folder)),
+            CanarySource::Script(factors) => Some(Canary {
                 at: super::now(),
                 spin_ns: Some(1e6 * factors.get(number).copied().unwrap_or(1.0)),
                 memory_mb_s: Some(1000.0),
@@ -83,12 +93,12 @@ impl Source {
     }
 
     pub(super) fn is_off(&self) -> bool {
-        matches!(self, Source::Off)
+        matches!(self, CanarySource::Off)
     }
 
     /// True if waiting may make a difference.
     pub(super) fn is_real(&self) -> bool {
-        matches!(self, Source::Host(_))
+        matches!(self, CanarySource::Host(_))
     }
 }
 

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 
 use crate::analyze::compare::{Comparison, StepComparison};
 use crate::analyze::verdict::{OpenStep, open_steps};
-use crate::analyze::{self, Options};
-use crate::domain::benchmark::Stage;
+use crate::analyze::{self, VerdictOptions};
+use crate::domain::benchmark::Phase;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Rules;
-use crate::lab::Bench;
-use crate::lab::gatekeeper::Gatekeeper;
+use crate::lab::Execution;
+use crate::lab::gatekeeper::HostMonitor;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::plan::{Auto, Blocks, cost};
@@ -22,8 +22,8 @@ use crate::{results, units};
 const NAMED: usize = 6;
 
 /// What is to be done next, and why no more.
-pub(super) struct Course {
-    stages: Vec<Stage>,
+pub(super) struct BlockScheduler {
+    stages: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.
     cached: bool,
     /// The steps that are open, once they were looked at.
@@ -33,20 +33,20 @@ pub(super) struct Course {
     pace: (f64, f64),
 }
 
-impl Course {
+impl BlockScheduler {
     /// A plan whose targets all go through `stages`.
-    pub(super) fn new(bench: &Bench<'_>, stages: &[Stage], cached: bool) -> Course {
+    pub(super) fn new(bench: &Execution<'_>, stages: &[Phase], cached: bool) -> BlockScheduler {
         let targets = bench.assignment.plan.targets.len() as f64;
-        Course { stages: stages.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
+        BlockScheduler { stages: stages.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
     }
 
     /// The stages of a block; `None` when the plan is done: every step is settled, or the budget
     /// would not last.
     pub(super) fn next(
         &self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         block: u32,
-        keeper: &Gatekeeper,
+        keeper: &HostMonitor,
         progress: &mut Progress<'_>,
     ) -> Option<Selection> {
         let Blocks::Auto(auto) = bench.assignment.plan.blocks else {
@@ -79,7 +79,7 @@ impl Course {
 
     /// Seconds that a block with these stages takes: the estimate, corrected by how the blocks
     /// before it went.
-    pub(super) fn seconds(&self, bench: &Bench<'_>, selection: &Selection) -> f64 {
+    pub(super) fn seconds(&self, bench: &Execution<'_>, selection: &Selection) -> f64 {
         let kept = selection.kept(&self.stages);
         let estimate = cost::estimate(&bench.assignment.plan, &kept).run_seconds * self.targets;
         match self.pace {
@@ -89,7 +89,7 @@ impl Course {
     }
 
     /// A block of these stages took so many seconds.
-    pub(super) fn took(&mut self, bench: &Bench<'_>, selection: &Selection, seconds: f64) {
+    pub(super) fn took(&mut self, bench: &Execution<'_>, selection: &Selection, seconds: f64) {
         let kept = selection.kept(&self.stages);
         let estimate = cost::estimate(&bench.assignment.plan, &kept).run_seconds * self.targets;
         self.pace = (self.pace.0 + seconds, self.pace.1 + estimate);
@@ -102,9 +102,9 @@ impl Course {
     /// The results cannot be read or compared.
     pub(super) fn look(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         block: u32,
-        keeper: &mut Gatekeeper,
+        keeper: &mut HostMonitor,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let Blocks::Auto(auto) = bench.assignment.plan.blocks else { return Ok(()) };
@@ -116,7 +116,7 @@ impl Course {
         let dataset = results::read(&[folder]).context("look at the results so far")?;
         let gate = bench.assignment.plan.gate.as_ref();
         let rules = gate.map_or_else(Rules::default, |gate| gate.over(Rules::default()));
-        let options = Options { rules, ..Options::default() };
+        let options = VerdictOptions { rules, ..VerdictOptions::default() };
         let comparison =
             analyze::compare(&dataset, &options).context("look at the results so far")?;
         let open = open_steps(&comparison, &schedule);
@@ -137,7 +137,7 @@ impl Course {
     }
 
     /// Seconds that the open steps will probably take: fewer and fewer of them.
-    fn left(&self, bench: &Bench<'_>, block: u32, auto: Auto, open: &[OpenStep]) -> f64 {
+    fn left(&self, bench: &Execution<'_>, block: u32, auto: Auto, open: &[OpenStep]) -> f64 {
         let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
         let mut seconds = 0.0;
         for coming in block + 1..=last.max(block + 1).min(auto.max) {
@@ -156,11 +156,11 @@ impl Course {
 
     fn open_text(
         &self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         (block, auto): (u32, Auto),
         open: &[OpenStep],
         comparison: &Comparison,
-        keeper: &Gatekeeper,
+        keeper: &HostMonitor,
     ) -> String {
         let mut named: Vec<String> = open
             .iter()

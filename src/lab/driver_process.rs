@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::driver::protocol::{Job, Message};
+use crate::driver::protocol::{DriverEvent, DriverRequest};
 
 /// How the process is started, by its DBMS.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct DriverProcess {
     child: Child,
     /// Held open: the driver ends when it closes.
     input: ChildStdin,
-    messages: Receiver<Result<Message>>,
+    messages: Receiver<Result<DriverEvent>>,
 }
 
 impl DriverProcess {
@@ -39,7 +39,7 @@ impl DriverProcess {
     pub(super) fn spawn(
         program: &Path,
         Start { launcher, memory_group }: Start,
-        job: &Job,
+        job: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
         let log = File::options()
@@ -91,7 +91,7 @@ impl DriverProcess {
     ///
     /// # Errors
     /// The driver ended before it was done, or said something that is no message.
-    pub(super) fn next(&mut self, wait: Duration) -> Result<Option<Message>> {
+    pub(super) fn next(&mut self, wait: Duration) -> Result<Option<DriverEvent>> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => message.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),

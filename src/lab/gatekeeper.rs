@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::domain::benchmark::Stage;
-use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostGate};
+use crate::domain::benchmark::Phase;
+use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostLog};
 use crate::domain::run::Status;
-use crate::lab::Bench;
-use crate::lab::canaries::{self, FIRST_READINGS, Source};
+use crate::lab::Execution;
+use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::results::ResultSet;
@@ -35,35 +35,35 @@ pub(super) enum Fate {
 }
 
 /// The gate of a plan that is carried out.
-pub(super) struct Gatekeeper {
-    gate: HostGate,
-    source: Source,
+pub(super) struct HostMonitor {
+    gate: HostLog,
+    source: CanarySource,
     readings: usize,
     began: Instant,
     spent_before: f64,
     blocks_least: usize,
 }
 
-impl Gatekeeper {
+impl HostMonitor {
     /// Takes up the gate of the result set, or begins one with first readings.
     ///
     /// # Errors
     /// `gate.json` cannot be read or written.
     pub(super) fn open(
-        bench: &Bench<'_>,
-        source: Source,
+        bench: &Execution<'_>,
+        source: CanarySource,
         calibration: Option<Calibration>,
         progress: &mut Progress<'_>,
-    ) -> Result<Gatekeeper> {
+    ) -> Result<HostMonitor> {
         let there = bench.results.gate()?;
         let is_new = there.is_none();
-        let gate = there.unwrap_or_else(|| HostGate {
+        let gate = there.unwrap_or_else(|| HostLog {
             format: GATE_FORMAT,
             canaries: rule(&source, calibration.as_ref()),
             calibration,
-            ..HostGate::default()
+            ..HostLog::default()
         });
-        let mut keeper = Gatekeeper {
+        let mut keeper = HostMonitor {
             readings: readings(&gate),
             spent_before: gate.spent_seconds,
             gate,
@@ -99,9 +99,9 @@ impl Gatekeeper {
     /// `gate.json` cannot be written.
     pub(super) fn before(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         (block, attempt): (u32, u32),
-        (selection, stages): (&Selection, &[Stage]),
+        (selection, stages): (&Selection, &[Phase]),
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let mut reading = self.read();
@@ -132,7 +132,11 @@ impl Gatekeeper {
     ///
     /// # Errors
     /// `gate.json` or a `run.json` cannot be written.
-    pub(super) fn after(&mut self, bench: &Bench<'_>, progress: &mut Progress<'_>) -> Result<Fate> {
+    pub(super) fn after(
+        &mut self,
+        bench: &Execution<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Fate> {
         let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
         let before = self.gate.blocks[index].before.clone();
         let mut reading = self.read();
@@ -165,7 +169,7 @@ impl Gatekeeper {
     /// `gate.json` cannot be written.
     pub(super) fn note_open(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         open: std::collections::BTreeMap<String, Option<u32>>,
     ) -> Result<()> {
         if let Some(last) = self.gate.blocks.last_mut() {
@@ -174,7 +178,7 @@ impl Gatekeeper {
         self.write(bench)
     }
 
-    fn write(&mut self, bench: &Bench<'_>) -> Result<()> {
+    fn write(&mut self, bench: &Execution<'_>) -> Result<()> {
         self.gate.spent_seconds = self.spent_seconds();
         Ok(bench.results.write_gate(&self.gate)?)
     }
@@ -265,7 +269,7 @@ impl Gatekeeper {
     }
 }
 
-fn rule(source: &Source, calibration: Option<&Calibration>) -> CanaryRule {
+fn rule(source: &CanarySource, calibration: Option<&Calibration>) -> CanaryRule {
     match calibration {
         _ if source.is_off() => CanaryRule::Off,
         Some(known) if known.canary_pairs.len() >= canaries::PAIRS_MIN => CanaryRule::Calibration,
@@ -274,7 +278,7 @@ fn rule(source: &Source, calibration: Option<&Calibration>) -> CanaryRule {
 }
 
 /// Readings that a gate holds: a script goes on after them.
-fn readings(gate: &HostGate) -> usize {
+fn readings(gate: &HostLog) -> usize {
     let of_block = |block: &BlockRecord| block.before.iter().chain(&block.after).count();
     gate.first_canaries.len() + gate.blocks.iter().map(of_block).sum::<usize>()
 }

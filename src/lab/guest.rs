@@ -8,11 +8,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
 use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
-use crate::domain::build::Source;
+use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
 use crate::lab::place::short_name;
 use crate::lab::progress::Progress;
-use crate::lab::{Assignment, now};
+use crate::lab::{ExecutionOptions, now};
 use crate::os::host;
 use crate::plan::{Interleave, file};
 use crate::wire::dsn::Dsn;
@@ -21,8 +21,8 @@ use crate::wire::dsn::Dsn;
 ///
 /// # Errors
 /// The DSN cannot be used.
-pub(super) fn control(assignment: &Assignment, target: &Target) -> Result<Option<External>> {
-    let Source::Dsn(dsn) = &target.source else { return Ok(None) };
+pub(super) fn control(assignment: &ExecutionOptions, target: &Target) -> Result<Option<External>> {
+    let BuildSource::Dsn(dsn) = &target.source else { return Ok(None) };
     let dsn = Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
     let interrupt = Interrupt(Arc::clone(&assignment.stop));
     let guest = guest(assignment, target)?;
@@ -30,8 +30,8 @@ pub(super) fn control(assignment: &Assignment, target: &Target) -> Result<Option
 }
 
 /// The same result folder has the same tag, so a resumed plan finds what was left of it.
-fn guest(assignment: &Assignment, target: &Target) -> Result<Guest> {
-    let Assignment { plan, out, keep, replace, .. } = assignment;
+fn guest(assignment: &ExecutionOptions, target: &Target) -> Result<Guest> {
+    let ExecutionOptions { plan, out, keep, replace, .. } = assignment;
     let results = path::absolute(out).context("find the result folder")?;
     let (plan_hash, host) = (file::hash(plan), host::name());
     let results = results.display().to_string();
@@ -54,7 +54,7 @@ fn guest(assignment: &Assignment, target: &Target) -> Result<Guest> {
 ///
 /// # Errors
 /// Something is in the way of the tables of a target; nothing is touched then on any server.
-pub(super) fn survey(assignment: &Assignment, progress: &mut Progress<'_>) -> Result<()> {
+pub(super) fn survey(assignment: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     let plan = &assignment.plan;
     check_replace(assignment)?;
     let mut surveyed = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn survey(assignment: &Assignment, progress: &mut Progress<'_>) -> Re
 /// # Errors
 /// Something is in the way of the tables.
 pub(super) fn clear_the_way(
-    assignment: &Assignment,
+    assignment: &ExecutionOptions,
     target: &Target,
     progress: &mut Progress<'_>,
 ) -> Result<bool> {
@@ -105,7 +105,7 @@ pub(super) fn clear_the_way(
 ///
 /// # Errors
 /// A DSN cannot be used. What stays on a server is a note.
-pub(super) fn clean_up(assignment: &Assignment, progress: &mut Progress<'_>) -> Result<()> {
+pub(super) fn clean_up(assignment: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
     for target in &assignment.plan.targets {
         let Some(mut external) = control(assignment, target)? else { continue };
         // That a server does not answer was said by its runs.
@@ -117,9 +117,9 @@ pub(super) fn clean_up(assignment: &Assignment, progress: &mut Progress<'_>) -> 
 }
 
 /// Only names that the benchmark makes can be in its way.
-fn check_replace(assignment: &Assignment) -> Result<()> {
-    let Assignment { plan, replace, .. } = assignment;
-    let external = |target: &&Target| matches!(target.source, Source::Dsn(_));
+fn check_replace(assignment: &ExecutionOptions) -> Result<()> {
+    let ExecutionOptions { plan, replace, .. } = assignment;
+    let external = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
     let names: Vec<String> = plan
         .targets
         .iter()
@@ -147,12 +147,12 @@ mod tests {
     use crate::benchmarks::sysbench::presets;
     use crate::plan::{Blocks, Plan, words};
 
-    fn assignment(out: &str, replace: &[&str]) -> Assignment {
+    fn assignment(out: &str, replace: &[&str]) -> ExecutionOptions {
         let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
         let plan = Plan {
             targets: words::targets(&targets).expect("words"),
             benchmark: "sysbench".to_owned(),
-            order: benchmarks::Order::Abbreviated,
+            order: benchmarks::StepSet::Abbreviated,
             steps: Vec::new(),
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(1),
@@ -161,7 +161,7 @@ mod tests {
             canaries: false,
             gate: None,
         };
-        Assignment {
+        ExecutionOptions {
             plan,
             out: PathBuf::from(out),
             cache: PathBuf::new(),
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_tag_is_of_one_result_folder_and_one_target() {
-        let tag = |assignment: &Assignment, target: usize| {
+        let tag = |assignment: &ExecutionOptions, target: usize| {
             guest(assignment, &assignment.plan.targets[target]).expect("a guest").tag
         };
         let first = assignment("/results/one", &[]);

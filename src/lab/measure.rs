@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{RateUnit, Step, Work, Workload};
+use crate::domain::benchmark::{RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::gate::Disturbance;
@@ -18,9 +18,10 @@ use crate::domain::run::{
 };
 use crate::domain::script::Script;
 use crate::driver::protocol::{
-    Interval, Job, LoadTask, MeasureTask, Message, Task, VERSION, WorkTask,
+    DriverEvent, DriverRequest, Interval, LoadRequest, RequestBody, ScriptRequest, StepRequest,
+    VERSION,
 };
-use crate::lab::Bench;
+use crate::lab::Execution;
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::progress::Progress;
 use crate::lab::server_log::LogPart;
@@ -36,8 +37,8 @@ const LAST_BREATH: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a step is carried out on.
-pub(super) struct Seat<'a> {
-    pub(super) bench: &'a Bench<'a>,
+pub(super) struct StepRunner<'a> {
+    pub(super) bench: &'a Execution<'a>,
     pub(super) control: &'a mut dyn ControlPlane,
     pub(super) dialect: Dialect,
     pub(super) storage_engine: Option<&'a str>,
@@ -60,11 +61,11 @@ pub(super) struct Measured {
     pub(super) counters: Vec<Counter>,
 }
 
-impl Seat<'_> {
-    fn job(&self, seed: u64, task: Task) -> Job {
+impl StepRunner<'_> {
+    fn job(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
         let workload = &self.bench.assignment.plan.workload;
-        Job {
+        DriverRequest {
             version: VERSION,
             dialect: self.dialect,
             endpoint,
@@ -80,7 +81,7 @@ impl Seat<'_> {
         }
     }
 
-    fn driver(&self, job: &Job) -> Result<DriverProcess> {
+    fn driver(&self, job: &DriverRequest) -> Result<DriverProcess> {
         let log = self.logs.join("driver.log");
         let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
         let start = Start { launcher, memory_group };
@@ -88,12 +89,12 @@ impl Seat<'_> {
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.
-    fn next(&mut self, driver: &mut DriverProcess, patience: Duration) -> Result<Message> {
+    fn next(&mut self, driver: &mut DriverProcess, patience: Duration) -> Result<DriverEvent> {
         let mut began = Instant::now();
         let leave = || self.taking.as_ref().map(Taking::leave);
         loop {
             match driver.next(LOOK) {
-                Ok(Some(Message::Failed { fault })) => {
+                Ok(Some(DriverEvent::Failed { fault })) => {
                     leave();
                     return Err(cause(self.control, anyhow!("{fault}")));
                 }
@@ -125,21 +126,21 @@ impl Seat<'_> {
     /// The server refuses or dies; the user stops.
     pub(super) fn load(
         &mut self,
-        task: LoadTask,
+        task: LoadRequest,
         progress: &mut Progress<'_>,
     ) -> Result<LoadRecord> {
-        let job = self.job(self.bench.assignment.plan.seed, Task::Load(task));
+        let job = self.job(self.bench.assignment.plan.seed, RequestBody::Load(task));
         let mut driver = self.driver(&job)?;
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
-                Message::Loading { rows, of } => {
+                DriverEvent::Loading { rows, of } => {
                     progress.doing(self.label, "load rows", Some(rows as f64 / of.max(1) as f64));
                 }
-                Message::Indexing { done, of } => {
+                DriverEvent::Indexing { done, of } => {
                     let share = f64::from(done) / f64::from(of.max(1));
                     progress.doing(self.label, "make indexes", Some(share));
                 }
-                Message::Loaded { rows, load_seconds, index_seconds } => {
+                DriverEvent::Loaded { rows, load_seconds, index_seconds } => {
                     return Ok(LoadRecord { rows, load_seconds, index_seconds, data_bytes: None });
                 }
                 other => bail!("the driver was to load and said {other:?}"),
@@ -155,7 +156,7 @@ impl Seat<'_> {
         let workload = self.bench.assignment.plan.workload.clone();
         let server_pid = self.control.server_pid();
         let mut task = task(step, &workload, server_pid, self.storage_engine);
-        if let Task::Vector(task) = &mut task {
+        if let RequestBody::Vector(task) = &mut task {
             task.cache = Some(self.bench.assignment.cache.join("datasets"));
         }
         let job = self.job(seed, task);
@@ -172,30 +173,30 @@ impl Seat<'_> {
         let mut before = None;
         loop {
             match self.next(&mut driver, patience)? {
-                Message::Warming | Message::Waiting { .. } => {}
-                Message::Prepared => {
+                DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
+                DriverEvent::Prepared => {
                     before = Some(self.control.counters(false));
                     driver.go_on()?;
                 }
-                Message::WindowEnd => {
+                DriverEvent::WindowEnd => {
                     if let Some(window) = &mut window {
                         window.end = Some(sampler.read());
                     }
                 }
-                Message::WindowStart => {
+                DriverEvent::WindowStart => {
                     window = Some(Window::open(sampler.read()));
                     log = LogPart::from_now(&self.logs);
                     if let Some(taking) = &self.taking {
                         taking.sampled();
                     }
                 }
-                Message::Turns(rows) => turns = rows,
-                Message::Interval(interval) => {
+                DriverEvent::Turns(rows) => turns = rows,
+                DriverEvent::Interval(interval) => {
                     if let Some(window) = &mut window {
                         window.cut(interval, sampler.read());
                     }
                 }
-                Message::Measured(mut outcome) => {
+                DriverEvent::Measured(mut outcome) => {
                     let turns_took = outcome.turns.as_ref().map(|turns| turns.wall_seconds);
                     outcome.server_log = log.events(turns_took.unwrap_or(outcome.seconds));
                     let Some(window) = window else { bail!("the driver measured no window") };
@@ -216,7 +217,7 @@ impl Seat<'_> {
     }
 }
 
-impl Seat<'_> {
+impl StepRunner<'_> {
     /// What moved of the server's own counters since they were `before`, or why that is not known.
     fn put_counters(
         &mut self,
@@ -255,7 +256,7 @@ fn watch(endpoint: &Endpoint, server_pid: Option<u32>) -> Option<Watch> {
 
 /// What was seen. A server that somebody else runs may be on this host unrecognised: then its CPU
 /// would pass for that of a stranger.
-fn disturbance(watch: Watch, job: &Job) -> Disturbance {
+fn disturbance(watch: Watch, job: &DriverRequest) -> Disturbance {
     let known = watch.knows_server();
     let mut seen = watch.end();
     if matches!(job.endpoint, Endpoint::Server(_)) && !known {
@@ -286,20 +287,28 @@ fn task(
     workload: &Workload,
     server_pid: Option<u32>,
     storage_engine: Option<&str>,
-) -> Task {
+) -> RequestBody {
     match &step.work {
-        Work::Script(script) => {
-            Task::Measure(Box::new(measure_task(step, script, workload, server_pid)))
+        StepBody::Script(script) => {
+            RequestBody::Measure(Box::new(measure_task(step, script, workload, server_pid)))
         }
-        Work::Insert(work) => {
-            Task::Insert(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
+        StepBody::Insert(work) => RequestBody::Insert(Box::new(work_task(
+            work,
+            step,
+            workload,
+            server_pid,
+            storage_engine,
+        ))),
+        StepBody::Kv(work) => {
+            RequestBody::Kv(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
         }
-        Work::Kv(work) => {
-            Task::Kv(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
-        }
-        Work::Vector(work) => {
-            Task::Vector(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
-        }
+        StepBody::Vector(work) => RequestBody::Vector(Box::new(work_task(
+            work,
+            step,
+            workload,
+            server_pid,
+            storage_engine,
+        ))),
     }
 }
 
@@ -309,8 +318,8 @@ fn work_task<W: Clone>(
     workload: &Workload,
     server_pid: Option<u32>,
     storage_engine: Option<&str>,
-) -> WorkTask<W> {
-    WorkTask {
+) -> StepRequest<W> {
+    StepRequest {
         work: work.clone(),
         clients: workload.clients,
         warmup_seconds: step.warmup_seconds,
@@ -328,8 +337,8 @@ fn measure_task(
     script: &Script,
     workload: &Workload,
     server_pid: Option<u32>,
-) -> MeasureTask {
-    MeasureTask {
+) -> ScriptRequest {
+    ScriptRequest {
         script: script.clone(),
         rate: step.rate,
         clients: workload.clients,
@@ -414,11 +423,11 @@ pub(super) fn record(
         *size = bytes as f64 / f64::from(1 << 30);
     }
     match step.work {
-        Work::Kv(_) => measured
+        StepBody::Kv(_) => measured
             .outcome
             .extra
             .extend(crate::benchmarks::kv::analyze::averages(&measured.seconds)),
-        Work::Insert(_) => {
+        StepBody::Insert(_) => {
             measured
                 .outcome
                 .series

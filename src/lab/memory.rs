@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::benchmarks;
 use crate::domain::benchmark::Workload;
-use crate::domain::build::{Dialect, Source};
+use crate::domain::build::{BuildSource, Dialect};
 use crate::domain::target::Target;
 use crate::os::cgroup::MemoryGroup;
 use crate::plan::{Interleave, Plan};
@@ -18,7 +18,7 @@ use crate::plan::{Interleave, Plan};
 /// The limit is not possible here; the text says why and what to do.
 pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<MemoryGroup>> {
     let Some(bytes) = benchmarks::memory_limit(workload) else { return Ok(None) };
-    if let Source::Dsn(_) = target.source {
+    if let BuildSource::Dsn(_) = target.source {
         bail!(
             "limit the memory of {}: its processes are not rqps's own; limit it where it is \
              started, and leave memory_limit out",
@@ -43,7 +43,7 @@ pub(super) fn try_out(plan: &Plan) -> Result<()> {
 pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     let Some(cache) = plan.workload.cache_bytes else { return Ok(()) };
     let own = |target: &&Target| {
-        !matches!(target.source, Source::Dsn(_)) && target.dbms.dialect() != Dialect::Fake
+        !matches!(target.source, BuildSource::Dsn(_)) && target.dbms.dialect() != Dialect::Fake
     };
     let targets = plan.targets.iter().filter(own).count() as u64;
     let all = targets.saturating_mul(cache);

@@ -32,15 +32,15 @@ use anyhow::{Context, Result};
 
 use crate::domain::benchmark::Idle;
 use crate::domain::build::Dbms;
-use crate::lab::canaries::Source;
-use crate::lab::course::Course;
+use crate::lab::canaries::CanarySource;
+use crate::lab::course::BlockScheduler;
 use crate::lab::event::Event;
-use crate::lab::gatekeeper::{Fate, Gatekeeper};
-use crate::lab::outfit::Outfit;
-use crate::lab::place::{Claim, Place};
+use crate::lab::gatekeeper::{Fate, HostMonitor};
+use crate::lab::outfit::ResolvedTarget;
+use crate::lab::place::{Reservation, WorkFolders};
 use crate::lab::progress::Progress;
 use crate::lab::resume::History;
-use crate::lab::subject::Subject;
+use crate::lab::subject::TargetState;
 use crate::obtain::Cache;
 use crate::os::spinner::Spinner;
 use crate::os::{clock, disk, host, user};
@@ -49,7 +49,7 @@ use crate::results::ResultSet;
 
 /// What to carry out and where.
 #[derive(Debug)]
-pub struct Assignment {
+pub struct ExecutionOptions {
     /// The plan.
     pub plan: Plan,
     /// The result folder.
@@ -84,9 +84,9 @@ pub struct Summary {
 }
 
 /// Everything that stays the same while a plan is carried out.
-struct Bench<'a> {
-    assignment: &'a Assignment,
-    place: Place,
+struct Execution<'a> {
+    assignment: &'a ExecutionOptions,
+    place: WorkFolders,
     results: ResultSet,
     plan_hash: String,
     host_fingerprint: String,
@@ -95,7 +95,7 @@ struct Bench<'a> {
     spinner: Option<Spinner>,
 }
 
-impl Bench<'_> {
+impl Execution<'_> {
     fn stopped(&self) -> bool {
         self.assignment.stop.load(Ordering::Relaxed)
     }
@@ -108,14 +108,14 @@ impl Bench<'_> {
 /// folder that cannot be written, another rqps on this host. Of what can be known before the result
 /// folder is made none is made. A target that fails later is a line in the summary and the others
 /// go on.
-pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Result<Summary> {
+pub fn carry_out(assignment: &ExecutionOptions, events: &mut dyn FnMut(Event)) -> Result<Summary> {
     let mut progress = Progress::new(events);
     let (claim, outfits) = look_ahead(assignment, &mut progress)?;
     let bench = open(assignment, claim)?;
     let mut subjects = subject::all(&bench, outfits)?;
     let source = canary_source(&bench, &subjects);
     let calibration = calibrations::find(&assignment.calibrations, &bench, &mut progress);
-    let mut keeper = Gatekeeper::open(&bench, source, calibration, &mut progress)?;
+    let mut keeper = HostMonitor::open(&bench, source, calibration, &mut progress)?;
     let history = resume::history(&bench.results, subjects.len())?;
     for note in &history.notes {
         progress.note(note);
@@ -132,9 +132,9 @@ pub fn carry_out(assignment: &Assignment, events: &mut dyn FnMut(Event)) -> Resu
 
 /// Measures the blocks that are left, and those again that are thrown away.
 fn blocks(
-    bench: &Bench<'_>,
-    subjects: &mut [Subject],
-    keeper: &mut Gatekeeper,
+    bench: &Execution<'_>,
+    subjects: &mut [TargetState],
+    keeper: &mut HostMonitor,
     history: &History,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
@@ -142,7 +142,7 @@ fn blocks(
     let stages: Vec<_> = subjects.first().map(|subject| subject.stages.clone()).unwrap_or_default();
     let cached = subjects.iter().all(|subject| subject.is_cached(bench));
     let orders = order::orders(subjects.len(), plan.blocks.most(), plan.seed);
-    let mut course = Course::new(bench, &stages, cached);
+    let mut course = BlockScheduler::new(bench, &stages, cached);
     let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
     progress.plan(plan, &stages, left);
     course.look(bench, history.last_done(), keeper, progress)?;
@@ -185,12 +185,12 @@ fn blocks(
 
 /// Real targets are measured on a real host. The fake DBMS does no work, so its host is a script,
 /// if its config has one (`canaries = 1, 1, 1.5`).
-fn canary_source(bench: &Bench<'_>, subjects: &[Subject]) -> Source {
+fn canary_source(bench: &Execution<'_>, subjects: &[TargetState]) -> CanarySource {
     if !bench.assignment.plan.canaries {
-        return Source::Off;
+        return CanarySource::Off;
     }
     if subjects.iter().any(|subject| subject.target.dbms != Dbms::Fake) {
-        return Source::Host(bench.place.target(""));
+        return CanarySource::Host(bench.place.target(""));
     }
     let script = subjects.iter().flat_map(|subject| subject.config.text.lines()).find_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -199,19 +199,19 @@ fn canary_source(bench: &Bench<'_>, subjects: &[Subject]) -> Source {
     match script {
         Some(factors) => {
             let factors = factors.split(',').filter_map(|word| word.trim().parse().ok());
-            Source::Script(factors.collect())
+            CanarySource::Script(factors.collect())
         }
-        None => Source::Off,
+        None => CanarySource::Off,
     }
 }
 
 /// Refuses what can be told to lead nowhere before a folder is made for it: first without the
 /// host's lock, then with it what would be noise to another who measures.
 fn look_ahead(
-    assignment: &Assignment,
+    assignment: &ExecutionOptions,
     progress: &mut Progress<'_>,
-) -> Result<(Claim, Vec<Outfit>)> {
-    let Assignment { plan, out, work, .. } = assignment;
+) -> Result<(Reservation, Vec<ResolvedTarget>)> {
+    let ExecutionOptions { plan, out, work, .. } = assignment;
     let run_as = user::choose(None)?;
     if !ResultSet::is_begun(out, &file::print(plan))? {
         let bytes = cost::estimate(plan, &[]).disk_bytes;
@@ -220,15 +220,15 @@ fn look_ahead(
     let search = outfit::Search::begin(assignment, progress)?;
     memory::check_together(plan, host::memory_bytes())?;
     memory::try_out(plan)?;
-    let claim = Claim::new(out, &assignment.host_lock, run_as)?;
+    let claim = Reservation::new(out, &assignment.host_lock, run_as)?;
     guest::survey(assignment, progress)?;
     let outfits = search.end(claim.run_as.as_ref(), progress)?;
     Ok((claim, outfits))
 }
 
-fn open(assignment: &Assignment, claim: Claim) -> Result<Bench<'_>> {
+fn open(assignment: &ExecutionOptions, claim: Reservation) -> Result<Execution<'_>> {
     let plan = &assignment.plan;
-    let place = Place::open(claim, &assignment.out, assignment.work.as_deref())?;
+    let place = WorkFolders::open(claim, &assignment.out, assignment.work.as_deref())?;
     let facts = host::read(&place.target(""));
     let host_fingerprint = host::fingerprint(&facts);
     // A folder that holds results of this plan already is gone on with.
@@ -237,7 +237,7 @@ fn open(assignment: &Assignment, claim: Claim) -> Result<Bench<'_>> {
         Idle::Awake => Some(Spinner::start(&assignment.program).context("keep CPUs awake")?),
         Idle::Os => None,
     };
-    Ok(Bench {
+    Ok(Execution {
         assignment,
         place,
         results,

@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::benchmarks;
 use crate::dbms;
-use crate::domain::benchmark::{Shape, Workload};
-use crate::domain::build::{Build, Source};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::kv::KEY_BYTES;
 use crate::domain::target::Target;
-use crate::lab::Assignment;
+use crate::lab::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Clients, Found};
 use crate::os::host;
@@ -27,14 +27,14 @@ const CACHED_ROW_BYTES: u64 = 400;
 const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
 /// What one target runs.
-pub(super) struct Outfit {
+pub(super) struct ResolvedTarget {
     pub(super) build: Build,
     pub(super) config: Config,
 }
 
 /// The outfits of a plan as far as they are known without fetching.
 pub(super) struct Search<'a> {
-    assignment: &'a Assignment,
+    assignment: &'a ExecutionOptions,
     cache: Cache,
     clients: Clients,
     found: Vec<Found>,
@@ -46,7 +46,7 @@ impl<'a> Search<'a> {
     /// # Errors
     /// A build that is nowhere, a configuration that does not exist or is not for that build.
     pub(super) fn begin(
-        assignment: &'a Assignment,
+        assignment: &'a ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<Search<'a>> {
         let cache = super::open_cache(&assignment.cache)?;
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
         self,
         run_as: Option<&User>,
         progress: &mut Progress<'_>,
-    ) -> Result<Vec<Outfit>> {
+    ) -> Result<Vec<ResolvedTarget>> {
         let mut outfits = Vec::new();
         for (target, found) in self.assignment.plan.targets.iter().zip(self.found) {
             let label = &target.label;
@@ -96,15 +96,15 @@ impl<'a> Search<'a> {
                 );
             }
             let config = configure(self.assignment, target, &build)?;
-            outfits.push(Outfit { build, config });
+            outfits.push(ResolvedTarget { build, config });
         }
         Ok(outfits)
     }
 }
 
 /// The settings of a target. A server that somebody else runs has its own, which its logs tell.
-fn configure(assignment: &Assignment, target: &Target, build: &Build) -> Result<Config> {
-    if let Source::Dsn(dsn) = &target.source {
+fn configure(assignment: &ExecutionOptions, target: &Target, build: &Build) -> Result<Config> {
+    if let BuildSource::Dsn(dsn) = &target.source {
         // A build without TLS cannot reach a server that wants it, whenever it tries.
         Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
         let (name, text) = ("its own".to_owned(), String::new());
@@ -138,7 +138,7 @@ pub(super) fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
 pub(super) fn data_bytes(workload: &Workload) -> u64 {
     let row = match &workload.shape {
         // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
-        Shape::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
+        BenchmarkParameters::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
         _ => CACHED_ROW_BYTES,
     };
     u64::from(workload.tables) * workload.rows * row

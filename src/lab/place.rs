@@ -21,7 +21,7 @@ const ELSEWHERE: &str = "/var/tmp";
 /// The host for one measuring program, and the result folder if it is there already: all that is
 /// taken before it is known that the plan can be carried out.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct Reservation {
     /// Who servers run as, when rqps runs as root.
     pub(super) run_as: Option<User>,
     doing: String,
@@ -29,19 +29,23 @@ pub(super) struct Claim {
     host: Lock,
 }
 
-impl Claim {
+impl Reservation {
     /// Locks the result folder, if there is one, and the host.
     ///
     /// # Errors
     /// Another rqps writes there or measures on this host.
-    pub(super) fn new(results: &Path, host_lock: &Path, run_as: Option<User>) -> Result<Claim> {
+    pub(super) fn new(
+        results: &Path,
+        host_lock: &Path,
+        run_as: Option<User>,
+    ) -> Result<Reservation> {
         let doing = format!("rqps, results in {}", results.display());
         let of_results = results.is_dir().then(|| lock_results(results, &doing)).transpose()?;
         let host = Lock::acquire(host_lock, &doing).with_context(|| {
             "measure on this host: another rqps measures on it, and each would be noise to the \
              other; wait for it or stop it"
         })?;
-        Ok(Claim { run_as, doing, results: of_results, host })
+        Ok(Reservation { run_as, doing, results: of_results, host })
     }
 }
 
@@ -53,7 +57,7 @@ fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
 
 /// The folders of one plan, locked for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WorkFolders {
     work: PathBuf,
     /// Who servers run as, when rqps runs as root.
     pub(super) run_as: Option<User>,
@@ -61,18 +65,22 @@ pub(super) struct Place {
     _host: Lock,
 }
 
-impl Place {
+impl WorkFolders {
     /// Makes the result folder and the work folder.
     ///
     /// # Errors
     /// Another rqps writes there; a folder cannot be made or reached.
-    pub(super) fn open(claim: Claim, results: &Path, work: Option<&Path>) -> Result<Place> {
+    pub(super) fn open(
+        claim: Reservation,
+        results: &Path,
+        work: Option<&Path>,
+    ) -> Result<WorkFolders> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
-        let Claim { run_as, doing, results: locked, host } = claim;
+        let Reservation { run_as, doing, results: locked, host } = claim;
         let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
         let work = choose_work(results, work, run_as.as_ref())?;
-        Ok(Place { work, run_as, _results: of_results, _host: host })
+        Ok(WorkFolders { work, run_as, _results: of_results, _host: host })
     }
 
     /// The folder of one target: its snapshot and its data.

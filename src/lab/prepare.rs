@@ -10,10 +10,10 @@ use crate::dbms::{ControlPlane, SettleLoad};
 use crate::domain::run::LoadRecord;
 use crate::lab::event::Event;
 use crate::lab::fault;
-use crate::lab::measure::{Seat, cause};
+use crate::lab::measure::{StepRunner, cause};
 use crate::lab::progress::Progress;
-use crate::lab::subject::Subject;
-use crate::lab::{Bench, guest};
+use crate::lab::subject::TargetState;
+use crate::lab::{Execution, guest};
 use crate::os::{disk, user};
 use crate::plan::cost;
 
@@ -31,8 +31,8 @@ struct Mark {
 /// # Errors
 /// The user stopped, or no subject could be prepared.
 pub(super) fn all(
-    bench: &Bench<'_>,
-    subjects: &mut [Subject],
+    bench: &Execution<'_>,
+    subjects: &mut [TargetState],
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     for subject in subjects.iter_mut() {
@@ -52,21 +52,21 @@ pub(super) fn all(
     Ok(())
 }
 
-fn load_estimate(bench: &Bench<'_>) -> f64 {
+fn load_estimate(bench: &Execution<'_>) -> f64 {
     let plan = &bench.assignment.plan;
     cost::estimate(plan, &[]).load_seconds / plan.targets.len() as f64
 }
 
 /// The folder that blocks restore from.
-pub(super) fn snapshot(subject: &Subject) -> PathBuf {
+pub(super) fn snapshot(subject: &TargetState) -> PathBuf {
     subject.folder.join("snapshot")
 }
 
 /// Prepares one subject. A server that somebody else runs has no snapshot: its tables are loaded
 /// in each block, and what an earlier run left there is removed now.
 fn one(
-    bench: &Bench<'_>,
-    subject: &Subject,
+    bench: &Execution<'_>,
+    subject: &TargetState,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
     if guest::clear_the_way(bench.assignment, &subject.target, progress)? {
@@ -101,15 +101,15 @@ fn one(
     Ok(load)
 }
 
-fn kept(bench: &Bench<'_>, subject: &Subject, mark: &Path) -> Option<Option<LoadRecord>> {
+fn kept(bench: &Execution<'_>, subject: &TargetState, mark: &Path) -> Option<Option<LoadRecord>> {
     let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
     let same = mark.plan_hash == bench.plan_hash && mark.config_hash == subject.config.hash;
     (same && snapshot(subject).is_dir()).then_some(mark.load)
 }
 
 fn fill(
-    bench: &Bench<'_>,
-    subject: &Subject,
+    bench: &Execution<'_>,
+    subject: &TargetState,
     data: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
@@ -134,8 +134,8 @@ fn fill(
 /// # Errors
 /// The server refuses or dies; the user stops.
 pub(super) fn load(
-    bench: &Bench<'_>,
-    subject: &Subject,
+    bench: &Execution<'_>,
+    subject: &TargetState,
     control: &mut dyn ControlPlane,
     logs: &Path,
     progress: &mut Progress<'_>,
@@ -149,8 +149,15 @@ pub(super) fn load(
     let label = &subject.target.label;
     let logs = logs.to_owned();
     control.before_load()?;
-    let mut seat =
-        Seat { bench, control: &mut *control, dialect, storage_engine, label, logs, taking: None };
+    let mut seat = StepRunner {
+        bench,
+        control: &mut *control,
+        dialect,
+        storage_engine,
+        label,
+        logs,
+        taking: None,
+    };
     let load = seat.load(task, progress)?;
     drop(seat);
     progress.doing(label, "write what was loaded", None);
@@ -169,8 +176,8 @@ pub(super) fn load(
 /// # Errors
 /// The server refuses or dies.
 pub(super) fn settle(
-    bench: &Bench<'_>,
-    subject: &Subject,
+    bench: &Execution<'_>,
+    subject: &TargetState,
     control: &mut dyn ControlPlane,
     progress: &mut Progress<'_>,
 ) -> Result<()> {

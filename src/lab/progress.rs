@@ -1,6 +1,6 @@
 //! How far the plan is, in seconds of its estimate: the lab counts, the command line shows.
 
-use crate::domain::benchmark::Stage;
+use crate::domain::benchmark::Phase;
 use crate::lab::event::Event;
 use crate::plan::{Plan, cost};
 
@@ -18,7 +18,7 @@ impl<'a> Progress<'a> {
     }
 
     /// What there is to do: the load of all targets and `blocks` blocks.
-    pub(super) fn plan(&mut self, plan: &Plan, stages: &[Stage], blocks: usize) {
+    pub(super) fn plan(&mut self, plan: &Plan, stages: &[Phase], blocks: usize) {
         let cost = cost::estimate(plan, stages);
         let targets = plan.targets.len() as f64;
         let load = if blocks > 0 { cost.load_seconds } else { 0.0 };

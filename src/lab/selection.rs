@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::benchmark::{Group, Stage, Step, Work};
+use crate::domain::benchmark::{Group, Phase, Step, StepBody};
 
 /// The stages of one block: for each, why it is left out, or `None` if it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ const CHANGES_NOTHING: &str = "settled; it changes no data, and all data are cac
 
 impl Selection {
     /// All stages.
-    pub(super) fn all(stages: &[Stage]) -> Selection {
+    pub(super) fn all(stages: &[Phase]) -> Selection {
         Selection { left_out: vec![None; stages.len()] }
     }
 
@@ -28,16 +28,16 @@ impl Selection {
     /// anyway: then the steps after it find what they found before. Nothing is needed after the
     /// last open step. All targets of a block leave out the same steps, so its pairs stay pairs
     /// either way.
-    pub(super) fn of_open(stages: &[Stage], open: &BTreeSet<String>, cached: bool) -> Selection {
+    pub(super) fn of_open(stages: &[Phase], open: &BTreeSet<String>, cached: bool) -> Selection {
         let is_open =
-            |stage: &Stage| matches!(stage, Stage::Measure(step) if open.contains(&step.name));
+            |stage: &Phase| matches!(stage, Phase::Measure(step) if open.contains(&step.name));
         let last = stages.iter().rposition(is_open);
         let left_out = stages.iter().enumerate().map(|(index, stage)| {
             if last.is_none_or(|last| index > last) {
                 return Some(NOTHING_FOLLOWS);
             }
             match stage {
-                Stage::Measure(step) if cached && only_reads(step) && !is_open(stage) => {
+                Phase::Measure(step) if cached && only_reads(step) && !is_open(stage) => {
                     Some(CHANGES_NOTHING)
                 }
                 _ => None,
@@ -52,16 +52,16 @@ impl Selection {
     }
 
     /// Steps that are left out, and why.
-    pub(super) fn skipped(&self, stages: &[Stage]) -> BTreeMap<String, String> {
+    pub(super) fn skipped(&self, stages: &[Phase]) -> BTreeMap<String, String> {
         let pairs = stages.iter().zip(&self.left_out).filter_map(|(stage, why)| {
-            let Stage::Measure(step) = stage else { return None };
+            let Phase::Measure(step) = stage else { return None };
             Some((step.name.clone(), (*why)?.to_owned()))
         });
         pairs.collect()
     }
 
     /// The stages that are carried out.
-    pub(super) fn kept(&self, stages: &[Stage]) -> Vec<Stage> {
+    pub(super) fn kept(&self, stages: &[Phase]) -> Vec<Phase> {
         let kept = stages.iter().enumerate().filter(|(index, _)| self.holds(*index));
         kept.map(|(_, stage)| stage.clone()).collect()
     }
@@ -71,26 +71,26 @@ impl Selection {
 /// which each step builds on the one before.
 fn only_reads(step: &Step) -> bool {
     let reads = matches!(step.group, Group::Point | Group::Range);
-    step.reported && reads && matches!(step.work, Work::Script(_))
+    step.reported && reads && matches!(step.work, StepBody::Script(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets as preset;
-    use crate::benchmarks::{self, Order};
+    use crate::benchmarks::{self, StepSet};
     use crate::domain::build::Dialect;
 
-    fn stages() -> Vec<Stage> {
-        benchmarks::stages(Dialect::Fake, Order::Abbreviated, &preset::QUICK.workload())
+    fn stages() -> Vec<Phase> {
+        benchmarks::stages(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())
     }
 
     fn kept(open: &[&str], cached: bool) -> Vec<String> {
         let open = open.iter().map(|name| (*name).to_owned()).collect();
         let selection = Selection::of_open(&stages(), &open, cached);
-        let name = |stage: &Stage| match stage {
-            Stage::Measure(step) => step.name.clone(),
-            Stage::Settle => "(settle)".to_owned(),
+        let name = |stage: &Phase| match stage {
+            Phase::Measure(step) => step.name.clone(),
+            Phase::Settle => "(settle)".to_owned(),
         };
         selection.kept(&stages()).iter().map(name).collect()
     }

@@ -7,24 +7,24 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
-use crate::domain::benchmark::Stage;
-use crate::domain::build::{Build, Source};
+use crate::domain::benchmark::Phase;
+use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
-use crate::lab::outfit::{Outfit, cache_bytes, data_bytes};
+use crate::lab::outfit::{ResolvedTarget, cache_bytes, data_bytes};
 use crate::lab::progress::Progress;
-use crate::lab::{Bench, guest};
+use crate::lab::{Execution, guest};
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A target, ready to be prepared.
-pub(super) struct Subject {
+pub(super) struct TargetState {
     pub(super) target: Target,
     pub(super) build: Build,
     pub(super) config: Config,
-    pub(super) stages: Vec<Stage>,
+    pub(super) stages: Vec<Phase>,
     /// Its folder in the work folder.
     pub(super) folder: PathBuf,
     /// Set once its data are loaded.
@@ -35,7 +35,7 @@ pub(super) struct Subject {
     pub(super) faults: Vec<String>,
 }
 
-impl Subject {
+impl TargetState {
     /// Remembers a fault, and says it.
     pub(super) fn fault(&mut self, text: String, progress: &mut Progress<'_>) {
         let line = format!("{}: {text}", self.target.label);
@@ -45,12 +45,12 @@ impl Subject {
 
     /// True for a server that somebody else runs.
     pub(super) fn is_external(&self) -> bool {
-        matches!(self.target.source, Source::Dsn(_))
+        matches!(self.target.source, BuildSource::Dsn(_))
     }
 
     /// True if its caches are meant to hold all data of the workload. Nothing is known of a server
     /// that somebody else runs, nor of the caches of a configuration that is not the shipped one.
-    pub(super) fn is_cached(&self, bench: &Bench<'_>) -> bool {
+    pub(super) fn is_cached(&self, bench: &Execution<'_>) -> bool {
         let plan = &bench.assignment.plan;
         let share = bench.memory_bytes / plan.targets.len() as u64;
         let known = !self.is_external() && self.target.config == "default";
@@ -60,7 +60,7 @@ impl Subject {
     /// The control plane of this target on a data folder; its server is started in `memory_group`.
     pub(super) fn control(
         &self,
-        bench: &Bench<'_>,
+        bench: &Execution<'_>,
         data: PathBuf,
         logs: PathBuf,
         memory_group: Option<PathBuf>,
@@ -90,10 +90,10 @@ impl Subject {
 ///
 /// # Errors
 /// A glob without a step.
-pub(super) fn all(bench: &Bench<'_>, outfits: Vec<Outfit>) -> Result<Vec<Subject>> {
+pub(super) fn all(bench: &Execution<'_>, outfits: Vec<ResolvedTarget>) -> Result<Vec<TargetState>> {
     let plan = &bench.assignment.plan;
     let subjects = plan.targets.iter().zip(outfits).map(|(target, outfit)| {
-        Ok(Subject {
+        Ok(TargetState {
             stages: plan.stages(target)?,
             folder: bench.place.target(&target.label),
             target: target.clone(),

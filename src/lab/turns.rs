@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::domain::benchmark::{Group, Pace, Stage, Step, TURN_MS, Waiting, Workload};
+use crate::domain::benchmark::{Group, Pace, Phase, Step, TURN_MS, Waiting, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::run::{HostUsage, Status, Usage};
-use crate::driver::ring::{Phase, Ring, TurnRequest, TurnRules};
-use crate::lab::Bench;
-use crate::lab::block::Run;
+use crate::driver::ring::{Ring, TurnPhase, TurnRequest, TurnRules};
+use crate::lab::Execution;
+use crate::lab::block::ActiveRun;
 use crate::lab::measure::{self, Measured};
 use crate::lab::progress::Progress;
 use crate::plan::{Interleave, cost, order};
@@ -58,7 +58,7 @@ impl<'a> Taking<'a> {
 
     /// The counters before the window have been read.
     pub(super) fn sampled(&self) {
-        self.ring.arrive(self.place, Phase::Sample);
+        self.ring.arrive(self.place, TurnPhase::Sample);
     }
 
     /// This target takes no more turns. Said as soon as it is known, so that nobody waits for it.
@@ -96,23 +96,23 @@ impl Drop for Taking<'_> {
 }
 
 /// The step of one target.
-fn step_of(run: &Run<'_>, stage: usize) -> Option<Step> {
+fn step_of(run: &ActiveRun<'_>, stage: usize) -> Option<Step> {
     match run.subject.stages.get(stage)? {
-        Stage::Measure(step) => Some(step.as_ref().clone()),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(step.as_ref().clone()),
+        Phase::Settle => None,
     }
 }
 
 /// True if the targets are to take turns in this stage: where it is the same step for all of them,
 /// but for the words of their dialects.
-pub(super) fn are_taken(bench: &Bench<'_>, runs: &[Run<'_>], stage: usize) -> bool {
+pub(super) fn are_taken(bench: &Execution<'_>, runs: &[ActiveRun<'_>], stage: usize) -> bool {
     let plan = &bench.assignment.plan;
     let turns = plan.interleave == Interleave::Turns && plan.workload.pace == Pace::Closed;
     let mut running = runs.iter().filter(|run| run.record.status == Status::Running);
     let Some(first) = running.next().and_then(|run| step_of(run, stage)) else { return false };
     let others: Vec<_> = running.collect();
-    let is_real = |run: &Run<'_>| run.subject.target.dbms.dialect() != Dialect::Fake;
-    let alike = |run: &&Run<'_>| {
+    let is_real = |run: &ActiveRun<'_>| run.subject.target.dbms.dialect() != Dialect::Fake;
+    let alike = |run: &&ActiveRun<'_>| {
         let step = step_of(run, stage);
         is_real(run) && step.is_some_and(|step| step.takes_turns() && step.name == first.name)
     };
@@ -121,13 +121,13 @@ pub(super) fn are_taken(bench: &Bench<'_>, runs: &[Run<'_>], stage: usize) -> bo
 
 /// Takes all targets through a step, in turns.
 pub(super) fn stage(
-    bench: &Bench<'_>,
-    runs: &mut [Run<'_>],
+    bench: &Execution<'_>,
+    runs: &mut [ActiveRun<'_>],
     stage: usize,
     progress: &mut Progress<'_>,
 ) {
     let number = stage as u32 + 1;
-    let mut team: Vec<(&mut Run<'_>, Step)> = Vec::new();
+    let mut team: Vec<(&mut ActiveRun<'_>, Step)> = Vec::new();
     for run in runs.iter_mut().filter(|run| run.record.status == Status::Running) {
         let Some(step) = step_of(run, stage) else { continue };
         let resumed = run.control.resume().map_err(anyhow::Error::from);
@@ -141,7 +141,7 @@ pub(super) fn stage(
     let labels: Vec<&str> = team.iter().map(|(run, _)| run.record.key.label.as_str()).collect();
     progress.doing(&labels.join(", "), &format!("{} in turns", step.name), None);
     let seed = measure::seed_of(bench.assignment.plan.seed, first.record.key.block, number);
-    let seconds = cost::stage_seconds(&Stage::Measure(Box::new(step.clone())), 0.0);
+    let seconds = cost::stage_seconds(&Phase::Measure(Box::new(step.clone())), 0.0);
     let advance = seconds * team.len() as f64;
     let results = match at_once(bench, &mut team, seed) {
         Ok(results) => results,
@@ -159,8 +159,8 @@ pub(super) fn stage(
 }
 
 fn at_once(
-    bench: &Bench<'_>,
-    team: &mut [(&mut Run<'_>, Step)],
+    bench: &Execution<'_>,
+    team: &mut [(&mut ActiveRun<'_>, Step)],
     seed: u64,
 ) -> Result<Vec<Result<Measured>>, String> {
     let Some((_, step)) = team.first() else { return Ok(Vec::new()) };
@@ -232,8 +232,8 @@ mod tests {
         let workload = QUICK.workload();
         let stages = crate::benchmarks::stages(Dialect::Sqlite, Default::default(), &workload);
         let step = stages.iter().find_map(|stage| match stage {
-            Stage::Measure(step) => Some(step.as_ref().clone()),
-            Stage::Settle => None,
+            Phase::Measure(step) => Some(step.as_ref().clone()),
+            Phase::Settle => None,
         });
         let step = step.expect("a step");
         for (targets, round) in [(2, 4), (3, 18), (4, 16), (40, 1600)] {

@@ -38,10 +38,10 @@ pub(super) struct Elf {
 pub(super) fn read(path: &Path) -> io::Result<Option<Elf>> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    parse(&mut Source { file, length })
+    parse(&mut ElfReader { file, length })
 }
 
-struct Source<F> {
+struct ElfReader<F> {
     file: F,
     length: u64,
 }
@@ -55,7 +55,7 @@ struct Section {
     link: u32,
 }
 
-impl<F: Read + Seek> Source<F> {
+impl<F: Read + Seek> ElfReader<F> {
     /// A piece of the file; `None` if it is not wholly in it, or too large.
     fn piece(&mut self, offset: u64, size: u64) -> io::Result<Option<Vec<u8>>> {
         let end = offset.checked_add(size);
@@ -76,7 +76,7 @@ impl<F: Read + Seek> Source<F> {
     }
 }
 
-fn parse<F: Read + Seek>(source: &mut Source<F>) -> io::Result<Option<Elf>> {
+fn parse<F: Read + Seek>(source: &mut ElfReader<F>) -> io::Result<Option<Elf>> {
     let Some(head) = source.piece(0, 64)? else { return Ok(None) };
     if !head.starts_with(b"\x7fELF\x02\x01") || half(&head, 58) != Some(HEADER_BYTES as u16) {
         return Ok(None);
@@ -215,7 +215,7 @@ pub(super) mod tests {
 
     fn parsed(bytes: &[u8]) -> Option<Elf> {
         let length = bytes.len() as u64;
-        parse(&mut Source { file: Cursor::new(bytes), length }).unwrap()
+        parse(&mut ElfReader { file: Cursor::new(bytes), length }).unwrap()
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::domain::build::{Build, Dbms, Manifest, Source, Version};
+use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
 use crate::obtain::catalogue::{Machine, Origin, Resolved};
 use crate::obtain::progress::Progress;
 use crate::wire::dsn;
@@ -78,7 +78,7 @@ struct Tools<'a> {
 /// while it lasts.
 pub fn obtain(
     dbms: Dbms,
-    source: &Source,
+    source: &BuildSource,
     cache: &Cache,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Build, ObtainError> {
@@ -89,7 +89,7 @@ pub fn obtain(
 pub fn obtain_with(
     clients: &Clients,
     dbms: Dbms,
-    source: &Source,
+    source: &BuildSource,
     cache: &Cache,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Build, ObtainError> {
@@ -128,40 +128,44 @@ pub struct Wanted {
 pub fn find(
     clients: &Clients,
     dbms: Dbms,
-    source: &Source,
+    source: &BuildSource,
     cache: &Cache,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Found, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
     let target = target(dbms, source);
     let result = match source {
-        Source::Version { version, variant } => {
+        BuildSource::Version { version, variant } => {
             by_version((dbms, version, variant.as_deref()), &target, cache, &mut progress)
         }
-        Source::Deb { suite, packages } => debian::check_names(suite, packages).and_then(|()| {
-            let origin = Origin::Debian { suite: suite.clone(), packages: packages.clone() };
-            in_cache(dbms, None, origin, &target, cache)
-        }),
-        Source::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
-        Source::CompiledIn => compiled_in(dbms).map(Found::Here),
-        Source::Imported(_) => Err(Reason::OnlyImported),
-        Source::Dsn(_) => Ok(Found::Here(external(dbms, target.clone()))),
+        BuildSource::Deb { suite, packages } => {
+            debian::check_names(suite, packages).and_then(|()| {
+                let origin = Origin::Debian { suite: suite.clone(), packages: packages.clone() };
+                in_cache(dbms, None, origin, &target, cache)
+            })
+        }
+        BuildSource::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
+        BuildSource::CompiledIn => compiled_in(dbms).map(Found::Here),
+        BuildSource::Imported(_) => Err(Reason::OnlyImported),
+        BuildSource::Dsn(_) => Ok(Found::Here(external(dbms, target.clone()))),
     };
     result.map_err(|reason| ObtainError::Build { target, reason: Box::new(reason) })
 }
 
 /// The word for a source, without the password of a DSN.
-fn target(dbms: Dbms, source: &Source) -> String {
+fn target(dbms: Dbms, source: &BuildSource) -> String {
     match source {
-        Source::Version { version, variant } => {
+        BuildSource::Version { version, variant } => {
             let with = variant.as_ref().map(|variant| format!("+{variant}")).unwrap_or_default();
             format!("{dbms}@{version}{with}")
         }
-        Source::Deb { suite, packages } => format!("{dbms}=deb:{suite}/{}", packages.join(",")),
-        Source::Path(path) => format!("{dbms}={}", path.display()),
-        Source::CompiledIn => dbms.to_string(),
-        Source::Imported(tag) => tag.clone(),
-        Source::Dsn(dsn) => dsn::without_password(dsn),
+        BuildSource::Deb { suite, packages } => {
+            format!("{dbms}=deb:{suite}/{}", packages.join(","))
+        }
+        BuildSource::Path(path) => format!("{dbms}={}", path.display()),
+        BuildSource::CompiledIn => dbms.to_string(),
+        BuildSource::Imported(tag) => tag.clone(),
+        BuildSource::Dsn(dsn) => dsn::without_password(dsn),
     }
 }
 

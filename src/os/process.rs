@@ -6,7 +6,7 @@
 //! on a pipe whose other end only rqps holds. When that pipe closes, rqps is gone, and the warden
 //! ends the whole tree.
 //!
-//! The two talk in lines. To the warden: the job as one JSON line, then `stop SIGNAL TIMEOUT_MS`.
+//! The two link in lines. To the warden: the job as one JSON line, then `stop SIGNAL TIMEOUT_MS`.
 //! From the warden: `pid N`, then `exited STATUS`; or `failed WHY`.
 //!
 //! This is the lab's side; the warden's is in `warden.rs`.
@@ -100,7 +100,7 @@ pub struct Identity {
 
 /// What a warden starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct ProcessSpec {
     /// The program, as an absolute path.
     pub program: PathBuf,
     /// Its arguments.
@@ -218,7 +218,7 @@ impl Said {
 impl Warden {
     /// Starts `job` under a warden. `program_self` is the program of rqps: the warden is its hidden
     /// subcommand [`WARDEN_COMMAND`]. Returns when the process has started (not when it is ready).
-    pub fn spawn(job: &Job, program_self: &Path) -> Result<Warden, ProcessError> {
+    pub fn spawn(job: &ProcessSpec, program_self: &Path) -> Result<Warden, ProcessError> {
         let fault = |source| ProcessError::Warden {
             program: job.program.clone(),
             warden: program_self.to_owned(),

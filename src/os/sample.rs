@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Usage};
 use crate::os::proc::{self, DiskCounters, HostStat};
-use crate::os::tree::{self, Cpu, Source, TreeCpu};
+use crate::os::tree::{self, CounterSource, Cpu, TreeCpu};
 
 /// Reads counters. One reading costs well below a millisecond, so one each second is harmless.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Sampler {
 #[derive(Clone, Debug)]
 pub struct Sample {
     at_seconds: f64,
-    server: Result<(Cpu, Source), String>,
+    server: Result<(Cpu, CounterSource), String>,
     spinner: Option<Cpu>,
     host: Result<HostStat, String>,
     disk: Result<DiskCounters, String>,
@@ -205,7 +205,7 @@ mod tests {
         };
         Sample {
             at_seconds,
-            server: Ok((server, Source::TaskClock)),
+            server: Ok((server, CounterSource::TaskClock)),
             spinner: Some(Cpu { total_ns: 4_000 * factor, user_ticks: 1, system_ticks: 1 }),
             host: Ok(HostStat { cpu, cpus: 4, context_switches: 1000 * factor }),
             disk: Ok(disk),

@@ -77,19 +77,19 @@ impl Cpu {
 
 /// How CPU time of the living is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum CounterSource {
     /// The process CPU clock, ns.
     TaskClock,
     /// /proc/PID/stat, ticks of 10 ms.
     ProcStat,
 }
 
-impl Source {
+impl CounterSource {
     /// As it is written into results.
     pub fn name(self) -> &'static str {
         match self {
-            Source::TaskClock => "task clock",
-            Source::ProcStat => "proc stat",
+            CounterSource::TaskClock => "task clock",
+            CounterSource::ProcStat => "proc stat",
         }
     }
 }
@@ -99,7 +99,7 @@ impl Source {
 pub struct TreeCpu {
     root: u32,
     start: u64,
-    source: Source,
+    source: CounterSource,
     tick_ns: u64,
     highest: Cpu,
 }
@@ -109,15 +109,15 @@ impl TreeCpu {
     pub fn new(root: u32) -> Result<Self, TreeError> {
         let stat = stat_of(root)?;
         let source = match process_clock_ns(root) {
-            Ok(_) => Source::TaskClock,
-            Err(_) => Source::ProcStat,
+            Ok(_) => CounterSource::TaskClock,
+            Err(_) => CounterSource::ProcStat,
         };
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         Ok(Self { root, start: stat.start, source, tick_ns, highest: Cpu::default() })
     }
 
     /// How the time of the living is read.
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> CounterSource {
         self.source
     }
 
@@ -172,8 +172,8 @@ impl TreeCpu {
     /// `None` if it has vanished.
     fn own_ns(&self, stat: &ProcessStat) -> Option<u64> {
         match self.source {
-            Source::TaskClock => process_clock_ns(stat.pid).ok(),
-            Source::ProcStat => Some((stat.user + stat.system).saturating_mul(self.tick_ns)),
+            CounterSource::TaskClock => process_clock_ns(stat.pid).ok(),
+            CounterSource::ProcStat => Some((stat.user + stat.system).saturating_mul(self.tick_ns)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The warden's side of `process.rs`: starts a server, and ends the whole of its tree when it is
 //! asked to or when the lab is gone.
-#![allow(unsafe_code)] // One block: `pre_exec` in `Job::start`.
+#![allow(unsafe_code)] // One block: `pre_exec` in `ProcessSpec::start`.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::os::process::{Job, Stop, StopSignal, send, tree};
+use crate::os::process::{ProcessSpec, Stop, StopSignal, send, tree};
 use crate::os::{cgroup, shared_memory};
 
 /// How often the tree is looked at again while it is being ended.
@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
         Ok(_) => {}
         Err(error) => return refuse(&format!("read the job: {error}")),
     }
-    let job: Job = match serde_json::from_str(&line) {
+    let job: ProcessSpec = match serde_json::from_str(&line) {
         Ok(job) => job,
         Err(error) => return refuse(&format!("understand the job: {error}")),
     };
@@ -68,7 +68,7 @@ enum Event {
 }
 
 /// Starts the process and stays until all of its tree is gone. Returns how it ended.
-fn guard(job: &Job, input: impl BufRead + Send + 'static) -> io::Result<String> {
+fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<String> {
     // Orphans of the tree become children of this process, so that none gets away.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     allow_many_files();
@@ -117,7 +117,7 @@ fn allow_many_files() {
     let _ = rustix::process::setrlimit(Resource::Nofile, limit);
 }
 
-impl Job {
+impl ProcessSpec {
     /// Starts the process and returns its id.
     fn start(&self) -> io::Result<u32> {
         let named = |what: &str, path: &Path| {
@@ -211,7 +211,7 @@ fn reap(root: u32, status: &mut Option<String>) -> bool {
 /// Ends every process below this one, the root in good order if there is time. Returns true if the
 /// lab was lost meanwhile.
 fn end_tree(
-    job: &Job,
+    job: &ProcessSpec,
     root: u32,
     mut stop: Stop,
     events: &Receiver<Event>,

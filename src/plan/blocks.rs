@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::verdict::Schedule;
+use crate::domain::verdict::LookSchedule;
 use crate::units;
 
 /// Blocks of a plan.
@@ -50,10 +50,10 @@ impl Blocks {
     }
 
     /// When the results are looked at; `None` for a fixed number: then once, at the end.
-    pub fn schedule(&self) -> Option<Schedule> {
+    pub fn schedule(&self) -> Option<LookSchedule> {
         match self {
             Blocks::Fixed(_) => None,
-            Blocks::Auto(auto) => Some(Schedule { blocks_min: auto.min, blocks_max: auto.max }),
+            Blocks::Auto(auto) => Some(LookSchedule { blocks_min: auto.min, blocks_max: auto.max }),
         }
     }
 

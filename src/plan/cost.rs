@@ -1,7 +1,7 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
 use crate::benchmarks;
-use crate::domain::benchmark::{Shape, Stage};
+use crate::domain::benchmark::{BenchmarkParameters, Phase};
 use crate::domain::kv::{KEY_BYTES, KvShape};
 use crate::plan::{Auto, Blocks, Plan};
 
@@ -40,10 +40,10 @@ pub struct Cost {
 }
 
 /// Seconds that a stage takes on one target.
-pub fn stage_seconds(stage: &Stage, settle_seconds: f64) -> f64 {
+pub fn stage_seconds(stage: &Phase, settle_seconds: f64) -> f64 {
     match stage {
-        Stage::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
-        Stage::Settle => settle_seconds + 1.0,
+        Phase::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
+        Phase::Settle => settle_seconds + 1.0,
     }
 }
 
@@ -53,15 +53,15 @@ pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
 }
 
 /// Estimates a plan whose targets all go through `stages`.
-pub fn estimate(plan: &Plan, stages: &[Stage]) -> Cost {
+pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
     let targets = plan.targets.len() as f64;
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let settle = settle_seconds(rows, plan.workload.settle_scale);
-    let windows = stages.iter().filter(|stage| matches!(stage, Stage::Measure(_))).count();
+    let windows = stages.iter().filter(|stage| matches!(stage, Phase::Measure(_))).count();
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
     let (load_seconds, disk_bytes) = match &plan.workload.shape {
-        Shape::Kv(shape) => of_kv(plan, shape),
+        BenchmarkParameters::Kv(shape) => of_kv(plan, shape),
         _ => of_tables(plan, settle),
     };
     let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);

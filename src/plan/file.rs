@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::benchmarks::{self, Order};
+use crate::benchmarks::{self, StepSet};
 use crate::domain::benchmark::{Waiting, Workload};
-use crate::domain::build::{Dialect, Source};
+use crate::domain::build::{BuildSource, Dialect};
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
@@ -39,7 +39,7 @@ struct PlanFile {
     /// Target words; the first is the base.
     targets: Vec<String>,
     benchmark: String,
-    order: Order,
+    order: StepSet,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
     blocks: Spelled,
@@ -136,7 +136,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
-    let external = plan.targets.iter().find(|target| matches!(target.source, Source::Dsn(_)));
+    let external = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
     if let (Some(target), Some(Waiting::Stopped)) = (external, workload.waiting) {
         return wrong(&format!(
             "waiting=stopped stops servers in the turns of others, and {} is not rqps's own: leave \
@@ -217,8 +217,8 @@ pub fn hash(plan: &Plan) -> String {
 /// The target as it may be written down: a DSN loses its password.
 pub fn without_password(target: &Target) -> Target {
     let mut target = target.clone();
-    if let Source::Dsn(dsn) = &target.source {
-        target.source = Source::Dsn(dsn::without_password(dsn));
+    if let BuildSource::Dsn(dsn) = &target.source {
+        target.source = BuildSource::Dsn(dsn::without_password(dsn));
     }
     target
 }
@@ -234,7 +234,7 @@ mod tests {
         Plan {
             targets: words::targets(&words).expect("words"),
             benchmark: "sysbench".to_owned(),
-            order: Order::Abbreviated,
+            order: StepSet::Abbreviated,
             steps: vec!["point*".to_owned()],
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(4),
@@ -272,7 +272,7 @@ mod tests {
         let printed = print(&plan());
         assert!(!printed.contains("secret"), "{printed}");
         let mut expected = plan();
-        expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
+        expected.targets[1].source = BuildSource::Dsn("postgres://me@host:1/db".to_owned());
         let again = parse(&printed).expect("parse");
         assert_eq!(again, expected);
         assert_eq!(hash(&again), hash(&plan()));
@@ -358,7 +358,7 @@ mod tests {
         let benchmark = "insert".to_owned();
         let plan = Plan { benchmark, workload, interleave, steps: Vec::new(), ..plan() };
         let mut expected = plan.clone();
-        expected.targets[1].source = Source::Dsn("postgres://me@host:1/db".to_owned());
+        expected.targets[1].source = BuildSource::Dsn("postgres://me@host:1/db".to_owned());
         let printed = print(&plan);
         assert_eq!(parse(&printed).expect("parse"), expected, "{printed}");
     }

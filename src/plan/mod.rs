@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::blocks::{Auto, Blocks};
 
-use crate::benchmarks::{self, Order};
-use crate::domain::benchmark::{Pace, Shape, Stage, Workload};
+use crate::benchmarks::{self, StepSet};
+use crate::domain::benchmark::{BenchmarkParameters, Pace, Phase, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
@@ -28,7 +28,7 @@ pub struct Plan {
     /// Which benchmark: `sysbench`.
     pub benchmark: String,
     /// Which sequence of the benchmark.
-    pub order: Order,
+    pub order: StepSet,
     /// Globs that choose steps; empty for all.
     pub steps: Vec<String>,
     /// Scale and shape.
@@ -73,8 +73,8 @@ impl Interleave {
     pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
         let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
         match workload.shape {
-            Shape::Insert(_) => Interleave::Run,
-            Shape::Sysbench
+            BenchmarkParameters::Insert(_) => Interleave::Run,
+            BenchmarkParameters::Sysbench
                 if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
             {
                 Interleave::Turns
@@ -93,7 +93,7 @@ impl Plan {
     pub fn stages(
         &self,
         target: &Target,
-    ) -> Result<Vec<Stage>, crate::workload::select::SelectError> {
+    ) -> Result<Vec<Phase>, crate::workload::select::SelectError> {
         let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
         benchmarks::vector::for_target(&mut stages, target);
         benchmarks::choose(stages, &self.steps, &self.workload)

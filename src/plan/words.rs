@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::domain::build::{Dbms, Source, Version};
+use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::wire::dsn::{self, Dsn, DsnError};
 
@@ -62,7 +62,7 @@ pub fn word(target: &Target) -> String {
     let storage = target.storage_engine.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
     let dbms = target.dbms;
     let what = match &target.source {
-        Source::Version { version, variant: Some(variant) } => {
+        BuildSource::Version { version, variant: Some(variant) } => {
             let storage = if implied(variant) == target.storage_engine.as_deref() {
                 ""
             } else {
@@ -70,14 +70,16 @@ pub fn word(target: &Target) -> String {
             };
             format!("{dbms}@{version}+{variant}{storage}{config}")
         }
-        Source::Version { version, variant: None } => format!("{dbms}@{version}{storage}{config}"),
-        Source::Deb { suite, packages } => {
+        BuildSource::Version { version, variant: None } => {
+            format!("{dbms}@{version}{storage}{config}")
+        }
+        BuildSource::Deb { suite, packages } => {
             format!("{dbms}=deb:{suite}/{}{storage}{config}", packages.join(","))
         }
-        Source::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
-        Source::CompiledIn => format!("{dbms}{storage}{config}"),
-        Source::Dsn(dsn) => dsn.clone(),
-        Source::Imported(tag) => format!("{dbms}={tag}"),
+        BuildSource::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
+        BuildSource::CompiledIn => format!("{dbms}{storage}{config}"),
+        BuildSource::Dsn(dsn) => dsn.clone(),
+        BuildSource::Imported(tag) => format!("{dbms}={tag}"),
     };
     match parse(&what) {
         Ok((plain, _)) if plain.label == target.label => what,
@@ -146,7 +148,7 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
     Ok(Target {
         label: format!("{dbms}-{}", label_text(&host)),
         dbms,
-        source: Source::Dsn(rest.to_owned()),
+        source: BuildSource::Dsn(rest.to_owned()),
         config: DEFAULT_CONFIG.to_owned(),
         storage_engine: None,
     })
@@ -192,7 +194,7 @@ fn implied(variant: &str) -> Option<&'static str> {
     }
 }
 
-type SourceAndStorage = (Source, Option<String>);
+type SourceAndStorage = (BuildSource, Option<String>);
 
 fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordError> {
     if let Some(rest) = what.strip_prefix(DEB) {
@@ -221,14 +223,14 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
                 let fault = format!("`{version}` is not a version");
                 return Err(error(word, &fault, "write numbers: postgres@17.2.0"));
             }
-            Source::Version { version, variant }
+            BuildSource::Version { version, variant }
         }
         Some('=') if what.len() > 1 => {
             let (path, storage) = split_storage(&what[1..]);
             storage_engine = storage;
-            Source::Path(PathBuf::from(path))
+            BuildSource::Path(PathBuf::from(path))
         }
-        None if dbms == Dbms::Sqlite => Source::CompiledIn,
+        None if dbms == Dbms::Sqlite => BuildSource::CompiledIn,
         _ => {
             let fault = format!("it does not say which {dbms}");
             let hint =
@@ -254,7 +256,7 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
     match rest.split_once('/') {
         Some((suite, names)) if !suite.is_empty() && !names.is_empty() => {
             let packages = names.split(',').map(str::to_owned).collect();
-            Ok((Source::Deb { suite: suite.to_owned(), packages }, storage_engine))
+            Ok((BuildSource::Deb { suite: suite.to_owned(), packages }, storage_engine))
         }
         _ => {
             let hint = format!("write {dbms}=deb:SUITE/PACKAGE, as in deb:trixie/mariadb-server");
@@ -263,28 +265,30 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
     }
 }
 
-fn default_label(dbms: Dbms, source: &Source, storage: Option<&str>, config: &str) -> String {
+fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config: &str) -> String {
     let plain = config == default_config(storage);
     let mut storage = storage;
     let mut label = match source {
-        Source::Version { version, variant } => {
+        BuildSource::Version { version, variant } => {
             if variant.as_deref().is_some_and(|variant| implied(variant) == storage) {
                 storage = None;
             }
             let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
             format!("{dbms}-{version}{variant}")
         }
-        Source::Path(path) => {
+        BuildSource::Path(path) => {
             let last = path.iter().rev().map(|part| part.to_string_lossy().into_owned());
             let telling =
                 last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
             format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
         }
-        Source::Deb { suite, packages } => {
+        BuildSource::Deb { suite, packages } => {
             let first = packages.first().map(String::as_str).unwrap_or_default();
             format!("{dbms}-{suite}-{first}")
         }
-        Source::CompiledIn | Source::Dsn(_) | Source::Imported(_) => dbms.name().to_owned(),
+        BuildSource::CompiledIn | BuildSource::Dsn(_) | BuildSource::Imported(_) => {
+            dbms.name().to_owned()
+        }
     };
     if let Some(storage) = storage {
         label = format!("{label}+{storage}");
@@ -313,7 +317,7 @@ impl Target {
 mod tests {
     use super::*;
 
-    fn check(word: &str, label: &str, source: Source, config: &str) {
+    fn check(word: &str, label: &str, source: BuildSource, config: &str) {
         let target = &targets(&[word.to_owned()]).expect(word)[0];
         assert_eq!((target.label.as_str(), target.config.as_str()), (label, config), "{word}");
         assert_eq!(target.source, source, "{word}");
@@ -321,8 +325,8 @@ mod tests {
         assert_eq!(&again[0], target, "{word} as {}", super::word(target));
     }
 
-    fn version(text: &str) -> Source {
-        Source::Version { version: Version::new(text), variant: None }
+    fn version(text: &str) -> BuildSource {
+        BuildSource::Version { version: Version::new(text), variant: None }
     }
 
     fn fails(word: &str, part: &str) {
@@ -336,18 +340,23 @@ mod tests {
         check("mysql@8.0.33:big", "mysql-8.0.33.big", version("8.0.33"), "big");
         check("old=mysql@5.6.14", "old", version("5.6.14"), "default");
         check("pg@17.2.0:./a/b.conf", "postgres-17.2.0.b", version("17.2.0"), "./a/b.conf");
-        let path = || Source::Path(PathBuf::from("/usr/lib/postgresql/17"));
+        let path = || BuildSource::Path(PathBuf::from("/usr/lib/postgresql/17"));
         check("postgres=/usr/lib/postgresql/17", "postgres-17", path(), "default");
         check("x=postgres=/usr/lib/postgresql/17:c", "x", path(), "c");
         check("pg=postgres@17.2.0", "pg", version("17.2.0"), "default");
-        check("mysql=mysql=/opt/my", "mysql", Source::Path(PathBuf::from("/opt/my")), "default");
+        check(
+            "mysql=mysql=/opt/my",
+            "mysql",
+            BuildSource::Path(PathBuf::from("/opt/my")),
+            "default",
+        );
         let dsn = "mysql://me@db.example/bench";
-        check(&format!("mysql={dsn}"), "mysql", Source::Dsn(dsn.to_owned()), "default");
-        check("sqlite", "sqlite", Source::CompiledIn, "default");
-        check("sqlite:small", "sqlite.small", Source::CompiledIn, "small");
+        check(&format!("mysql={dsn}"), "mysql", BuildSource::Dsn(dsn.to_owned()), "default");
+        check("sqlite", "sqlite", BuildSource::CompiledIn, "default");
+        check("sqlite:small", "sqlite.small", BuildSource::CompiledIn, "small");
         let dsn = "postgres://me:secret@db.example:5433/bench?sslmode=require";
-        check(dsn, "postgres-db.example", Source::Dsn(dsn.to_owned()), "default");
-        check(&format!("prod={dsn}"), "prod", Source::Dsn(dsn.to_owned()), "default");
+        check(dsn, "postgres-db.example", BuildSource::Dsn(dsn.to_owned()), "default");
+        check(&format!("prod={dsn}"), "prod", BuildSource::Dsn(dsn.to_owned()), "default");
     }
 
     #[test]
@@ -362,7 +371,7 @@ mod tests {
         let target = &targets(&[text.to_owned()]).expect(text)[0];
         assert_eq!(target.label, label, "{text}");
         assert_eq!(target.storage_engine.as_deref(), storage, "{text}");
-        if let Source::Version { variant: found, .. } = &target.source {
+        if let BuildSource::Version { variant: found, .. } = &target.source {
             assert_eq!(found.as_deref(), variant, "{text}");
         }
         assert_eq!(targets(&[word(target)]).expect("word")[0], *target, "{}", word(target));
@@ -387,7 +396,7 @@ mod tests {
 
     #[test]
     fn packages_of_a_suite_are_targets() {
-        let deb = |suite: &str, packages: &[&str]| Source::Deb {
+        let deb = |suite: &str, packages: &[&str]| BuildSource::Deb {
             suite: suite.to_owned(),
             packages: packages.iter().map(|package| package.to_string()).collect(),
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
-use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostGate};
+use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 
 /// Steps that a line names; the rest is counted.
 const NAMED: usize = 12;
@@ -25,7 +25,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     (!blocks.is_empty()).then_some(Section { id: "blocks", heading, blocks })
 }
 
-fn canaries(gate: &HostGate) -> Vec<Block> {
+fn canaries(gate: &HostLog) -> Vec<Block> {
     let read = gate.blocks.iter().any(|block| block.before.is_some());
     if gate.canaries == CanaryRule::Off || !read {
         return Vec::new();
@@ -81,7 +81,7 @@ fn row(block: &BlockRecord) -> Vec<Cell> {
 
 /// After which block each step was looked at for the last time, where a plan measured until steps
 /// were settled.
-fn stops(gate: &HostGate) -> Vec<Block> {
+fn stops(gate: &HostLog) -> Vec<Block> {
     let looks: Vec<(u32, &BTreeMap<String, Option<u32>>)> =
         gate.blocks.iter().filter_map(|block| Some((block.block, block.open.as_ref()?))).collect();
     let mut lines: Vec<String> = Vec::new();
@@ -130,7 +130,7 @@ mod tests {
             look(5, &["b"]),
             look(6, &["b"]),
         ];
-        let told = stops(&HostGate { blocks, ..HostGate::default() });
+        let told = stops(&HostLog { blocks, ..HostLog::default() });
         let expected = [
             "after block 4: first look; 3 steps stay open",
             "after block 5: stopped: a, c; 1 stay open",
@@ -138,7 +138,7 @@ mod tests {
             "open at the end: b",
         ];
         assert_eq!(told, vec![Block::List(expected.map(str::to_owned).to_vec())]);
-        assert!(stops(&HostGate::default()).is_empty());
+        assert!(stops(&HostLog::default()).is_empty());
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(texts[1], Cell::text("6.00 > 6.00".to_owned()));
         assert_eq!(texts[3], Cell::text("- > -".to_owned()));
         assert_eq!(texts[4], Cell::text("discarded: spin".to_owned()));
-        let off = HostGate { blocks: vec![block], ..HostGate::default() };
+        let off = HostLog { blocks: vec![block], ..HostLog::default() };
         assert!(canaries(&off).is_empty(), "nobody looked");
     }
 }

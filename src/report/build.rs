@@ -1,7 +1,7 @@
 //! What a report says, in which order: a comparison becomes a document.
 
 use super::document::{Block, Document, Section};
-use crate::analyze::caveat::Kind;
+use crate::analyze::caveat::CaveatKind;
 use crate::analyze::{Caveat, Comparison};
 use crate::benchmarks::insert::report as insert;
 use crate::benchmarks::kv::report as kv;
@@ -12,19 +12,19 @@ use crate::report::{
 
 /// What a report leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ReportOptions {
     /// The tables of per-operation metrics of every step, the longest part.
     pub efficiency: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { efficiency: true }
+impl Default for ReportOptions {
+    fn default() -> ReportOptions {
+        ReportOptions { efficiency: true }
     }
 }
 
 /// The whole report.
-pub fn document(comparison: &Comparison, options: &Options) -> Document {
+pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
     sections.extend(verdicts::headline(comparison));
@@ -51,7 +51,7 @@ pub fn document(comparison: &Comparison, options: &Options) -> Document {
 
 /// The report and, besides, the settings that differ.
 pub(super) fn bug_report(comparison: &Comparison) -> Document {
-    let mut document = document(comparison, &Options::default());
+    let mut document = document(comparison, &ReportOptions::default());
     let before_runs = document.sections.len().saturating_sub(1);
     if let Some(section) = settings::section(comparison) {
         document.sections.insert(before_runs, section);
@@ -99,7 +99,7 @@ pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
 /// All caveats by kind, each kind with its advice.
 pub(super) fn caveats(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
-    let mut kinds: Vec<Kind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();
+    let mut kinds: Vec<CaveatKind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();
     kinds.dedup();
     for kind in kinds {
         blocks.push(Block::Paragraph(format!("{}. {}", kind.title(), kind.advice())));

@@ -2,8 +2,8 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::TargetStep;
-use crate::stats::stability::{Course, Evenness};
+use crate::analyze::compare::TargetResult;
+use crate::stats::stability::{Evenness, Stability};
 use crate::stats::summary::median;
 
 /// A row for each step and target; none where no record has intervals of 5 s or more.
@@ -36,8 +36,9 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-fn cells(target: &TargetStep) -> Option<Vec<Cell>> {
-    let courses: Vec<Course> = target.samples.iter().filter_map(|sample| sample.course).collect();
+fn cells(target: &TargetResult) -> Option<Vec<Cell>> {
+    let courses: Vec<Stability> =
+        target.samples.iter().filter_map(|sample| sample.course).collect();
     let evenness: Vec<Evenness> = courses.iter().filter_map(|course| course.evenness).collect();
     if evenness.is_empty() {
         return None;

@@ -11,7 +11,7 @@ use crate::domain::run::{Counter, Dataset, Run, Second, Status, StepRecord};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SqlType {
     /// Words.
     Text,
     /// A whole number.
@@ -26,13 +26,13 @@ pub struct Flat {
     /// Its name.
     pub name: &'static str,
     /// Names and what they hold, left to right.
-    pub columns: &'static [(&'static str, Kind)],
+    pub columns: &'static [(&'static str, SqlType)],
 }
 
 /// All tables. `run` counts run folders from 0; what is empty was not measured.
 pub const TABLES: [Flat; 6] = [RUNS, STEPS, METRICS, SECONDS, COUNTERS, RELATIVE];
 
-use Kind::{Integer, Real, Text};
+use SqlType::{Integer, Real, Text};
 
 const RUNS: Flat = Flat {
     name: "runs",

@@ -6,8 +6,8 @@ use super::document::{Block, Cell, Column, Section, Table};
 use super::turns;
 use crate::analyze::Comparison;
 use crate::analyze::compare::{RunFacts, TargetFacts};
-use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
-use crate::domain::build::{Manifest, Source};
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::host::Host;
 use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
@@ -37,7 +37,10 @@ pub(crate) fn section(comparison: &Comparison) -> Section {
         }
     }
     let is_imported = |target: &TargetFacts| {
-        target.target.as_ref().is_some_and(|target| matches!(target.source, Source::Imported(_)))
+        target
+            .target
+            .as_ref()
+            .is_some_and(|target| matches!(target.source, BuildSource::Imported(_)))
     };
     for workload in workloads {
         if comparison.targets.iter().all(is_imported) {
@@ -157,7 +160,7 @@ fn workload_line(workload: &Workload) -> String {
         Some(bytes) => format!("{} MiB cache", bytes >> 20),
         None => "cache sized from the data".to_owned(),
     };
-    if let Shape::Insert(shape) = &workload.shape {
+    if let BenchmarkParameters::Insert(shape) = &workload.shape {
         return insert_workload_line(workload, shape, &cache);
     }
     let limit = workload.memory_limit.map(|limit| format!(", memory limit {} MiB", limit >> 20));

@@ -2,7 +2,7 @@
 
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
@@ -23,7 +23,7 @@ pub(crate) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
 
 /// True if the base and another target have it, or a run of theirs failed in it.
 fn is_shared(step: &StepComparison) -> bool {
-    let mut carried_out = step.targets.iter().map(TargetStep::was_carried_out);
+    let mut carried_out = step.targets.iter().map(TargetResult::was_carried_out);
     carried_out.next().unwrap_or(false) && carried_out.any(|it| it)
 }
 

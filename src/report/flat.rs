@@ -5,7 +5,7 @@ use std::io;
 
 use super::document::Digits;
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Sample, StepComparison, TargetStep};
+use crate::analyze::compare::{Sample, StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::{Judgement, Test};
 use crate::domain::metric::Metric;
@@ -167,7 +167,7 @@ fn metrics_section(comparison: &Comparison) -> String {
     text
 }
 
-fn cells(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetStep)> {
+fn cells(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetResult)> {
     comparison.steps.iter().flat_map(|step| step.targets.iter().map(move |target| (step, target)))
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use super::document::Digits;
 use crate::analyze::Comparison;
-use crate::analyze::compare::TargetStep;
+use crate::analyze::compare::TargetResult;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::Judgement;
-use crate::domain::metric::{Better, Metric};
+use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
 
@@ -46,7 +46,7 @@ pub struct Measure {
     /// Of absolute values; empty where it is the step's own.
     pub unit: &'static str,
     /// Which way is better.
-    pub better: Better,
+    pub better: Direction,
 }
 
 /// A step.
@@ -137,7 +137,7 @@ fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
     all.into_iter().filter(shown).collect()
 }
 
-fn cell(comparison: &Comparison, target: &TargetStep, metrics: &[Metric]) -> Cell {
+fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> Cell {
     let samples = target.samples.iter().map(|sample| Sample {
         folder: comparison.runs[sample.run].folder.clone(),
         file: format!("{:02}-{}", sample.record.index, sample.record.name),
@@ -156,7 +156,7 @@ fn cell(comparison: &Comparison, target: &TargetStep, metrics: &[Metric]) -> Cel
     }
 }
 
-fn ratio(target: &TargetStep, metric: Metric) -> Option<Ratio> {
+fn ratio(target: &TargetResult, metric: Metric) -> Option<Ratio> {
     target.relative(metric).map(|relative| {
         let judgement = relative.judgement.as_ref();
         let test = judgement.and_then(|judgement| judgement.test.as_ref());

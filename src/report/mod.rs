@@ -29,7 +29,7 @@ use std::io::{self, BufWriter, Write};
 
 use crate::analyze::Comparison;
 
-pub use build::{Options, document};
+pub use build::{ReportOptions, document};
 pub use document::Document;
 pub use flat::quoted;
 pub use json::SCHEMA;
@@ -84,7 +84,7 @@ pub fn write(comparison: &Comparison, format: Format, out: &mut dyn Write) -> io
     let mut out = BufWriter::with_capacity(1 << 16, out);
     match format {
         Format::Text => {
-            let document = document(comparison, &Options::default());
+            let document = document(comparison, &ReportOptions::default());
             out.write_all(text::render(&document).as_bytes())?;
         }
         Format::Tsv => out.write_all(flat::tsv(comparison).as_bytes())?,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table, Value};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
-use crate::domain::metric::{Better, Metric};
+use crate::domain::metric::{Direction, Metric};
 
 /// The efficiency columns of the field's o.met files in their order, then ours.
 const EFFICIENCY: [(Metric, Digits); 8] = [
@@ -138,7 +138,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
 
 /// The median over the runs.
 pub(crate) fn absolute(
-    target: &TargetStep,
+    target: &TargetResult,
     metric: Metric,
     digits: Digits,
     unit: &'static str,
@@ -158,7 +158,7 @@ const NOT_COMPARABLE: Mark = Mark {
 };
 
 /// Target / base; a word where a measurement failed rather than a dash.
-fn relative(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+fn relative(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     let cell = match target.relative(metric) {
         // The field writes a ratio of two zeros as 1 without decimals.
         Some(relative) if is_zero_by_zero(target, metric, relative.ratio) => Cell::text("1"),
@@ -171,20 +171,20 @@ fn relative(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
 }
 
 /// ln(ratio), turned so that more is better; `None` where neither way is.
-fn tone(target: &TargetStep, metric: Metric) -> Option<f64> {
+fn tone(target: &TargetResult, metric: Metric) -> Option<f64> {
     let ln = target.comparable(metric)?.ratio.ln();
     match metric.better() {
-        Better::Higher => Some(ln),
-        Better::Lower => Some(-ln),
-        Better::Neither => None,
+        Direction::Higher => Some(ln),
+        Direction::Lower => Some(-ln),
+        Direction::Neither => None,
     }
 }
 
-fn is_zero_by_zero(target: &TargetStep, metric: Metric, ratio: f64) -> bool {
+fn is_zero_by_zero(target: &TargetResult, metric: Metric, ratio: f64) -> bool {
     ratio == 1.0 && target.absolute(metric) == Some(0.0)
 }
 
-fn why_missing(target: &TargetStep, metric: Metric) -> String {
+fn why_missing(target: &TargetResult, metric: Metric) -> String {
     let result = target.metrics.get(&metric);
     let why = result.and_then(|result| result.missing.clone());
     why.unwrap_or_else(|| "not measured".to_owned())
@@ -255,7 +255,7 @@ pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
 /// rate alone is known, which stands in the tables of rates.
 pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
-        let has_any = |target: &&TargetStep| match relative_rows {
+        let has_any = |target: &&TargetResult| match relative_rows {
             true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
             false => target.was_carried_out(),
         };
@@ -308,7 +308,7 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / base with the interval that its verdict rests on.
-pub(crate) fn judged(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let cell = relative(target, metric, digits);
@@ -325,7 +325,7 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
     columns.extend([Column::numbers("n"), Column::words("verdict")]);
     columns.extend(LATENCY.iter().map(|metric| Column::numbers(metric.name())));
     columns.push(Column::numbers("relative p99"));
-    let row = |(index, target): (usize, &TargetStep)| {
+    let row = |(index, target): (usize, &TargetResult)| {
         let relative_rate = target.relative(Metric::Rate);
         let verdict = relative_rate.and_then(|relative| relative.judgement.as_ref());
         let pairs = relative_rate.map(|relative| relative.pairs as f64);

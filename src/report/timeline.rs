@@ -3,7 +3,7 @@
 
 use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, STALL, Scale, Series, Span};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::analyze::measured::QUANTILES;
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::RateUnit;
@@ -206,7 +206,7 @@ fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
 }
 
 /// A percentile that would rest on fewer than ten events is left out.
-fn quantile_points(target: &TargetStep) -> Vec<Point> {
+fn quantile_points(target: &TargetResult) -> Vec<Point> {
     // A histogram that cannot be decoded is a caveat already.
     let runs = || target.samples.iter().filter_map(|sample| sample.distribution);
     let least_events = runs().map(|run| run.events).min().unwrap_or(0);

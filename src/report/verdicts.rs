@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Relative, StepComparison, TargetStep};
+use crate::analyze::compare::{Relative, StepComparison, TargetResult};
 use crate::analyze::verdict::{
     Counts, Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test,
 };
@@ -76,7 +76,7 @@ fn suite(target: &TargetVerdicts) -> Option<String> {
     ))
 }
 
-type Judged<'a> = (&'a StepComparison, &'a TargetStep, &'a Relative, &'a Judgement);
+type Judged<'a> = (&'a StepComparison, &'a TargetResult, &'a Relative, &'a Judgement);
 
 fn judged(comparison: &Comparison, target: usize) -> impl Iterator<Item = Judged<'_>> {
     comparison.steps.iter().filter_map(move |step| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::gate::HostGate;
+use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning};
 use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
@@ -31,7 +31,7 @@ pub fn read_each<T: Send>(
     take: impl Fn(&mut Run) -> T + Sync,
 ) -> Result<(Dataset, Vec<T>), ResultsError> {
     let mut sets = Sets::default();
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<RunLocation> = Vec::new();
     let mut known = BTreeSet::new();
     for dir in dirs {
         let of_dir = places_of(dir, &mut sets)?;
@@ -58,20 +58,20 @@ pub fn read_each<T: Send>(
 struct Sets {
     hosts: BTreeMap<String, Host>,
     tunings: BTreeMap<String, Tuning>,
-    gates: BTreeMap<String, HostGate>,
+    gates: BTreeMap<String, HostLog>,
     /// Where a set really is → how the reader named it first.
     names: BTreeMap<PathBuf, String>,
 }
 
 /// Where a run folder is, and how the reader named it.
-struct Place {
+struct RunLocation {
     shown: PathBuf,
     real: PathBuf,
     result_set: String,
 }
 
 /// The run folders that `dir` stands for.
-fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
+fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsError> {
     let single = dir.join("run.json").is_file();
     let real = |path: &Path| fs::canonicalize(path).map_err(ResultsError::io("open", path));
     let set_folder = if single {
@@ -99,7 +99,7 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<Place>, ResultsError> {
     let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
     let mut places = Vec::with_capacity(folders.len());
     for shown in folders {
-        places.push(Place { real: real(&shown)?, shown, result_set: result_set.clone() });
+        places.push(RunLocation { real: real(&shown)?, shown, result_set: result_set.clone() });
     }
     Ok(places)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::domain::gate::{GATE_FORMAT, HostGate};
+use crate::domain::gate::{GATE_FORMAT, HostLog};
 use crate::domain::host::Host;
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
 use crate::os::host::fingerprint;
@@ -111,12 +111,12 @@ impl ResultSet {
     }
 
     /// `gate.json`; `None` where nothing was written beside the blocks.
-    pub fn gate(&self) -> Result<Option<HostGate>, ResultsError> {
+    pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
         let path = self.gate_path();
         if !path.exists() {
             return Ok(None);
         }
-        let gate: HostGate = read::json(&path)?;
+        let gate: HostLog = read::json(&path)?;
         if gate.format > GATE_FORMAT {
             return Err(ResultsError::Newer { path, found: gate.format, known: GATE_FORMAT });
         }
@@ -124,7 +124,7 @@ impl ResultSet {
     }
 
     /// Writes `gate.json` anew.
-    pub fn write_gate(&self, gate: &HostGate) -> Result<(), ResultsError> {
+    pub fn write_gate(&self, gate: &HostLog) -> Result<(), ResultsError> {
         atomic::write(&self.gate_path(), &json(gate, "gate.json")?)
     }
 

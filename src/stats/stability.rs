@@ -26,7 +26,7 @@ pub const STALL_SHARE: f64 = 0.1;
 
 /// All that is said of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Course {
+pub struct Stability {
     /// How evenly the rate was delivered; `None` below 5 s.
     pub evenness: Option<Evenness>,
     /// Where the steady part begins; `None` below 20 s.
@@ -35,10 +35,10 @@ pub struct Course {
     pub trend: Option<Trend>,
 }
 
-impl Course {
+impl Stability {
     /// Of the rates of seconds; `None` if there are none.
-    pub fn of(per_second: &[f64]) -> Option<Course> {
-        (!per_second.is_empty()).then(|| Course {
+    pub fn of(per_second: &[f64]) -> Option<Stability> {
+        (!per_second.is_empty()).then(|| Stability {
             evenness: evenness(per_second),
             warm_up: warm_up(per_second),
             trend: trend(per_second),

@@ -1,6 +1,6 @@
 //! Settings that one benchmark has for itself, beside those of all benchmarks that it takes.
 
-use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::workload::settings::{self, SetError};
 
 /// A setting of the benchmark whose parameters are an `S`.
@@ -18,7 +18,7 @@ pub(crate) struct Settings<S: 'static> {
     /// What else may be set, for the list of what is known.
     pub open: &'static [&'static str],
     /// The benchmark's parameters, if the shape is of it.
-    pub of: fn(&mut Shape) -> Option<&mut S>,
+    pub of: fn(&mut BenchmarkParameters) -> Option<&mut S>,
 }
 
 impl<S: Clone> Settings<S> {

@@ -2,7 +2,7 @@
 
 use crate::benchmarks::kv;
 use crate::benchmarks::sysbench::steps::WARM_UPS;
-use crate::domain::benchmark::{Group, Stage};
+use crate::domain::benchmark::{Group, Phase};
 
 /// Why a choice of steps is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub enum SelectError {
 /// case counts; a pattern must match the whole name. One string may hold several, with commas.
 ///
 /// A step that only warms comes along with the steps that it warms unless it is excluded by name.
-/// A [`Stage::Settle`] stays where a kept write comes before it and a kept step after it.
+/// A [`Phase::Settle`] stays where a kept write comes before it and a kept step after it.
 ///
 /// # Errors
 ///
 /// When a pattern is malformed or matches no step of `stages`, and when nothing is left.
-pub fn select(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, SelectError> {
+pub fn select(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let patterns: Vec<&str> = globs.iter().flat_map(|glob| split(glob)).map(str::trim).collect();
     if patterns.is_empty() {
         return Ok(stages);
@@ -87,40 +87,40 @@ pub fn select(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, Select
     Ok(settled(kept.map(|(stage, _)| stage).collect()))
 }
 
-/// Drops each [`Stage::Settle`] that has nothing to settle or nothing to settle for.
-fn settled(stages: Vec<Stage>) -> Vec<Stage> {
-    let mut kept: Vec<Stage> = Vec::new();
+/// Drops each [`Phase::Settle`] that has nothing to settle or nothing to settle for.
+fn settled(stages: Vec<Phase>) -> Vec<Phase> {
+    let mut kept: Vec<Phase> = Vec::new();
     let mut dirty = false;
     for stage in stages {
         match &stage {
-            Stage::Settle => {
+            Phase::Settle => {
                 if dirty {
                     kept.push(stage);
                 }
                 dirty = false;
             }
-            Stage::Measure(step) => {
+            Phase::Measure(step) => {
                 dirty |= step.group == Group::Write;
                 kept.push(stage);
             }
         }
     }
-    while kept.last() == Some(&Stage::Settle) {
+    while kept.last() == Some(&Phase::Settle) {
         kept.pop();
     }
     kept
 }
 
-fn name(stage: &Stage) -> Option<&str> {
+fn name(stage: &Phase) -> Option<&str> {
     match stage {
-        Stage::Measure(step) => Some(&step.name),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(&step.name),
+        Phase::Settle => None,
     }
 }
 
 /// True for a step without which no other can be: the load of a benchmark that measures it.
-fn is_foundation(stage: &Stage) -> bool {
-    matches!(stage, Stage::Measure(step) if kv::is_needed(step))
+fn is_foundation(stage: &Phase) -> bool {
+    matches!(stage, Phase::Measure(step) if kv::is_needed(step))
 }
 
 fn is_warm_up(name: &str) -> bool {
@@ -286,11 +286,11 @@ fn well_formed(glob: &str) -> bool {
 mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets as preset;
-    use crate::benchmarks::{Order, stages};
+    use crate::benchmarks::{StepSet, stages};
     use crate::domain::build::Dialect;
 
     /// Names of what is kept, with `|` for settling.
-    fn kept_of(order: Order, globs: &[&str]) -> Result<String, SelectError> {
+    fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
         let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
         let all = stages(Dialect::Mysql, order, &preset::QUICK.workload());
         let kept = select(all, &globs)?;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn kept(globs: &[&str]) -> Result<String, SelectError> {
-        kept_of(Order::Abbreviated, globs)
+        kept_of(StepSet::Abbreviated, globs)
     }
 
     fn check(globs: &[&str], want: &str) {
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn no_patterns_keep_everything() {
-        let all = stages(Dialect::Mysql, Order::Full, &preset::QUICK.workload());
+        let all = stages(Dialect::Mysql, StepSet::Full, &preset::QUICK.workload());
         assert_eq!(select(all.clone(), &[]).unwrap(), all);
         assert_eq!(select(all.clone(), &["*".to_string()]).unwrap(), all);
     }
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_full_order_is_chosen_from_alike() {
-        let kept = kept_of(Order::Full, &["point-query*"]).unwrap();
+        let kept = kept_of(StepSet::Full, &["point-query*"]).unwrap();
         assert_eq!(kept, "point-query.warm point-query.pre point-query");
     }
 

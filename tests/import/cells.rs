@@ -5,7 +5,7 @@ use super::*;
 /// The account of these files, and everything that was told.
 fn told(format: Format, files: &[(&str, &str)]) -> (Published, String) {
     let folder = folder(files);
-    let published = read(format, &[folder.path()], &Options::default()).unwrap();
+    let published = read(format, &[folder.path()], &ImportOptions::default()).unwrap();
     let notices: Vec<String> = published.notices.iter().map(ToString::to_string).collect();
     let notices = notices.join("\n");
     assert!(!notices.contains("a fault of this importer"), "{notices}");
@@ -37,7 +37,7 @@ fn numbers_that_nothing_can_have_are_errors_with_their_place() {
         for (name, content) in [("qps.abs.tsv", &table), ("o.met", &met)] {
             let folder = folder(&[(name, content)]);
             let path = folder.path().join(name);
-            let fault = read(Format::SysbenchMytools, &[&path], &Options::default());
+            let fault = read(Format::SysbenchMytools, &[&path], &ImportOptions::default());
             let fault = fault.unwrap_err().to_string();
             let place = format!("{name}`, line ");
             assert!(fault.contains(&place) && fault.contains(", column "), "{bad}: {fault}");
@@ -126,13 +126,13 @@ fn sizes_are_not_mixed_unless_asked_for() {
     let path = |name: &str| folder.path().join(name);
     let (a, b, c) = (path("a.tsv"), path("b.30m.tsv"), path("c.tsv"));
     for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "not in the files")] {
-        let fault = read(Format::IbenchMytools, &paths, &Options::default());
+        let fault = read(Format::IbenchMytools, &paths, &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
         assert!(fault.contains("different sets") && fault.contains("--across sizes"), "{fault}");
         assert!(fault.contains(size), "{fault}");
     }
     let across = import::Across { sizes: true, hosts: false };
-    let options = Options { across, ..Options::default() };
+    let options = ImportOptions { across, ..ImportOptions::default() };
     let published = read(Format::IbenchMytools, &[&a, &b, &c], &options).unwrap();
     let rows: Vec<(&str, u64)> = published
         .runs
@@ -141,7 +141,7 @@ fn sizes_are_not_mixed_unless_asked_for() {
         .collect();
     assert!(rows.contains(&("500m.my1", 500_000_000)), "{rows:?}");
     assert!(rows.contains(&("30m.my1", 30_000_000)) && rows.contains(&("pg1", 0)), "{rows:?}");
-    let options = Options { size: Some("30m".to_owned()), ..Options::default() };
+    let options = ImportOptions { size: Some("30m".to_owned()), ..ImportOptions::default() };
     let published = read(Format::IbenchMytools, &[&a, &b], &options).unwrap();
     assert_eq!(value(&published, "my1", "l.i0", Metric::Rate), Some(2000.0));
     assert_eq!(published.cells.totals().left, 4);
@@ -152,11 +152,11 @@ fn hosts_are_not_mixed_unless_asked_for() {
     let a = metrics("", 1000).replace("my1", "my1.x_c8r32").replace("my2", "my2.x_c8r32");
     let b = metrics("", 2000).replace("my1", "my1.x_c32r128").replace("my2", "my2.x_c32r128");
     let folder = folder(&[("a.tsv", &a), ("b.tsv", &b)]);
-    let options = Options::default();
+    let options = ImportOptions::default();
     let fault = read(Format::IbenchMytools, &[folder.path()], &options).unwrap_err().to_string();
     assert!(fault.contains("c8r32") && fault.contains("--across hosts"), "{fault}");
     let across = import::Across { sizes: false, hosts: true };
-    let options = Options { across, ..Options::default() };
+    let options = ImportOptions { across, ..ImportOptions::default() };
     assert_eq!(read(Format::IbenchMytools, &[folder.path()], &options).unwrap().runs.len(), 4);
 }
 
@@ -167,7 +167,7 @@ fn rows_that_contradict_each_other_are_an_error_with_both_places() {
     let first = metrics("20m.", 1000);
     for files in [vec![("a.tsv", &*twice)], vec![("a.tsv", &*first), ("b.tsv", &*other)]] {
         let folder = folder(&files);
-        let fault = read(Format::IbenchMytools, &[folder.path()], &Options::default());
+        let fault = read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
         assert!(fault.contains("is 999 here") || fault.contains("is 1001 here"), "{fault}");
         assert!(fault.contains("a.tsv`, line 2: one of them is wrong"), "{fault}");
@@ -178,7 +178,8 @@ fn rows_that_contradict_each_other_are_an_error_with_both_places() {
 fn a_renamed_rate_is_refused_and_other_columns_are_kept() {
     let table = samples::O_SUM.replace("\tqps\t", "\tfoo\t");
     let folder = folder(&[("o.sum.t", &table)]);
-    let fault = read(Format::IbenchMytools, &[folder.path()], &Options::default()).unwrap_err();
+    let fault =
+        read(Format::IbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap_err();
     let fault = fault.to_string();
     assert!(fault.contains("line 5: a step of queries without a column `qps`"), "{fault}");
     assert!(fault.contains("`foo`"), "{fault}");
@@ -195,7 +196,7 @@ const HEADS: &str = "ops_sec\tmb_sec\tfoo\tw_amp\ttest\tdate\tversion\n";
 fn columns_of_db_bench_that_nobody_knows_are_annotations() {
     let rows = format!("{HEADS}100\t0.5\tx 1\tNA\treadrandom.t1\t2025-05-09T01:44:24\t9.8.4\n");
     let folder = folder(&[("sum.txt", &rows), ("abs.tsv", "1\t2\treadrandom.t1\n")]);
-    let published = read(Format::Dbbench, &[folder.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
     let step = &published.runs[0].steps[0];
     assert_eq!(step.imported.as_ref().unwrap().annotations["foo"], "x 1");
     let totals = published.cells.totals();
@@ -212,9 +213,10 @@ fn rows_of_db_bench_that_contradict_each_other_are_an_error() {
     let other = format!("{HEADS}{}", row("101"));
     let folder = folder(&[("a.txt", &again), ("b.txt", &again), ("c.txt", &other)]);
     let paths = ["a.txt", "b.txt", "c.txt"].map(|name| folder.path().join(name));
-    let same = read(Format::Dbbench, &[&paths[0], &paths[1]], &Options::default()).unwrap();
+    let same = read(Format::Dbbench, &[&paths[0], &paths[1]], &ImportOptions::default()).unwrap();
     assert_eq!((same.runs.len(), same.cells.totals().compared), (1, 7));
-    let fault = read(Format::Dbbench, &[&paths[0], &paths[2]], &Options::default()).unwrap_err();
+    let fault =
+        read(Format::Dbbench, &[&paths[0], &paths[2]], &ImportOptions::default()).unwrap_err();
     let said = fault.to_string();
     for part in
         ["c.txt`, line 2, column 1: `101` under `ops_sec` contradicts `100`", "a.txt, line 2"]
@@ -227,7 +229,8 @@ fn rows_of_db_bench_that_contradict_each_other_are_an_error() {
 fn cells_of_plots_and_builds_are_counted() {
     let builds = format!("{}\nOther\nM\tcons\tsecs\tsize\n8\t32\t27.0\t234\n", samples::BUILDS);
     let folder = folder(&[("o.plot", samples::PLOT), ("build.txt", &builds)]);
-    let published = read(Format::AnnBenchmarks, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::AnnBenchmarks, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(left.contains("builds without a point") && !left.contains("a fault of this"), "{left}");
     let totals = published.cells.totals();

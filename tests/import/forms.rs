@@ -3,7 +3,7 @@
 
 use rqps::domain::metric::Metric;
 use rqps::import::notice::NoticeKind;
-use rqps::import::{self, Format, Named, Options};
+use rqps::import::{self, Format, ImportOptions, Named};
 
 use crate::{MY56, MY80, check, compared, folder, read, samples, texts, value};
 
@@ -16,19 +16,22 @@ fn columns_without_names_get_those_of_the_legend_or_of_the_command_line() {
          6500\t6600\tscan_range=100\n"
     );
     let both = folder(&[("qps.abs.all.csv", CSV), ("qps.abs.all.tsv", &tsv)]);
-    let published = read(Format::SysbenchMytools, &[both.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!((published.runs.len(), published.notices.len()), (2, 0), "{published:?}");
     let wrong = CSV.replace("6600", "6700");
     let differ = folder(&[("qps.abs.all.csv", wrong.as_str()), ("qps.abs.all.tsv", &tsv)]);
-    let published = read(Format::SysbenchMytools, &[differ.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[differ.path()], &ImportOptions::default()).unwrap();
     let mismatch = texts(&published, NoticeKind::Mismatch);
     assert!(mismatch.len() == 1 && mismatch[0].contains("line 2"), "{mismatch:?}");
     let ratios = "hot-points_range=100,0.75\nscan_range=100,1.02\n";
     let alone = folder(&[("qps.abs.csv", CSV), ("qps.rel.csv", ratios)]);
-    let fault = read(Format::SysbenchMytools, &[alone.path()], &Options::default()).unwrap_err();
+    let fault =
+        read(Format::SysbenchMytools, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("say them with --labels A,B,…"), "{fault}");
     let labels = vec!["old".to_owned(), "new".to_owned()];
-    let options = Options { labels, ..Options::default() };
+    let options = ImportOptions { labels, ..ImportOptions::default() };
     let published = read(Format::SysbenchMytools, &[alone.path()], &options).unwrap();
     assert_eq!(value(&published, "new", "scan_range=100", Metric::Rate), Some(6600.0));
     assert_eq!(check(&published, "relative rates"), (2, 2));
@@ -42,7 +45,8 @@ fn edited_ratios_are_held_against_the_whole_table() {
         MY80.trim_start_matches("x.").trim_end_matches(".pk1"),
     );
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS), ("qps.rel.tsv.edit", &edited)]);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (1, 1));
 }
 
@@ -54,7 +58,8 @@ fn clients_of_warming_are_not_those_of_the_table() {
         ("qps.abs.tsv", "col-1 : x.a\n\ncol-1\n1000\tpoint-query_range=100\n"),
     ];
     let folder = folder(&files);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let names: Vec<&str> = published.runs[0].steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["point-query_range=100", "point-query.warm_range=100"]);
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -71,7 +76,8 @@ fn a_table_of_each_number_of_clients_is_known_by_its_rates() {
     let table = |rate: u32| format!("col-1 : x.a\n\ncol-1\n{rate}\thot-points_range=100\n");
     let (met, one, ten) = (met(1, 100) + &met(10, 900), table(100), table(900));
     let folder = folder(&[("o.met", &met), ("qps.dop1.tsv", &one), ("qps.dop10.tsv", &ten)]);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |step| value(&published, "x.a", step, Metric::Rate);
     let rates = (of("hot-points_range=100.dop1"), of("hot-points_range=100.dop10"));
     assert_eq!(rates, (Some(100.0), Some(900.0)));
@@ -85,7 +91,8 @@ fn a_scan_in_millions_of_rows_becomes_thousands() {
     let met = "sb.met.scan.range100.pk1.dop1\n--- absolute\ncpu/o\t\to/s\tdbms\n\
         0.000015\t3138000\tx.a\n";
     let folder = folder(&[("qps.abs.tsv", table), ("o.met", met)]);
-    let published = read(Format::SysbenchMytools, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |label, step| value(&published, label, step, Metric::Rate);
     let scan = |label| of(label, "scan_range=100");
     assert_eq!((scan("x.a"), scan("x.b")), (Some(3138.0), Some(2000.0)));
@@ -104,7 +111,8 @@ fn runs_with_other_clients_are_no_repetitions() {
         label: Some(label.to_owned()),
         step: None,
     };
-    let of = |paths: &[Named]| import::read(Format::Sysbench, paths, &Options::default()).unwrap();
+    let of =
+        |paths: &[Named]| import::read(Format::Sysbench, paths, &ImportOptions::default()).unwrap();
     let one = of(&[named("x", "a.txt"), named("x", "b.txt"), named("x", "a.txt")]);
     let steps: Vec<(u32, &str)> = one
         .runs
@@ -137,7 +145,7 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
         ("abs.other.tsv", "1\t2\tfillseq.v400\n"),
     ];
     let folder = folder(&files);
-    let published = read(Format::Dbbench, &[folder.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "relative rates"), (2, 2));
     assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
@@ -154,7 +162,7 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
 fn outputs_of_one_version_are_targets_and_their_columns_are_shown() {
     let other = samples::DBB_LOG.replace(" micros/op ", "1 micros/op ");
     let folder = folder(&[("lru.log", samples::DBB_LOG), ("hcc.log", &other)]);
-    let published = read(Format::Dbbench, &[folder.path()], &Options::default()).unwrap();
+    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
     let labels: Vec<&str> =
         published.runs.iter().map(|run| run.record.key.label.as_str()).collect();
     assert_eq!((labels.len(), labels[1]), (2, format!("{}#2", labels[0]).as_str()));
@@ -174,7 +182,8 @@ fn selections_of_other_names_are_points() {
     let some = plot.lines().next().unwrap().to_owned() + "\n";
     let files = [("o.plot.all", plot), ("o.plot.some", &some), ("qr.topN.1", selected)];
     let folder = folder(&files);
-    let published = read(Format::AnnBenchmarks, &[folder.path()], &Options::default()).unwrap();
+    let published =
+        read(Format::AnnBenchmarks, &[folder.path()], &ImportOptions::default()).unwrap();
     // The same points in two plots are not two measurements.
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "selected rows that are points"), (1, 1));
@@ -188,7 +197,7 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
     let socket = folder.path().join("socket");
     let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let published = read(Format::Sysbench, &[folder.path()], &Options::default()).unwrap();
+    let published = read(Format::Sysbench, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(
         left.contains("no output of sysbench: b.tsv, link (no file), socket (no file)"),
@@ -197,7 +206,8 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     // Text that is damaged is not passed over.
     std::fs::write(folder.path().join("b.tsv"), b"one\ncaf\xe9\n").unwrap();
     for format in Format::ALL {
-        let fault = read(format, &[folder.path()], &Options::default()).unwrap_err().to_string();
+        let fault =
+            read(format, &[folder.path()], &ImportOptions::default()).unwrap_err().to_string();
         assert!(fault.contains("b.tsv`, line 2: it is not text in UTF-8"), "{fault}");
     }
 }

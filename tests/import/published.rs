@@ -9,7 +9,7 @@ use rqps::benchmarks::insert::import::{
 };
 use rqps::domain::metric::Metric;
 use rqps::import::text::Text;
-use rqps::import::{Format, Options, iostat, vmstat};
+use rqps::import::{Format, ImportOptions, iostat, vmstat};
 use rqps::report::{Format as Form, render};
 
 use crate::{check, compared, read, skipped, texts, value};
@@ -33,7 +33,7 @@ fn text(path: &Path) -> Text {
 #[test]
 fn mysql_of_2025_gives_the_published_ratios_and_summaries() {
     let Some(folder) = fixtures("mysql_of_2025", "sysbench/2025-11.mysql.dop1") else { return };
-    let published = read(Format::SysbenchMytools, &[&folder], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (231, 231));
     assert_eq!(check(&published, "ratios of hardware"), (1596, 1596));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -65,7 +65,7 @@ fn mysql_of_2025_gives_the_published_ratios_and_summaries() {
 #[test]
 fn postgres_of_2021_gives_the_published_tables() {
     let Some(folder) = fixtures("postgres_of_2021", "sysbench/2021-01.pg.inmem.v3") else { return };
-    let options = Options { clients: vec![1, 2, 3], ..Options::default() };
+    let options = ImportOptions { clients: vec![1, 2, 3], ..ImportOptions::default() };
     let published = read(Format::SysbenchMytools, &[&folder], &options).unwrap();
     assert_eq!(check(&published, "relative rates"), (248, 248));
     assert_eq!(check(&published, "ratios of hardware"), (336, 336));
@@ -77,7 +77,7 @@ fn postgres_of_2021_gives_the_published_tables() {
 #[test]
 fn raw_folders_of_2025_give_the_published_metrics() {
     let Some(folder) = fixtures("raw_folders_of_2025", "sysbench/2025-02.pg.dop40") else { return };
-    let published = read(Format::SysbenchMytools, &[&folder], &Options::default()).unwrap();
+    let published = read(Format::SysbenchMytools, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "sb.met from sb.vm"), (40, 40));
     assert_eq!(check(&published, "sb.met from sb.io"), (9, 9));
     let target = "x.pg1110_o2nofp.x10a_c32r128.pk1";
@@ -100,7 +100,7 @@ fn raw_folders_of_2025_give_the_published_metrics() {
 #[test]
 fn merged_and_relative_tables_of_2021_follow_exactly() {
     let Some(folder) = fixtures("merged_and_relative_tables", "insert/2021-01.20m") else { return };
-    let published = read(Format::IbenchMytools, &[&folder], &Options::default()).unwrap();
+    let published = read(Format::IbenchMytools, &[&folder], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "rows of merged"), (44, 44));
     assert_eq!(check(&published, "cells of relative"), (880, 880));
     // Not by the importer's word alone: whole lines.
@@ -118,7 +118,7 @@ fn merged_and_relative_tables_of_2021_follow_exactly() {
 fn november_2021_gives_the_published_ratios() {
     let Some(folder) = fixtures("november_2021", "insert") else { return };
     let file = folder.join("21_11_30.20m.my.metrics.tsv");
-    let published = read(Format::IbenchMytools, &[&file], &Options::default()).unwrap();
+    let published = read(Format::IbenchMytools, &[&file], &ImportOptions::default()).unwrap();
     let comparison = compared(Format::IbenchMytools, &published);
     let golden: [(&str, &[f64]); 6] = [
         ("l.i0", &[0.896, 0.629, 0.629, 0.637, 0.629, 0.627]),
@@ -132,7 +132,7 @@ fn november_2021_gives_the_published_ratios() {
     assert_eq!(value(&published, "my8027.cy8", "l.i0", Metric::HostCpuPerOp), Some(21.0));
     let all = [folder.join("21_11_30.20m.pg.metrics.tsv"), folder.join("21_11_30.summary.txt")];
     let all: Vec<&Path> = all.iter().map(PathBuf::as_path).collect();
-    let published = read(Format::IbenchMytools, &all, &Options::default()).unwrap();
+    let published = read(Format::IbenchMytools, &all, &ImportOptions::default()).unwrap();
     let longest = |label| value(&published, label, "l.i1", Metric::InsertMax);
     assert_eq!(longest("pg124.cx5").zip(longest("pg140.cx5")), Some((37.0, 696.0)));
 }
@@ -226,7 +226,7 @@ fn io_bound_november_2021_gives_the_published_ratios() {
     let Some(folder) = fixtures("io_bound_november_2021", "insert") else { return };
     let imported = |set: &str| {
         let file = folder.join(format!("21_11_30.{set}.metrics.tsv"));
-        read(Format::IbenchMytools, &[&file], &Options::default()).unwrap()
+        read(Format::IbenchMytools, &[&file], &ImportOptions::default()).unwrap()
     };
     let my = imported("500m.my");
     let golden: [(&str, &[f64]); 6] = [
@@ -281,9 +281,9 @@ fn check_ratios(comparison: &analyze::Comparison, golden: &[(&str, &[f64])]) {
 #[test]
 fn tables_of_db_bench_are_taken_over() {
     let Some(folder) = fixtures("tables_of_db_bench", "rocksdb") else { return };
-    let labels = |labels: &[&str]| Options {
+    let labels = |labels: &[&str]| ImportOptions {
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let file = folder.join("2025-05.dell32/sum.iobuf.both.txt");
     let published = read(Format::Dbbench, &[&file], &labels(&["lru", "hcc"])).unwrap();
@@ -304,7 +304,7 @@ fn tables_of_db_bench_are_taken_over() {
 fn vector_search_of_2025_gives_the_published_table() {
     let name = "vector_search_of_2025";
     let Some(folder) = fixtures(name, "vector/2025-01.fashion.serial") else { return };
-    let published = read(Format::AnnBenchmarks, &[&folder], &Options::default()).unwrap();
+    let published = read(Format::AnnBenchmarks, &[&folder], &ImportOptions::default()).unwrap();
     let points: usize = published.runs.iter().map(|run| run.steps.len()).sum();
     assert_eq!((published.runs.len(), points), (3, 385));
     assert_eq!(check(&published, "build times of tables"), (9, 9));

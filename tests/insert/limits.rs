@@ -19,7 +19,7 @@ fn a_query_step_ends_at_its_limit() {
         let said = run(&job);
         if step.name == "l.i2" {
             // The same for a step that loads: it ends although rows are left.
-            let Task::Insert(task) = &mut job.task else { panic!("{:?}", job.task) };
+            let RequestBody::Insert(task) = &mut job.task else { panic!("{:?}", job.task) };
             task.work.writes.rows = 1_000_000_000;
             task.work.limit_seconds = Some(0.5);
             let said = run(&job);

@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::benchmarks;
 use rqps::domain::benchmark::{Group, RateUnit, Workload};
-use rqps::domain::build::{Dbms, Manifest, Source, Version};
+use rqps::domain::build::{BuildSource, Dbms, Manifest, Version};
 use rqps::domain::config::Config;
 use rqps::domain::host::Host;
 use rqps::domain::run::*;
@@ -154,7 +154,7 @@ fn run_record(pattern: &RunRecord, size: Size, block: u32, target: usize) -> Run
         target: Target {
             label: label(target),
             dbms: Dbms::Mysql,
-            source: Source::Version { version: version.clone(), variant: None },
+            source: BuildSource::Version { version: version.clone(), variant: None },
             config: "z12a".to_owned(),
             storage_engine: None,
         },

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::analyze::caveat::{Caveat, Disagreement, Evidence, Kind, disagreement, distinct, spell};
+use crate::analyze::caveat::{
+    Caveat, CaveatKind, Disagreement, Evidence, disagreement, distinct, spell,
+};
 use crate::analyze::metrics::rate_unit;
-use crate::domain::benchmark::{Shape, Workload};
-use crate::domain::build::Source;
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::build::BuildSource;
 use crate::domain::config::Config;
 use crate::domain::metric::Metric;
 use crate::domain::run::RunRecord;
@@ -22,10 +24,11 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(hosts(evidence));
     caveats.extend(tunings(evidence));
-    let differing = [(Kind::DifferentBenchmark, "benchmark"), (Kind::DifferentRqps, "version")];
+    let differing =
+        [(CaveatKind::DifferentBenchmark, "benchmark"), (CaveatKind::DifferentRqps, "version")];
     for (kind, name) in differing {
         let values = by_label(evidence, |record| match kind {
-            Kind::DifferentBenchmark => record.benchmark.clone(),
+            CaveatKind::DifferentBenchmark => record.benchmark.clone(),
             _ => record.rqps_version.clone(),
         });
         caveats.extend(of_all(kind, name, &values));
@@ -45,7 +48,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
             });
             let text = builds.collect::<Vec<_>>().join("; ");
             caveats.push(Caveat {
-                kind: Kind::MixedBuilds,
+                kind: CaveatKind::MixedBuilds,
                 target: target.clone(),
                 steps: vec![],
                 text,
@@ -56,7 +59,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         {
             let texts = others.iter().map(|other| differing_lines(first, other));
             let text = texts.collect::<Vec<_>>().join("; ");
-            caveats.push(Caveat { kind: Kind::MixedSettings, target, steps: vec![], text });
+            caveats.push(Caveat { kind: CaveatKind::MixedSettings, target, steps: vec![], text });
         }
     }
     caveats.extend(settings(evidence));
@@ -76,9 +79,9 @@ fn compilers(evidence: &Evidence) -> Vec<Caveat> {
             }
         }
     }
-    let caveats = by_dbms
-        .into_values()
-        .filter_map(|pairs| of_all(Kind::DifferentCompiler, "compiler", &disagreement(pairs)));
+    let caveats = by_dbms.into_values().filter_map(|pairs| {
+        of_all(CaveatKind::DifferentCompiler, "compiler", &disagreement(pairs))
+    });
     caveats.collect()
 }
 
@@ -88,7 +91,7 @@ fn by_label(evidence: &Evidence, get: impl Fn(&RunRecord) -> String) -> Disagree
     disagreement(runs.map(|run| (run.record.key.label.clone(), get(&run.record))))
 }
 
-fn of_all(kind: Kind, name: &str, values: &[(String, Vec<String>)]) -> Option<Caveat> {
+fn of_all(kind: CaveatKind, name: &str, values: &[(String, Vec<String>)]) -> Option<Caveat> {
     (!values.is_empty()).then(|| Caveat {
         kind,
         target: None,
@@ -100,7 +103,11 @@ fn of_all(kind: Kind, name: &str, values: &[(String, Vec<String>)]) -> Option<Ca
 /// The fingerprints, and the facts that make the difference where the hosts are known.
 fn hosts(evidence: &Evidence) -> Option<Caveat> {
     let fingerprints = by_label(evidence, |record| record.host_fingerprint.clone());
-    let kind = if pairs_within_hosts(evidence) { Kind::SeveralHosts } else { Kind::DifferentHost };
+    let kind = if pairs_within_hosts(evidence) {
+        CaveatKind::SeveralHosts
+    } else {
+        CaveatKind::DifferentHost
+    };
     let mut caveat = of_all(kind, "fingerprint", &fingerprints)?;
     let known = fingerprints.iter().filter_map(|(fingerprint, _)| {
         let host = evidence.dataset.hosts.get(fingerprint)?;
@@ -129,7 +136,7 @@ fn recalls(evidence: &Evidence) -> Vec<Caveat> {
             let Some(other) = recall(place).filter(|_| dbms(0) != dbms(place)) else { continue };
             if (other - base).abs() > RECALL_NEAR {
                 caveats.push(Caveat {
-                    kind: Kind::DifferentRecall,
+                    kind: CaveatKind::DifferentRecall,
                     target: Some(target.label.clone()),
                     steps: vec![step.name.clone()],
                     text: format!("recall {other:.4}, {base:.4} of {}", comparison.base),
@@ -175,7 +182,7 @@ fn tunings(evidence: &Evidence) -> Option<Caveat> {
     let text: Vec<String> =
         differing.map(|(fact, values)| format!("{fact}: {}", spell(&values))).collect();
     (!text.is_empty()).then(|| Caveat {
-        kind: Kind::HostChanged,
+        kind: CaveatKind::HostChanged,
         target: None,
         steps: Vec::new(),
         text: text.join("; "),
@@ -198,9 +205,9 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
     let differing = differing_fields(all);
     let caveats = differing.into_iter().filter_map(|(field, values)| {
         let kind = match field.as_str() {
-            "placement" => Kind::DifferentPlacement,
-            "idle" => Kind::DifferentIdle,
-            _ => Kind::DifferentWorkload,
+            "placement" => CaveatKind::DifferentPlacement,
+            "idle" => CaveatKind::DifferentIdle,
+            _ => CaveatKind::DifferentWorkload,
         };
         of_all(kind, &field, &values)
     });
@@ -210,7 +217,7 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
 /// The fields of a run's workload. Imported files tell few, and 0 stands for what they do not.
 fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
     let mut workload = record.workload.clone();
-    if let Shape::Insert(shape) = &mut workload.shape {
+    if let BenchmarkParameters::Insert(shape) = &mut workload.shape {
         // A limit changes no step that stays below it, and a step that reaches it says so.
         shape.step_limit = None;
     }
@@ -243,12 +250,12 @@ fn turns(evidence: &Evidence) -> Option<Caveat> {
         }
     }
     let text = spell(&disagreement(ways));
-    let kind = Kind::DifferentTurns;
+    let kind = CaveatKind::DifferentTurns;
     (!found.is_empty()).then_some(Caveat { kind, target: None, steps: found, text })
 }
 
 fn is_imported(record: &RunRecord) -> bool {
-    matches!(record.target.source, Source::Imported(_))
+    matches!(record.target.source, BuildSource::Imported(_))
 }
 
 /// Top-level fields of a record as compact JSON, text without its quotes.
@@ -295,7 +302,7 @@ fn steps(evidence: &Evidence) -> Vec<Caveat> {
         });
         let details = disagreement(pairs);
         for (what, values) in [("group and unit", meanings), ("details", details)] {
-            if let Some(caveat) = of_all(Kind::DifferentStep, what, &values) {
+            if let Some(caveat) = of_all(CaveatKind::DifferentStep, what, &values) {
                 caveats.push(Caveat { steps: vec![step.name.clone()], ..caveat });
             }
         }
@@ -320,7 +327,7 @@ fn settings(evidence: &Evidence) -> Vec<Caveat> {
         for (label, config) in others {
             if config.hash != first.hash {
                 caveats.push(Caveat {
-                    kind: Kind::DifferentSettings,
+                    kind: CaveatKind::DifferentSettings,
                     target: Some((*label).to_owned()),
                     steps: Vec::new(),
                     text: format!(

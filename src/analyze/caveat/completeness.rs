@@ -1,6 +1,6 @@
 //! What is not there: runs and steps that failed or were never carried out, pairs that are missing.
 
-use crate::analyze::caveat::{Caveat, Evidence, Kind, PAIRS_MIN};
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence, PAIRS_MIN};
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
 
@@ -10,7 +10,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     for (target, label) in evidence.targets() {
         if evidence.comparison.targets[target].runs.is_empty() {
             let text = "the plan names it, and there is no run of it".to_owned();
-            caveats.push(of(Kind::NeverMeasured, label, Vec::new(), text));
+            caveats.push(of(CaveatKind::NeverMeasured, label, Vec::new(), text));
             continue;
         }
         caveats.extend(failed_steps(evidence, target, label));
@@ -22,7 +22,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     caveats
 }
 
-fn of(kind: Kind, target: &str, steps: Vec<String>, text: String) -> Caveat {
+fn of(kind: CaveatKind, target: &str, steps: Vec<String>, text: String) -> Caveat {
     Caveat { kind, target: Some(target.to_owned()), steps, text }
 }
 
@@ -43,8 +43,8 @@ fn runs(evidence: &Evidence) -> Vec<Caveat> {
     let caveats = broken.map(|run| {
         let text = format!("{}: {}", run.folder, spell(&run.status));
         let kind = match run.status {
-            Status::Discarded(_) => Kind::DiscardedBlock,
-            _ => Kind::FailedRun,
+            Status::Discarded(_) => CaveatKind::DiscardedBlock,
+            _ => CaveatKind::FailedRun,
         };
         of(kind, &run.key.label, Vec::new(), text)
     });
@@ -71,7 +71,7 @@ fn failed_steps(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> 
     }
     let caveats = reasons.into_iter().map(|(why, steps, count)| {
         let times = if count > 1 { format!("{count} times: ") } else { String::new() };
-        of(Kind::FailedStep, label, steps, format!("{times}{why}"))
+        of(CaveatKind::FailedStep, label, steps, format!("{times}{why}"))
     });
     caveats.collect()
 }
@@ -82,7 +82,7 @@ fn missing_steps(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
     });
     let missing: Vec<String> = missing.map(|step| step.name.clone()).collect();
     let text = "not measured, while another target was".to_owned();
-    (!missing.is_empty()).then(|| of(Kind::MissingStep, label, missing, text))
+    (!missing.is_empty()).then(|| of(CaveatKind::MissingStep, label, missing, text))
 }
 
 /// Ratios without pairs and with too few of them; mean and robust estimate apart.
@@ -109,13 +109,13 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
                 robust.interval.low,
                 robust.interval.high
             );
-            apart.push(of(Kind::RobustDisagrees, label, vec![step.name.clone()], text));
+            apart.push(of(CaveatKind::RobustDisagrees, label, vec![step.name.clone()], text));
         }
     }
     let mut caveats = apart;
     if !unpaired.is_empty() {
         let text = "no block in which both completed the step".to_owned();
-        caveats.push(of(Kind::NotPaired, label, unpaired, text));
+        caveats.push(of(CaveatKind::NotPaired, label, unpaired, text));
     }
     // Nobody can add a block to published results; another caveat says that they are imported.
     let published = evidence.is_imported(0) || evidence.is_imported(target);
@@ -125,7 +125,7 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     if let Some(least) = few.iter().map(|(_, pairs)| *pairs).min() {
         let pairs = if least == 1 { "1 pair".to_owned() } else { format!("{least} pairs") };
         let steps = few.into_iter().map(|(step, _)| step).collect();
-        caveats.push(of(Kind::TooFewBlocks, label, steps, format!("as few as {pairs}")));
+        caveats.push(of(CaveatKind::TooFewBlocks, label, steps, format!("as few as {pairs}")));
     }
     caveats
 }

@@ -1,7 +1,7 @@
 //! Rates that were not the same from the first second to the last.
 
-use crate::analyze::caveat::{Caveat, Evidence, Kind, percent};
-use crate::stats::stability::Course;
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence, percent};
+use crate::stats::stability::Stability;
 use crate::stats::summary::median;
 
 pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
@@ -11,15 +11,13 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
 fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let stalls = each(evidence, target, |courses| {
-        let longest = |course: &Course| course.evenness.map(|even| even.longest_stall);
+        let longest = |course: &Stability| course.evenness.map(|even| even.longest_stall);
         courses.iter().filter_map(longest).max().filter(|seconds| *seconds > 0)
     });
     let longest = stalls.iter().map(|(_, seconds)| *seconds).max();
-    caveats.extend(
-        longest.map(|seconds| {
-            caveat(Kind::Stalls, label, &stalls, format!("up to {seconds} s on end"))
-        }),
-    );
+    caveats.extend(longest.map(|seconds| {
+        caveat(CaveatKind::Stalls, label, &stalls, format!("up to {seconds} s on end"))
+    }));
     // One run in a hundred looks unsteady by chance: most of a step's runs must.
     let unsteady = each(evidence, target, |courses| {
         let count = courses.iter().filter(|course| course.is_unsteady()).count();
@@ -27,10 +25,10 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     });
     let most = unsteady.iter().map(|(_, runs)| *runs).max();
     caveats.extend(most.map(|runs| {
-        caveat(Kind::NotSteady, label, &unsteady, format!("in up to {runs} runs of a step"))
+        caveat(CaveatKind::NotSteady, label, &unsteady, format!("in up to {runs} runs of a step"))
     }));
     let drifting = each(evidence, target, |courses| {
-        let drifts: Vec<f64> = courses.iter().filter_map(Course::drift).collect();
+        let drifts: Vec<f64> = courses.iter().filter_map(Stability::drift).collect();
         if 2 * drifts.len() > courses.len() { median(&drifts) } else { None }
     });
     let largest = drifting.iter().map(|(_, drift)| *drift);
@@ -38,7 +36,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     caveats.extend(largest.map(|drift| {
         let way = if drift < 0.0 { "falls" } else { "rises" };
         let text = format!("{way} by up to {} over the window", percent(drift.abs()));
-        caveat(Kind::Drifting, label, &drifting, text)
+        caveat(CaveatKind::Drifting, label, &drifting, text)
     }));
     caveats
 }
@@ -47,19 +45,19 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
 fn each<T>(
     evidence: &Evidence,
     target: usize,
-    judge: impl Fn(&[Course]) -> Option<T>,
+    judge: impl Fn(&[Stability]) -> Option<T>,
 ) -> Vec<(String, T)> {
     let steps = evidence.comparison.steps.iter();
     steps
         .filter_map(|step| {
             let samples = step.targets[target].samples.iter();
-            let courses: Vec<Course> = samples.filter_map(|sample| sample.course).collect();
+            let courses: Vec<Stability> = samples.filter_map(|sample| sample.course).collect();
             Some((step.name.clone(), judge(&courses)?))
         })
         .collect()
 }
 
-fn caveat<T>(kind: Kind, label: &str, found: &[(String, T)], text: String) -> Caveat {
+fn caveat<T>(kind: CaveatKind, label: &str, found: &[(String, T)], text: String) -> Caveat {
     let steps = found.iter().map(|(step, _)| step.clone()).collect();
     Caveat { kind, target: Some(label.to_owned()), steps, text }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::analyze::caveat::{
-    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, ERROR_SHARE_MIN, Evidence, FOREIGN_SHARE_MAX, Kind,
-    NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
-    disagreement, distinct, percent, spell, worst,
+    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, CaveatKind, ERROR_SHARE_MIN, Evidence,
+    FOREIGN_SHARE_MAX, NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX,
+    WRITE_BACK_MIN_KB, disagreement, distinct, percent, spell, worst,
 };
 use crate::analyze::compare::StepComparison;
 use crate::analyze::plans;
@@ -37,7 +37,7 @@ fn single_loads(evidence: &Evidence) -> Option<Caveat> {
     };
     let told = targets.len() > 1 && !once.is_empty();
     told.then(|| Caveat {
-        kind: Kind::SingleLoad,
+        kind: CaveatKind::SingleLoad,
         target: None,
         steps: Vec::new(),
         text: format!("{who} loaded once: the difference between single loads is in every ratio"),
@@ -51,7 +51,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         caveats.extend(empty_column(evidence, target, label));
     } else if evidence.is_embedded(target) {
         let text = "no server process; the DBMS runs inside the driver".to_owned();
-        let kind = Kind::EmbeddedDbms;
+        let kind = CaveatKind::EmbeddedDbms;
         caveats.push(Caveat { kind, target: Some(label.to_owned()), steps: vec![], text });
     } else {
         caveats.extend(client_bound(evidence, target, label));
@@ -88,7 +88,7 @@ fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     let found = evidence.each_step(target, |records| {
         most(records, CLIENT_BUSY_MAX, |record| Some(record.outcome.client_busiest))
     });
-    worst(Kind::ClientBound, label, found, |share| {
+    worst(CaveatKind::ClientBound, label, found, |share| {
         format!("a client thread used up to {} of its CPU", percent(share))
     })
 }
@@ -101,7 +101,7 @@ fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
             (both > 0.0).then_some(client / both)
         })
     });
-    worst(Kind::ClientShare, label, found, |share| {
+    worst(CaveatKind::ClientShare, label, found, |share| {
         format!("up to {} of the CPU of client and server was the client's", percent(share))
     })
 }
@@ -114,7 +114,7 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     formats.sort_unstable();
     formats.dedup();
     (!formats.is_empty()).then(|| Caveat {
-        kind: Kind::Imported,
+        kind: CaveatKind::Imported,
         target: Some(label.to_owned()),
         steps: Vec::new(),
         text: format!("published by others, read as {}", formats.join(", ")),
@@ -127,7 +127,7 @@ fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     let mut steps = evidence.comparison.measured_steps();
     let some = steps.any(|step| own(step).is_some_and(|rate| rate > 0.0));
     (!some).then(|| Caveat {
-        kind: Kind::EmptyColumn,
+        kind: CaveatKind::EmptyColumn,
         target: Some(label.to_owned()),
         steps: Vec::new(),
         text: format!("no rate above 0 on any of {} steps", evidence.comparison.steps.len()),
@@ -149,7 +149,7 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
             (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
         })
     });
-    worst(Kind::MissedPace, label, found, |missed| {
+    worst(CaveatKind::MissedPace, label, found, |missed| {
         format!("as little as {} of the events due were completed", percent(1.0 - missed))
     })
 }
@@ -170,7 +170,7 @@ fn missed_rate(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
         let missed = step.targets[target].missed_rate.as_ref()?;
         Some((step.name.clone(), missed.loss()))
     });
-    worst(Kind::MissedRate, label, found.collect(), |loss| {
+    worst(CaveatKind::MissedRate, label, found.collect(), |loss| {
         format!("as little as {} of the rows asked for were inserted", percent(1.0 - loss))
     })
 }
@@ -191,7 +191,7 @@ fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
         }
     }
     let codes: Vec<String> = codes.iter().map(|(code, n)| format!("{code} {n} times")).collect();
-    worst(Kind::Errors, label, found, |share| {
+    worst(CaveatKind::Errors, label, found, |share| {
         format!("up to {} of the events were tried again; {}", percent(share), codes.join(", "))
     })
 }
@@ -202,7 +202,7 @@ fn no_operations(evidence: &Evidence, target: usize, label: &str) -> Option<Cave
         let idle = measured.filter(|record| record.outcome.statements == 0).count();
         (idle > 0).then_some(idle as f64)
     });
-    worst(Kind::NoOperations, label, found, |runs| format!("in up to {runs} runs of a step"))
+    worst(CaveatKind::NoOperations, label, found, |runs| format!("in up to {runs} runs of a step"))
 }
 
 fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -212,7 +212,7 @@ fn steal(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
             (all > 0.0).then(|| record.usage.host.steal / all)
         })
     });
-    worst(Kind::Steal, label, found, |share| {
+    worst(CaveatKind::Steal, label, found, |share| {
         format!("up to {} of the host's CPU time in a step", percent(share))
     })
 }
@@ -221,7 +221,7 @@ fn foreign(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, FOREIGN_SHARE_MAX, |record| record.usage.disturbance.as_ref()?.foreign_cpu)
     });
-    worst(Kind::ForeignLoad, label, found, |share| {
+    worst(CaveatKind::ForeignLoad, label, found, |share| {
         format!("up to {} of the host's CPU time in a step", percent(share))
     })
 }
@@ -239,7 +239,7 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
             record.usage.disturbance.as_ref()?.pressure_cpu.filter(|_| room)
         })
     });
-    worst(Kind::CpuPressure, label, found, |share| {
+    worst(CaveatKind::CpuPressure, label, found, |share| {
         format!("for up to {} of a step some task waited for a CPU", percent(share))
     })
 }
@@ -248,7 +248,7 @@ fn swapped(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 0.0, |record| Some(record.usage.disturbance.as_ref()?.swapped_in? as f64))
     });
-    worst(Kind::Swapped, label, found, |pages| format!("up to {pages} pages in a step"))
+    worst(CaveatKind::Swapped, label, found, |pages| format!("up to {pages} pages in a step"))
 }
 
 fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -259,7 +259,7 @@ fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> 
             Some(counts.into_iter().flatten().sum::<u64>() as f64)
         })
     });
-    worst(Kind::Throttled, label, found, |_| "the counters of heat or quota moved".to_owned())
+    worst(CaveatKind::Throttled, label, found, |_| "the counters of heat or quota moved".to_owned())
 }
 
 /// Disk writes of steps whose clients write nothing.
@@ -277,7 +277,7 @@ fn write_back(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
             (record.usage.seconds > 0.0).then(|| disk.write_kb / record.usage.seconds)
         })
     });
-    worst(Kind::WriteBack, label, found, |kb| {
+    worst(CaveatKind::WriteBack, label, found, |kb| {
         format!("up to {kb:.0} KB/s written to the disk in steps that only read")
     })
 }
@@ -295,7 +295,7 @@ fn dirty_pages(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
             (is_query_step(&record.name) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
         })
     });
-    worst(Kind::WriteBack, label, found, |kb| {
+    worst(CaveatKind::WriteBack, label, found, |kb| {
         format!("dirty pages of the step before were written back, up to {kb:.0} KB/s")
     })
 }
@@ -321,7 +321,7 @@ fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
         }
     }
     let caveats = counters.into_iter().map(|(counter, (reason, steps))| Caveat {
-        kind: Kind::Unmeasured,
+        kind: CaveatKind::Unmeasured,
         target: Some(label.to_owned()),
         steps,
         text: format!("{counter}: {reason}"),
@@ -345,7 +345,7 @@ fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
         }
     }
     first.map(|text| Caveat {
-        kind: Kind::UnreadableLatency,
+        kind: CaveatKind::UnreadableLatency,
         target: Some(label.to_owned()),
         steps,
         text,
@@ -369,7 +369,7 @@ fn notes(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let caveats = alike.into_values().map(|(note, count, steps)| {
         let more = if count > 1 { format!(", and {} like it", count - 1) } else { String::new() };
         let text = format!("{note}{more}");
-        Caveat { kind: Kind::DriverNote, target: Some(label.to_owned()), steps, text }
+        Caveat { kind: CaveatKind::DriverNote, target: Some(label.to_owned()), steps, text }
     });
     caveats.collect()
 }
@@ -396,7 +396,7 @@ fn no_ops(evidence: &Evidence) -> Vec<Caveat> {
             let spelled =
                 shares.iter().map(|(label, share)| format!("{} of {label}", percent(*share)));
             caveats.push(Caveat {
-                kind: Kind::NoOps,
+                kind: CaveatKind::NoOps,
                 target: None,
                 steps: vec![step.name.clone()],
                 text: spelled.collect::<Vec<_>>().join(", "),
@@ -427,7 +427,7 @@ fn sources(evidence: &Evidence) -> Vec<Caveat> {
         let values = disagreement(pairs);
         if !values.is_empty() {
             caveats.push(Caveat {
-                kind: Kind::DifferentSource,
+                kind: CaveatKind::DifferentSource,
                 target: None,
                 steps: Vec::new(),
                 text: format!("{counter}: {}", spell(&values)),

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::compare::{Comparison, StepComparison, TargetStep};
+use super::compare::{Comparison, StepComparison, TargetResult};
 use crate::domain::run::{Dataset, StepRecord};
 use crate::parallel;
 
@@ -44,7 +44,7 @@ pub const PAIRS_MIN: usize = 3;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Caveat {
     /// Which kind; reports print each kind's advice once.
-    pub kind: Kind,
+    pub kind: CaveatKind,
     /// The target it is about; `None` for several, named in the text.
     pub target: Option<String>,
     /// The steps it is about; empty for all, or where it is about no step.
@@ -61,27 +61,27 @@ macro_rules! kinds {
         /// Kinds of caveats, the gravest first.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum Kind {
+        pub enum CaveatKind {
             $($(#[doc = $doc])* $kind,)*
         }
 
-        impl Kind {
+        impl CaveatKind {
             /// All, the gravest first.
-            pub const ALL: &[Kind] = &[$(Kind::$kind),*];
+            pub const ALL: &[CaveatKind] = &[$(CaveatKind::$kind),*];
 
             /// True if numbers may not be comparable at all: to be seen before the first of them.
             pub fn is_loud(self) -> bool {
-                match self { $(Kind::$kind => $loud,)* }
+                match self { $(CaveatKind::$kind => $loud,)* }
             }
 
             /// What it is, as a head.
             pub fn title(self) -> &'static str {
-                match self { $(Kind::$kind => $title,)* }
+                match self { $(CaveatKind::$kind => $title,)* }
             }
 
             /// What it means and what to do about it.
             pub fn advice(self) -> &'static str {
-                match self { $(Kind::$kind => $advice,)* }
+                match self { $(CaveatKind::$kind => $advice,)* }
             }
         }
     };
@@ -299,7 +299,7 @@ pub(super) fn find(dataset: &Dataset, comparison: &Comparison) -> Vec<Caveat> {
 /// Caveats of several steps that say the same are one.
 fn together(caveats: Vec<Caveat>) -> Vec<Caveat> {
     let mut all: Vec<Caveat> = Vec::with_capacity(caveats.len());
-    let mut known: HashMap<(Kind, Option<String>, String), usize> = HashMap::new();
+    let mut known: HashMap<(CaveatKind, Option<String>, String), usize> = HashMap::new();
     for caveat in caveats {
         let place = (caveat.kind, caveat.target.clone(), caveat.text.clone());
         match known.get(&place).filter(|_| !caveat.steps.is_empty()) {
@@ -318,7 +318,7 @@ fn together(caveats: Vec<Caveat>) -> Vec<Caveat> {
 }
 
 fn records(comparison: &Comparison) -> Vec<Vec<Vec<&StepRecord>>> {
-    fn of_target(target: &TargetStep) -> Vec<&StepRecord> {
+    fn of_target(target: &TargetResult) -> Vec<&StepRecord> {
         target.samples.iter().map(|sample| &*sample.record).collect()
     }
     fn of_step(step: &StepComparison) -> Vec<Vec<&StepRecord>> {
@@ -374,7 +374,7 @@ impl<'a> Evidence<'a> {
 /// One caveat of the steps that were found, with the largest value of all in its text; none if
 /// there are none.
 fn worst(
-    kind: Kind,
+    kind: CaveatKind,
     target: &str,
     found: Vec<(String, f64)>,
     text: impl Fn(f64) -> String,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyze::caveat::{Caveat, Evidence, Kind};
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
 use crate::domain::benchmark::{Group, RateUnit};
 
 /// One caveat for all of it.
@@ -27,7 +27,7 @@ pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
         .map(|(what, names)| format!("{what} {}", Vec::from_iter(names).join(", ")))
         .collect();
     (!parts.is_empty()).then(|| Caveat {
-        kind: Kind::NewerFacts,
+        kind: CaveatKind::NewerFacts,
         target: None,
         steps: Vec::new(),
         text: format!("not known here: {}", parts.join("; ")),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::caveat::{Caveat, Evidence, Kind};
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
 use crate::analyze::plans::{normalize, shorten};
 use crate::domain::run::StepRecord;
 
@@ -30,7 +30,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     if target > 0 && same_dialect(evidence, target) {
         for (difference, steps) in differences(evidence, target, &mut normalized) {
             caveats.push(Caveat {
-                kind: Kind::PlanDiffers,
+                kind: CaveatKind::PlanDiffers,
                 target: Some(label.to_owned()),
                 steps,
                 text: difference.spell(&evidence.comparison.base, label),
@@ -118,7 +118,7 @@ fn changes<'a>(
             let changed = differing.find(|other| normalized.of(other) != normalized.of(plan));
             if let Some(changed) = changed {
                 caveats.push(Caveat {
-                    kind: Kind::PlanChanges,
+                    kind: CaveatKind::PlanChanges,
                     target: Some(label.to_owned()),
                     steps: vec![step.name.clone()],
                     text: format!(

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyze::caveat::{Caveat, Evidence, Kind};
-use crate::domain::benchmark::Shape;
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
+use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::host::Tuning;
 use crate::domain::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::run::RunRecord;
@@ -28,7 +28,12 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         for (target, (name, kb)) in found.filter(|(_, (_, kb))| *kb > limit_kb) {
             let text = format!("{name} is {kb} KiB, max_sectors_kb of the disk is {limit_kb}");
             if seen.insert((target.clone(), text.clone())) {
-                caveats.push(Caveat { kind: Kind::Readahead, target, steps: Vec::new(), text });
+                caveats.push(Caveat {
+                    kind: CaveatKind::Readahead,
+                    target,
+                    steps: Vec::new(),
+                    text,
+                });
             }
         }
     }
@@ -44,7 +49,7 @@ fn of_kernel(tuning: &Tuning) -> Option<Found> {
 
 /// The largest that the configuration asks for.
 fn of_target(record: &RunRecord) -> Option<Found> {
-    if let Shape::Kv(shape) = &record.workload.shape {
+    if let BenchmarkParameters::Kv(shape) = &record.workload.shape {
         let user = shape.options.get(READAHEAD_OPTION).cloned();
         let mut lines = record.config.text.lines().filter_map(|line| KvOption::parse(line).ok());
         let config = lines.rfind(|option| option.key == READAHEAD_OPTION);

@@ -55,7 +55,7 @@ struct Adjusted {
 
 /// What the looks at one step have come to.
 #[derive(Clone, Copy)]
-struct Course {
+struct SequentialState {
     member: Option<Member>,
     look: u32,
     settled: bool,
@@ -118,7 +118,7 @@ fn judge_looks(
     looks: &Looks,
     differences: &[&[f64]],
 ) -> (Vec<Judgement>, Option<Prior>) {
-    let none = Course {
+    let none = SequentialState {
         member: None,
         look: 0,
         settled: false,
@@ -155,8 +155,8 @@ fn judge_looks(
     (judgements, last_prior.map(shown))
 }
 
-fn evidence_of(looks: &Looks, courses: &[Course]) -> Vec<Option<Evidence>> {
-    let of = |course: &Course| {
+fn evidence_of(looks: &Looks, courses: &[SequentialState]) -> Vec<Option<Evidence>> {
+    let of = |course: &SequentialState| {
         let zero = (2.0 * looks.p_value(course.zero)).min(1.0);
         // Each tail by itself: a boundary for one side is crossed less often than one for both.
         // Their largest statistics may be of different looks, and yet it is no surer that a
@@ -170,7 +170,7 @@ fn evidence_of(looks: &Looks, courses: &[Course]) -> Vec<Option<Evidence>> {
 fn finish_looks(
     family: &Family<'_>,
     looks: &Looks,
-    courses: &[Course],
+    courses: &[SequentialState],
     differences: &[&[f64]],
     prior: Option<&moderated::Prior>,
 ) -> Vec<Judgement> {
@@ -180,7 +180,7 @@ fn finish_looks(
     let both_tails = (1.0 - rules.confidence) / 2.0;
     let at_last = 2.0 * looks.level(both_tails, looks.last());
     let mut detectable = Detectable::default();
-    let of = |(at, course): (usize, &Course)| {
+    let of = |(at, course): (usize, &SequentialState)| {
         let (Some(member), Some(evidence)) = (course.member, evidence[at]) else {
             let (pairs, first) = (differences[at].len(), looks.first());
             let reason = match pairs as u32 >= first {
@@ -210,7 +210,7 @@ fn finish_looks(
     courses.iter().enumerate().map(of).collect()
 }
 
-impl Course {
+impl SequentialState {
     fn take(&mut self, family: &Family<'_>, looks: &Looks, member: Member, look: u32) {
         let evidence = family.evidence(&member);
         let (near, far) = member.estimate.tails_beyond(family.threshold());

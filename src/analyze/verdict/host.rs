@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 
 use super::Judgement;
-use crate::domain::gate::{Calibration, Canary, HostGate, StepNoise};
+use crate::domain::gate::{Calibration, Canary, HostLog, StepNoise};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
 
@@ -57,7 +57,7 @@ pub(super) struct HostFindings {
 /// What the gates of all result sets say. `in_turns`: every step was measured in turns of
 /// milliseconds. Canaries stand seconds apart, and noise of that length cancels in turns, so their
 /// scatter says nothing about a pair; the scatter of the pairs themselves does.
-pub(super) fn findings(gates: &BTreeMap<String, HostGate>, in_turns: bool) -> HostFindings {
+pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> HostFindings {
     let mut found = HostFindings::default();
     for gate in gates.values() {
         found.add_noise(gate, in_turns);
@@ -79,7 +79,7 @@ impl HostFindings {
     /// The noise of a pair is that of the A/A test. Where too many blocks were disturbed, it is
     /// multiplied by how much more the canaries scatter than beside the A/A test. Without an A/A
     /// test, and with too many disturbed blocks, the scatter of the canaries is the noise.
-    fn add_noise(&mut self, gate: &HostGate, in_turns: bool) {
+    fn add_noise(&mut self, gate: &HostLog, in_turns: bool) {
         let known = gate.calibration.as_ref();
         let aa = known.and_then(upper_noise);
         let (out, measured) = (gate.out_of_range(), gate.measured());
@@ -256,17 +256,17 @@ mod tests {
     }
 
     /// Five steps that all differ by `shift`, with a noise of 0.2 %.
-    fn judged(gate: HostGate, shift: f64) -> Judgement {
+    fn judged(gate: HostLog, shift: f64) -> Judgement {
         let pairs: Vec<f64> = [0.002, -0.002, 0.001, -0.001].iter().map(|d| d + shift).collect();
         let gates = BTreeMap::from([("set".to_owned(), gate)]);
         let lists = [pairs.as_slice(); 5];
         judge_on_host(&lists, Metric::Rate, &Rules::default(), &gates).remove(0)
     }
 
-    fn calibrated(change: impl FnOnce(&mut Calibration), sd_ln: f64) -> HostGate {
+    fn calibrated(change: impl FnOnce(&mut Calibration), sd_ln: f64) -> HostLog {
         let mut calibration = calibration(sd_ln);
         change(&mut calibration);
-        HostGate { calibration: Some(calibration), ..HostGate::default() }
+        HostLog { calibration: Some(calibration), ..HostLog::default() }
     }
 
     /// A block with so many times the time of the canary after it as before it.
@@ -281,15 +281,15 @@ mod tests {
         }
     }
 
-    fn disturbed(kept: f64, calibration: Option<Calibration>) -> HostGate {
+    fn disturbed(kept: f64, calibration: Option<Calibration>) -> HostLog {
         let mut blocks = vec![block(kept, false, false), block(1.0 / kept, false, false)];
         blocks.extend([block(kept, false, false), block(9.0, true, true)]);
-        HostGate { blocks, calibration, ..HostGate::default() }
+        HostLog { blocks, calibration, ..HostLog::default() }
     }
 
     #[test]
     fn a_quiet_host_changes_nothing() {
-        assert_eq!(judged(HostGate::default(), 0.0).verdict, Verdict::Same);
+        assert_eq!(judged(HostLog::default(), 0.0).verdict, Verdict::Same);
         assert_eq!(judged(calibrated(|_| {}, 0.002), 0.0).verdict, Verdict::Same);
         assert_eq!(judged(calibrated(|_| {}, 0.002), -0.05).verdict, Verdict::Slower);
     }
@@ -332,7 +332,7 @@ mod tests {
             let canary_pairs = vec![pair(there), pair(1.0 / there)];
             Some(Calibration { canary_pairs, ..calibration(0.01) })
         };
-        let sd = |gate: HostGate| {
+        let sd = |gate: HostLog| {
             findings(&BTreeMap::from([("set".to_owned(), gate)]), false)
                 .widening(Metric::Rate)
                 .pair_sd
@@ -342,7 +342,7 @@ mod tests {
         assert!((sd(disturbed(1.01, with(1.01))) - upper).abs() < 1e-9);
         assert!((sd(disturbed(1.030_301, with(1.01))) - 3.0 * upper).abs() < 1e-9);
         // Without a finding the canaries add nothing.
-        let calm = HostGate { calibration: with(1.01), ..HostGate::default() };
+        let calm = HostLog { calibration: with(1.01), ..HostLog::default() };
         assert!((sd(calm) - upper).abs() < 1e-9);
     }
 

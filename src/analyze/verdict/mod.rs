@@ -17,8 +17,8 @@ pub use open::{OpenStep, open_steps};
 use self::family::Family;
 use self::host::{HostFindings, Widening};
 use super::compare::{Comparison, Relative, StepComparison};
-use crate::domain::gate::HostGate;
-use crate::domain::metric::{Better, Metric};
+use crate::domain::gate::HostLog;
+use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::{Rules, Verdict};
 use crate::parallel;
 use crate::stats::Interval;
@@ -201,22 +201,22 @@ pub struct Explanation {
 
 /// How a comparison is to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Options {
+pub struct VerdictOptions {
     /// Label of the base; `None` for the first target of the plan.
     pub base: Option<String>,
     /// By what verdicts are given.
     pub rules: Rules,
 }
 
-impl Options {
+impl VerdictOptions {
     /// The defaults, with another base.
-    pub fn with_base(base: Option<&str>) -> Options {
-        Options { base: base.map(str::to_owned), ..Options::default() }
+    pub fn with_base(base: Option<&str>) -> VerdictOptions {
+        VerdictOptions { base: base.map(str::to_owned), ..VerdictOptions::default() }
     }
 }
 
 /// Judges every ratio of a comparison: the steps of a target and metric are one family.
-pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostGate>) {
+pub(super) fn judge(comparison: &mut Comparison, gates: &BTreeMap<String, HostLog>) {
     let findings = host::findings(gates, comparison.all_in_turns());
     let looks =
         comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
@@ -256,7 +256,7 @@ fn families(steps: &mut [StepComparison]) -> Vec<((usize, Metric), Vec<Member<'_
             let void: Vec<Metric> =
                 target.metrics.keys().copied().filter(|metric| target.is_void(*metric)).collect();
             for (&metric, result) in &mut target.metrics {
-                if metric.better() == Better::Neither {
+                if metric.better() == Direction::Neither {
                     continue;
                 }
                 if let Some(relative) = &mut result.relative {
@@ -351,7 +351,7 @@ pub fn judge_on_host(
     differences: &[&[f64]],
     metric: Metric,
     rules: &Rules,
-    gates: &BTreeMap<String, HostGate>,
+    gates: &BTreeMap<String, HostLog>,
 ) -> Vec<Judgement> {
     let host = Widening::default();
     let family = Family { rules, metric, looks: None, sessions: None, host };

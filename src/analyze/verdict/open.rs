@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::analyze::compare::Comparison;
 use crate::domain::metric::Metric;
-use crate::domain::verdict::Schedule;
+use crate::domain::verdict::LookSchedule;
 
 /// A step that is not settled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub struct OpenStep {
 /// then its verdicts are those of the looks.
 ///
 /// [`RunRecord::schedule`]: crate::domain::run::RunRecord::schedule
-pub fn open_steps(comparison: &Comparison, schedule: &Schedule) -> Vec<OpenStep> {
+pub fn open_steps(comparison: &Comparison, schedule: &LookSchedule) -> Vec<OpenStep> {
     let mut open = Vec::new();
     for step in comparison.measured_steps() {
         let mut targets = Vec::new();

@@ -22,7 +22,7 @@ pub use presets::{PRESETS, workload};
 pub use settings::set;
 pub use steps::{choose, stages};
 
-use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertShape;
 
@@ -32,14 +32,14 @@ pub const TABLE: &str = schema::TABLE;
 /// The parameters of this benchmark, if the workload is of it.
 pub fn shape(workload: &Workload) -> Option<&InsertShape> {
     match &workload.shape {
-        Shape::Insert(shape) => Some(shape),
+        BenchmarkParameters::Insert(shape) => Some(shape),
         _ => None,
     }
 }
 
 /// Settles what follows from other settings: the number of tables.
 pub fn finish(workload: &mut Workload) {
-    let Shape::Insert(shape) = &workload.shape else { return };
+    let BenchmarkParameters::Insert(shape) = &workload.shape else { return };
     workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
 }
 

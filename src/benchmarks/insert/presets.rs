@@ -1,6 +1,6 @@
 //! Shapes of the Insert Benchmark by name, and what a profile says where nothing else does.
 
-use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, RowsPerCommit};
 
 /// A named shape.
@@ -179,7 +179,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
-        shape: Shape::Insert(shape),
+        shape: BenchmarkParameters::Insert(shape),
     })
 }
 

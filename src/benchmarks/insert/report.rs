@@ -3,7 +3,7 @@
 //! what server and host did then, and rates and response times by the second as charts.
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Sample, StepComparison, TargetFacts, TargetStep};
+use crate::analyze::compare::{Sample, StepComparison, TargetFacts, TargetResult};
 use crate::benchmarks::insert::analyze::metrics::{
     CLASSES, COLUMNS, DIGITS, LEGENDS, Legend, ROLES, insert_target, is_insert, median_columns,
     relative_columns,
@@ -140,7 +140,7 @@ fn absolute_table(comparison: &Comparison) -> Table {
 
 fn relative_table(comparison: &Comparison) -> Table {
     let column = |step: &StepComparison| -> Vec<Cell> {
-        let cell = |(place, target): (usize, &TargetStep)| {
+        let cell = |(place, target): (usize, &TargetResult)| {
             let ratio = match (place, target.absolute(Metric::Rate)) {
                 (0, rate) => rate.map(|_| 1.0),
                 _ => target.relative(Metric::Rate).map(|relative| relative.ratio),
@@ -171,14 +171,14 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
         return None;
     }
     let column = |step: &&StepComparison| -> Vec<Cell> {
-        let cell = |(place, target): (usize, &TargetStep)| match target.absolute(Metric::InsertRate)
-        {
-            Some(rate) => {
-                let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
-                Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
-            }
-            None => Cell::missing("it was not completed"),
-        };
+        let cell =
+            |(place, target): (usize, &TargetResult)| match target.absolute(Metric::InsertRate) {
+                Some(rate) => {
+                    let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
+                    Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
+                }
+                None => Cell::missing("it was not completed"),
+            };
         step.targets.iter().enumerate().map(cell).collect()
     };
     let mut rows = by_target(comparison, steps.iter().map(column).collect());

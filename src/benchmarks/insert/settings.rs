@@ -1,7 +1,7 @@
 //! Single settings of the Insert Benchmark: `key=value`.
 
 use crate::benchmarks::insert::presets;
-use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryStep};
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
@@ -51,7 +51,7 @@ const SETTINGS: Settings<InsertShape> = Settings {
     ],
     open: &[],
     of: |shape| match shape {
-        Shape::Insert(shape) => Some(shape),
+        BenchmarkParameters::Insert(shape) => Some(shape),
         _ => None,
     },
 };

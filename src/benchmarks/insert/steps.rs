@@ -1,7 +1,7 @@
 //! Which steps there are, in which order, and what the clients of each do.
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
-use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
@@ -24,12 +24,12 @@ const LOAD_MORE_SECONDS: f64 = 60.0;
 const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
 
 /// All stages of the benchmark.
-pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec<Stage> {
+pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec<Phase> {
     let maker = Maker { dialect, workload, shape };
     let mut stages = vec![maker.load("l.i0"), maker.load("l.x"), maker.load("l.i1")];
     if !shape.profile.is_2021() {
         stages.push(maker.load("l.i2"));
-        stages.push(Stage::Settle);
+        stages.push(Phase::Settle);
     }
     let queries = shape.query_steps.iter().enumerate();
     stages.extend(queries.map(|(index, step)| maker.query(index, *step)));
@@ -41,23 +41,23 @@ pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec
 ///
 /// # Errors
 /// As [`select`].
-pub fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, SelectError> {
+pub fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let kept = select(stages.clone(), globs)?;
     let is_kept = |step: &Step| {
-        kept.iter().any(|stage| matches!(stage, Stage::Measure(kept) if kept.name == step.name))
+        kept.iter().any(|stage| matches!(stage, Phase::Measure(kept) if kept.name == step.name))
     };
     let wanted: Vec<bool> =
-        stages.iter().map(|stage| matches!(stage, Stage::Measure(step) if is_kept(step))).collect();
+        stages.iter().map(|stage| matches!(stage, Phase::Measure(step) if is_kept(step))).collect();
     let end = wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1);
     let mut chosen = Vec::new();
     for (stage, wanted) in stages.into_iter().zip(wanted).take(end) {
         match stage {
-            Stage::Measure(step) if !wanted && step.group != Group::Load => {}
-            Stage::Measure(mut step) => {
+            Phase::Measure(step) if !wanted && step.group != Group::Load => {}
+            Phase::Measure(mut step) => {
                 step.reported = wanted;
-                chosen.push(Stage::Measure(step));
+                chosen.push(Phase::Measure(step));
             }
-            Stage::Settle => chosen.push(Stage::Settle),
+            Phase::Settle => chosen.push(Phase::Settle),
         }
     }
     Ok(chosen)
@@ -79,7 +79,7 @@ impl Maker<'_> {
         self.workload.rows * u64::from(self.workload.clients)
     }
 
-    fn load(&self, name: &str) -> Stage {
+    fn load(&self, name: &str) -> Phase {
         let shape = self.shape;
         let clients = u64::from(self.workload.clients);
         let commit = &shape.rows_per_commit;
@@ -114,7 +114,7 @@ impl Maker<'_> {
             }
         };
         work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
-        Stage::Measure(Box::new(Step {
+        Phase::Measure(Box::new(Step {
             name: name.to_owned(),
             group: Group::Load,
             reported: true,
@@ -122,7 +122,7 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::RowsInserted,
             detail,
-            work: Work::Insert(Box::new(work)),
+            work: StepBody::Insert(Box::new(work)),
         }))
     }
 
@@ -136,7 +136,7 @@ impl Maker<'_> {
         }
     }
 
-    fn query(&self, index: usize, step: QueryStep) -> Stage {
+    fn query(&self, index: usize, step: QueryStep) -> Phase {
         let shape = self.shape;
         let rate = step.rows_per_second;
         let per_commit = shape.rows_per_commit.query.min(rate).max(1);
@@ -156,7 +156,7 @@ impl Maker<'_> {
             "{} queries beside {rate} inserts/s{deletes} per client, {per_commit} a commit",
             step.kind.name()
         );
-        Stage::Measure(Box::new(Step {
+        Phase::Measure(Box::new(Step {
             name: step_name(shape, index, step),
             group,
             reported: true,
@@ -164,7 +164,7 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Queries,
             detail,
-            work: Work::Insert(Box::new(work)),
+            work: StepBody::Insert(Box::new(work)),
         }))
     }
 

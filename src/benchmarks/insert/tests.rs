@@ -1,7 +1,7 @@
 //! Both eras as the published client (github.com/mdcallag/mytools, bench/ibench) has them.
 
 use crate::benchmarks::insert::*;
-use crate::domain::benchmark::{Stage, Step, Work};
+use crate::domain::benchmark::{Phase, Step, StepBody};
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::workload::settings::SetError;
@@ -19,15 +19,15 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let workload = with(settings);
     let all = stages(dialect, &workload, shape(&workload).unwrap());
     let step = |stage| match stage {
-        Stage::Measure(step) => Some(*step),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(*step),
+        Phase::Settle => None,
     };
     all.into_iter().filter_map(step).collect()
 }
 
 fn work(step: &Step) -> &InsertWork {
     match &step.work {
-        Work::Insert(work) => work,
+        StepBody::Insert(work) => work,
         other => panic!("{other:?}"),
     }
 }
@@ -108,7 +108,7 @@ fn the_steps_of_2026_are_the_published_ones() {
     );
     let workload = with(&[]);
     let all = stages(Dialect::Postgres, &workload, shape(&workload).unwrap());
-    let settles: Vec<usize> = (0..all.len()).filter(|index| all[*index] == Stage::Settle).collect();
+    let settles: Vec<usize> = (0..all.len()).filter(|index| all[*index] == Phase::Settle).collect();
     assert_eq!(settles, [4], "one cleanup, between l.i2 and the first query step");
 }
 
@@ -166,8 +166,8 @@ fn chosen_steps_bring_along_what_they_work_on() {
         let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
         let chosen = choose(all(), &globs).unwrap();
         let name = |stage| match stage {
-            Stage::Measure(step) => (step.name, step.reported),
-            Stage::Settle => ("settle".to_owned(), false),
+            Phase::Measure(step) => (step.name, step.reported),
+            Phase::Settle => ("settle".to_owned(), false),
         };
         chosen.into_iter().map(name).collect()
     };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::benchmarks::Order;
-use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::benchmarks::StepSet;
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 use crate::domain::kv::{Compression, Data, KvShape, Style};
 use crate::workload::value::choice;
 
@@ -54,9 +54,9 @@ const GIB: u64 = 1 << 30;
 ///
 /// # Errors
 /// No such preset; the text lists those there are.
-pub fn workload(name: &str) -> Result<(Workload, Order), String> {
+pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     let (workload, shape) = parts(name)?;
-    Ok((Workload { shape: Shape::Kv(shape), ..workload }, Order::Full))
+    Ok((Workload { shape: BenchmarkParameters::Kv(shape), ..workload }, StepSet::Full))
 }
 
 /// Both parts of a preset.
@@ -181,7 +181,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
-        shape: Shape::Sysbench,
+        shape: BenchmarkParameters::Sysbench,
     };
     let shape = KvShape {
         style: Style::Leveled,

@@ -2,7 +2,7 @@
 //! writes were held back, disk and CPU as iostat and vmstat tell, and what to keep in mind.
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::analyze::histogram::Histogram;
 use crate::benchmarks::kv::analyze::{STATS, Stats, stats};
 use crate::domain::benchmark::Group;
@@ -185,7 +185,7 @@ fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
     facts.collect()
 }
 
-fn has_stalls(target: &TargetStep) -> bool {
+fn has_stalls(target: &TargetResult) -> bool {
     target.absolute(Metric::StallCount).is_some_and(|count| count > 0.0)
 }
 
@@ -194,7 +194,7 @@ fn table(
     comparison: &Comparison,
     caption: &str,
     metrics: &[(Metric, Digits)],
-    shown: fn(&TargetStep) -> bool,
+    shown: fn(&TargetResult) -> bool,
 ) -> Option<Table> {
     let mut columns: Vec<Column> =
         metrics.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
@@ -209,7 +209,7 @@ fn table(
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 
-fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetStep)> {
+fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &TargetResult)> {
     comparison
         .steps
         .iter()
@@ -217,7 +217,7 @@ fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &Tar
         .filter(|(_, target)| !target.samples.is_empty())
 }
 
-fn absolute(target: &TargetStep, metric: Metric, digits: Digits) -> Cell {
+fn absolute(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     match target.absolute(metric) {
         Some(value) => Cell::number(value, digits, metric.unit()),
         None => Cell::missing("the library does not tell, or there is no such thing in this step"),

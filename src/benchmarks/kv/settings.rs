@@ -1,7 +1,7 @@
 //! Single settings of the RocksDB sequence: `key=value`.
 
 use crate::benchmarks::kv::presets::{parse_compression, set_data};
-use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::kv::{KvShape, Style};
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::{self, SetError};
@@ -59,7 +59,7 @@ const SETTINGS: Settings<KvShape> = Settings {
     ],
     open: &["option.KEY"],
     of: |shape| match shape {
-        Shape::Kv(shape) => Some(shape),
+        BenchmarkParameters::Kv(shape) => Some(shape),
         _ => None,
     },
 };
@@ -71,7 +71,9 @@ const SETTINGS: Settings<KvShape> = Settings {
 /// What [`SetError`] says.
 pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
     let (key, value) = settings::parts(assignment)?;
-    let (Some(name), Shape::Kv(shape)) = (key.strip_prefix("option."), &mut workload.shape) else {
+    let (Some(name), BenchmarkParameters::Kv(shape)) =
+        (key.strip_prefix("option."), &mut workload.shape)
+    else {
         return SETTINGS.set(workload, assignment);
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
@@ -118,7 +120,7 @@ mod tests {
         assert!(wrong(check("tables=2").unwrap_err()).contains("`kv` has no such setting"));
         assert!(wrong(check("option.=1").unwrap_err()).contains("option.KEY=VALUE"));
         assert!(wrong(check("keys").unwrap_err()).contains("no `=`"));
-        let Shape::Kv(shape) = &workload.shape else { panic!("{workload:?}") };
+        let BenchmarkParameters::Kv(shape) = &workload.shape else { panic!("{workload:?}") };
         assert_eq!((workload.rows, workload.clients), (2_000_000, 4));
         assert_eq!((shape.direct_io, shape.multireads, shape.reads), (true, true, false));
         assert_eq!(shape.options["max_bytes_for_level_multiplier"], "16");

@@ -1,9 +1,9 @@
 //! Which steps, in which order, with which options.
 
-use crate::domain::benchmark::{Group, Pace, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::benchmark::{Group, Pace, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::kv::{
-    Action, Compression, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES, READAHEAD_OPTION,
-    Style,
+    Compression, KvOperation, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES,
+    READAHEAD_OPTION, Style,
 };
 
 /// Keys read by the one client that idles while compaction catches up.
@@ -18,15 +18,15 @@ const MAINTENANCE_SECONDS: f64 = 5.0;
 pub const BLOCK_BYTES: u64 = 8192;
 
 /// All steps in order.
-pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Stage> {
+pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Phase> {
     let plan = Sequence { workload, shape };
     let mut steps = vec![plan.fill(), plan.drain()];
     if shape.reads {
-        steps.push(plan.read("readrandom", Group::Point, Action::Read));
+        steps.push(plan.read("readrandom", Group::Point, KvOperation::Read));
         steps.push(plan.read("fwdrange", Group::Range, plan.range(false)));
     }
     if shape.multireads {
-        let batch = Action::MultiRead { batch: BATCH };
+        let batch = KvOperation::MultiRead { batch: BATCH };
         steps.push(plan.read("multireadrandom", Group::Point, batch));
     }
     steps.push(plan.overwrite_some());
@@ -36,12 +36,12 @@ pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Stage> {
         steps.extend(plan.all_while_writing(*rate, true));
     }
     steps.push(plan.overwrite());
-    steps.into_iter().map(|step| Stage::Measure(Box::new(step))).collect()
+    steps.into_iter().map(|step| Phase::Measure(Box::new(step))).collect()
 }
 
 /// True for a step that others need: it is carried out even where it was not chosen.
 pub fn is_needed(step: &Step) -> bool {
-    matches!(&step.work, Work::Kv(work) if work.action == Action::FillSequential)
+    matches!(&step.work, StepBody::Kv(work) if work.action == KvOperation::FillSequential)
 }
 
 struct Sequence<'a> {
@@ -50,11 +50,11 @@ struct Sequence<'a> {
 }
 
 impl Sequence<'_> {
-    fn range(&self, reverse: bool) -> Action {
-        Action::Range { nexts: self.shape.seek_nexts, reverse }
+    fn range(&self, reverse: bool) -> KvOperation {
+        KvOperation::Range { nexts: self.shape.seek_nexts, reverse }
     }
 
-    fn work(&self, action: Action) -> KvWork {
+    fn work(&self, action: KvOperation) -> KvWork {
         KvWork {
             action,
             clients: self.workload.clients,
@@ -80,13 +80,13 @@ impl Sequence<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Operations,
             detail: detail(&work),
-            work: Work::Kv(Box::new(work)),
+            work: StepBody::Kv(Box::new(work)),
         }
     }
 
     /// The load: one client, keys in order, no log, a memtable that only collects.
     fn fill(&self) -> Step {
-        let mut work = self.work(Action::FillSequential);
+        let mut work = self.work(KvOperation::FillSequential);
         work.clients = 1;
         work.operations = Some(self.workload.rows);
         work.write_ahead_log = false;
@@ -114,16 +114,16 @@ impl Sequence<'_> {
     }
 
     /// Work that is compared and lasts as long as its window: at the pace that was asked for.
-    fn paced(&self, action: Action) -> KvWork {
+    fn paced(&self, action: KvOperation) -> KvWork {
         KvWork { pace: self.workload.pace, ..self.work(action) }
     }
 
-    fn read(&self, name: &str, group: Group, action: Action) -> Step {
+    fn read(&self, name: &str, group: Group, action: KvOperation) -> Step {
         self.step(name, group, self.workload.read_seconds, self.paced(action))
     }
 
     fn overwrite_some(&self) -> Step {
-        let mut work = self.work(Action::Overwrite);
+        let mut work = self.work(KvOperation::Overwrite);
         let all = self.workload.rows as f64 * self.shape.overwrite_share;
         let each = (all / f64::from(self.workload.clients)).round().max(1.0);
         work.operations = Some(each as u64);
@@ -134,7 +134,7 @@ impl Sequence<'_> {
     }
 
     fn maintain(&self) -> Step {
-        let mut work = self.work(Action::Maintain);
+        let mut work = self.work(KvOperation::Maintain);
         work.clients = 1;
         work.after = match self.shape.style {
             Style::Leveled => vec![
@@ -156,7 +156,7 @@ impl Sequence<'_> {
 
     /// The three steps beside a writer of that rate, which they are named after if `named`.
     fn all_while_writing(&self, rate: f64, named: bool) -> [Step; 3] {
-        let step = |name: &str, group: Group, action: Action| {
+        let step = |name: &str, group: Group, action: KvOperation| {
             let mut work = self.paced(action);
             (work.writer_mb, work.writer_named) = (Some(rate), named);
             let name = if named { format!("{name}.writer={rate}") } else { name.to_owned() };
@@ -165,12 +165,12 @@ impl Sequence<'_> {
         [
             step("revrangewhilewriting", Group::Range, self.range(true)),
             step("fwdrangewhilewriting", Group::Range, self.range(false)),
-            step("readwhilewriting", Group::Point, Action::Read),
+            step("readwhilewriting", Group::Point, KvOperation::Read),
         ]
     }
 
     fn overwrite(&self) -> Step {
-        let mut work = self.paced(Action::Overwrite);
+        let mut work = self.paced(KvOperation::Overwrite);
         work.after = vec![Maintenance::Flush, Maintenance::Wait];
         self.step("overwriteandwait", Group::Write, self.workload.write_seconds, work)
     }
@@ -179,15 +179,15 @@ impl Sequence<'_> {
 fn detail(work: &KvWork) -> String {
     let of = format!("{} keys of 20 + {} bytes", work.keys, work.value_bytes);
     let what = match work.action {
-        Action::FillSequential => "puts of all keys in order, no log, one client".to_owned(),
-        Action::Overwrite => "puts of random keys".to_owned(),
-        Action::Read => "gets of random keys".to_owned(),
-        Action::MultiRead { batch } => format!("gets of {batch} random keys at once"),
-        Action::Range { nexts, reverse } => {
+        KvOperation::FillSequential => "puts of all keys in order, no log, one client".to_owned(),
+        KvOperation::Overwrite => "puts of random keys".to_owned(),
+        KvOperation::Read => "gets of random keys".to_owned(),
+        KvOperation::MultiRead { batch } => format!("gets of {batch} random keys at once"),
+        KvOperation::Range { nexts, reverse } => {
             let way = if reverse { "backwards" } else { "forwards" };
             format!("seeks to random keys, {nexts} entries {way}")
         }
-        Action::Maintain => "memtables and level 0 written out".to_owned(),
+        KvOperation::Maintain => "memtables and level 0 written out".to_owned(),
     };
     let writer = work.writer_mb.map(|mb| format!(", a writer of {mb} MiB/s")).unwrap_or_default();
     format!("{what}{writer}; {of}")
@@ -306,15 +306,15 @@ mod tests {
         change(&mut workload, &mut shape);
         let stages = stages(&workload, &shape);
         let steps = stages.into_iter().filter_map(|stage| match stage {
-            Stage::Measure(step) => Some(*step),
-            Stage::Settle => None,
+            Phase::Measure(step) => Some(*step),
+            Phase::Settle => None,
         });
         steps.collect()
     }
 
     fn work(step: &Step) -> &KvWork {
         match &step.work {
-            Work::Kv(work) => work,
+            StepBody::Kv(work) => work,
             _ => panic!("{} is a step of another benchmark", step.name),
         }
     }

@@ -1,7 +1,7 @@
 //! Shapes of load by name.
 
-use crate::benchmarks::Order;
-use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::benchmarks::StepSet;
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Preset {
     /// One line for listings.
     pub about: &'static str,
     /// The order of steps that goes with it.
-    pub order: Order,
+    pub order: StepSet,
     /// Number of tables.
     pub tables: u32,
     /// Rows per table.
@@ -65,7 +65,7 @@ impl Preset {
             memory_limit: None,
             turn_ms: None,
             waiting: None,
-            shape: Shape::Sysbench,
+            shape: BenchmarkParameters::Sysbench,
         }
     }
 }
@@ -80,7 +80,7 @@ pub const FULL: Preset = Preset {
     name: "full",
     aliases: &[],
     about: "50M rows, 600 s a read step and 900 s a write step: about 7 hours a run",
-    order: Order::Abbreviated,
+    order: StepSet::Abbreviated,
     tables: 1,
     rows: 50_000_000,
     clients: 1,
@@ -120,7 +120,7 @@ pub const STANDARD: Preset = Preset {
 const NUC: Preset = Preset {
     name: "nuc",
     about: "published on 4 cores, 16 GB (2020-21): 1 x 10M rows, 180 s, all 42 steps",
-    order: Order::Full,
+    order: StepSet::Full,
     rows: 10_000_000,
     read_seconds: 180.0,
     write_seconds: 180.0,
@@ -132,7 +132,7 @@ const C2S60: Preset = Preset {
     name: "c2s60",
     aliases: &["c2-standard-60"],
     about: "published on 30 cores, 240 GB (2023): 4 x 50M rows, 20 clients, 600 s, all 42 steps",
-    order: Order::Full,
+    order: StepSet::Full,
     tables: 4,
     clients: 20,
     write_seconds: 600.0,
@@ -235,8 +235,8 @@ mod tests {
         check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
         check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
         assert_eq!(Preset::named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
-        assert_eq!(Preset::named("nuc").unwrap().order, Order::Full);
-        assert_eq!(Preset::named("quick").unwrap().order, Order::Abbreviated);
+        assert_eq!(Preset::named("nuc").unwrap().order, StepSet::Full);
+        assert_eq!(Preset::named("quick").unwrap().order, StepSet::Abbreviated);
         assert_eq!(Preset::named("slow"), None);
     }
 

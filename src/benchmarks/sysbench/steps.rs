@@ -1,25 +1,25 @@
 //! The sysbench microbenchmarks of published relative-QPS work, as data: one table of test types,
 //! two orders of steps, exact SQL per dialect. docs/sysbench.md is generated from here.
 
-use crate::benchmarks::Order;
-use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::benchmarks::StepSet;
+use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use crate::driver::protocol::LoadTask;
+use crate::driver::protocol::LoadRequest;
 
 /// A test type with its range: what the published work calls a microbenchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Microbenchmark {
     /// Test type: `random-points`.
     pub test: &'static str,
-    /// The integer of its label. It is a parameter only where [`Kind`] says so.
+    /// The integer of its label. It is a parameter only where [`StatementShape`] says so.
     pub range: u32,
     /// Group of the report.
     pub group: Group,
     /// Which of the two durations it runs for.
     pub lasts: Lasts,
     /// What it executes.
-    pub kind: Kind,
+    pub kind: StatementShape,
 }
 
 /// Which duration of the workload a test type runs for.
@@ -33,7 +33,7 @@ pub enum Lasts {
 
 /// What one event of a test type is. N is the range of the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StatementShape {
     /// One row by id.
     PointQuery,
     /// N random ids in a list.
@@ -119,50 +119,55 @@ const ALL_RANGES: &[Ranged] = &[Ranged::Simple, Ranged::Sum, Ranged::Order, Rang
 
 /// All test types that the published suites run, by group; ranges of one test type ascend.
 pub const MICROBENCHMARKS: &[Microbenchmark] = &[
-    point("point-query", 100, Kind::PointQuery),
-    point("random-points", 10, Kind::RandomPoints),
-    point("random-points", 100, Kind::RandomPoints),
-    point("random-points", 1000, Kind::RandomPoints),
-    point("hot-points", 100, Kind::HotPoints),
-    point("points-covered-pk", 100, Kind::Points { on: Primary, covered: true }),
-    point("points-notcovered-pk", 100, Kind::Points { on: Primary, covered: false }),
-    point("points-covered-si", 100, Kind::Points { on: Secondary, covered: true }),
-    point("points-notcovered-si", 100, Kind::Points { on: Secondary, covered: false }),
-    range("range-covered-pk", 100, Kind::Range { on: Primary, covered: true }),
-    range("range-notcovered-pk", 100, Kind::Range { on: Primary, covered: false }),
-    range("range-covered-si", 100, Kind::Range { on: Secondary, covered: true }),
-    range("range-notcovered-si", 100, Kind::Range { on: Secondary, covered: false }),
-    range("scan", 100, Kind::Scan),
-    range("read-only", 10, Kind::ReadOnly(ALL_RANGES)),
-    range("read-only", 100, Kind::ReadOnly(ALL_RANGES)),
-    range("read-only", 10_000, Kind::ReadOnly(ALL_RANGES)),
-    range("read-only-simple", 1000, Kind::ReadOnly(&[Ranged::Simple])),
-    range("read-only-sum", 1000, Kind::ReadOnly(&[Ranged::Sum])),
-    range("read-only-order", 1000, Kind::ReadOnly(&[Ranged::Order])),
-    range("read-only-distinct", 1000, Kind::ReadOnly(&[Ranged::Distinct])),
-    range("read-only-count", 1000, Kind::Count),
-    write("update-inlist", 100, Write, Kind::UpdateInlist),
-    write("update-index", 100, Write, Kind::UpdateIndex),
-    write("update-nonindex", 100, Write, Kind::UpdateNonindex),
-    write("update-one", 100, Write, Kind::UpdateOne),
-    write("update-zipf", 100, Write, Kind::UpdateZipf),
+    point("point-query", 100, StatementShape::PointQuery),
+    point("random-points", 10, StatementShape::RandomPoints),
+    point("random-points", 100, StatementShape::RandomPoints),
+    point("random-points", 1000, StatementShape::RandomPoints),
+    point("hot-points", 100, StatementShape::HotPoints),
+    point("points-covered-pk", 100, StatementShape::Points { on: Primary, covered: true }),
+    point("points-notcovered-pk", 100, StatementShape::Points { on: Primary, covered: false }),
+    point("points-covered-si", 100, StatementShape::Points { on: Secondary, covered: true }),
+    point("points-notcovered-si", 100, StatementShape::Points { on: Secondary, covered: false }),
+    range("range-covered-pk", 100, StatementShape::Range { on: Primary, covered: true }),
+    range("range-notcovered-pk", 100, StatementShape::Range { on: Primary, covered: false }),
+    range("range-covered-si", 100, StatementShape::Range { on: Secondary, covered: true }),
+    range("range-notcovered-si", 100, StatementShape::Range { on: Secondary, covered: false }),
+    range("scan", 100, StatementShape::Scan),
+    range("read-only", 10, StatementShape::ReadOnly(ALL_RANGES)),
+    range("read-only", 100, StatementShape::ReadOnly(ALL_RANGES)),
+    range("read-only", 10_000, StatementShape::ReadOnly(ALL_RANGES)),
+    range("read-only-simple", 1000, StatementShape::ReadOnly(&[Ranged::Simple])),
+    range("read-only-sum", 1000, StatementShape::ReadOnly(&[Ranged::Sum])),
+    range("read-only-order", 1000, StatementShape::ReadOnly(&[Ranged::Order])),
+    range("read-only-distinct", 1000, StatementShape::ReadOnly(&[Ranged::Distinct])),
+    range("read-only-count", 1000, StatementShape::Count),
+    write("update-inlist", 100, Write, StatementShape::UpdateInlist),
+    write("update-index", 100, Write, StatementShape::UpdateIndex),
+    write("update-nonindex", 100, Write, StatementShape::UpdateNonindex),
+    write("update-one", 100, Write, StatementShape::UpdateOne),
+    write("update-zipf", 100, Write, StatementShape::UpdateZipf),
     // The published scripts give it the read duration.
-    write("write-only", 10_000, Read, Kind::WriteOnly),
-    write("read-write", 10, Write, Kind::ReadWrite),
-    write("read-write", 100, Write, Kind::ReadWrite),
-    write("delete", 100, Write, Kind::Delete),
-    write("insert", 100, Write, Kind::Insert),
+    write("write-only", 10_000, Read, StatementShape::WriteOnly),
+    write("read-write", 10, Write, StatementShape::ReadWrite),
+    write("read-write", 100, Write, StatementShape::ReadWrite),
+    write("delete", 100, Write, StatementShape::Delete),
+    write("insert", 100, Write, StatementShape::Insert),
 ];
 
-const fn point(test: &'static str, range: u32, kind: Kind) -> Microbenchmark {
+const fn point(test: &'static str, range: u32, kind: StatementShape) -> Microbenchmark {
     Microbenchmark { test, range, group: Group::Point, lasts: Read, kind }
 }
 
-const fn range(test: &'static str, range: u32, kind: Kind) -> Microbenchmark {
+const fn range(test: &'static str, range: u32, kind: StatementShape) -> Microbenchmark {
     Microbenchmark { test, range, group: Group::Range, lasts: Read, kind }
 }
 
-const fn write(test: &'static str, range: u32, lasts: Lasts, kind: Kind) -> Microbenchmark {
+const fn write(
+    test: &'static str,
+    range: u32,
+    lasts: Lasts,
+    kind: StatementShape,
+) -> Microbenchmark {
     Microbenchmark { test, range, group: Group::Write, lasts, kind }
 }
 
@@ -278,33 +283,33 @@ pub const WARM_UPS: &[(&str, &[&str])] = &[
 ];
 
 /// See [`crate::benchmarks::stages`].
-pub fn stages(dialect: Dialect, order: Order, workload: &Workload) -> Vec<Stage> {
+pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
     let entries = match order {
-        Order::Full => FULL,
-        Order::January2025 | Order::Abbreviated => ABBREVIATED,
+        StepSet::Full => FULL,
+        StepSet::January2025 | StepSet::Abbreviated => ABBREVIATED,
     };
     let mut stages = Vec::new();
     for entry in entries {
-        if let (Order::January2025, Run(test)) = (order, entry)
+        if let (StepSet::January2025, Run(test)) = (order, entry)
             && SINCE_MARCH_2025.contains(test)
         {
             continue;
         }
         let (test, suffix, reported) = match entry {
             Settle => {
-                stages.push(Stage::Settle);
+                stages.push(Phase::Settle);
                 continue;
             }
             Warm(test) => (test, ".warm", false),
             WarmPre(test) => (test, ".warmpre", false),
             // The published summaries of the abbreviated order leave these out.
-            Pre(test) => (test, ".pre", order == Order::Full),
+            Pre(test) => (test, ".pre", order == StepSet::Full),
             Run(test) => (test, "", true),
         };
         for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| benchmark.test == *test) {
             let name = step_name(benchmark, suffix);
             let step = step(dialect, benchmark, name, reported, workload);
-            stages.push(Stage::Measure(Box::new(step)));
+            stages.push(Phase::Measure(Box::new(step)));
         }
     }
     stages
@@ -325,7 +330,7 @@ fn step(
     workload: &Workload,
 ) -> Step {
     let warms = name.contains(".warm");
-    let scans = benchmark.kind == Kind::Scan;
+    let scans = benchmark.kind == StatementShape::Scan;
     let seconds = match benchmark.lasts {
         Lasts::Read => workload.read_seconds,
         Lasts::Write => workload.write_seconds,
@@ -339,7 +344,7 @@ fn step(
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),
-        work: Work::Script(match workload.plain_statements {
+        work: StepBody::Script(match workload.plain_statements {
             false => script(dialect, benchmark),
             true => plain(dialect, script(dialect, benchmark)),
         }),
@@ -373,21 +378,25 @@ fn plain(dialect: Dialect, mut script: Script) -> Script {
 fn detail(benchmark: &Microbenchmark) -> String {
     let n = benchmark.range;
     match benchmark.kind {
-        Kind::PointQuery => "1 row by id".to_string(),
-        Kind::RandomPoints => format!("{n} random ids in a list"),
-        Kind::HotPoints => format!("the same {n} adjacent ids in a list, of a random table"),
-        Kind::Points { on: Index::Primary, .. } => format!("{n} random ids in a list"),
-        Kind::Points { on: Index::Secondary, .. } => {
+        StatementShape::PointQuery => "1 row by id".to_string(),
+        StatementShape::RandomPoints => format!("{n} random ids in a list"),
+        StatementShape::HotPoints => {
+            format!("the same {n} adjacent ids in a list, of a random table")
+        }
+        StatementShape::Points { on: Index::Primary, .. } => format!("{n} random ids in a list"),
+        StatementShape::Points { on: Index::Secondary, .. } => {
             format!("{n} random k in a list, 1 row each on average")
         }
-        Kind::Range { on: Index::Primary, .. } => format!("{} ids", n + 1),
-        Kind::Range { on: Index::Secondary, .. } => {
+        StatementShape::Range { on: Index::Primary, .. } => format!("{} ids", n + 1),
+        StatementShape::Range { on: Index::Secondary, .. } => {
             format!("{} values of k, 1 row each on average", n + 1)
         }
-        Kind::Scan => "full scan, 0 rows returned; client i always scans table i mod T; rate is \
+        StatementShape::Scan => {
+            "full scan, 0 rows returned; client i always scans table i mod T; rate is \
                        rows scanned by all clients"
-            .to_string(),
-        Kind::ReadOnly(ranges) => {
+                .to_string()
+        }
+        StatementShape::ReadOnly(ranges) => {
             let statements = POINT_SELECTS as usize + ranges.len() + 2;
             let count = ranges.len();
             let plural = if count == 1 { "range" } else { "ranges" };
@@ -396,69 +405,75 @@ fn detail(benchmark: &Microbenchmark) -> String {
                  {statements} statements"
             )
         }
-        Kind::Count => format!("1 aggregate over {n} rows"),
-        Kind::ReadWrite => format!(
+        StatementShape::Count => format!("1 aggregate over {n} rows"),
+        StatementShape::ReadWrite => format!(
             "{POINT_SELECTS} point selects, 4 ranges of {n} rows, 4 writes, BEGIN and COMMIT: \
              20 statements"
         ),
-        Kind::WriteOnly => {
+        StatementShape::WriteOnly => {
             "2 updates, delete and insert of one id, BEGIN and COMMIT: 6 statements; \
                             runs for the read duration; its published label says 10000"
                 .to_string()
         }
-        Kind::UpdateIndex => "1 row by id, indexed column".to_string(),
-        Kind::UpdateNonindex => "1 row by id, column without index".to_string(),
-        Kind::UpdateOne => "id 1 of a random table, so one hot row per table".to_string(),
-        Kind::UpdateZipf => {
+        StatementShape::UpdateIndex => "1 row by id, indexed column".to_string(),
+        StatementShape::UpdateNonindex => "1 row by id, column without index".to_string(),
+        StatementShape::UpdateOne => "id 1 of a random table, so one hot row per table".to_string(),
+        StatementShape::UpdateZipf => {
             format!("1 row by zipfian id, exponent {ZIPF_EXPONENT}, hottest id 1")
         }
-        Kind::UpdateInlist => {
+        StatementShape::UpdateInlist => {
             format!("{UPDATE_INLIST_IDS} random ids in a list; its published label says {n}")
         }
-        Kind::Delete => "1 id, drawn with replacement and never inserted again, so no-ops grow \
+        StatementShape::Delete => {
+            "1 id, drawn with replacement and never inserted again, so no-ops grow \
                          with time"
-            .to_string(),
-        Kind::Insert => "1 row with a new id, text protocol".to_string(),
+                .to_string()
+        }
+        StatementShape::Insert => "1 row with a new id, text protocol".to_string(),
     }
 }
 
 fn script(dialect: Dialect, benchmark: &Microbenchmark) -> Script {
     let n = benchmark.range;
-    let transaction =
-        matches!(benchmark.kind, Kind::ReadOnly(_) | Kind::ReadWrite | Kind::WriteOnly);
+    let transaction = matches!(
+        benchmark.kind,
+        StatementShape::ReadOnly(_) | StatementShape::ReadWrite | StatementShape::WriteOnly
+    );
     let distribution = match benchmark.kind {
-        Kind::UpdateZipf => Distribution::Zipfian { exponent: ZIPF_EXPONENT },
+        StatementShape::UpdateZipf => Distribution::Zipfian { exponent: ZIPF_EXPONENT },
         _ => Distribution::Uniform,
     };
     let operations = match benchmark.kind {
-        Kind::PointQuery => vec![point_select(dialect)],
-        Kind::RandomPoints => {
+        StatementShape::PointQuery => vec![point_select(dialect)],
+        StatementShape::RandomPoints => {
             vec![in_list(dialect, "random_points", "c", "id", vec![Parameter::Id; n as usize])]
         }
-        Kind::HotPoints => {
+        StatementShape::HotPoints => {
             let ids = (1..=n).map(|offset| Parameter::HotId { offset }).collect();
             vec![in_list(dialect, "hot_points", "c", "id", ids)]
         }
-        Kind::Points { on, covered } => vec![index_points(dialect, on, covered, n)],
-        Kind::Range { on, covered } => vec![index_range(dialect, on, covered, n)],
-        Kind::Scan => vec![scan()],
-        Kind::ReadOnly(ranges) => read_only(dialect, ranges, n),
-        Kind::Count => {
+        StatementShape::Points { on, covered } => vec![index_points(dialect, on, covered, n)],
+        StatementShape::Range { on, covered } => vec![index_range(dialect, on, covered, n)],
+        StatementShape::Scan => vec![scan()],
+        StatementShape::ReadOnly(ranges) => read_only(dialect, ranges, n),
+        StatementShape::Count => {
             let sql = "SELECT count(c) FROM sbtest{table} WHERE id BETWEEN ? AND ?";
             vec![prepared(dialect, "count_ranges", sql, rows_range(n))]
         }
-        Kind::ReadWrite => {
+        StatementShape::ReadWrite => {
             let mut operations = read_only(dialect, ALL_RANGES, n);
             operations.extend(write_only(dialect));
             operations
         }
-        Kind::WriteOnly => write_only(dialect),
-        Kind::UpdateIndex => vec![index_update(dialect)],
-        Kind::UpdateNonindex | Kind::UpdateZipf => vec![non_index_update(dialect, Parameter::Id)],
-        Kind::UpdateOne => vec![non_index_update(dialect, Parameter::FirstId)],
-        Kind::UpdateInlist => vec![update_in_list(dialect)],
-        Kind::Delete => vec![delete(dialect)],
-        Kind::Insert => vec![insert_text(dialect)],
+        StatementShape::WriteOnly => write_only(dialect),
+        StatementShape::UpdateIndex => vec![index_update(dialect)],
+        StatementShape::UpdateNonindex | StatementShape::UpdateZipf => {
+            vec![non_index_update(dialect, Parameter::Id)]
+        }
+        StatementShape::UpdateOne => vec![non_index_update(dialect, Parameter::FirstId)],
+        StatementShape::UpdateInlist => vec![update_in_list(dialect)],
+        StatementShape::Delete => vec![delete(dialect)],
+        StatementShape::Insert => vec![insert_text(dialect)],
     };
     Script { transaction, operations, distribution }
 }
@@ -661,7 +676,11 @@ fn shortened(dialect: Dialect, sql: &str) -> String {
 const LOAD_PARALLEL_MAX: u32 = 4;
 
 /// See [`crate::benchmarks::load_task`].
-pub fn load_task(dialect: Dialect, workload: &Workload, storage_engine: Option<&str>) -> LoadTask {
+pub fn load_task(
+    dialect: Dialect,
+    workload: &Workload,
+    storage_engine: Option<&str>,
+) -> LoadRequest {
     let (id, key) = match dialect {
         Dialect::Postgres => ("SERIAL", ", PRIMARY KEY (id)"),
         Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
@@ -682,7 +701,7 @@ pub fn load_task(dialect: Dialect, workload: &Workload, storage_engine: Option<&
             workload.rows
         ));
     }
-    LoadTask {
+    LoadRequest {
         drop_sql: "DROP TABLE IF EXISTS sbtest{table}".to_string(),
         create_sql: format!(
             "CREATE TABLE sbtest{{table}} (id {id}, k INTEGER DEFAULT 0 NOT NULL, \

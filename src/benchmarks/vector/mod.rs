@@ -10,10 +10,10 @@ pub(crate) mod report;
 mod settings;
 mod steps;
 
-use crate::domain::benchmark::{Shape, Stage, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Phase, Workload};
 use crate::domain::build::{Dbms, Dialect};
 use crate::domain::target::Target;
-use crate::domain::vector::{Act, Case, DataSource, Variant, VectorShape, VectorWork};
+use crate::domain::vector::{Case, DataSource, Variant, VectorOperation, VectorShape, VectorWork};
 use crate::workload::select::{SelectError, select};
 
 pub use self::presets::workload;
@@ -22,20 +22,20 @@ pub(super) use self::steps::stages;
 
 /// Tells the steps what the config of a target says: `postgres@17+pgvector:halfvec` keeps half
 /// precision in its index. A config whose name begins with the word and a hyphen does so too.
-pub fn for_target(stages: &mut [Stage], target: &Target) {
+pub fn for_target(stages: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
     for work in stages.iter_mut().filter_map(work_of) {
         work.variant = variant;
     }
 }
 
-fn work_of(stage: &mut Stage) -> Option<&mut VectorWork> {
+fn work_of(stage: &mut Phase) -> Option<&mut VectorWork> {
     match stage {
-        Stage::Measure(step) => match &mut step.work {
-            crate::domain::benchmark::Work::Vector(work) => Some(work),
+        Phase::Measure(step) => match &mut step.work {
+            crate::domain::benchmark::StepBody::Vector(work) => Some(work),
             _ => None,
         },
-        Stage::Settle => None,
+        Phase::Settle => None,
     }
 }
 
@@ -43,11 +43,11 @@ fn work_of(stage: &mut Stage) -> Option<&mut VectorWork> {
 ///
 /// # Errors
 /// A glob that matches no step.
-pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>, SelectError> {
+pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     let chosen = select(stages.clone(), globs)?;
-    let name = |stage: &Stage| match stage {
-        Stage::Measure(step) => step.name.clone(),
-        Stage::Settle => String::new(),
+    let name = |stage: &Phase| match stage {
+        Phase::Measure(step) => step.name.clone(),
+        Phase::Settle => String::new(),
     };
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
     // From the end on: a step needs the build before it, a build the load before it, and what is
@@ -59,18 +59,18 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
         let step = name(&stage);
         let Some(work) = work_of(&mut stage) else { continue };
         let needed = match work.act {
-            Act::Load { .. } => std::mem::take(&mut load),
-            Act::Fill { .. } => std::mem::take(&mut fill),
-            Act::Build(_) => std::mem::take(&mut build),
-            Act::Delete { .. } | Act::Clean => deletes,
+            VectorOperation::Load { .. } => std::mem::take(&mut load),
+            VectorOperation::Fill { .. } => std::mem::take(&mut fill),
+            VectorOperation::Build(_) => std::mem::take(&mut build),
+            VectorOperation::Delete { .. } | VectorOperation::Clean => deletes,
             _ => false,
         };
         if is_wanted || needed {
             match work.act {
-                Act::Load { .. } | Act::Fill { .. } => {
+                VectorOperation::Load { .. } | VectorOperation::Fill { .. } => {
                     (build, load, deletes, fill) = (false, false, false, false);
                 }
-                Act::Build(_) => (build, load, deletes) = (false, true, false),
+                VectorOperation::Build(_) => (build, load, deletes) = (false, true, false),
                 // What a table was filled with rests on the filling alone.
                 _ if step.starts_with("capacity.") => fill = true,
                 _ => {
@@ -89,7 +89,7 @@ pub(super) fn choose(stages: Vec<Stage>, globs: &[String]) -> Result<Vec<Stage>,
 /// # Errors
 /// The text says which settings are at fault and what to do.
 pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
-    let Shape::Vector(shape) = &workload.shape else { return Ok(()) };
+    let BenchmarkParameters::Vector(shape) = &workload.shape else { return Ok(()) };
     match dialect {
         Dialect::Postgres | Dialect::Mysql => {}
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
@@ -154,7 +154,7 @@ pub fn check_target(target: &Target) -> Result<(), String> {
 /// Empty where the shape is another benchmark's.
 fn shape_of(workload: &Workload) -> Option<&VectorShape> {
     match &workload.shape {
-        Shape::Vector(shape) => Some(shape),
+        BenchmarkParameters::Vector(shape) => Some(shape),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Presets.
 
-use crate::domain::benchmark::{Idle, Pace, Placement, Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 use crate::domain::vector::{Case, DataSource, Iterative, PgBuild, Variant, VectorShape};
 
 /// A size, and how much of the published grid it covers.
@@ -133,6 +133,6 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
-        shape: Shape::Vector(Box::new(shape)),
+        shape: BenchmarkParameters::Vector(Box::new(shape)),
     })
 }

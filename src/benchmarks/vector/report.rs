@@ -2,9 +2,9 @@
 //! and the cases that filter, write and restart.
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetStep};
+use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::benchmarks::vector::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
-use crate::domain::benchmark::Shape;
+use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::vector::{DataSource, Point};
@@ -231,7 +231,7 @@ fn mode(clients: u32) -> String {
 fn data(comparison: &Comparison) -> Option<String> {
     let mut workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
     let (shape, rows) = workloads.find_map(|workload| match &workload.shape {
-        Shape::Vector(shape) => Some((shape, workload.rows)),
+        BenchmarkParameters::Vector(shape) => Some((shape, workload.rows)),
         _ => None,
     })?;
     Some(match &shape.data {
@@ -420,7 +420,7 @@ fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Tab
 /// The first of a target's list, which all cases of one index take: `m=8.ec=32`.
 fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
     let facts = &comparison.targets[place];
-    let Shape::Vector(shape) = &facts.workloads.first()?.shape else { return None };
+    let BenchmarkParameters::Vector(shape) = &facts.workloads.first()?.shape else { return None };
     let point = match facts.target.as_ref()?.dbms.dialect() {
         Dialect::Mysql => {
             Point { m: *shape.mariadb.first()?, ef_construction: None, ef: 1, clients: 1 }
@@ -439,7 +439,7 @@ fn is_no_point(step: &StepComparison) -> bool {
     Point::of_step(&step.name).is_none() && !step.is_choice()
 }
 
-fn value(target: &TargetStep, metric: Metric) -> Option<f64> {
+fn value(target: &TargetResult, metric: Metric) -> Option<f64> {
     target.metrics.get(&metric)?.absolute
 }
 

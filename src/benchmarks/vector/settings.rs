@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::benchmarks::vector::presets::DATA_SEED;
-use crate::domain::benchmark::{Shape, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::vector::{
     Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape,
 };
@@ -65,7 +65,7 @@ const SETTINGS: Settings<VectorShape> = Settings {
     ],
     open: &[],
     of: |shape| match shape {
-        Shape::Vector(shape) => Some(shape),
+        BenchmarkParameters::Vector(shape) => Some(shape),
         _ => None,
     },
 };

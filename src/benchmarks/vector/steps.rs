@@ -1,23 +1,27 @@
 //! The steps of a workload in their order.
 
 use super::shape_of;
-use crate::domain::benchmark::{Group, RateUnit, Stage, Step, Work, Workload};
+use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::vector::{
-    Act, Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorShape, VectorWork,
-    of_clients,
+    Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorOperation, VectorShape,
+    VectorWork, of_clients,
 };
 
 /// All steps on a DBMS of this dialect.
-pub(in crate::benchmarks) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Stage> {
+pub(in crate::benchmarks) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape_of(workload) else { return Vec::new() };
     let indexes = indexes(dialect, shape);
     let mut steps = Steps { workload, shape, stages: Vec::new() };
     let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Payload];
     if shape.cases.iter().any(|case| on_all.contains(case)) {
-        steps.push("load", Group::Load, Act::Load { spare: 0 });
+        steps.push("load", Group::Load, VectorOperation::Load { spare: 0 });
         for (number, index) in indexes.iter().enumerate() {
-            steps.push(&point(index, 1, 1).index_step(), Group::Load, Act::Build(*index));
+            steps.push(
+                &point(index, 1, 1).index_step(),
+                Group::Load,
+                VectorOperation::Build(*index),
+            );
             steps.curves(index);
             // One index is enough to show what filters and restarts do.
             if number == 0 {
@@ -69,26 +73,31 @@ fn point(index: &Index, ef: u32, clients: u32) -> Point {
 struct Steps<'a> {
     workload: &'a Workload,
     shape: &'a VectorShape,
-    stages: Vec<Stage>,
+    stages: Vec<Phase>,
 }
 
 impl Steps<'_> {
-    fn push(&mut self, name: &str, group: Group, act: Act) {
+    fn push(&mut self, name: &str, group: Group, act: VectorOperation) {
         let (seconds, rate) = match &act {
-            Act::Load { .. } | Act::Build(_) => (self.work_seconds(&act), RateUnit::RowsInserted),
-            Act::Fill { .. } => (self.shape.capacity_seconds, RateUnit::RowsInserted),
-            Act::Delete { .. } | Act::Clean => (self.work_seconds(&act), RateUnit::Queries),
-            Act::Mixed { .. } | Act::Isolate { .. } => {
+            VectorOperation::Load { .. } | VectorOperation::Build(_) => {
+                (self.work_seconds(&act), RateUnit::RowsInserted)
+            }
+            VectorOperation::Fill { .. } => (self.shape.capacity_seconds, RateUnit::RowsInserted),
+            VectorOperation::Delete { .. } | VectorOperation::Clean => {
+                (self.work_seconds(&act), RateUnit::Queries)
+            }
+            VectorOperation::Mixed { .. } | VectorOperation::Isolate { .. } => {
                 (self.workload.write_seconds, RateUnit::Queries)
             }
-            Act::Search(_) | Act::Payload(_) | Act::Target { .. } => {
-                (self.workload.read_seconds, RateUnit::Queries)
-            }
+            VectorOperation::Search(_)
+            | VectorOperation::Payload(_)
+            | VectorOperation::Target { .. } => (self.workload.read_seconds, RateUnit::Queries),
         };
         let warmup = match act {
-            Act::Search(_) | Act::Payload(_) | Act::Target { .. } | Act::Mixed { .. } => {
-                self.workload.warmup_seconds
-            }
+            VectorOperation::Search(_)
+            | VectorOperation::Payload(_)
+            | VectorOperation::Target { .. }
+            | VectorOperation::Mixed { .. } => self.workload.warmup_seconds,
             _ => 0.0,
         };
         let step = Step {
@@ -99,7 +108,7 @@ impl Steps<'_> {
             warmup_seconds: warmup,
             rate,
             detail: detail(&act),
-            work: Work::Vector(Box::new(VectorWork {
+            work: StepBody::Vector(Box::new(VectorWork {
                 data: self.shape.data.clone(),
                 rows: self.workload.rows,
                 k: self.shape.k,
@@ -107,14 +116,14 @@ impl Steps<'_> {
                 act,
             })),
         };
-        self.stages.push(Stage::Measure(Box::new(step)));
+        self.stages.push(Phase::Measure(Box::new(step)));
     }
 
     /// How long work takes that ends by itself: for the plan's estimate only.
-    fn work_seconds(&self, act: &Act) -> f64 {
+    fn work_seconds(&self, act: &VectorOperation) -> f64 {
         let rows = self.workload.rows as f64;
         match act {
-            Act::Build(index) => {
+            VectorOperation::Build(index) => {
                 let width = index.ef_construction.unwrap_or(10 + index.m * 4);
                 rows * f64::from(width + index.m) / 150_000.0
             }
@@ -157,7 +166,7 @@ impl Steps<'_> {
             for clients in self.clients() {
                 for ef in self.shape.ef.clone() {
                     let name = point(index, ef, clients).step();
-                    let act = Act::Search(Box::new(self.search(ef, clients)));
+                    let act = VectorOperation::Search(Box::new(self.search(ef, clients)));
                     self.push(&name, Group::Point, act);
                 }
             }
@@ -167,7 +176,7 @@ impl Steps<'_> {
                 let name = format!("target={recall}.{}", point(index, 1, 1).index());
                 // The search begins at k.
                 let search = Box::new(self.search(1, self.workload.clients));
-                self.push(&name, Group::Point, Act::Target { recall, search });
+                self.push(&name, Group::Point, VectorOperation::Target { recall, search });
             }
         }
     }
@@ -193,7 +202,7 @@ impl Steps<'_> {
             let ef = self.middle_ef();
             let name = format!("filter.{word}.ef={ef}");
             let search = Search { filter, ..self.search(ef, self.workload.clients) };
-            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+            self.push(&name, Group::Point, VectorOperation::Search(Box::new(search)));
         }
     }
 
@@ -202,7 +211,7 @@ impl Steps<'_> {
             let ef = self.middle_ef();
             let name = format!("cold.{}.ef={ef}", point(index, 1, 1).index());
             let search = Search { cold: true, ..self.search(ef, self.workload.clients) };
-            self.push(&name, Group::Point, Act::Search(Box::new(search)));
+            self.push(&name, Group::Point, VectorOperation::Search(Box::new(search)));
         }
     }
 
@@ -210,7 +219,8 @@ impl Steps<'_> {
         if self.has(Case::Payload) {
             for clients in self.clients() {
                 let of = of_clients(clients);
-                let act = Act::Payload(Box::new(self.search(self.middle_ef(), clients)));
+                let act =
+                    VectorOperation::Payload(Box::new(self.search(self.middle_ef(), clients)));
                 self.push(
                     &format!("payload.{}{of}", point(index, 1, 1).index()),
                     Group::Point,
@@ -226,14 +236,14 @@ impl Steps<'_> {
         }
         let spare = spare(self.workload, self.shape);
         let ef = self.middle_ef();
-        self.push("mixed.load", Group::Load, Act::Load { spare });
-        self.push("mixed.index", Group::Load, Act::Build(*index));
+        self.push("mixed.load", Group::Load, VectorOperation::Load { spare });
+        self.push("mixed.index", Group::Load, VectorOperation::Build(*index));
         let mut search = self.search(ef, self.workload.clients);
         search.rows = Present::AllBut { spare };
-        let before = Act::Search(Box::new(search.clone()));
+        let before = VectorOperation::Search(Box::new(search.clone()));
         self.push(&format!("mixed.before.ef={ef}"), Group::Point, before);
         let insert_rate = self.shape.insert_rate;
-        let act = Act::Mixed { insert_rate, search: Box::new(search) };
+        let act = VectorOperation::Mixed { insert_rate, search: Box::new(search) };
         self.push(&format!("mixed.inserts={insert_rate}.ef={ef}"), Group::Write, act);
     }
 
@@ -242,19 +252,23 @@ impl Steps<'_> {
             return;
         }
         let ef = self.middle_ef();
-        self.push("churn.load", Group::Load, Act::Load { spare: 0 });
-        self.push("churn.index", Group::Load, Act::Build(*index));
+        self.push("churn.load", Group::Load, VectorOperation::Load { spare: 0 });
+        self.push("churn.index", Group::Load, VectorOperation::Build(*index));
         for percent in self.shape.deletes.clone() {
             let search = Search {
                 rows: Present::Kept { deleted: percent },
                 ..self.search(ef, self.workload.clients)
             };
-            let ask = Act::Search(Box::new(search));
+            let ask = VectorOperation::Search(Box::new(search));
             let name = |what: &str| format!("churn.{what}={percent}.ef={ef}");
             let (deleted, cleaned) = (name("deleted"), name("cleaned"));
-            self.push(&format!("churn.delete={percent}"), Group::Write, Act::Delete { percent });
+            self.push(
+                &format!("churn.delete={percent}"),
+                Group::Write,
+                VectorOperation::Delete { percent },
+            );
             self.push(&deleted, Group::Point, ask.clone());
-            self.push(&format!("churn.clean={percent}"), Group::Write, Act::Clean);
+            self.push(&format!("churn.clean={percent}"), Group::Write, VectorOperation::Clean);
             self.push(&cleaned, Group::Point, ask);
         }
     }
@@ -264,12 +278,12 @@ impl Steps<'_> {
             return;
         }
         let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
-        self.push("isolation.load", Group::Load, Act::Load { spare: 0 });
-        self.push(&format!("isolation.index.{words}"), Group::Load, Act::Build(*index));
+        self.push("isolation.load", Group::Load, VectorOperation::Load { spare: 0 });
+        self.push(&format!("isolation.index.{words}"), Group::Load, VectorOperation::Build(*index));
         for level in Level::ALL {
             let search = Box::new(self.search(ef, 1));
             let name = format!("isolation.{}.{words}.ef={ef}", level.name());
-            self.push(&name, Group::Write, Act::Isolate { level, search });
+            self.push(&name, Group::Write, VectorOperation::Isolate { level, search });
         }
     }
 
@@ -281,11 +295,11 @@ impl Steps<'_> {
         for clients in self.clients() {
             let of = of_clients(clients);
             for commit_rows in self.shape.commit_rows.clone() {
-                let fill = Act::Fill { index: *index, clients, commit_rows };
+                let fill = VectorOperation::Fill { index: *index, clients, commit_rows };
                 let name = |what: &str| format!("capacity.{what}={commit_rows}.{words}{of}");
                 self.push(&name("fill"), Group::Write, fill);
                 let search = Search { rows: Present::Found, ..self.search(ef, clients) };
-                let act = Act::Search(Box::new(search));
+                let act = VectorOperation::Search(Box::new(search));
                 self.push(&format!("{}.ef={ef}", name("filled")), Group::Point, act);
             }
         }
@@ -293,31 +307,33 @@ impl Steps<'_> {
 }
 
 /// What the name does not tell.
-fn detail(act: &Act) -> String {
+fn detail(act: &VectorOperation) -> String {
     match act {
-        Act::Load { spare: 0 } => "rows in a random order; the rate counts rows".to_owned(),
-        Act::Load { spare } => format!("all rows but the last {spare}"),
-        Act::Build(_) => "on the filled table; the rate counts rows".to_owned(),
-        Act::Search(search) if search.cold => {
+        VectorOperation::Load { spare: 0 } => {
+            "rows in a random order; the rate counts rows".to_owned()
+        }
+        VectorOperation::Load { spare } => format!("all rows but the last {spare}"),
+        VectorOperation::Build(_) => "on the filled table; the rate counts rows".to_owned(),
+        VectorOperation::Search(search) if search.cold => {
             "the first query and the first pass are timed after a restart".to_owned()
         }
-        Act::Search(search) => format!("{} clients", search.clients),
-        Act::Payload(search) => format!(
+        VectorOperation::Search(search) => format!("{} clients", search.clients),
+        VectorOperation::Payload(search) => format!(
             "{} clients send vectors with a statement that does nothing with them",
             search.clients
         ),
-        Act::Target { recall, .. } => {
+        VectorOperation::Target { recall, .. } => {
             format!("the smallest ef_search with a recall of {recall}, found by bisection")
         }
-        Act::Mixed { insert_rate, .. } => {
+        VectorOperation::Mixed { insert_rate, .. } => {
             format!("one more client inserts {insert_rate} rows a second")
         }
-        Act::Delete { percent } => format!("until {percent} % of the rows are gone"),
-        Act::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
-        Act::Isolate { .. } => {
+        VectorOperation::Delete { percent } => format!("until {percent} % of the rows are gone"),
+        VectorOperation::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
+        VectorOperation::Isolate { .. } => {
             "a row is inserted, moved, deleted, rolled back; two transactions ask for it".to_owned()
         }
-        Act::Fill { clients, commit_rows, .. } => {
+        VectorOperation::Fill { clients, commit_rows, .. } => {
             format!("into an indexed table, {clients} clients, {commit_rows} rows a transaction")
         }
     }

@@ -10,8 +10,8 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     }
     let stages = stages(dialect, &workload);
     let steps = stages.into_iter().filter_map(|stage| match stage {
-        Stage::Measure(step) => Some(*step),
-        Stage::Settle => None,
+        Phase::Measure(step) => Some(*step),
+        Phase::Settle => None,
     });
     steps.collect()
 }
@@ -123,8 +123,8 @@ fn chosen_steps_bring_the_builds_they_rest_on() {
         let stages = stages(Dialect::Postgres, &workload);
         let chosen = choose(stages, &[glob.to_owned()]).unwrap();
         let names = chosen.into_iter().map(|stage| match stage {
-            Stage::Measure(step) => step.name,
-            Stage::Settle => String::new(),
+            Phase::Measure(step) => step.name,
+            Phase::Settle => String::new(),
         });
         names.collect::<Vec<_>>()
     };
@@ -154,7 +154,7 @@ fn the_config_of_a_target_decides_what_its_index_keeps() {
         let target = Target {
             label: "pg".to_owned(),
             dbms: Dbms::Postgres,
-            source: crate::domain::build::Source::CompiledIn,
+            source: crate::domain::build::BuildSource::CompiledIn,
             config: word.to_owned(),
             storage_engine: None,
         };

@@ -7,10 +7,10 @@ use crate::benchmarks::insert::import::summary::{SummaryKind, SummaryTable};
 use crate::benchmarks::insert::import::tables::MetricsRow;
 use crate::domain::metric::Metric;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::{Check, Options, Published, PublishedRun};
+use crate::import::{Check, ImportOptions, Published, PublishedRun};
 
 /// Adds what was checked, and what does not follow, to what is said.
-pub(super) fn check(published: &mut Published, options: &Options) {
+pub(super) fn check(published: &mut Published, options: &ImportOptions) {
     let metrics = std::mem::take(&mut published.metrics);
     if !metrics.is_empty() {
         check_identities(&metrics, options.cpus, published);

@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use crate::cli::args::{AcrossWhat, Import};
 use crate::cli::exit;
-use crate::import::{self, Across, Format, Named, Options};
+use crate::import::{self, Across, Format, ImportOptions, Named};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
     let format = Format::from_word(&words.format)?;
-    let options = Options {
+    let options = ImportOptions {
         compat: words.compat,
         device: words.device.clone(),
         clients: words.clients.clone(),

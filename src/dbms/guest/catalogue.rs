@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::dbms::server::{Row, Session, one_value};
+use crate::dbms::server::{ControlConnection, Row, one_value};
 use crate::domain::build::Dialect;
 use crate::wire::WireError;
 
@@ -59,7 +59,11 @@ impl Catalogue {
     }
 
     /// Takes a lock that ends with the session; false if another session has it.
-    pub(super) fn try_lock(self, session: &mut dyn Session, name: &str) -> Result<bool, WireError> {
+    pub(super) fn try_lock(
+        self,
+        session: &mut dyn ControlConnection,
+        name: &str,
+    ) -> Result<bool, WireError> {
         let sql = match self.is_mysql() {
             true => format!("SELECT GET_LOCK({}, 0)", self.literal(name)),
             false => format!("SELECT pg_try_advisory_lock({})", lock_number(name)),
@@ -69,7 +73,11 @@ impl Catalogue {
     }
 
     /// The number of the session that has a lock.
-    pub(super) fn lock_holder(self, session: &mut dyn Session, name: &str) -> Option<String> {
+    pub(super) fn lock_holder(
+        self,
+        session: &mut dyn ControlConnection,
+        name: &str,
+    ) -> Option<String> {
         let sql = match self.is_mysql() {
             true => format!("SELECT IS_USED_LOCK({})", self.literal(name)),
             false => format!(
@@ -84,7 +92,7 @@ impl Catalogue {
 
     /// Settings of a session that waits while rqps measures, and drops tables in the end. Those
     /// that a version does not have are left.
-    pub(super) fn keep_alive(self, session: &mut dyn Session) {
+    pub(super) fn keep_alive(self, session: &mut dyn ControlConnection) {
         let settings: &[&str] = match self.is_mysql() {
             true => &["SET SESSION wait_timeout = 31536000", "SET SESSION lock_wait_timeout = 30"],
             false => &["SET idle_session_timeout = 0", "SET lock_timeout = '30s'"],
@@ -96,7 +104,11 @@ impl Catalogue {
     }
 
     /// Makes the session see one schema or database and no other.
-    pub(super) fn enter(self, session: &mut dyn Session, place: &str) -> Result<(), WireError> {
+    pub(super) fn enter(
+        self,
+        session: &mut dyn ControlConnection,
+        place: &str,
+    ) -> Result<(), WireError> {
         match self.enter_statement(place) {
             Some(sql) => session.run(&sql),
             None => session.run(&format!("USE {}", self.identifier(place))),
@@ -111,7 +123,7 @@ impl Catalogue {
     /// The schema or database that the login leads to.
     pub(super) fn current_place(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
     ) -> Result<Option<String>, WireError> {
         let sql = if self.is_mysql() { "SELECT DATABASE()" } else { "SELECT current_schema()" };
         one_value(session, sql)
@@ -120,7 +132,7 @@ impl Catalogue {
     /// True if the user may make tables there. MySQL tells only when it is tried.
     pub(super) fn may_make_tables(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<bool, WireError> {
         if self.is_mysql() {
@@ -132,7 +144,7 @@ impl Catalogue {
 
     pub(super) fn is_there(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
         place: &str,
     ) -> Result<bool, WireError> {
         let place = self.literal(place);
@@ -146,7 +158,11 @@ impl Catalogue {
     }
 
     /// Makes an empty place. A database has the character set of the one that the DSN names.
-    pub(super) fn create(self, session: &mut dyn Session, place: &str) -> Result<(), WireError> {
+    pub(super) fn create(
+        self,
+        session: &mut dyn ControlConnection,
+        place: &str,
+    ) -> Result<(), WireError> {
         let name = self.identifier(place);
         if !self.is_mysql() {
             return session.run(&format!("CREATE SCHEMA {name}"));
@@ -165,7 +181,7 @@ impl Catalogue {
     /// Drops a place in which there is nothing but the table `last`; of any other, nothing.
     pub(super) fn drop_with(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
         place: &str,
         last: Option<&str>,
     ) -> Result<(), WireError> {
@@ -196,7 +212,7 @@ impl Catalogue {
     /// What bears one of `names` in a place.
     pub(super) fn relations(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
         place: &str,
         names: &[&str],
     ) -> Result<Vec<Relation>, WireError> {
@@ -215,7 +231,7 @@ impl Catalogue {
     /// Schemas or databases that an rqps of this user's may have made, by their names.
     pub(super) fn places_of_rqps(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
     ) -> Result<Vec<String>, WireError> {
         let sql = match self.is_mysql() {
             true => "SELECT schema_name FROM information_schema.schemata ORDER BY 1",
@@ -230,7 +246,7 @@ impl Catalogue {
     /// Extensions of Postgres that bear a mark.
     pub(super) fn extensions(
         self,
-        session: &mut dyn Session,
+        session: &mut dyn ControlConnection,
         mark: &str,
     ) -> Result<Vec<String>, WireError> {
         if self.is_mysql() {

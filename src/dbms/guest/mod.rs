@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use self::catalogue::{Catalogue, Relation, is_denied, own_name};
 use crate::dbms::DbmsError;
-use crate::dbms::server::Session;
+use crate::dbms::server::ControlConnection;
 use crate::domain::build::Dialect;
 use crate::domain::guest::GuestPlace;
 use crate::wire::WireError;
@@ -75,7 +75,7 @@ pub(super) struct Theirs<'a> {
     /// The database that the DSN leads to.
     pub(super) database: &'a str,
     /// Logs in.
-    pub(super) connect: &'a dyn Fn() -> Result<Box<dyn Session>, DbmsError>,
+    pub(super) connect: &'a dyn Fn() -> Result<Box<dyn ControlConnection>, DbmsError>,
 }
 
 /// A schema or database.
@@ -100,7 +100,7 @@ struct Owned {
 /// A place that nobody else may claim as long as this lives.
 pub(super) struct Claim {
     catalogue: Catalogue,
-    session: Box<dyn Session>,
+    session: Box<dyn ControlConnection>,
     place: Place,
     user: String,
     /// Name of the database that the DSN leads to.
@@ -217,7 +217,7 @@ impl Claim {
 
     fn ask<T>(
         &mut self,
-        question: impl FnOnce(Catalogue, &mut dyn Session) -> Result<T, WireError>,
+        question: impl FnOnce(Catalogue, &mut dyn ControlConnection) -> Result<T, WireError>,
     ) -> Result<T, DbmsError> {
         let asked = question(self.catalogue, &mut *self.session);
         asked.map_err(DbmsError::sql(format!("look at the {}", self.words())))

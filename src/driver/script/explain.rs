@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use crate::domain::build::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script};
-use crate::driver::connection::Session;
-use crate::driver::protocol::Job;
+use crate::driver::connection::Connection;
+use crate::driver::protocol::DriverRequest;
 use crate::wire::WireError;
 
 /// The plan of every kind on table 1 as text, and notes on those that could not be had.
 pub(crate) fn capture(
-    job: &Job,
+    job: &DriverRequest,
     script: &Script,
-    session: &mut Session,
+    session: &mut Connection,
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
     for operation in &script.operations {
@@ -35,7 +35,7 @@ pub(crate) fn capture(
 pub(crate) fn explain_one(
     dialect: Dialect,
     sql: &str,
-    session: &mut Session,
+    session: &mut Connection,
 ) -> Result<String, WireError> {
     let rows = session.rows(&format!("{}{sql}", explain(dialect)))?;
     Ok(spell(dialect, &rows))

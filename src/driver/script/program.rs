@@ -6,7 +6,7 @@ use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
 use crate::domain::build::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
 /// What a client carries out per event.
@@ -60,7 +60,7 @@ pub(crate) struct Tally {
 }
 
 /// A statement that failed.
-pub(crate) struct Stumble {
+pub(crate) struct StatementError {
     /// Its kind, `BEGIN` or `COMMIT`.
     pub(crate) kind: String,
     pub(crate) error: WireError,
@@ -74,7 +74,7 @@ impl Program {
         client: u32,
         (seed, tables, rows): (u64, u32, u64),
         dialect: Dialect,
-        session: &mut Session,
+        session: &mut Connection,
     ) -> Result<Program, String> {
         let tables = tables.max(1);
         let mut operations = Vec::with_capacity(script.operations.len());
@@ -125,9 +125,9 @@ impl Program {
     #[inline]
     pub(crate) fn attempt(
         &mut self,
-        session: &mut Session,
+        session: &mut Connection,
         tally: &mut Tally,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), StatementError> {
         if let Some([begin, _]) = &self.begin_commit {
             bracketed(begin, "BEGIN", session, &mut self.scratch, tally)?;
         }
@@ -159,13 +159,13 @@ impl Program {
 }
 
 #[cold]
-fn stumble(kind: &str, error: WireError) -> Stumble {
-    Stumble { kind: kind.to_owned(), error }
+fn stumble(kind: &str, error: WireError) -> StatementError {
+    StatementError { kind: kind.to_owned(), error }
 }
 
 /// BEGIN and COMMIT are prepared where sysbench prepares them: not on MySQL, which cannot, nor
 /// without a dialect, where no statement is.
-fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Session) -> Result<Call, String> {
+fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Connection) -> Result<Call, String> {
     if matches!(dialect, None | Some(Dialect::Mysql)) {
         return Ok(Call::Text(vec![Piece::Sql(sql.to_owned())]));
     }
@@ -178,10 +178,10 @@ fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Session) -> Result
 fn bracketed(
     send: &Call,
     sql: &str,
-    session: &mut Session,
+    session: &mut Connection,
     scratch: &mut Scratch,
     tally: &mut Tally,
-) -> Result<(), Stumble> {
+) -> Result<(), StatementError> {
     let reply = send.go(&[], session, scratch).map_err(|error| stumble(sql, error))?;
     tally.statements += 1;
     tally.others += 1;
@@ -191,7 +191,11 @@ fn bracketed(
 
 impl Call {
     /// Of `operation` on table number `table`, from 1.
-    fn compile(operation: &Operation, table: u32, session: &mut Session) -> Result<Call, String> {
+    fn compile(
+        operation: &Operation,
+        table: u32,
+        session: &mut Connection,
+    ) -> Result<Call, String> {
         let sql = operation.sql.replace("{table}", &table.to_string());
         match operation.protocol {
             Protocol::Text => Ok(Call::Text(pieces(&sql, operation.parameters.len()))),
@@ -209,7 +213,7 @@ impl Call {
     fn go(
         &self,
         parameters: &[Parameter],
-        session: &mut Session,
+        session: &mut Connection,
         scratch: &mut Scratch,
     ) -> Result<Reply, WireError> {
         match self {

@@ -22,8 +22,8 @@ use crate::embed::library::{Library, LibraryError};
 
 pub use self::facts::{Facts, facts};
 pub use self::functions::Missing;
-pub use self::options::{CacheKind, Options, Rejected};
-pub use self::session::{BATCH_MAX, Durability, Found, Session};
+pub use self::options::{CacheKind, Rejected, RocksdbOptions};
+pub use self::session::{BATCH_MAX, Durability, Found, Handle};
 
 use self::functions::{Functions, Object};
 
@@ -161,7 +161,7 @@ pub struct Database {
     database: Object,
     default_family: Object,
     /// The options own the block cache.
-    _options: Options,
+    _options: RocksdbOptions,
 }
 
 // SAFETY: RocksDB's database and column family handle may be used by any thread, several at the
@@ -176,7 +176,7 @@ impl Database {
     ///
     /// # Errors
     /// RocksDB's words.
-    pub fn open(options: Options, folder: &Path) -> Result<Database, RocksdbError> {
+    pub fn open(options: RocksdbOptions, folder: &Path) -> Result<Database, RocksdbError> {
         let rocksdb = Arc::clone(options.rocksdb());
         let name = c_text(&folder.to_string_lossy())?;
         let names = [c"default".as_ptr()];

@@ -33,17 +33,17 @@ pub struct Rejected {
 }
 
 /// Options of a database that is to be opened.
-pub struct Options {
+pub struct RocksdbOptions {
     rocksdb: Arc<Rocksdb>,
     handle: Object,
 }
 
-impl Options {
+impl RocksdbOptions {
     /// The library's own defaults.
-    pub fn new(rocksdb: &Arc<Rocksdb>) -> Options {
+    pub fn new(rocksdb: &Arc<Rocksdb>) -> RocksdbOptions {
         // SAFETY: takes nothing, returns an object that belongs to the caller.
         let handle = unsafe { (rocksdb.functions.rocksdb_options_create)() };
-        Options { rocksdb: Arc::clone(rocksdb), handle }
+        RocksdbOptions { rocksdb: Arc::clone(rocksdb), handle }
     }
 
     pub(super) fn rocksdb(&self) -> &Arc<Rocksdb> {
@@ -147,7 +147,7 @@ impl Options {
     }
 }
 
-impl Drop for Options {
+impl Drop for RocksdbOptions {
     fn drop(&mut self) {
         // SAFETY: alive, and destroyed only here.
         unsafe { (self.rocksdb.functions.rocksdb_options_destroy)(self.handle) }

@@ -8,7 +8,7 @@ use super::functions::Object;
 use crate::domain::kv::KEY_BYTES;
 use crate::embed::rocksdb::{Database, RocksdbError};
 
-/// Keys of one call of [`Session::multi_get`] at most.
+/// Keys of one call of [`Handle::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;
 
 /// Of a value that many bytes are read after a seek, as db_bench does.
@@ -36,7 +36,7 @@ pub struct Found {
 }
 
 /// One thread's access to a database.
-pub struct Session {
+pub struct Handle {
     database: Arc<Database>,
     read: Object,
     write: Object,
@@ -45,13 +45,13 @@ pub struct Session {
 }
 
 // SAFETY: the objects belong to this session alone; RocksDB ties none of them to a thread.
-unsafe impl Send for Session {}
+unsafe impl Send for Handle {}
 
-impl Session {
+impl Handle {
     /// Ready to read and write. The thread that calls stops counting into the library's perf
     /// context, which nobody reads and which is on unless a thread asks otherwise: 3 % of the
     /// instructions of a get, 8 % of a put. db_bench's threads do without it, too.
-    pub fn new(database: &Arc<Database>, durability: Durability) -> Session {
+    pub fn new(database: &Arc<Database>, durability: Durability) -> Handle {
         let functions = &database.rocksdb.functions;
         // SAFETY: objects are made and set while nobody else has them; `drop` destroys them. The
         // level is a number of this thread alone.
@@ -65,7 +65,7 @@ impl Session {
             (functions.rocksdb_writeoptions_disable_WAL)(write, no_log);
             let batch = (functions.rocksdb_writebatch_create)();
             let database = Arc::clone(database);
-            Session { database, read, write, batch, scratch: [0; READ_MAX] }
+            Handle { database, read, write, batch, scratch: [0; READ_MAX] }
         }
     }
 
@@ -259,7 +259,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Handle {
     fn drop(&mut self) {
         let functions = &self.database.rocksdb.functions;
         // SAFETY: alive, and destroyed only here.

@@ -7,7 +7,7 @@ use super::super::chart::Chart;
 use super::super::document::{Block, Cell, Column, Digits, Fold, Mark, Table, Value};
 use super::super::heat::Heat;
 use super::escape::{attribute, id, text};
-use crate::report::html::{Run, data};
+use crate::report::html::{RunLink, data};
 
 /// Cells with more characters than this may be broken into lines.
 const LONG_CELL: usize = 40;
@@ -28,7 +28,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(runs: &[Run]) -> Writer {
+    pub(super) fn new(runs: &[RunLink]) -> Writer {
         let places = runs.iter().enumerate().map(|(place, run)| (run.folder.clone(), place));
         Writer { places: places.collect(), ids: BTreeSet::new(), data: String::new(), depth: 0 }
     }

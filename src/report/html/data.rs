@@ -6,9 +6,9 @@ use std::fmt::Write;
 use super::super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
 use super::super::document::Digits;
 use super::super::heat::{self, Heat};
-use super::Run;
+use super::RunLink;
 use super::escape::{address, id, in_script};
-use crate::domain::metric::Better;
+use crate::domain::metric::Direction;
 use crate::domain::verdict::Verdict;
 use crate::stats::summary::median;
 
@@ -25,7 +25,7 @@ pub(super) fn push_json(html: &mut String, id: &str, json: &str) {
 }
 
 /// Address and name of every run.
-pub(super) fn runs(runs: &[Run]) -> String {
+pub(super) fn runs(runs: &[RunLink]) -> String {
     list(runs, |run| format!("[{},{}]", quoted(&address(&run.address)), quoted(&run.name)))
 }
 
@@ -240,9 +240,9 @@ pub(super) fn heat(heat: &Heat, places: &Places) -> String {
         list(&heat.metrics, |metric| {
             let (name, unit) = (quoted(metric.name), quoted(metric.unit));
             let up = match metric.better {
-                Better::Higher => "true",
-                Better::Lower => "false",
-                Better::Neither => "null",
+                Direction::Higher => "true",
+                Direction::Lower => "false",
+                Direction::Neither => "null",
             };
             format!("{{\"n\":{name},\"u\":{unit},\"up\":{up}}}")
         }),

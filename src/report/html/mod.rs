@@ -59,15 +59,15 @@ pub fn render(material: &Material) -> String {
             attempt => format!(" attempt {attempt}"),
         };
         let name = format!("{}, block {}{attempt}", run.key.label, run.key.block);
-        Run { folder: run.folder.clone(), address, name }
+        RunLink { folder: run.folder.clone(), address, name }
     };
-    let runs: Vec<Run> = material.comparison.runs.iter().map(run).collect();
+    let runs: Vec<RunLink> = material.comparison.runs.iter().map(run).collect();
     let lead = facts::brief(material.comparison).join(" · ");
     render_document(&document, &lead, &runs)
 }
 
 /// A run folder that numbers lead to.
-pub(super) struct Run {
+pub(super) struct RunLink {
     /// As cells name it.
     pub(super) folder: String,
     /// As a link.
@@ -76,7 +76,7 @@ pub(super) struct Run {
     pub(super) name: String,
 }
 
-fn render_document(document: &Document, lead: &str, runs: &[Run]) -> String {
+fn render_document(document: &Document, lead: &str, runs: &[RunLink]) -> String {
     let mut html = String::with_capacity(2 << 20);
     push_head(&mut html, &document.title);
     let title = text(&document.title);

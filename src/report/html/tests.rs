@@ -5,8 +5,8 @@ use super::super::document::{Block, Cell, Column, Digits, Fold, Table};
 use crate::report::html::*;
 use crate::stats::Interval;
 
-fn runs() -> Vec<Run> {
-    let run = |folder: &str| Run {
+fn runs() -> Vec<RunLink> {
+    let run = |folder: &str| RunLink {
         folder: folder.to_owned(),
         address: format!("../{folder}"),
         name: format!("name of {folder}"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::benchmarks::insert::driver::make::{self, Maker, Post, Worker};
 use crate::benchmarks::insert::driver::meter::{
-    Meter, RoleKind, SeriesOf, WorkerCpu, WorkerRecorder,
+    RoleKind, RoleMeter, SeriesOf, WorkerCpu, WorkerRecorder,
 };
 use crate::benchmarks::insert::driver::outcome::{self, Ended};
 use crate::benchmarks::insert::driver::pair::Pair;
@@ -16,9 +16,9 @@ use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Job, Message, WorkTask};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
 
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT_US: f64 = 5.0;
@@ -36,19 +36,19 @@ struct Member {
 
 /// Measures with fake workers.
 pub(super) fn measure<W: Write>(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
-    opener: &Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: &Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let recorders = make::recorders(task);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
     let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
     let pairs: Vec<Pair> = (0..task.clients).map(pair).collect();
-    let mut members = members(job, task, opener, &recorders, &pairs)?;
-    talk.say(&Message::Warming)?;
-    talk.say(&Message::WindowStart)?;
-    let mut meter = Meter::new(&recorders, outcome::main_role(&task.work), 0);
+    let mut members = members(job, task, connector, &recorders, &pairs)?;
+    link.say(&DriverEvent::Warming)?;
+    link.say(&DriverEvent::WindowStart)?;
+    let mut meter = RoleMeter::new(&recorders, outcome::main_role(&task.work), 0);
     let mut series = SeriesOf::default();
     let limit = task.work.limit_seconds.map_or(u64::MAX, |seconds| (seconds * SECOND) as u64);
     let mut over = false;
@@ -61,7 +61,7 @@ pub(super) fn measure<W: Write>(
         if members[next].clock.now() >= cut {
             let interval = meter.interval(cut);
             series.add(&interval);
-            talk.say(&Message::Interval(interval))?;
+            link.say(&DriverEvent::Interval(interval))?;
             continue;
         }
         step(job, task, &mut members, next, &pairs)?;
@@ -71,7 +71,7 @@ pub(super) fn measure<W: Write>(
     let end = if over { limit } else { last };
     let interval = meter.interval(end);
     series.add(&interval);
-    talk.say(&Message::Interval(interval))?;
+    link.say(&DriverEvent::Interval(interval))?;
     let ended: Vec<Ended> = members.into_iter().map(|member| ended(member, end)).collect();
     let mut outcome = outcome::outcome(task, &recorders, &ended, end);
     outcome.series = series.into_columns();
@@ -81,22 +81,22 @@ pub(super) fn measure<W: Write>(
         outcome.cut = outcome::cut(task, &outcome);
     }
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
-    talk.say(&Message::Measured(Box::new(outcome)))?;
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
 fn members(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
-    opener: &Opener,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: &Connector,
     recorders: &[Arc<WorkerRecorder>],
     pairs: &[Pair],
 ) -> Result<Vec<Member>, String> {
-    let maker = Maker { job, task, opener, epoch: 0, gate: None };
+    let maker = Maker { job, task, connector, epoch: 0, gate: None };
     let mut members = Vec::new();
     for (number, (post, recorder)) in make::posts(task).into_iter().zip(recorders).enumerate() {
         let session = maker.open(post, number)?;
-        let Session::Fake(fake) = &session else {
+        let Connection::Fake(fake) = &session else {
             return Err("failed to fake a session that is not fake".to_owned());
         };
         let clock = fake.clock();
@@ -116,8 +116,8 @@ fn earliest(members: &[Member]) -> Option<usize> {
 
 /// One statement of one worker.
 fn step(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
     members: &mut [Member],
     index: usize,
     pairs: &[Pair],

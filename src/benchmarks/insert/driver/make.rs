@@ -15,8 +15,8 @@ use crate::datagen::rng::Rng;
 use crate::domain::build::Dialect;
 use crate::domain::insert::{InsertWork, Pacing};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::protocol::{Job, WorkTask};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::protocol::{DriverRequest, StepRequest};
 
 /// One worker of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct Post {
 }
 
 /// All workers of a step: of each client the inserter, the deleter, the query workers.
-pub(crate) fn posts(task: &WorkTask<InsertWork>) -> Vec<Post> {
+pub(crate) fn posts(task: &StepRequest<InsertWork>) -> Vec<Post> {
     let mut posts = Vec::new();
     for client in 0..task.clients {
         let post = |role, thread| Post { role, client, thread };
@@ -54,7 +54,7 @@ pub(crate) fn batches_per_second(work: &InsertWork) -> Option<f64> {
 }
 
 /// The schedule of client `client` for a window that begins at `start`.
-pub(crate) fn turns(job: &Job, work: &InsertWork, client: u32, start: u64) -> Turns {
+pub(crate) fn turns(job: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Turns {
     let writes = &work.writes;
     let pacer = pacer(job, work, client, start);
     let deletes = writes.deletes.as_ref().map(|deletes| deletes.resync_every);
@@ -62,14 +62,14 @@ pub(crate) fn turns(job: &Job, work: &InsertWork, client: u32, start: u64) -> Tu
 }
 
 /// The pace of client `client` in a window that begins at `start`.
-pub(crate) fn pacer(job: &Job, work: &InsertWork, client: u32, start: u64) -> Pacer {
+pub(crate) fn pacer(job: &DriverRequest, work: &InsertWork, client: u32, start: u64) -> Pacer {
     let writes = &work.writes;
     let phase = Rng::stream(job.seed, "iibench phase", u64::from(client)).unit();
     Pacer::new(writes.rows_per_second, writes.rows_per_commit, writes.pacing, start, phase)
 }
 
 /// One recorder for each worker.
-pub(crate) fn recorders(task: &WorkTask<InsertWork>) -> Vec<Arc<WorkerRecorder>> {
+pub(crate) fn recorders(task: &StepRequest<InsertWork>) -> Vec<Arc<WorkerRecorder>> {
     let writes = &task.work.writes;
     let open = writes.rows_per_second.is_some() && writes.pacing == Pacing::Open;
     let recorder = |post: Post| {
@@ -87,7 +87,7 @@ pub(crate) enum Worker {
 
 impl Worker {
     /// Its connection.
-    pub(crate) fn session(&mut self) -> &mut Session {
+    pub(crate) fn session(&mut self) -> &mut Connection {
         match self {
             Worker::Writer(writer, _) => &mut writer.session,
             Worker::Querier(querier) => &mut querier.session,
@@ -97,9 +97,9 @@ impl Worker {
 
 /// What all workers are made from.
 pub(crate) struct Maker<'a> {
-    pub(crate) job: &'a Job,
-    pub(crate) task: &'a WorkTask<InsertWork>,
-    pub(crate) opener: &'a Opener,
+    pub(crate) job: &'a DriverRequest,
+    pub(crate) task: &'a StepRequest<InsertWork>,
+    pub(crate) connector: &'a Connector,
     /// Unix seconds when the clock stood at zero.
     pub(crate) epoch: i64,
     pub(crate) gate: Option<Arc<Mutex<()>>>,
@@ -112,16 +112,16 @@ impl Maker<'_> {
     }
 
     /// Opens the connection of a post.
-    pub(crate) fn open(&self, post: Post, number: usize) -> Result<Session, String> {
+    pub(crate) fn open(&self, post: Post, number: usize) -> Result<Connection, String> {
         let who = said(post);
-        self.opener.open(number as u32).map_err(|fault| format!("{who}: {fault}"))
+        self.connector.open(number as u32).map_err(|fault| format!("{who}: {fault}"))
     }
 
     /// The worker of a post on its connection.
     pub(crate) fn worker(
         &self,
         post: Post,
-        session: Session,
+        session: Connection,
         clock: Clock,
         recorder: Arc<WorkerRecorder>,
         pair: &Pair,

@@ -129,7 +129,7 @@ struct Sums {
 }
 
 /// Turns recorders into intervals.
-pub(crate) struct Meter {
+pub(crate) struct RoleMeter {
     recorders: Vec<Arc<WorkerRecorder>>,
     main: RoleKind,
     earlier: BTreeMap<RoleKind, Sums>,
@@ -138,12 +138,16 @@ pub(crate) struct Meter {
     second: u32,
 }
 
-impl Meter {
+impl RoleMeter {
     /// Starts at the start of the window. `main` is the role that the step's rate counts.
-    pub(crate) fn new(recorders: &[Arc<WorkerRecorder>], main: RoleKind, start_ns: u64) -> Meter {
+    pub(crate) fn new(
+        recorders: &[Arc<WorkerRecorder>],
+        main: RoleKind,
+        start_ns: u64,
+    ) -> RoleMeter {
         let earlier = RoleKind::ALL.into_iter().map(|role| (role, Sums::default())).collect();
         let recorders = recorders.to_vec();
-        Meter { recorders, main, earlier, asked_ns: 0, from_ns: start_ns, second: 0 }
+        RoleMeter { recorders, main, earlier, asked_ns: 0, from_ns: start_ns, second: 0 }
     }
 
     /// The number of intervals so far.
@@ -288,7 +292,7 @@ mod tests {
         let insert = Arc::new(WorkerRecorder::new(RoleKind::Insert, true));
         let query = Arc::new(WorkerRecorder::new(RoleKind::Query, false));
         let recorders = [Arc::clone(&insert), Arc::clone(&query)];
-        let mut meter = Meter::new(&recorders, RoleKind::Query, 0);
+        let mut meter = RoleMeter::new(&recorders, RoleKind::Query, 0);
         insert.record(9_000_000, 1_000_000, 50);
         query.record(20_000, 20_000, 10);
         query.record(40_000, 40_000, 10);
@@ -308,7 +312,7 @@ mod tests {
     #[test]
     fn waiting_for_the_smallest_key_is_told_while_it_lasts() {
         let deleters = [(); 2].map(|()| Arc::new(WorkerRecorder::new(RoleKind::Delete, false)));
-        let mut meter = Meter::new(&deleters, RoleKind::Delete, 0);
+        let mut meter = RoleMeter::new(&deleters, RoleKind::Delete, 0);
         let mut waited = |until_ns: u64| meter.interval(until_ns).extra["min_key_s"];
         deleters[0].ask(250_000_000);
         assert_eq!(waited(1_000_000_000), 0.375, "of two clients one waited for 0.75 s");

@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use crate::benchmarks::insert::driver::make::{Maker, Post, Worker, said};
 use crate::benchmarks::insert::driver::meter::{
-    Meter, RoleKind, SeriesOf, WorkerCpu, WorkerRecorder,
+    RoleKind, RoleMeter, SeriesOf, WorkerCpu, WorkerRecorder,
 };
 use crate::benchmarks::insert::driver::observer::Observer;
 use crate::benchmarks::insert::driver::outcome::Ended;
@@ -37,12 +37,12 @@ use crate::domain::run::Outcome;
 use crate::driver::Stop;
 use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
+use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
-use crate::driver::link::Talk;
+use crate::driver::link::LabLink;
 use crate::driver::placement;
-use crate::driver::protocol::{Interval, Job, Message, WorkTask};
-use crate::os::affinity::Seat;
+use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, StepRequest};
+use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
 /// Enough for SQLite's parser; the pages are only taken when used.
@@ -53,20 +53,20 @@ const PINGS: u32 = 50;
 
 /// Carries out a step and says how it went.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
-    opener: Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     check(task)?;
     match job.endpoint {
-        Endpoint::Fake { .. } => fake::measure(job, task, &opener, talk),
-        Endpoint::Server(_) | Endpoint::File { .. } => measure_really(job, task, opener, talk),
+        Endpoint::Fake { .. } => fake::measure(job, task, &connector, link),
+        Endpoint::Server(_) | Endpoint::File { .. } => measure_really(job, task, connector, link),
     }
 }
 
 /// Refuses what could never end.
-fn check(task: &WorkTask<InsertWork>) -> Result<(), String> {
+fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
     let writes = &task.work.writes;
     let wrong = if task.clients == 0 {
         "no clients"
@@ -86,9 +86,9 @@ fn check(task: &WorkTask<InsertWork>) -> Result<(), String> {
 
 /// All that the threads share.
 struct Shared {
-    job: Job,
-    task: WorkTask<InsertWork>,
-    opener: Arc<Opener>,
+    job: DriverRequest,
+    task: StepRequest<InsertWork>,
+    connector: Arc<Connector>,
     posts: Vec<Post>,
     recorders: Vec<Arc<WorkerRecorder>>,
     pairs: Vec<Pair>,
@@ -97,7 +97,7 @@ struct Shared {
     epoch: i64,
     gate: Option<Arc<std::sync::Mutex<()>>>,
     /// Where each worker and the server's side of its connection run.
-    seats: Vec<Seat>,
+    seats: Vec<CpuAssignment>,
 }
 
 impl Shared {
@@ -105,7 +105,7 @@ impl Shared {
         Maker {
             job: &self.job,
             task: &self.task,
-            opener: &self.opener,
+            connector: &self.connector,
             epoch: self.epoch,
             gate: self.gate.clone(),
         }
@@ -113,15 +113,15 @@ impl Shared {
 }
 
 fn measure_really<W: Write>(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
-    opener: Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let start = Instant::now();
-    let opener = Arc::new(opener);
-    let mut notes = prepare::tables(task, &opener, talk)?;
-    let (plans, more) = prepare::plans(job, task, &opener);
+    let connector = Arc::new(connector);
+    let mut notes = prepare::tables(task, &connector, link)?;
+    let (plans, more) = prepare::plans(job, task, &connector);
     notes.extend(more);
     let writers = 1 + u32::from(task.work.writes.deletes.is_some());
     let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
@@ -132,7 +132,7 @@ fn measure_really<W: Write>(
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
-        opener,
+        connector,
         posts,
         recorders: make::recorders(task),
         pairs: (0..task.clients).map(pair).collect(),
@@ -142,10 +142,10 @@ fn measure_really<W: Write>(
         seats: seating.seats,
     });
     let mut crew = Crew::start(start, members(&shared))?;
-    let mut measured = run(&shared, &mut crew, talk)?;
+    let mut measured = run(&shared, &mut crew, link)?;
     measured.plans = plans;
     measured.notes.splice(..0, notes);
-    talk.say(&Message::Measured(Box::new(measured)))?;
+    link.say(&DriverEvent::Measured(Box::new(measured)))?;
     Ok(())
 }
 
@@ -164,10 +164,10 @@ fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
 fn run<W: Write>(
     shared: &Shared,
     crew: &mut Crew<Ended>,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let Shared { job, task, clock, pairs, .. } = shared;
-    let ready = crew.gather(talk)?;
+    let ready = crew.gather(link)?;
     let alone = ready.len() == 1;
     let server = placement::Server {
         dialect: job.dialect,
@@ -176,12 +176,12 @@ fn run<W: Write>(
         own: job.mark.is_none(),
     };
     let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
-    notes.extend(server.seat_all(crew, &ready, &shared.seats, talk)?);
-    let observer = Observer::start(job, task, &shared.opener);
+    notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
+    let observer = Observer::start(job, task, &shared.connector);
     if job.pause {
-        talk.pause()?;
+        link.pause()?;
     }
-    talk.say(&Message::Warming)?;
+    link.say(&DriverEvent::Warming)?;
     let start = clock.now() + LEAD_NS;
     for (client, pair) in (0..).zip(pairs) {
         pair.begin(make::turns(job, &task.work, client, start));
@@ -190,12 +190,12 @@ fn run<W: Write>(
     let mut seconds = Seconds {
         start,
         limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
-        meter: Meter::new(&shared.recorders, main, start),
+        meter: RoleMeter::new(&shared.recorders, main, start),
         series: SeriesOf::default(),
         observer: &observer,
     };
     let window = Window { start, end: u64::MAX, whole_events: true };
-    let finished = crew.measure(window, &mut seconds, talk)?;
+    let finished = crew.measure(window, &mut seconds, link)?;
     let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
     let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
     let window_ns = finished.end.saturating_sub(start);
@@ -209,7 +209,7 @@ fn run<W: Write>(
         return Ok(outcome);
     }
     outcome.notes.extend(observer.end());
-    if let Some(bytes) = prepare::database_bytes(task, &shared.opener) {
+    if let Some(bytes) = prepare::database_bytes(task, &shared.connector) {
         outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
     }
     Ok(outcome)
@@ -219,7 +219,7 @@ fn run<W: Write>(
 struct Seconds<'a> {
     start: u64,
     limit: Option<u64>,
-    meter: Meter,
+    meter: RoleMeter,
     series: SeriesOf,
     observer: &'a Observer,
 }
@@ -268,7 +268,7 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
 }
 
 /// Answers pings until the window comes; `None` if the step ends before.
-fn start_of_window(stand: &Stand<Ended>, session: &mut Session) -> Option<u64> {
+fn start_of_window(stand: &Stand<Ended>, session: &mut Connection) -> Option<u64> {
     loop {
         match stand.order()? {
             Order::Measure(window) => return Some(window.start),
@@ -368,7 +368,7 @@ mod tests {
 
     use crate::domain::insert::Query;
     use crate::domain::script::Protocol;
-    use crate::driver::protocol::Task;
+    use crate::driver::protocol::RequestBody;
 
     /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
     /// clock of the host.
@@ -384,10 +384,13 @@ mod tests {
             parameters: Vec::new(),
         }];
         change(&mut task.work);
-        let job = Job { tables: 2, ..Job::fake(Task::Insert(Box::new(task.clone()))) };
-        let opener = Opener::new(&job)?;
-        let mut talk = Talk::alone(Vec::new());
-        measure_really(&job, &task, opener, &mut talk).map_err(|stop| match stop {
+        let job = DriverRequest {
+            tables: 2,
+            ..DriverRequest::fake(RequestBody::Insert(Box::new(task.clone())))
+        };
+        let connector = Connector::new(&job)?;
+        let mut link = LabLink::alone(Vec::new());
+        measure_really(&job, &task, connector, &mut link).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone => "gone".to_owned(),
         })

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::benchmarks::insert::driver::prepare::BESIDE;
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertWork;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::protocol::{Job, WorkTask};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::protocol::{DriverRequest, StepRequest};
 
 /// How often the observer asks.
 const OBSERVE: Duration = Duration::from_secs(1);
@@ -33,7 +33,11 @@ pub(super) struct Observer {
 
 impl Observer {
     /// Asks for the first time, to learn which of the questions the server understands.
-    pub(super) fn start(job: &Job, task: &WorkTask<InsertWork>, opener: &Arc<Opener>) -> Observer {
+    pub(super) fn start(
+        job: &DriverRequest,
+        task: &StepRequest<InsertWork>,
+        connector: &Arc<Connector>,
+    ) -> Observer {
         let mut observer = Observer {
             latest: Arc::default(),
             before: Mutex::default(),
@@ -45,9 +49,9 @@ impl Observer {
         }
         let (tell, told) = channel();
         let (latest, stop) = (Arc::clone(&observer.latest), Arc::clone(&observer.stop));
-        let (opener, groups) = (Arc::clone(opener), task.work.observe.clone());
+        let (connector, groups) = (Arc::clone(connector), task.work.observe.clone());
         // Not joined: it ends within a question of the end of the step.
-        std::thread::spawn(move || observe(&opener, &groups, &tell, &latest, &stop));
+        std::thread::spawn(move || observe(&connector, &groups, &tell, &latest, &stop));
         match told.recv() {
             Ok(Ok(seen)) => observer.before = Mutex::new(seen),
             Ok(Err(why)) => observer.note = Some(format!("the server was not observed: {why}")),
@@ -87,8 +91,11 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
 }
 
 /// The first group of questions that the server answers, each with something.
-fn first(groups: &[Vec<String>], opener: &Opener) -> Result<(Session, Vec<String>, Seen), String> {
-    let mut session = opener.open(BESIDE)?;
+fn first(
+    groups: &[Vec<String>],
+    connector: &Connector,
+) -> Result<(Connection, Vec<String>, Seen), String> {
+    let mut session = connector.open(BESIDE)?;
     let mut why = String::new();
     for group in groups {
         match ask(&mut session, group) {
@@ -99,7 +106,7 @@ fn first(groups: &[Vec<String>], opener: &Opener) -> Result<(Session, Vec<String
     Err(why)
 }
 
-fn ask(session: &mut Session, questions: &[String]) -> Result<Seen, String> {
+fn ask(session: &mut Connection, questions: &[String]) -> Result<Seen, String> {
     let mut all = Seen::new();
     for question in questions {
         let rows = session.rows(question).map_err(|error| format!("failed to {error}"))?;
@@ -149,13 +156,13 @@ fn column(name: &str) -> String {
 
 /// The life of the observer's thread. `tell` hears the first answer, or why there is none.
 fn observe(
-    opener: &Opener,
+    connector: &Connector,
     groups: &[Vec<String>],
     tell: &Sender<Result<Seen, String>>,
     latest: &Mutex<Seen>,
     stop: &AtomicBool,
 ) {
-    let (mut session, questions) = match first(groups, opener) {
+    let (mut session, questions) = match first(groups, connector) {
         Ok((session, questions, seen)) => {
             *lock(latest) = seen.clone();
             let _ = tell.send(Ok(seen));

@@ -12,7 +12,7 @@ use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::client::SECOND;
-use crate::driver::protocol::WorkTask;
+use crate::driver::protocol::StepRequest;
 
 /// Below this share of the rows that queries should return something is wrong with the data. Gaps
 /// between keys and ranges at the end of an index cost a few per cent.
@@ -34,7 +34,7 @@ pub(crate) fn main_role(work: &InsertWork) -> RoleKind {
 
 /// The outcome of a window of `window_ns`.
 pub(crate) fn outcome(
-    task: &WorkTask<InsertWork>,
+    task: &StepRequest<InsertWork>,
     recorders: &[Arc<WorkerRecorder>],
     ended: &[Ended],
     window_ns: u64,
@@ -121,7 +121,7 @@ fn extra(
 }
 
 /// Why a step ended before all rows were in: its limit, and how far it came.
-pub(crate) fn cut(task: &WorkTask<InsertWork>, outcome: &Outcome) -> Option<String> {
+pub(crate) fn cut(task: &StepRequest<InsertWork>, outcome: &Outcome) -> Option<String> {
     let rows = |kind: RoleKind| outcome.roles.get(kind.name()).map_or(0, |role| role.rows);
     let of_client = make::batches(&task.work) * u64::from(task.work.writes.rows_per_commit.max(1));
     let limit = task.work.limit_seconds?;
@@ -160,7 +160,7 @@ pub(crate) mod tests {
     use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
 
     /// A query step with deletes.
-    pub(crate) fn task(clients: u32) -> WorkTask<InsertWork> {
+    pub(crate) fn task(clients: u32) -> StepRequest<InsertWork> {
         let deletes = Deletes { sql: String::new(), min_sql: String::new(), resync_every: 0 };
         let work = InsertWork {
             shared: false,
@@ -189,7 +189,7 @@ pub(crate) mod tests {
             size: Vec::new(),
             limit_seconds: None,
         };
-        WorkTask {
+        StepRequest {
             work,
             clients,
             warmup_seconds: 0.0,

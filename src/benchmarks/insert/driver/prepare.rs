@@ -9,10 +9,10 @@ use crate::benchmarks::insert::driver::STACK;
 use crate::benchmarks::insert::driver::text::for_table;
 use crate::domain::insert::{InsertWork, Maintenance};
 use crate::driver::Stop;
-use crate::driver::connection::Opener;
+use crate::driver::connection::Connector;
 use crate::driver::crew::{Crew, Member, Spent, Stand};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Job, Message, WorkTask};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 
 /// How often the lab hears that maintenance is not over.
@@ -21,7 +21,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 pub(super) const BESIDE: u32 = 1 << 20;
 
 /// The tables of a step.
-fn table_numbers(task: &WorkTask<InsertWork>) -> std::ops::RangeInclusive<u32> {
+fn table_numbers(task: &StepRequest<InsertWork>) -> std::ops::RangeInclusive<u32> {
     1..=if task.work.shared { 1 } else { task.clients }
 }
 
@@ -30,19 +30,19 @@ fn table_numbers(task: &WorkTask<InsertWork>) -> std::ops::RangeInclusive<u32> {
 /// # Errors
 /// A statement fails, or the lab is gone.
 pub(super) fn tables<W: Write>(
-    task: &WorkTask<InsertWork>,
-    opener: &Arc<Opener>,
-    talk: &mut Talk<W>,
+    task: &StepRequest<InsertWork>,
+    connector: &Arc<Connector>,
+    link: &mut LabLink<W>,
 ) -> Result<Vec<String>, Stop> {
     let work = &task.work;
     let mut notes = Vec::new();
     let engine = task.storage_engine.as_deref();
     if !work.setup.is_empty() {
-        let mut session = opener.open(BESIDE)?;
+        let mut session = connector.open(BESIDE)?;
         for table in table_numbers(task) {
             for sql in &work.setup {
                 let sql = for_table(sql, table, engine);
-                opener
+                connector
                     .make(&mut session, &sql)
                     .map_err(|error| format!("failed to make a table with {sql:?}: {error}"))?;
             }
@@ -50,8 +50,8 @@ pub(super) fn tables<W: Write>(
     }
     for maintenance in &work.maintenance {
         let began = Instant::now();
-        maintain(task, maintenance, opener, talk)?;
-        talk.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
+        maintain(task, maintenance, connector, link)?;
+        link.sleep(Duration::try_from_secs_f64(maintenance.pause_seconds).unwrap_or_default())?;
         if maintenance.wait {
             let took = began.elapsed().as_secs_f64();
             notes.push(format!("before the step: {} took {took:.1} s", maintenance.sql));
@@ -64,16 +64,16 @@ pub(super) fn tables<W: Write>(
 
 /// One statement on all tables at the same time.
 fn maintain<W: Write>(
-    task: &WorkTask<InsertWork>,
+    task: &StepRequest<InsertWork>,
     maintenance: &Maintenance,
-    opener: &Arc<Opener>,
-    talk: &mut Talk<W>,
+    connector: &Arc<Connector>,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let member = |table| {
         let sql = for_table(&maintenance.sql, table, task.storage_engine.as_deref());
-        let opener = Arc::clone(opener);
+        let connector = Arc::clone(connector);
         let life = move |stand: &Stand<()>| {
-            let result = opener.open(BESIDE + table)?.simple(&sql);
+            let result = connector.open(BESIDE + table)?.simple(&sql);
             result.map_err(|error| format!("failed to run {sql:?}: {error}"))?;
             stand.done((), Spent::default());
             Ok(())
@@ -87,20 +87,21 @@ fn maintain<W: Write>(
         return Ok(());
     }
     let what = maintenance.sql.clone();
-    let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Waiting { what: what.clone() })?);
-    crew.finish(SIGN_OF_LIFE, &mut beat, talk)?;
+    let mut beat =
+        |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Waiting { what: what.clone() })?);
+    crew.finish(SIGN_OF_LIFE, &mut beat, link)?;
     Ok(())
 }
 
 /// The plan of each kind of query on table 1, and notes on those that could not be had.
 pub(super) fn plans(
-    job: &Job,
-    task: &WorkTask<InsertWork>,
-    opener: &Arc<Opener>,
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: &Arc<Connector>,
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
     let Some(queries) = &task.work.queries else { return (plans, notes) };
-    let mut session = match opener.open(BESIDE) {
+    let mut session = match connector.open(BESIDE) {
         Ok(session) => session,
         Err(fault) => return (plans, vec![format!("no query plans: {fault}")]),
     };
@@ -125,12 +126,12 @@ pub(super) fn plans(
 }
 
 /// Bytes of the tables and their indexes; `None` where no question is understood.
-pub(super) fn database_bytes(task: &WorkTask<InsertWork>, opener: &Opener) -> Option<f64> {
+pub(super) fn database_bytes(task: &StepRequest<InsertWork>, connector: &Connector) -> Option<f64> {
     if task.work.size.is_empty() {
         return None;
     }
-    let mut session = opener.open(BESIDE).ok()?;
-    let marked: Vec<String> = opener.size_of_marked().into_iter().collect();
+    let mut session = connector.open(BESIDE).ok()?;
+    let marked: Vec<String> = connector.size_of_marked().into_iter().collect();
     if !marked.is_empty() {
         // MySQL 8 answers with statistics of up to a day before; others do not know the setting.
         session.simple("SET SESSION information_schema_stats_expiry = 0").ok();

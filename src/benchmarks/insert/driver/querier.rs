@@ -13,7 +13,7 @@ use crate::domain::insert::{Draw, KEY_REFRESH, Queries, Query};
 use crate::domain::script::Protocol;
 use crate::driver::client::is_ignorable;
 use crate::driver::clock::Clock;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
 /// Most parameters of a query.
@@ -22,7 +22,7 @@ const PARAMETERS: usize = 16;
 const TRIES: u32 = 1000;
 
 /// A kind of query, ready to be executed.
-struct Kind {
+struct PreparedQuery {
     name: String,
     draws: Vec<Draw>,
     form: Form,
@@ -35,13 +35,13 @@ enum Form {
 
 /// A worker that queries.
 pub(crate) struct Querier {
-    pub(crate) session: Session,
+    pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
     dialect: Dialect,
     rng: Rng,
     price: Price,
-    kinds: Vec<Kind>,
+    kinds: Vec<PreparedQuery>,
     min_key: Arc<AtomicI64>,
     max_key: i64,
     max_sql: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Querier {
 
 /// What a query worker is made of.
 pub(crate) struct Parts<'a> {
-    pub(crate) session: Session,
+    pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
     pub(crate) dialect: Dialect,
@@ -182,7 +182,7 @@ fn drawn(rng: &mut Rng, draw: Draw, price: Price, (low, high): (i64, i64)) -> i6
     }
 }
 
-fn kind(session: &mut Session, query: &Query, table: u32) -> Result<Kind, String> {
+fn kind(session: &mut Connection, query: &Query, table: u32) -> Result<PreparedQuery, String> {
     let fault = |error: WireError| format!("failed to prepare the query {}: {error}", query.name);
     if query.parameters.len() > PARAMETERS {
         return Err(format!("failed to prepare the query {}: too many parameters", query.name));
@@ -203,10 +203,10 @@ fn kind(session: &mut Session, query: &Query, table: u32) -> Result<Kind, String
             Form::Prepared(session.prepare(&sql, &types).map_err(fault)?)
         }
     };
-    Ok(Kind { name: query.name.clone(), draws: query.parameters.clone(), form })
+    Ok(PreparedQuery { name: query.name.clone(), draws: query.parameters.clone(), form })
 }
 
-fn largest(session: &mut Session, sql: &str) -> Result<i64, String> {
+fn largest(session: &mut Connection, sql: &str) -> Result<i64, String> {
     let rows =
         session.rows(sql).map_err(|error| format!("failed to ask for the largest key: {error}"))?;
     let first = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());

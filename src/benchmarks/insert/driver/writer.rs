@@ -10,7 +10,7 @@ use crate::benchmarks::insert::rows::{Price, Rows};
 use crate::domain::build::Dialect;
 use crate::driver::client::is_ignorable;
 use crate::driver::clock::Clock;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::wire::{Reply, WireError};
 
 /// So often in a row a statement is begun again before the step is given up.
@@ -36,7 +36,7 @@ pub(crate) enum Batch {
 
 /// A worker that writes.
 pub(crate) struct Writer {
-    pub(crate) session: Session,
+    pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
     dialect: Dialect,
@@ -66,7 +66,7 @@ pub(crate) struct Notes {
 
 /// What a writer is made of.
 pub(crate) struct Parts {
-    pub(crate) session: Session,
+    pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
     pub(crate) dialect: Dialect,

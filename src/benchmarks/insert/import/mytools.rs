@@ -20,7 +20,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{self, Published, add_file};
 use crate::import::text::Text;
-use crate::import::{ImportError, Options, tag};
+use crate::import::{ImportError, ImportOptions, tag};
 use crate::stats::ratio::follows;
 
 /// The log of response times.
@@ -30,7 +30,7 @@ const RESPONSE_TIMES: &str = "response-times.tsv";
 ///
 /// # Errors
 /// As [`sources::find`]; and where there are ratios, histograms or summaries only.
-pub(crate) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, ImportError> {
+pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths, &options.steps)?;
     let mut published = Published { benchmark: "insert", ..Published::default() };
     published.notices.append(&mut sources.notices);
@@ -91,7 +91,7 @@ pub(crate) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, Im
 
 impl Taker {
     /// Steps of one size and one number of clients, after the tables, whose numbers stand.
-    fn take_raw(&mut self, raw: &[RawStep], options: &Options) {
+    fn take_raw(&mut self, raw: &[RawStep], options: &ImportOptions) {
         let of_tables = !self.published.runs.is_empty();
         // Either none has the published fault of vmstat's means or all have it: ratios are to be
         // right.

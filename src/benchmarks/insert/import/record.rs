@@ -9,7 +9,7 @@ use crate::benchmarks::sysbench::import::record::decimals_agree;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Role, Status, StepRecord};
-use crate::import::Options;
+use crate::import::ImportOptions;
 use crate::import::iostat::Iostat;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
@@ -26,7 +26,7 @@ const SERIES_MOST: usize = 1_000_000;
 /// What is said about the raw files besides their own words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    pub options: &'a Options,
+    pub options: &'a ImportOptions,
     pub cpus: Option<u32>,
     /// Means of vmstat without the published fault: where all numbers can be had so.
     pub corrected: bool,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::benchmarks::insert::import::sources::Sources;
 use crate::benchmarks::insert::import::tables::split_size;
-use crate::import::{ImportError, Options};
+use crate::import::{ImportError, ImportOptions};
 
 /// The sizes of all rows, and which of them are taken.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Sizes {
     pub(crate) fn resolve(
         sources: &Sources,
         named: usize,
-        options: &Options,
+        options: &ImportOptions,
     ) -> Result<Sizes, ImportError> {
         let mut sizes = Sizes::default();
         let mut files: Vec<(String, String)> = Vec::new();

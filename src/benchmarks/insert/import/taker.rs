@@ -16,7 +16,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{Published, StepKind, add_file, annotate};
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, Options, tag};
+use crate::import::{Format, ImportError, ImportOptions, tag};
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// Columns that published tables have had.
@@ -51,7 +51,7 @@ pub(crate) struct Printed {
 }
 
 /// Where a number stands.
-struct Place<'a> {
+struct FilePosition<'a> {
     text: &'a Text,
     line: usize,
     label: &'a str,
@@ -84,7 +84,7 @@ impl Taker {
     /// Takes a number; `factor` makes the metric's unit of the printed one.
     fn put(
         &mut self,
-        place: &Place<'_>,
+        place: &FilePosition<'_>,
         metric: Metric,
         printed: &str,
         factor: f64,
@@ -165,7 +165,7 @@ impl Taker {
             return Err(text.malformed(row.line, why));
         }
         let size = size.as_deref();
-        let place = Place { text, line: row.line, label: &label, size, step: &step };
+        let place = FilePosition { text, line: row.line, label: &label, size, step: &step };
         add_file(self.step(&label, size, &step), &text.name());
         for (head, printed) in &row.cells {
             let mut kept = None;
@@ -203,7 +203,7 @@ impl Taker {
         &mut self,
         text: &Text,
         row: &MetricsRow,
-        options: &Options,
+        options: &ImportOptions,
     ) -> Result<(), ImportError> {
         let (path, cells) = (text.path(), row.cells.len());
         let taken = self.sizes.take(&row.tag, path);
@@ -226,7 +226,7 @@ impl Taker {
         self.put_base(text, &base, size.as_deref(), &step);
         let own = if step.starts_with('q') { "qps" } else { "ips" };
         let size = size.as_deref();
-        let place = Place { text, line: row.line, label: &label, size, step: &step };
+        let place = FilePosition { text, line: row.line, label: &label, size, step: &step };
         for (head, printed) in &row.cells {
             let kept = if head == own && number(printed).is_some() {
                 self.put(&place, Metric::Rate, printed, 1.0)?
@@ -275,7 +275,7 @@ impl Taker {
             }
             for (step, cell) in table.steps.iter().zip(cells) {
                 let size = size.as_deref();
-                let place = Place { text, line: *line, label: &label, size, step };
+                let place = FilePosition { text, line: *line, label: &label, size, step };
                 self.take_summary_cell(&place, table, cell)?;
             }
         }
@@ -284,7 +284,7 @@ impl Taker {
 
     fn take_summary_cell(
         &mut self,
-        place: &Place<'_>,
+        place: &FilePosition<'_>,
         table: &SummaryTable,
         cell: &SummaryCell,
     ) -> Result<(), ImportError> {
@@ -305,7 +305,12 @@ impl Taker {
     }
 
     /// A ratio of a summary from the rates of its target and of the first row.
-    fn compare(&mut self, place: &Place<'_>, table: &SummaryTable, cell: &SummaryCell) -> Kept {
+    fn compare(
+        &mut self,
+        place: &FilePosition<'_>,
+        table: &SummaryTable,
+        cell: &SummaryCell,
+    ) -> Kept {
         let rate = |taker: &Taker, label: &str| {
             let run = taker.published.runs.iter().find(|run| run.record.key.label == label)?;
             let step = run.steps.iter().find(|step| step.name == place.step)?;

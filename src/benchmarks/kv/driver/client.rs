@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::benchmarks::kv::rows::{KeyNumbers, Values, key};
-use crate::domain::kv::{Action, KEY_BYTES, KvWork};
+use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
-use crate::driver::schedule::Schedule;
-use crate::embed::rocksdb::{BATCH_MAX, Found, RocksdbError, Session};
+use crate::driver::schedule::ArrivalSchedule;
+use crate::embed::rocksdb::{BATCH_MAX, Found, Handle, RocksdbError};
 
 /// Operations by which the client's own time is told.
 const CALIBRATION: u64 = 100_000;
@@ -30,29 +30,29 @@ pub(super) trait Store {
     fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError>;
 }
 
-impl Store for Session {
+impl Store for Handle {
     #[inline]
     fn write(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
-        Session::write(self, key, value)
+        Handle::write(self, key, value)
     }
 
     #[inline]
     fn put(&mut self, key: &[u8; KEY_BYTES], value: &[u8]) -> Result<(), RocksdbError> {
-        Session::put(self, key, value)
+        Handle::put(self, key, value)
     }
 
     #[inline]
     fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
-        Session::get(self, key)
+        Handle::get(self, key)
     }
 
     fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
-        Session::multi_get(self, keys)
+        Handle::multi_get(self, keys)
     }
 
     #[inline]
     fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError> {
-        Session::scan(self, key, n, back)
+        Handle::scan(self, key, n, back)
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Client<S> {
     pub(super) clock: Clock,
     pub(super) recorder: Arc<Recorder>,
     /// When calls are due, under an open pace.
-    pub(super) schedule: Option<Schedule>,
+    pub(super) schedule: Option<ArrivalSchedule>,
 }
 
 /// When a client stops: at a time or after a number of operations, whichever comes first.
@@ -131,7 +131,7 @@ impl<S: Store> Client<S> {
         let written = Found { entries: 1, bytes };
         let mut pace = Pacer { clock, recorder, until, schedule: schedule.as_mut() };
         let counts = match work.action {
-            Action::FillSequential => {
+            KvOperation::FillSequential => {
                 let mut next = 0;
                 pace.drive(1, || {
                     let key = key(next);
@@ -139,12 +139,12 @@ impl<S: Store> Client<S> {
                     store.write(&key, values.next_value()).map(|()| written)
                 })
             }
-            Action::Overwrite => pace.drive(1, || {
+            KvOperation::Overwrite => pace.drive(1, || {
                 let key = key(numbers.after_choice());
                 store.write(&key, values.next_value()).map(|()| written)
             }),
-            Action::Read => pace.drive(1, || store.get(&key(numbers.after_choice()))),
-            Action::MultiRead { batch } => {
+            KvOperation::Read => pace.drive(1, || store.get(&key(numbers.after_choice()))),
+            KvOperation::MultiRead { batch } => {
                 let batch = (batch as usize).clamp(1, BATCH_MAX);
                 let mut keys = [[0; KEY_BYTES]; BATCH_MAX];
                 pace.drive(batch as u64, || {
@@ -153,13 +153,13 @@ impl<S: Store> Client<S> {
                     store.multi_get(&keys[..batch])
                 })
             }
-            Action::Range { nexts, reverse } => {
+            KvOperation::Range { nexts, reverse } => {
                 pace.drive(1, || store.scan(&key(numbers.plain()), nexts, reverse))
             }
-            Action::Maintain => Ok(Counts::default()),
+            KvOperation::Maintain => Ok(Counts::default()),
         };
         let mut counts = counts.map_err(|error| format!("failed to {error}"))?;
-        if matches!(work.action, Action::Read | Action::MultiRead { .. }) {
+        if matches!(work.action, KvOperation::Read | KvOperation::MultiRead { .. }) {
             counts.missed = counts.operations - counts.entries.min(counts.operations);
         }
         Ok(counts)
@@ -171,7 +171,7 @@ struct Pacer<'a> {
     clock: &'a Clock,
     recorder: &'a Recorder,
     until: Until,
-    schedule: Option<&'a mut Schedule>,
+    schedule: Option<&'a mut ArrivalSchedule>,
 }
 
 impl Pacer<'_> {
@@ -212,7 +212,7 @@ impl Pacer<'_> {
     /// wait for it. The client stays to the end of the window, whenever its last call was.
     fn drive_open(
         &self,
-        schedule: &mut Schedule,
+        schedule: &mut ArrivalSchedule,
         operations_per_call: u64,
         mut call: impl FnMut() -> Result<Found, RocksdbError>,
     ) -> Result<Counts, RocksdbError> {
@@ -253,7 +253,7 @@ impl Counts {
 /// The loop's own time for an operation of this step, nanoseconds: the same loop on a store that
 /// does nothing. `None` for steps without operations.
 pub(super) fn overhead(work: &KvWork) -> Option<f64> {
-    if work.action == Action::Maintain {
+    if work.action == KvOperation::Maintain {
         return None;
     }
     let mut client = Client {
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    fn work(action: Action) -> KvWork {
+    fn work(action: KvOperation) -> KvWork {
         KvWork {
             action,
             clients: 1,
@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    fn run(action: Action, operations: u64) -> (Counts, Notebook) {
+    fn run(action: KvOperation, operations: u64) -> (Counts, Notebook) {
         let mut client = Client {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
@@ -350,20 +350,20 @@ mod tests {
     #[test]
     fn each_action_draws_its_keys_as_db_bench_does() {
         // Seed 1000: docs of datagen::dbbench have the sequence.
-        assert_eq!(run(Action::FillSequential, 4).1.keys, [0, 1, 2, 3]);
-        assert_eq!(run(Action::Overwrite, 2).1.keys, [239_071, 130_198]);
-        assert_eq!(run(Action::Read, 3).1.keys, [239_071, 130_198, 572_195]);
-        let range = Action::Range { nexts: 10, reverse: false };
+        assert_eq!(run(KvOperation::FillSequential, 4).1.keys, [0, 1, 2, 3]);
+        assert_eq!(run(KvOperation::Overwrite, 2).1.keys, [239_071, 130_198]);
+        assert_eq!(run(KvOperation::Read, 3).1.keys, [239_071, 130_198, 572_195]);
+        let range = KvOperation::Range { nexts: 10, reverse: false };
         assert_eq!(run(range, 2).1.keys, [921_198, 239_071]);
         // One draw before a batch, then one for each key.
-        let batch = run(Action::MultiRead { batch: 3 }, 3);
+        let batch = run(KvOperation::MultiRead { batch: 3 }, 3);
         assert_eq!(batch.1.keys, [239_071, 793_948, 130_198]);
         assert_eq!((batch.0.events, batch.0.operations), (1, 3));
     }
 
     #[test]
     fn keys_that_are_missed_are_counted() {
-        let (counts, notebook) = run(Action::Read, 1000);
+        let (counts, notebook) = run(KvOperation::Read, 1000);
         let missing = notebook.keys.iter().filter(|key| *key % 10 == 0).count() as u64;
         assert!(missing > 0);
         assert_eq!((counts.missed, counts.operations), (missing, 1000));
@@ -382,7 +382,7 @@ mod tests {
         };
         let time = client.clock.now() + 2_000_000;
         let until = Until { time, operations: u64::MAX };
-        let counts = client.run(&work(Action::Overwrite), until).unwrap();
+        let counts = client.run(&work(KvOperation::Overwrite), until).unwrap();
         // The operation in flight at the end counts.
         assert!(counts.end >= time && counts.operations > 0, "{counts:?}");
     }
@@ -414,10 +414,10 @@ mod tests {
             values: Values::new(400),
             clock,
             recorder: Arc::clone(&recorder),
-            schedule: Schedule::of(Pace::Open { events_per_second: 1000.0 }, 5, 0, 1),
+            schedule: ArrivalSchedule::of(Pace::Open { events_per_second: 1000.0 }, 5, 0, 1),
         };
         let until = Until { time: window_ns, operations: u64::MAX };
-        (client.run(&work(Action::Read), until).unwrap(), recorder)
+        (client.run(&work(KvOperation::Read), until).unwrap(), recorder)
     }
 
     #[test]
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_loop_itself_costs_something_and_maintenance_has_none() {
-        assert!(overhead(&work(Action::Overwrite)).unwrap() > 0.0);
-        assert_eq!(overhead(&work(Action::Maintain)), None);
+        assert!(overhead(&work(KvOperation::Overwrite)).unwrap() > 0.0);
+        assert_eq!(overhead(&work(KvOperation::Maintain)), None);
     }
 }

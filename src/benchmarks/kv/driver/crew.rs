@@ -10,21 +10,21 @@ use crate::benchmarks::kv::driver::maintain;
 use crate::benchmarks::kv::driver::writer::Writer;
 use crate::benchmarks::kv::rows::{KeyNumbers, Values};
 use crate::domain::benchmark::Pace;
-use crate::domain::kv::{Action, KEY_BYTES, KvWork};
+use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::Stop;
 use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Done, Finished, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
-use crate::driver::link::Talk;
-use crate::driver::measure::Meter;
+use crate::driver::link::LabLink;
+use crate::driver::measure::IntervalMeter;
 use crate::driver::placement::{self, Seating};
-use crate::driver::protocol::{Interval, Job, WorkTask};
+use crate::driver::protocol::{DriverRequest, Interval, StepRequest};
 use crate::driver::recorder::{Recorder, histograms};
-use crate::driver::schedule::Schedule;
-use crate::embed::rocksdb::{Database, Durability, Session};
-use crate::os::affinity::Seat;
+use crate::driver::schedule::ArrivalSchedule;
+use crate::embed::rocksdb::{Database, Durability, Handle};
+use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 use crate::os::tree::Cpu;
 
@@ -47,31 +47,31 @@ struct Shared<S> {
     /// Recorder and limit in MB per second.
     writer: Option<(Arc<Recorder>, f64)>,
     /// Where the clients run, and after them the writer.
-    seats: Vec<Seat>,
+    seats: Vec<CpuAssignment>,
 }
 
 /// Runs the clients of a step, and the writer if there is a limit for one.
 pub(super) fn measure<W: Write>(
-    job: &Job,
-    task: &WorkTask<KvWork>,
+    job: &DriverRequest,
+    task: &StepRequest<KvWork>,
     beside: (Option<f64>, Seating),
     database: &Arc<Database>,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let logged = task.work.write_ahead_log;
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
-    let open: Open<Session> = Box::new(move || Session::new(&opened, durability));
-    run(job.seed, task, beside, open, &|| tree_state(database), talk)
+    let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
+    run(job.seed, task, beside, open, &|| tree_state(database), link)
 }
 
 fn run<S: Store + 'static, W: Write>(
     seed: u64,
-    task: &WorkTask<KvWork>,
+    task: &StepRequest<KvWork>,
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
     let is_open = matches!(task.work.pace, Pace::Open { .. });
@@ -86,15 +86,15 @@ fn run<S: Store + 'static, W: Write>(
         seats: seating.seats,
     });
     let mut crew = Crew::start(begun, members(&shared))?;
-    crew.gather(talk)?;
+    crew.gather(link)?;
     let start = shared.clock.now() + LEAD_NS;
     let counted = shared.work.operations.is_some();
     let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
     let window = Window { start, end, whole_events: true };
     let mut seconds = Seconds::new(&shared, window, tree);
-    let finished = crew.measure(window, &mut seconds, talk)?;
-    // The database is closed by its opener, so the threads must let go of it first.
-    crew.join(talk)?;
+    let finished = crew.measure(window, &mut seconds, link)?;
+    // The database is closed by its connector, so the threads must let go of it first.
+    crew.join(link)?;
     let mut outcome = shared.outcome(finished);
     outcome.notes.extend(seating.notes);
     Ok(outcome)
@@ -140,7 +140,7 @@ impl<S: Store> Shared<S> {
             values: Values::new(work.value_bytes as usize),
             clock: self.clock.clone(),
             recorder,
-            schedule: Schedule::of(work.pace, self.seed, client as u32, work.clients),
+            schedule: ArrivalSchedule::of(work.pace, self.seed, client as u32, work.clients),
         };
         stand.ready(Ready::default());
         let Some(window) = stand.window() else { return Ok(()) };
@@ -205,7 +205,7 @@ impl<S: Store> Shared<S> {
             ..Outcome::default()
         };
         match self.work.action {
-            Action::FillSequential | Action::Overwrite => outcome.writes = operations,
+            KvOperation::FillSequential | KvOperation::Overwrite => outcome.writes = operations,
             _ => outcome.reads = operations,
         }
         let missed = sum(|counts| counts.missed);
@@ -246,8 +246,8 @@ fn role(recorder: &Recorder, done: &Done<Counts>, target: f64) -> Role {
 
 /// Cuts seconds: what the clients did, and the state of the tree at that moment.
 struct Seconds<'a> {
-    meter: Meter,
-    writer: Option<Meter>,
+    meter: IntervalMeter,
+    writer: Option<IntervalMeter>,
     tree: &'a TreeState<'a>,
     window: Window,
 }
@@ -256,8 +256,8 @@ impl<'a> Seconds<'a> {
     fn new<S>(shared: &Shared<S>, window: Window, tree: &'a TreeState<'a>) -> Seconds<'a> {
         let recorder = shared.writer.as_ref().map(|(recorder, _)| Arc::clone(recorder));
         Seconds {
-            meter: Meter::new(&shared.clients, window.start),
-            writer: recorder.map(|recorder| Meter::new(&[recorder], window.start)),
+            meter: IntervalMeter::new(&shared.clients, window.start),
+            writer: recorder.map(|recorder| IntervalMeter::new(&[recorder], window.start)),
             tree,
             window,
         }
@@ -344,7 +344,7 @@ mod tests {
     /// counted from 0.
     fn step(operations: Option<u64>, brittle: Option<u32>) -> Result<Outcome, String> {
         let work = KvWork {
-            action: Action::Read,
+            action: KvOperation::Read,
             clients: 2,
             operations,
             keys: 1_000,
@@ -357,7 +357,7 @@ mod tests {
             options: vec![],
             overrides: vec![],
         };
-        let task = WorkTask {
+        let task = StepRequest {
             work,
             clients: 2,
             warmup_seconds: 0.0,
@@ -373,9 +373,9 @@ mod tests {
             let number = opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Brittle((brittle == Some(number)).then_some(3))
         });
-        let mut talk = Talk::alone(Vec::new());
+        let mut link = LabLink::alone(Vec::new());
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
-        run(1, &task, (Some(2.0), seating), open, &Vec::new, &mut talk).map_err(|stop| match stop {
+        run(1, &task, (Some(2.0), seating), open, &Vec::new, &mut link).map_err(|stop| match stop {
             Stop::Fault(fault) => fault,
             Stop::Gone => "gone".to_owned(),
         })

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::domain::kv::Maintenance;
 use crate::driver::Stop;
-use crate::driver::link::Talk;
-use crate::driver::protocol::Message;
+use crate::driver::link::LabLink;
+use crate::driver::protocol::DriverEvent;
 use crate::embed::rocksdb::{Database, RocksdbError};
 
 /// How often the tree is looked at.
@@ -31,13 +31,13 @@ const WORK: [&CStr; 4] = [
 pub(super) fn carry_out<W: Write>(
     database: &Database,
     all: &[Maintenance],
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     for one in all {
         match one {
             Maintenance::Flush => database.flush().map_err(fault)?,
-            Maintenance::Wait => wait(talk, "compaction", || is_quiet(database))?,
-            Maintenance::CompactLevel0 => compact_level0(database, talk)?,
+            Maintenance::Wait => wait(link, "compaction", || is_quiet(database))?,
+            Maintenance::CompactLevel0 => compact_level0(database, link)?,
         }
     }
     Ok(())
@@ -48,13 +48,13 @@ fn fault(error: RocksdbError) -> Stop {
 }
 
 /// Sleeps until `quiet` was true several times in a row.
-fn wait<W: Write>(talk: &mut Talk<W>, what: &str, quiet: impl Fn() -> bool) -> Result<(), Stop> {
+fn wait<W: Write>(link: &mut LabLink<W>, what: &str, quiet: impl Fn() -> bool) -> Result<(), Stop> {
     let (mut looks, mut told) = (0, Instant::now());
     while looks < QUIET_LOOKS {
-        talk.sleep(LOOK)?;
+        link.sleep(LOOK)?;
         looks = if quiet() { looks + 1 } else { 0 };
         if told.elapsed() > HEARTBEAT {
-            talk.say(&Message::Waiting { what: what.to_owned() })?;
+            link.say(&DriverEvent::Waiting { what: what.to_owned() })?;
             told = Instant::now();
         }
     }
@@ -72,11 +72,11 @@ pub(super) fn level0_files(database: &Database) -> Option<u64> {
 
 /// Has level 0 compacted into the level below by making a single file reason enough: the C API can
 /// name the files to compact only since 11.8, and options can be changed in all versions.
-fn compact_level0<W: Write>(database: &Database, talk: &mut Talk<W>) -> Result<(), Stop> {
+fn compact_level0<W: Write>(database: &Database, link: &mut LabLink<W>) -> Result<(), Stop> {
     if level0_files(database) == Some(0) {
         return Ok(());
     }
     database.set_option(TRIGGER, c"1").map_err(fault)?;
-    wait(talk, "level 0", || level0_files(database) == Some(0) && is_quiet(database))?;
+    wait(link, "level 0", || level0_files(database) == Some(0) && is_quiet(database))?;
     database.set_option(TRIGGER, c"4").map_err(fault)
 }

@@ -13,13 +13,13 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::domain::kv::{Action, KvWork};
+use crate::domain::kv::{KvOperation, KvWork};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::driver::Stop;
-use crate::driver::link::Talk;
+use crate::driver::link::LabLink;
 use crate::driver::placement;
-use crate::driver::protocol::{Interval, Job, Message, WorkTask};
+use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, StepRequest};
 use crate::embed::rocksdb::marker::{Marker, State};
 use crate::embed::rocksdb::{Database, facts};
 use crate::os::{affinity, tree};
@@ -34,17 +34,17 @@ const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
 
 /// Carries out a step and says how it went.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &WorkTask<KvWork>,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &StepRequest<KvWork>,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     let work = &task.work;
     let mut setup = setup::Setup::of(job, work)?;
-    let fills = work.action == Action::FillSequential;
+    let fills = work.action == KvOperation::FillSequential;
     if fills {
         mark(&setup, State::Filling)?;
     }
-    let measured = run(job, task, &mut setup, talk);
+    let measured = run(job, task, &mut setup, link);
     if let (true, Err(Stop::Fault(why))) = (fills, &measured) {
         // What comes after cannot be measured on half a database.
         let _ = mark(&setup, State::Broken(why.clone()));
@@ -53,7 +53,7 @@ pub(crate) fn measure<W: Write>(
     if fills {
         mark(&setup, State::Filled)?;
     }
-    talk.say(&Message::Measured(Box::new(outcome)))?;
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
@@ -65,10 +65,10 @@ fn mark(setup: &setup::Setup, state: State) -> Result<(), String> {
 }
 
 fn run<W: Write>(
-    job: &Job,
-    task: &WorkTask<KvWork>,
+    job: &DriverRequest,
+    task: &StepRequest<KvWork>,
     setup: &mut setup::Setup,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
     let overhead = client::overhead(work);
@@ -80,15 +80,15 @@ fn run<W: Write>(
     let database = setup.open();
     placement::rise(&cpus);
     let database = Arc::new(database?);
-    talk.say(&Message::Warming)?;
+    link.say(&DriverEvent::Warming)?;
     let mut outcome = match work.action {
-        Action::Maintain => maintain_alone(&database, work, talk)?,
-        _ => crew::measure(job, task, (writer_mb, seating), &database, talk)?,
+        KvOperation::Maintain => maintain_alone(&database, work, link)?,
+        _ => crew::measure(job, task, (writer_mb, seating), &database, link)?,
     };
-    if work.action != Action::Maintain && !work.after.is_empty() {
-        talk.say(&Message::WindowEnd)?;
+    if work.action != KvOperation::Maintain && !work.after.is_empty() {
+        link.say(&DriverEvent::WindowEnd)?;
         let begun = Instant::now();
-        maintain::carry_out(&database, &work.after, talk)?;
+        maintain::carry_out(&database, &work.after, link)?;
         outcome.extra.insert(Metric::DrainSeconds, begun.elapsed().as_secs_f64());
     }
     if let Some(overhead) = overhead {
@@ -139,13 +139,13 @@ fn texts(database: &Database) -> BTreeMap<String, String> {
 fn maintain_alone<W: Write>(
     database: &Database,
     work: &KvWork,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let cpu = tree::own_cpu();
     let begun = Instant::now();
-    talk.say(&Message::WindowStart)?;
-    maintain::carry_out(database, &work.after, talk)?;
+    link.say(&DriverEvent::WindowStart)?;
+    maintain::carry_out(database, &work.after, link)?;
     let seconds = begun.elapsed().as_secs_f64();
-    talk.say(&Message::Interval(Interval { second: 1, seconds, ..Interval::default() }))?;
+    link.say(&DriverEvent::Interval(Interval { second: 1, seconds, ..Interval::default() }))?;
     Ok(Outcome { seconds, client_cpu: tree::own_cpu().since(cpu), ..Outcome::default() })
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::domain::endpoint::Endpoint;
-use crate::domain::kv::{Action, CacheWord, DriverSettings, KvOption, KvWork};
-use crate::driver::protocol::Job;
+use crate::domain::kv::{CacheWord, DriverSettings, KvOperation, KvOption, KvWork};
+use crate::driver::protocol::DriverRequest;
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
-use crate::embed::rocksdb::{CacheKind, Database, Options, Rocksdb};
+use crate::embed::rocksdb::{CacheKind, Database, Rocksdb, RocksdbOptions};
 use crate::os::proc;
 
 /// Share of the LRU cache for indexes and filters, where those are in the cache, as db_bench has
@@ -29,7 +29,7 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Reads the job. The error is a whole fault, as in all calls here.
-    pub(super) fn of(job: &Job, work: &KvWork) -> Result<Setup, String> {
+    pub(super) fn of(job: &DriverRequest, work: &KvWork) -> Result<Setup, String> {
         let Endpoint::File { path: data, library: Some(library) } = &job.endpoint else {
             return Err("failed to measure: the benchmark kv needs RocksDB or Speedb".to_owned());
         };
@@ -61,7 +61,7 @@ impl Setup {
     }
 
     /// Never opens or fills what rqps did not make, nor measures on half a database.
-    fn check_folder(&self, action: Action) -> Result<(), String> {
+    fn check_folder(&self, action: KvOperation) -> Result<(), String> {
         let folder = self.data.display();
         let marker = Marker::read(&self.data)
             .map_err(|error| format!("failed to look into {folder}: {error}"))?;
@@ -75,8 +75,8 @@ impl Setup {
             }
         };
         match (action, state) {
-            (Action::FillSequential, State::Empty) if !self.database.exists() => Ok(()),
-            (Action::FillSequential, _) => {
+            (KvOperation::FillSequential, State::Empty) if !self.database.exists() => Ok(()),
+            (KvOperation::FillSequential, _) => {
                 Err(format!("failed to fill {folder}: there is a database in it already"))
             }
             (_, State::Filled) => Ok(()),
@@ -108,7 +108,7 @@ impl Setup {
     pub(super) fn open(&mut self) -> Result<Database, String> {
         let failed = |error: crate::embed::rocksdb::RocksdbError| format!("failed to {error}");
         let rocksdb = Arc::new(Rocksdb::load(&self.library).map_err(failed)?);
-        let mut options = Options::new(&rocksdb);
+        let mut options = RocksdbOptions::new(&rocksdb);
         match self.settings.cache_mb {
             Some(megabytes) => {
                 let kind = self.cache_kind()?;

@@ -107,7 +107,7 @@ fn is_result(line: &str) -> bool {
 
 /// Where a line stands.
 #[derive(Default)]
-struct Place {
+struct LineRange {
     /// Names of the columns of the compaction table.
     heads: Vec<String>,
     /// True below a result and `Microseconds per write:`, until the statistics of the database:
@@ -126,7 +126,7 @@ struct Place {
 /// A result line without its numbers, percentiles that are none, a file without a result.
 pub fn parse(text: &Text) -> Result<Log, ImportError> {
     let mut log = Log::default();
-    let mut place = Place::default();
+    let mut place = LineRange::default();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
         if log.command.is_none() && log.results.is_empty() && is_command(trimmed) {
@@ -172,7 +172,7 @@ fn take_statistic_of(
     text: &Text,
     line: usize,
     row: &str,
-    place: &mut Place,
+    place: &mut LineRange,
     log: &mut Log,
 ) -> Result<(), ImportError> {
     // `… thread 0: (100000,200000) ops and (…) ops/second in (…) seconds`.
@@ -236,10 +236,10 @@ fn take_statistic(
     text: &Text,
     line: usize,
     row: &str,
-    place: &mut Place,
+    place: &mut LineRange,
     result: &mut DbBench,
 ) -> Result<(), ImportError> {
-    let Place { heads, histogram, .. } = place;
+    let LineRange { heads, histogram, .. } = place;
     let stats = &mut result.stats;
     if row.starts_with("Microseconds per ") {
         *histogram = true;

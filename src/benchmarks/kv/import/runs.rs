@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What was seen of each label, and of which of its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
-    of_label: BTreeMap<String, Vec<Run>>,
+    of_label: BTreeMap<String, Vec<ParsedRun>>,
 }
 
 /// One run of a label: what tells its row of a test from others, and when it was.
 #[derive(Debug, Default)]
-struct Run {
+struct ParsedRun {
     tests: BTreeMap<String, String>,
     seconds: Vec<i64>,
 }
@@ -27,19 +27,19 @@ impl Runs {
         date: Option<&str>,
     ) -> (usize, bool) {
         let runs = self.of_label.entry(label.to_owned()).or_default();
-        let same = |run: &Run| run.tests.get(test).is_some_and(|other| other == identity);
+        let same = |run: &ParsedRun| run.tests.get(test).is_some_and(|other| other == identity);
         if let Some(place) = runs.iter().position(same) {
             return (place, true);
         }
         let at = date.and_then(seconds);
-        let apart = |run: &Run| {
+        let apart = |run: &ParsedRun| {
             let apart = at.and_then(|at| run.seconds.iter().map(|other| (other - at).abs()).min());
             apart.unwrap_or(i64::MAX)
         };
         let open = runs.iter().enumerate().filter(|(_, run)| !run.tests.contains_key(test));
         let near = open.min_by_key(|(_, run)| apart(run)).map(|(place, _)| place);
         let place = near.unwrap_or_else(|| {
-            runs.push(Run::default());
+            runs.push(ParsedRun::default());
             runs.len() - 1
         });
         let run = &mut runs[place];
@@ -51,9 +51,9 @@ impl Runs {
     /// The place of the first run of a label that has none of these tests: a file is of one run.
     pub(crate) fn place_of_file(&mut self, label: &str, tests: &BTreeSet<&str>) -> usize {
         let runs = self.of_label.entry(label.to_owned()).or_default();
-        let open = |run: &Run| tests.iter().all(|test| !run.tests.contains_key(*test));
+        let open = |run: &ParsedRun| tests.iter().all(|test| !run.tests.contains_key(*test));
         let place = runs.iter().position(open).unwrap_or_else(|| {
-            runs.push(Run::default());
+            runs.push(ParsedRun::default());
             runs.len() - 1
         });
         let names = tests.iter().map(|test| ((*test).to_owned(), String::new()));

@@ -19,7 +19,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{self, Published, StepKind, add_file};
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, Named, Options};
+use crate::import::{Format, ImportError, ImportOptions, Named};
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// Workloads of the published scripts, as names of files and folders tell them.
@@ -30,7 +30,7 @@ const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
 /// # Errors
 /// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
 /// any; ratios alone; `--labels` that do not fit.
-pub(crate) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let published = Published { benchmark: "kv", ..Published::default() };
     let mut taker = Taker {
         published,
@@ -70,7 +70,7 @@ type Cells = Vec<(String, String)>;
 
 struct Taker<'a> {
     published: Published,
-    options: &'a Options,
+    options: &'a ImportOptions,
     /// The workload whose files are taken: results of two are two results.
     workload: Option<&'static str>,
     /// Tables of rates and ratios, which are looked at when all reports are known.

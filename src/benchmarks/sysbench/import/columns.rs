@@ -10,7 +10,7 @@ use crate::benchmarks::sysbench::import::tables::{Block, RateTable};
 use crate::benchmarks::sysbench::import::verify;
 use crate::import::published::Published;
 use crate::import::text::Text;
-use crate::import::{ImportError, Options};
+use crate::import::{ImportError, ImportOptions};
 
 /// Gives names to the columns of tables that have none in their file: those that were asked for, or
 /// those of the table of the same name that has a legend.
@@ -19,7 +19,7 @@ use crate::import::{ImportError, Options};
 /// Nothing else is there, and the columns have no names.
 pub(crate) fn name(
     sources: &mut Sources,
-    options: &Options,
+    options: &ImportOptions,
     published: &mut Published,
 ) -> Result<(), ImportError> {
     let mut nameless: Option<(PathBuf, String)> = None;
@@ -112,7 +112,7 @@ impl Columns {
     pub(crate) fn resolve(
         sources: &Sources,
         raw: &[RawStep],
-        options: &Options,
+        options: &ImportOptions,
     ) -> Result<Columns, ImportError> {
         let mut of_step: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
         let blocks = sources.met.iter().flat_map(|(_, blocks)| blocks);

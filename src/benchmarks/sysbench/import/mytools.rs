@@ -21,14 +21,14 @@ use crate::import::number::{number, shown};
 use crate::import::published::{self, Published, StepKind, add_file};
 use crate::import::tag;
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, Options};
+use crate::import::{Format, ImportError, ImportOptions};
 
 /// Reads files and folders.
 ///
 /// # Errors
 /// A damaged file with its line; nothing of this format; ratios without absolute rates; as many
 /// `--clients` as there are columns were not given.
-pub(crate) fn read(paths: &[PathBuf], options: &Options) -> Result<Published, ImportError> {
+pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
@@ -207,7 +207,7 @@ impl Taker {
     }
 
     /// Ratios without rates, as they were published: the base is 1 by what a ratio is.
-    fn take_ratios(&mut self, sources: &Sources, options: &Options) {
+    fn take_ratios(&mut self, sources: &Sources, options: &ImportOptions) {
         const UNNAMED: &str = "unnamed base";
         for (text, table) in &sources.relative {
             let base = table.base.as_deref().unwrap_or(UNNAMED);
@@ -287,7 +287,7 @@ impl Taker {
         }
     }
 
-    fn take_raw(&mut self, raw: &[RawStep], options: &Options) {
+    fn take_raw(&mut self, raw: &[RawStep], options: &ImportOptions) {
         for step in raw {
             let name = self.columns.name_with(&step.step, step.clients);
             if let Some((text, met)) = &step.met {
@@ -335,7 +335,7 @@ impl Taker {
     }
 
     /// Per-operation values of vmstat and iostat where nobody published them.
-    fn take_samples(&mut self, step: &RawStep, name: &str, options: &Options) {
+    fn take_samples(&mut self, step: &RawStep, name: &str, options: &ImportOptions) {
         let Some(rate) = step.rate().and_then(number).filter(|rate| *rate > 0.0) else { return };
         if let Some((_, mean, _)) = step.device(options.device.as_deref()) {
             let record = self.step(&step.label, name);
@@ -366,7 +366,7 @@ impl Taker {
 
     /// Mends cpu/o and cs/o of a step where every target that has them has its vmstat file too, so
     /// that all ratios are of one kind.
-    fn correct(&mut self, raw: &[RawStep], options: &Options) {
+    fn correct(&mut self, raw: &[RawStep], options: &ImportOptions) {
         let mut mended = 0;
         let mut left = 0;
         for step in raw.iter().filter(|step| step.vm.is_some()) {

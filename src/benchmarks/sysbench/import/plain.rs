@@ -15,10 +15,10 @@ use crate::import::number::number;
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
 use crate::import::tag::{self, Tag};
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, Named, Options};
+use crate::import::{Format, ImportError, ImportOptions, Named};
 
 /// A run, and what was said of it.
-struct Run {
+struct SysbenchOutput {
     text: Text,
     label: String,
     /// True if the user named the target before the path.
@@ -32,7 +32,7 @@ struct Run {
 ///
 /// # Errors
 /// A file that is no output, or ends before its statistics; a folder without an output.
-pub(crate) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     let mut runs = Vec::new();
     for named in paths {
@@ -59,7 +59,7 @@ pub(crate) fn read(paths: &[Named], options: &Options) -> Result<Published, Impo
 
 fn take_folder(
     named: &Named,
-    runs: &mut Vec<Run>,
+    runs: &mut Vec<SysbenchOutput>,
     published: &mut Published,
 ) -> Result<(), ImportError> {
     let (mut left, before) = (Vec::new(), runs.len());
@@ -80,7 +80,7 @@ fn take_folder(
     Ok(())
 }
 
-fn take_text(text: Text, named: &Named, runs: &mut Vec<Run>) -> Result<(), ImportError> {
+fn take_text(text: Text, named: &Named, runs: &mut Vec<SysbenchOutput>) -> Result<(), ImportError> {
     let path = text.path();
     if !output::is_output(&text) {
         let why = "it is no output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
@@ -100,7 +100,7 @@ fn take_text(text: Text, named: &Named, runs: &mut Vec<Run>) -> Result<(), Impor
         let said = named.step.clone().or(of_file);
         let step = said.or_else(|| output.script().map(str::to_owned));
         let said = named.label.is_some();
-        runs.push(Run { text: text.clone(), label, said, step, output });
+        runs.push(SysbenchOutput { text: text.clone(), label, said, step, output });
     }
     Ok(())
 }
@@ -118,9 +118,12 @@ fn stem(path: &Path) -> String {
 ///
 /// # Errors
 /// One measurement that the user named as two targets or two steps.
-fn leave_copies(runs: &mut Vec<Run>, published: &mut Published) -> Result<(), ImportError> {
+fn leave_copies(
+    runs: &mut Vec<SysbenchOutput>,
+    published: &mut Published,
+) -> Result<(), ImportError> {
     let mut taken: BTreeMap<[u8; 32], usize> = BTreeMap::new();
-    let mut kept: Vec<Run> = Vec::new();
+    let mut kept: Vec<SysbenchOutput> = Vec::new();
     for run in runs.drain(..) {
         let digest = run.output.digest();
         let Some(first) = taken.get(&digest).map(|place| &kept[*place]) else {
@@ -131,7 +134,7 @@ fn leave_copies(runs: &mut Vec<Run>, published: &mut Published) -> Result<(), Im
         let (path, place) = (run.text.name(), first.output.line);
         let other = first.text.name();
         if run.said && first.said && (&run.label, &run.step) != (&first.label, &first.step) {
-            let of = |run: &Run| match &run.step {
+            let of = |run: &SysbenchOutput| match &run.step {
                 Some(step) => format!("{}/{step}", run.label),
                 None => run.label.clone(),
             };
@@ -152,7 +155,7 @@ fn leave_copies(runs: &mut Vec<Run>, published: &mut Published) -> Result<(), Im
 
 /// Runs of one target with different numbers of clients are no repetitions of one step: its steps
 /// end in `.dopN`. Targets that differ in it are told.
-fn name_clients(runs: &mut [Run], published: &mut Published) {
+fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
     let mut clients: BTreeMap<String, BTreeMap<String, BTreeSet<u32>>> = BTreeMap::new();
     for run in runs.iter() {
         let labels = clients.entry(run.step.clone().unwrap_or_default()).or_default();
@@ -180,7 +183,7 @@ fn name_clients(runs: &mut [Run], published: &mut Published) {
 }
 
 /// Runs whose step nobody tells: `sysbench` where each target has one file, else the file's name.
-fn name_steps(runs: &mut [Run]) {
+fn name_steps(runs: &mut [SysbenchOutput]) {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.step.is_none()) {
         let files = files.entry(run.label.clone()).or_default();
@@ -198,7 +201,13 @@ fn name_steps(runs: &mut [Run]) {
     }
 }
 
-fn put(run: &Run, step: &str, block: u32, same_clients: bool, published: &mut Published) {
+fn put(
+    run: &SysbenchOutput,
+    step: &str,
+    block: u32,
+    same_clients: bool,
+    published: &mut Published,
+) {
     let output = &run.output;
     let tag = tag_of(run);
     let wrote = output.statements.is_some_and(|statements| statements.writes > 0);
@@ -237,7 +246,7 @@ fn put(run: &Run, step: &str, block: u32, same_clients: bool, published: &mut Pu
 }
 
 /// The product, from the label's tag or the driver on the command line.
-fn tag_of(run: &Run) -> Tag {
+fn tag_of(run: &SysbenchOutput) -> Tag {
     let tag = tag::decode(&run.label);
     if tag.dbms != Dbms::Other {
         return tag;

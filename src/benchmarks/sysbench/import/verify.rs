@@ -8,7 +8,7 @@ use super::sb_met;
 use crate::benchmarks::sysbench::import::names::{LOAD, counts_rows};
 use crate::benchmarks::sysbench::import::sources::Sources;
 use crate::benchmarks::sysbench::import::tables::RateTable;
-use crate::import::Options;
+use crate::import::ImportOptions;
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
@@ -229,7 +229,7 @@ pub(crate) fn column_of(clients: u32, sources: &Sources) -> Option<usize> {
 }
 
 /// `sb.met` of a step from its samples and rate.
-pub(crate) fn met_of_step(step: &RawStep, options: &Options, published: &mut Published) {
+pub(crate) fn met_of_step(step: &RawStep, options: &ImportOptions, published: &mut Published) {
     let Some((text, met)) = &step.met else { return };
     let Some(rate) = met.rate() else { return };
     if let Some((_, vm)) = &step.vm

@@ -2,7 +2,7 @@
 //! gets from each, whatever the parameters of its indexes are called and mean.
 
 use super::recall::{self, Curve, CurvePoint, TARGETS};
-use crate::analyze::compare::{Comparison, StepComparison, TargetStep};
+use crate::analyze::compare::{Comparison, StepComparison, TargetResult};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::vector::of_clients;
 
@@ -53,7 +53,7 @@ fn step(
             let step = comparison.steps.iter().find(|step| step.name == *name)?;
             Some(step.targets[place].chosen_for_another(name))
         });
-        measured.unwrap_or_else(|| TargetStep::none(&comparison.targets[place].label))
+        measured.unwrap_or_else(|| TargetResult::none(&comparison.targets[place].label))
     });
     StepComparison {
         name: format!("recall={recall:.2}{}", of_clients(clients)),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::analyze::compare::{
-    CONFIDENCE, Comparison, Sample, StepComparison, TargetStep, pair_key,
+    CONFIDENCE, Comparison, Sample, StepComparison, TargetResult, pair_key,
 };
 use crate::domain::metric::Metric;
 use crate::domain::vector::Point;
@@ -137,7 +137,7 @@ fn curve_point(
     comparison: &Comparison,
     point: Point,
     place: usize,
-    target: &TargetStep,
+    target: &TargetResult,
 ) -> Option<CurvePoint> {
     let both: Vec<(&Sample, f64, f64)> = target
         .samples
@@ -296,8 +296,8 @@ pub fn drops(comparison: &Comparison) -> Vec<Drop> {
 fn drop_of(
     comparison: &Comparison,
     step: &StepComparison,
-    base: &TargetStep,
-    target: &TargetStep,
+    base: &TargetResult,
+    target: &TargetResult,
 ) -> Option<Drop> {
     let recall = |sample: &Sample| {
         let run = &comparison.runs[sample.run];

@@ -7,7 +7,7 @@ mod parse;
 use std::fs;
 use std::path::Path;
 
-use self::parse::{Array, File, Kind};
+use self::parse::{Array, DatatypeClass, File};
 use super::matrix::{Matrix, Values};
 use crate::benchmarks::vector::data::{DataError, Dataset};
 use crate::benchmarks::vector::driver::truth::Truth;
@@ -57,10 +57,10 @@ fn matrix(file: &File<'_>, name: &str) -> Result<Matrix, String> {
         return Err(format!("`{name}` has {} dimensions and not 2", array.shape.len()));
     };
     let values = match array.kind {
-        Kind::Unsigned(1) => {
+        DatatypeClass::Unsigned(1) => {
             return Ok(Matrix { dims, values: Values::Bytes(array.bytes.to_vec()) });
         }
-        Kind::Float(_) => numbers(&array)?,
+        DatatypeClass::Float(_) => numbers(&array)?,
         _ => return Err(format!("`{name}` holds neither floats nor bytes")),
     };
     Ok(Matrix::of_floats(dims, values.into_iter().map(|value| value as f32).collect()))
@@ -87,18 +87,18 @@ fn given(file: &File<'_>, queries: usize) -> Result<Option<Truth>, String> {
 fn numbers(array: &Array<'_>) -> Result<Vec<f64>, String> {
     let bytes = array.bytes;
     Ok(match array.kind {
-        Kind::Float(4) => {
+        DatatypeClass::Float(4) => {
             let numbers = bytes.as_chunks::<4>().0.iter();
             numbers.map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect()
         }
-        Kind::Float(8) => {
+        DatatypeClass::Float(8) => {
             bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect()
         }
-        Kind::Signed(4) => {
+        DatatypeClass::Signed(4) => {
             let numbers = bytes.as_chunks::<4>().0.iter();
             numbers.map(|bytes| f64::from(i32::from_le_bytes(*bytes))).collect()
         }
-        Kind::Signed(8) => {
+        DatatypeClass::Signed(8) => {
             let numbers = bytes.as_chunks::<8>().0.iter();
             numbers.map(|bytes| i64::from_le_bytes(*bytes) as f64).collect()
         }

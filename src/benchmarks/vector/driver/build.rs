@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use super::busy::busy;
 use super::sql::Sql;
-use crate::benchmarks::vector::driver::{Bench, load, numbers, run};
+use crate::benchmarks::vector::driver::{VectorContext, load, numbers, run};
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Index, Variant};
 use crate::driver::Stop;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 
 const MIB: f64 = (1 << 20) as f64;
 /// No build gets less memory.
@@ -20,17 +20,20 @@ const FLOOR_BYTES: u64 = 64 << 20;
 pub(super) const ROOM: f64 = 1.5;
 
 /// Builds `index`; what was there is dropped before, and that is not measured.
-pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result<Outcome, Stop> {
+pub(super) fn build<W: Write>(
+    bench: &mut VectorContext<'_, W>,
+    index: &Index,
+) -> Result<Outcome, Stop> {
     let sql = bench.sql();
     let rows = bench.data.train.rows() as u64;
     let memory = memory_bytes(&sql, index, rows);
-    let mut session = bench.opener.open(0)?;
+    let mut session = bench.connector.open(0)?;
     run(&mut session, &sql.drop_index())?;
     load::settle(&sql, &mut session)?;
     allow(&sql, &mut session, memory);
-    let opener = bench.opener.also(settings(&sql, index, memory, bench.job.seed));
+    let connector = bench.connector.also(settings(&sql, index, memory, bench.job.seed));
     let statement = sql.create_index(index);
-    let (notices, mut outcome) = busy(bench, &opener, "the build", move |session, _, done| {
+    let (notices, mut outcome) = busy(bench, &connector, "the build", move |session, _, done| {
         session.take_notices();
         let built = session.simple(&statement);
         built.map_err(|error| format!("failed to build the index ({statement}): {error}"))?;
@@ -55,7 +58,7 @@ pub(super) fn build<W: Write>(bench: &mut Bench<'_, W>, index: &Index) -> Result
 /// Sizes of table and index.
 pub(super) fn put_sizes(
     sql: &Sql<'_>,
-    session: &mut Session,
+    session: &mut Connection,
     outcome: &mut Outcome,
 ) -> Result<(), String> {
     let sizes = numbers(session, &sql.sizes())?;
@@ -69,7 +72,7 @@ pub(super) fn put_sizes(
 
 /// Lets MariaDB's cache of the graph grow to `memory` bytes. On a server that rqps does not run,
 /// what there is may do: [`give_room`] looks.
-pub(super) fn allow(sql: &Sql<'_>, session: &mut Session, memory: u64) {
+pub(super) fn allow(sql: &Sql<'_>, session: &mut Connection, memory: u64) {
     if sql.dialect == Dialect::Mysql && sql.mark.is_none() {
         let _ = session.simple(&format!("SET GLOBAL mhnsw_max_cache_size = {memory}"));
     }
@@ -107,7 +110,7 @@ fn settings(sql: &Sql<'_>, index: &Index, memory: u64, seed: u64) -> Vec<String>
 /// Sees to it that MariaDB's cache holds the graph: otherwise the graph is dropped at the end of
 /// every statement and read again by the next. Says what the setting is; `None` where there is no
 /// such cache.
-pub(super) fn give_room(sql: &Sql<'_>, session: &mut Session) -> Result<Option<String>, String> {
+pub(super) fn give_room(sql: &Sql<'_>, session: &mut Connection) -> Result<Option<String>, String> {
     if sql.dialect != Dialect::Mysql {
         return Ok(None);
     }

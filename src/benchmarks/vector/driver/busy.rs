@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::benchmarks::vector::driver::{Bench, Ground};
+use crate::benchmarks::vector::driver::{TableContext, VectorContext};
 use crate::domain::run::Outcome;
 use crate::driver::Stop;
 use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
+use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
-use crate::driver::link::Talk;
+use crate::driver::link::LabLink;
 use crate::driver::protocol::Interval;
 use crate::driver::recorder::histograms;
 use crate::os::clock::RealClock;
@@ -20,20 +20,23 @@ use crate::os::clock::RealClock;
 /// The stack of a thread that makes rows and reads plans.
 const STACK: usize = 2 << 20;
 
-/// Carries out `work` on a session of `opener` as the measured window. `work` adds to the counter
-/// what it has done; each second that is said. Returns what the work returned, and an outcome whose
-/// statements are that counter. `name` is the thread's in faults: `the build`.
-pub(super) fn busy<W: Write, T: Send + 'static>(
-    bench: &mut Bench<'_, W>,
-    opener: &Opener,
+/// Carries out `work` on a connection of `connector` as the measured window. `work` adds to the
+/// counter what it has done; each second the count goes to the lab. Returns what the work
+/// returned, and an outcome whose statements are that count. `name` names the thread in faults.
+pub(super) fn busy<W: Write, T: Send + 'static, F>(
+    bench: &mut VectorContext<'_, W>,
+    connector: &Connector,
     name: &str,
-    work: impl FnOnce(&mut Session, &Ground, &AtomicU64) -> Result<T, String> + Send + 'static,
-) -> Result<(T, Outcome), Stop> {
+    work: F,
+) -> Result<(T, Outcome), Stop>
+where
+    F: FnOnce(&mut Connection, &TableContext, &AtomicU64) -> Result<T, String> + Send + 'static,
+{
     let (ground, done) = (bench.ground(), Arc::new(AtomicU64::new(0)));
     let counter = Arc::clone(&done);
     let worker = Worker {
         name: name.to_owned(),
-        opener: opener.clone(),
+        connector: connector.clone(),
         client: 0,
         work: Box::new(move |session, _| work(session, &ground, &counter)),
     };
@@ -43,44 +46,44 @@ pub(super) fn busy<W: Write, T: Send + 'static>(
 }
 
 /// What a worker does on its session, once all are connected: in this window.
-type Work<T> = Box<dyn FnOnce(&mut Session, Window) -> Result<T, String> + Send>;
+type BusyWork<T> = Box<dyn FnOnce(&mut Connection, Window) -> Result<T, String> + Send>;
 
 /// One thread with a session.
 pub(super) struct Worker<T> {
     pub(super) name: String,
-    pub(super) opener: Opener,
+    pub(super) connector: Connector,
     /// Number of its session.
     pub(super) client: u32,
-    pub(super) work: Work<T>,
+    pub(super) work: BusyWork<T>,
 }
 
 /// The same with several workers, who begin together once they are connected.
 pub(super) fn lead<W: Write, T: Send + 'static>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
-    carry_out(workers, done, bench.job.pause, bench.talk)
+    carry_out(workers, done, bench.job.pause, bench.link)
 }
 
 fn carry_out<W: Write, T: Send + 'static>(
     workers: Vec<Worker<T>>,
     done: &Arc<AtomicU64>,
     pause: bool,
-    talk: &mut Talk<W>,
+    link: &mut LabLink<W>,
 ) -> Result<(Vec<T>, Outcome), Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
     let members = workers.into_iter().map(|worker| member(worker, clock.clone())).collect();
     let mut crew = Crew::start(begun, members)?;
-    crew.gather(talk)?;
+    crew.gather(link)?;
     if pause {
-        talk.pause()?;
+        link.pause()?;
     }
     let start = clock.now() + LEAD_NS;
     let mut seconds = Seconds { start, second: 0, from: start, counter: Arc::clone(done), done: 0 };
     let window = Window { start, end: u64::MAX, whole_events: true };
-    let finished = crew.measure(window, &mut seconds, talk)?;
+    let finished = crew.measure(window, &mut seconds, link)?;
     let seconds = finished.end.saturating_sub(start) as f64 / SECOND;
     let done = done.load(Ordering::Relaxed);
     let outcome = Outcome {
@@ -96,9 +99,9 @@ fn carry_out<W: Write, T: Send + 'static>(
 }
 
 fn member<T: Send + 'static>(worker: Worker<T>, clock: Clock) -> Member<T> {
-    let Worker { name, opener, client, work } = worker;
+    let Worker { name, connector, client, work } = worker;
     let life = move |stand: &Stand<T>| {
-        let mut session = opener.open(client)?;
+        let mut session = connector.open(client)?;
         stand.ready(Ready::default());
         let Some(window) = stand.window() else { return Ok(()) };
         clock.wait_until(window.start);
@@ -141,10 +144,10 @@ impl Intervals for Seconds {
 mod tests {
     use super::*;
 
-    use crate::driver::protocol::{Job, LoadTask, Task};
+    use crate::driver::protocol::{DriverRequest, LoadRequest, RequestBody};
 
-    fn run(works: Vec<Work<u32>>) -> Result<(Vec<u32>, Outcome), String> {
-        let task = LoadTask {
+    fn run(works: Vec<BusyWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
+        let task = LoadRequest {
             drop_sql: String::new(),
             create_sql: String::new(),
             index_sql: vec![],
@@ -152,17 +155,18 @@ mod tests {
             columns: String::new(),
             parallel: 1,
         };
-        let job = Job::fake(Task::Load(task));
-        let opener = Opener::new(&job)?;
-        let worker = |(client, work): (usize, Work<u32>)| Worker {
+        let job = DriverRequest::fake(RequestBody::Load(task));
+        let connector = Connector::new(&job)?;
+        let worker = |(client, work): (usize, BusyWork<u32>)| Worker {
             name: format!("client {client}"),
-            opener: opener.clone(),
+            connector: connector.clone(),
             client: client as u32,
             work,
         };
         let workers = works.into_iter().enumerate().map(worker).collect();
         let done = Arc::new(AtomicU64::new(7));
-        carry_out(workers, &done, false, &mut Talk::alone(Vec::new())).map_err(|stop| match stop {
+        carry_out(workers, &done, false, &mut LabLink::alone(Vec::new())).map_err(|stop| match stop
+        {
             Stop::Fault(fault) => fault,
             Stop::Gone => "gone".to_owned(),
         })
@@ -178,7 +182,7 @@ mod tests {
     #[test]
     fn a_worker_that_panics_ends_the_step_while_others_work() {
         let (hang, sender) = std::sync::mpsc::channel::<()>();
-        let works: Vec<Work<u32>> = vec![
+        let works: Vec<BusyWork<u32>> = vec![
             Box::new(move |_, _| {
                 let _ = sender.recv();
                 Ok(3)

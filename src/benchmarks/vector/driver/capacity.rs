@@ -11,12 +11,12 @@ use super::busy::{Worker, lead};
 use super::load::{self, RowMaker};
 use super::search::count;
 use super::sql::Sql;
-use crate::benchmarks::vector::driver::{Bench, Ground, build, mixed, numbers, run};
+use crate::benchmarks::vector::driver::{TableContext, VectorContext, build, mixed, numbers, run};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::Index;
 use crate::driver::Stop;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::driver::recorder::{Recorder, histograms};
 use crate::os::tree;
 use crate::wire::{Prepared, WireError};
@@ -24,15 +24,15 @@ use crate::wire::{Prepared, WireError};
 /// Makes an empty table with `index`, then inserts on `clients` connections, `commit_rows` rows a
 /// transaction, until the server refuses rows, all are in, or the time is over.
 pub(super) fn fill<W: Write>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     index: &Index,
     clients: u32,
     commit_rows: usize,
 ) -> Result<Outcome, Stop> {
-    let (sql, opener) = (bench.sql(), bench.opener.clone());
-    let mut session = opener.open(0)?;
+    let (sql, connector) = (bench.sql(), bench.connector.clone());
+    let mut session = connector.open(0)?;
     prepare(&sql, &mut session, index, bench.data.train.rows() as u64)?;
-    let log = |session: &mut Session| -> Option<f64> {
+    let log = |session: &mut Connection| -> Option<f64> {
         numbers(session, sql.log_bytes()).ok()?.first().copied()?
     };
     let log_before = log(&mut session);
@@ -42,9 +42,9 @@ pub(super) fn fill<W: Write>(
         let filling = Arc::clone(&filling);
         Worker {
             name: format!("client {client}"),
-            opener: opener.clone(),
+            connector: connector.clone(),
             client,
-            work: Box::new(move |session: &mut Session, _| filling.insert(session, time)),
+            work: Box::new(move |session: &mut Connection, _| filling.insert(session, time)),
         }
     };
     let workers = (0..clients).map(worker).collect();
@@ -63,7 +63,12 @@ pub(super) fn fill<W: Write>(
 }
 
 /// An empty table with its index, and room for the graph of all rows.
-fn prepare(sql: &Sql<'_>, session: &mut Session, index: &Index, rows: u64) -> Result<(), String> {
+fn prepare(
+    sql: &Sql<'_>,
+    session: &mut Connection,
+    index: &Index,
+    rows: u64,
+) -> Result<(), String> {
     load::create(sql, session)?;
     build::allow(sql, session, build::memory_bytes(sql, index, rows));
     run(session, &sql.create_index(index))
@@ -71,7 +76,7 @@ fn prepare(sql: &Sql<'_>, session: &mut Session, index: &Index, rows: u64) -> Re
 
 /// What the clients share while they insert.
 struct Filling {
-    ground: Arc<Ground>,
+    ground: Arc<TableContext>,
     commit_rows: usize,
     /// The first row that nobody has taken yet.
     next: AtomicUsize,
@@ -98,7 +103,7 @@ struct Filled {
 }
 
 impl Filling {
-    fn new(ground: Arc<Ground>, commit_rows: usize) -> Filling {
+    fn new(ground: Arc<TableContext>, commit_rows: usize) -> Filling {
         Filling {
             ground,
             commit_rows,
@@ -110,9 +115,9 @@ impl Filling {
     }
 
     /// One client, until it is over.
-    fn insert(&self, session: &mut Session, time: Duration) -> Result<Inserter, String> {
+    fn insert(&self, session: &mut Connection, time: Duration) -> Result<Inserter, String> {
         let (start, cpu) = (Instant::now(), tree::thread_cpu_ns());
-        let Ground { dialect, work, data, .. } = &*self.ground;
+        let TableContext { dialect, work, data, .. } = &*self.ground;
         let mut rows = RowMaker::new(data, *dialect, work.variant);
         let mut worker =
             Inserter { recorder: Recorder::new(false), retries: BTreeMap::new(), used: 0.0 };
@@ -151,7 +156,7 @@ impl Filling {
     /// ns.
     fn commit(
         &self,
-        session: &mut Session,
+        session: &mut Connection,
         kept: &mut Option<(usize, Prepared)>,
         ids: &[u32],
         rows: &mut RowMaker<'_>,

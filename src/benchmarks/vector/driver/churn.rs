@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use super::Bench;
+use super::VectorContext;
 use super::busy::busy;
 use super::search::count;
 use super::sql::TABLE;
@@ -15,9 +15,12 @@ use crate::driver::Stop;
 
 /// Deletes until `percent` of all rows are gone: always the same rows, and each share contains the
 /// smaller ones.
-pub(super) fn delete<W: Write>(bench: &mut Bench<'_, W>, percent: f64) -> Result<Outcome, Stop> {
-    let opener = bench.opener.clone();
-    let (_, outcome) = busy(bench, &opener, "the deletion", move |session, ground, done| {
+pub(super) fn delete<W: Write>(
+    bench: &mut VectorContext<'_, W>,
+    percent: f64,
+) -> Result<Outcome, Stop> {
+    let connector = bench.connector.clone();
+    let (_, outcome) = busy(bench, &connector, "the deletion", move |session, ground, done| {
         let data = &ground.data;
         let statement = format!("DELETE FROM {TABLE} WHERE fate < {}", parts(percent));
         let reply = session.simple(&statement);
@@ -37,9 +40,9 @@ pub(super) fn delete<W: Write>(bench: &mut Bench<'_, W>, percent: f64) -> Result
 }
 
 /// VACUUM or OPTIMIZE.
-pub(super) fn clean<W: Write>(bench: &mut Bench<'_, W>) -> Result<Outcome, Stop> {
-    let (statement, opener) = (bench.sql().clean(), bench.opener.clone());
-    let (_, mut outcome) = busy(bench, &opener, "the cleaning", move |session, _, done| {
+pub(super) fn clean<W: Write>(bench: &mut VectorContext<'_, W>) -> Result<Outcome, Stop> {
+    let (statement, connector) = (bench.sql().clean(), bench.connector.clone());
+    let (_, mut outcome) = busy(bench, &connector, "the cleaning", move |session, _, done| {
         let cleaned = session.rows(&statement);
         cleaned.map_err(|error| format!("failed to run {statement}: {error}"))?;
         done.store(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::VectorContext;
 use super::busy::busy;
 use super::encode::Form;
 use super::load;
@@ -25,7 +25,7 @@ use crate::domain::build::Dialect;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Level, Search};
 use crate::driver::Stop;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Value, WireError};
 
 /// A second place must be farther from a query than its k-th neighbour by this factor, so that a
@@ -38,22 +38,22 @@ const LOST: f64 = 0.02;
 
 /// Measures one level.
 pub(super) fn isolate<W: Write>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     level: Level,
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let ready = Arc::new(Ready::new(bench, search)?);
     let answers = ready.ask_all(bench, search)?;
     let before = score(&bench.data, &ready.truth, &answers);
-    let opener = ready.opener.also(settings(bench.job.dialect, level));
+    let connector = ready.connector.also(settings(bench.job.dialect, level));
     let variant = bench.work().variant;
     let shift = load::shift(&bench.data, variant);
     let form = Form::of_row(bench.job.dialect, variant);
     let deadline = Duration::from_secs_f64(bench.task.seconds);
-    let (also, plan) = (opener.clone(), Arc::clone(&ready));
+    let (also, plan) = (connector.clone(), Arc::clone(&ready));
     let transactions = "the transactions";
     let (mut tally, mut outcome) =
-        busy(bench, &opener, transactions, move |session, ground, done| {
+        busy(bench, &connector, transactions, move |session, ground, done| {
             let (sql, data) = (ground.sql(), &*ground.data);
             let reader = also.open(1)?;
             let mut pair = Pair::new(&sql, &plan, [reader, also.open(2)?], data)?;
@@ -147,7 +147,7 @@ fn second_place(query: usize, truth: &Truth, apart: impl Fn(usize, usize) -> f64
 
 /// What one session asks with.
 struct Asker {
-    session: Session,
+    session: Connection,
     ask: Prepared,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Pair<'a> {
     fn new(
         sql: &'a Sql<'a>,
         ready: &'a Ready,
-        sessions: [Session; 2],
+        sessions: [Connection; 2],
         data: &Dataset,
     ) -> Result<Pair<'a>, String> {
         let [mut reader, mut writer] = sessions;

@@ -9,14 +9,14 @@ use super::encode::Form;
 use super::searcher::shuffled;
 use super::sql::{Sql, TABLE};
 use crate::benchmarks::vector::data::{Dataset, fate, uniform};
-use crate::benchmarks::vector::driver::{Bench, numbers, run};
+use crate::benchmarks::vector::driver::{VectorContext, numbers, run};
 use crate::datagen::rng::Rng;
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Distance, Present, Variant};
 use crate::driver::Stop;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::driver::guest;
 use crate::wire::{Value, WireError};
 
@@ -87,11 +87,14 @@ pub(super) fn shift(data: &Dataset, variant: Variant) -> Option<Vec<f32>> {
 }
 
 /// Creates the table and fills it, but for the last `spare` rows.
-pub(super) fn load<W: Write>(bench: &mut Bench<'_, W>, spare: u64) -> Result<Outcome, Stop> {
-    let opener = bench.opener.clone();
+pub(super) fn load<W: Write>(
+    bench: &mut VectorContext<'_, W>,
+    spare: u64,
+) -> Result<Outcome, Stop> {
+    let connector = bench.connector.clone();
     let order = shuffled(bench.data.train.rows(), Rng::stream(bench.job.seed, "vector.load", 0));
     let (table_bytes, mut outcome) =
-        busy(bench, &opener, "the load", move |session, ground, done| {
+        busy(bench, &connector, "the load", move |session, ground, done| {
             let (sql, data, dialect) = (ground.sql(), &*ground.data, ground.dialect);
             create(&sql, session)?;
             let present = |id: &u32| data.is_present(*id, Present::AllBut { spare });
@@ -112,7 +115,7 @@ pub(super) fn load<W: Write>(bench: &mut Bench<'_, W>, spare: u64) -> Result<Out
     Ok(outcome)
 }
 
-pub(super) fn create(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
+pub(super) fn create(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
     for statement in sql.create() {
         guest::make(session, sql.dialect, sql.mark, &statement)
             .map_err(|error| explain(sql, &statement, &error))?;
@@ -143,7 +146,7 @@ fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
 
 /// COPY in binary form: a head, rows of five columns, an end.
 fn copy(
-    session: &mut Session,
+    session: &mut Connection,
     mut rows: RowMaker<'_>,
     ids: &[u32],
     done: &AtomicU64,
@@ -181,7 +184,7 @@ fn copy(
 /// Prepared INSERTs of many rows, many of them in a transaction.
 fn insert(
     sql: &Sql<'_>,
-    session: &mut Session,
+    session: &mut Connection,
     mut rows: RowMaker<'_>,
     ids: &[u32],
     done: &AtomicU64,
@@ -207,7 +210,7 @@ fn insert(
 }
 
 /// The rows must all be there.
-fn check_count(session: &mut Session, expected: usize) -> Result<(), String> {
+fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> {
     let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
     match found.first().copied().flatten() {
         Some(rows) if rows == expected as f64 => Ok(()),
@@ -219,7 +222,7 @@ fn check_count(session: &mut Session, expected: usize) -> Result<(), String> {
 }
 
 /// The first query of a run pays for nothing of the load.
-pub(super) fn settle(sql: &Sql<'_>, session: &mut Session) -> Result<(), String> {
+pub(super) fn settle(sql: &Sql<'_>, session: &mut Connection) -> Result<(), String> {
     match sql.dialect {
         Dialect::Mysql => run(session, &format!("ANALYZE TABLE {TABLE}")),
         _ => {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::Bench;
+use super::VectorContext;
 use super::load::RowMaker;
 use super::score::SLACK;
 use super::search::{Beside, Ready as Prepared, put_score};
@@ -20,7 +20,7 @@ use crate::domain::vector::{Present, Search};
 use crate::driver::Stop;
 use crate::driver::client::Counts;
 use crate::driver::clock::Clock;
-use crate::driver::connection::Session;
+use crate::driver::connection::Connection;
 use crate::driver::crew::{Member, Ready, Spent, Stand};
 use crate::driver::recorder::{Recorder, histograms};
 use crate::os::clock::RealClock;
@@ -56,7 +56,7 @@ struct Writer {
 
 /// Measures the queries of `search` while rows are inserted at `rate` per second.
 pub(super) fn mixed<W: Write>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     rate: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {
@@ -86,14 +86,14 @@ pub(super) fn mixed<W: Write>(
 
 /// The writer as a thread in the background of the queries. It begins with their warm-up.
 fn member<W: Write>(
-    bench: &Bench<'_, W>,
+    bench: &VectorContext<'_, W>,
     (rate, present): (f64, Present),
     clock: Clock,
     hand_over: Sender<Writer>,
 ) -> Member<Counts> {
-    let (opener, ground) = (bench.opener.clone(), bench.ground());
+    let (connector, ground) = (bench.connector.clone(), bench.ground());
     let life = move |stand: &Stand<Counts>| {
-        let mut session = opener.open(u32::MAX)?;
+        let mut session = connector.open(u32::MAX)?;
         stand.ready(Ready::default());
         if stand.order().is_none() {
             return Ok(());
@@ -121,7 +121,7 @@ struct Rows<'a> {
 /// Inserts the rows that are not there yet, in the order of their numbers, on a fixed schedule.
 fn write(
     sql: &Sql<'_>,
-    session: &mut Session,
+    session: &mut Connection,
     mut maker: RowMaker<'_>,
     rows: &Rows<'_>,
     clock: &Clock,
@@ -186,7 +186,7 @@ pub(super) fn is_passing(code: &str) -> bool {
 /// began (so an answer that is right is never blamed), and by those committed before it ended.
 fn judge<W>(
     outcome: &mut Outcome,
-    bench: &Bench<'_, W>,
+    bench: &VectorContext<'_, W>,
     truth: &Truth,
     writer: &Writer,
     logs: &[AnswerLog],

@@ -26,25 +26,25 @@ use self::sql::Sql;
 use crate::benchmarks::vector::data::Dataset;
 use crate::domain::build::Dialect;
 use crate::domain::run::Outcome;
-use crate::domain::vector::{Act, VectorWork};
+use crate::domain::vector::{VectorOperation, VectorWork};
 use crate::driver::Stop;
-use crate::driver::connection::{Opener, Session};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{Job, Message, WorkTask};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
 
 /// Everything that the steps work with.
-struct Bench<'a, W> {
-    job: &'a Job,
-    task: &'a WorkTask<VectorWork>,
-    opener: Opener,
-    talk: &'a mut Talk<W>,
+struct VectorContext<'a, W> {
+    job: &'a DriverRequest,
+    task: &'a StepRequest<VectorWork>,
+    connector: Connector,
+    link: &'a mut LabLink<W>,
     data: Arc<Dataset>,
     /// What stands before the names of pgvector's types and operators.
     types: String,
 }
 
 /// What the threads of a step share: the same table with the same rows.
-struct Ground {
+struct TableContext {
     dialect: Dialect,
     work: VectorWork,
     storage_engine: Option<String>,
@@ -53,7 +53,7 @@ struct Ground {
     mark: Option<String>,
 }
 
-impl Ground {
+impl TableContext {
     fn sql(&self) -> Sql<'_> {
         Sql {
             dialect: self.dialect,
@@ -69,42 +69,46 @@ impl Ground {
 
 /// Carries out a step and says how it went.
 pub(crate) fn measure<W: Write>(
-    job: &Job,
-    task: &WorkTask<VectorWork>,
-    opener: Opener,
-    talk: &mut Talk<W>,
+    job: &DriverRequest,
+    task: &StepRequest<VectorWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
         return Err("failed to measure: only Postgres with pgvector and MariaDB search vectors"
             .to_owned()
             .into());
     }
-    talk.say(&Message::Warming)?;
+    link.say(&DriverEvent::Warming)?;
     let work = &task.work;
     let data = Dataset::open(&work.data, work.rows, work.k as usize, task.cache.as_deref())
         .map_err(|error| format!("failed to {error}"))?;
-    let types = types(job, &opener)?;
-    let mut bench = Bench { job, task, opener, talk, data: Arc::new(data), types };
+    let types = types(job, &connector)?;
+    let mut bench = VectorContext { job, task, connector, link, data: Arc::new(data), types };
     let mut outcome = match &work.act {
-        Act::Load { spare } => load::load(&mut bench, *spare)?,
-        Act::Build(index) => build::build(&mut bench, index)?,
-        Act::Search(search) => search::search(&mut bench, search)?,
-        Act::Payload(search) => search::payload(&mut bench, search)?,
-        Act::Target { recall, search } => target::target(&mut bench, *recall, search)?,
-        Act::Mixed { insert_rate, search } => mixed::mixed(&mut bench, *insert_rate, search)?,
-        Act::Delete { percent } => churn::delete(&mut bench, *percent)?,
-        Act::Clean => churn::clean(&mut bench)?,
-        Act::Isolate { level, search } => isolation::isolate(&mut bench, *level, search)?,
-        Act::Fill { index, clients, commit_rows } => {
+        VectorOperation::Load { spare } => load::load(&mut bench, *spare)?,
+        VectorOperation::Build(index) => build::build(&mut bench, index)?,
+        VectorOperation::Search(search) => search::search(&mut bench, search)?,
+        VectorOperation::Payload(search) => search::payload(&mut bench, search)?,
+        VectorOperation::Target { recall, search } => target::target(&mut bench, *recall, search)?,
+        VectorOperation::Mixed { insert_rate, search } => {
+            mixed::mixed(&mut bench, *insert_rate, search)?
+        }
+        VectorOperation::Delete { percent } => churn::delete(&mut bench, *percent)?,
+        VectorOperation::Clean => churn::clean(&mut bench)?,
+        VectorOperation::Isolate { level, search } => {
+            isolation::isolate(&mut bench, *level, search)?
+        }
+        VectorOperation::Fill { index, clients, commit_rows } => {
             capacity::fill(&mut bench, index, *clients, *commit_rows as usize)?
         }
     };
     bench.note_data(&mut outcome);
-    talk.say(&Message::Measured(Box::new(outcome)))?;
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
 }
 
-impl<'a, W: Write> Bench<'a, W> {
+impl<'a, W: Write> VectorContext<'a, W> {
     fn work(&self) -> &'a VectorWork {
         &self.task.work
     }
@@ -114,7 +118,7 @@ impl<'a, W: Write> Bench<'a, W> {
     }
 
     fn sql(&self) -> Sql<'a> {
-        let Bench { job, task, .. } = self;
+        let VectorContext { job, task, .. } = self;
         Sql {
             dialect: job.dialect,
             dims: self.data.train.dims,
@@ -127,8 +131,8 @@ impl<'a, W: Write> Bench<'a, W> {
     }
 
     /// The same for threads.
-    fn ground(&self) -> Arc<Ground> {
-        Arc::new(Ground {
+    fn ground(&self) -> Arc<TableContext> {
+        Arc::new(TableContext {
             dialect: self.job.dialect,
             work: self.task.work.clone(),
             storage_engine: self.task.storage_engine.clone(),
@@ -146,21 +150,21 @@ impl<'a, W: Write> Bench<'a, W> {
 
 /// What must stand before the names of pgvector's types and operators: on a server that rqps does
 /// not run the extension may be in another schema than the tables, and sessions see only theirs.
-fn types(job: &Job, opener: &Opener) -> Result<String, String> {
+fn types(job: &DriverRequest, connector: &Connector) -> Result<String, String> {
     if job.mark.is_none() || job.dialect != Dialect::Postgres {
         return Ok(String::new());
     }
     let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \
                JOIN pg_namespace n ON n.oid = e.extnamespace \
                WHERE e.extname = 'vector' AND n.nspname <> ALL (current_schemas(true))";
-    let rows = opener.open(0)?.rows(sql);
+    let rows = connector.open(0)?.rows(sql);
     let rows = rows.map_err(|error| format!("failed to look for the extension: {error}"))?;
     let schema = rows.into_iter().flatten().flatten().next();
     Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
 }
 
 /// Runs a statement of the step's own making.
-fn run(session: &mut Session, sql: &str) -> Result<(), String> {
+fn run(session: &mut Connection, sql: &str) -> Result<(), String> {
     match session.simple(sql) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("failed to run {sql}: {error}")),
@@ -168,7 +172,7 @@ fn run(session: &mut Session, sql: &str) -> Result<(), String> {
 }
 
 /// The numbers of the first row; `None` for NULL and for what is no number.
-fn numbers(session: &mut Session, sql: &str) -> Result<Vec<Option<f64>>, String> {
+fn numbers(session: &mut Connection, sql: &str) -> Result<Vec<Option<f64>>, String> {
     let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
     let first = rows.into_iter().next().unwrap_or_default();
     Ok(first.into_iter().map(|cell| cell.and_then(|cell| cell.parse().ok())).collect())

@@ -12,19 +12,19 @@ use super::score::{Score, score};
 use super::searcher::{AnswerLog, Encoded, Logging, Searcher};
 use super::sql::{Sql, TABLE};
 use super::truth::Truth;
-use crate::benchmarks::vector::driver::{Bench, build, load, numbers};
+use crate::benchmarks::vector::driver::{VectorContext, build, load, numbers};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::build::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::script::{Distribution, Script};
 use crate::domain::vector::{Filter, Present, Search};
-use crate::driver::client::{Acts, Counts};
+use crate::driver::client::{Counts, Event};
 use crate::driver::clock::Clock;
-use crate::driver::connection::{Opener, Session};
+use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
-use crate::driver::link::Talk;
-use crate::driver::protocol::{MeasureTask, Message};
+use crate::driver::link::LabLink;
+use crate::driver::protocol::{DriverEvent, ScriptRequest};
 use crate::driver::{Stop, step};
 
 /// How often the lab hears that the answers are still being collected.
@@ -33,7 +33,10 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const STACK: usize = 512 << 10;
 
 /// One point.
-pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Result<Outcome, Stop> {
+pub(super) fn search<W: Write>(
+    bench: &mut VectorContext<'_, W>,
+    search: &Search,
+) -> Result<Outcome, Stop> {
     let ready = Ready::new(bench, search)?;
     let cold = match search.cold {
         true => Some(ready.first_pass(bench)?),
@@ -53,7 +56,7 @@ pub(super) fn search<W: Write>(bench: &mut Bench<'_, W>, search: &Search) -> Res
 /// The same vectors with a statement that does nothing with them: what a query takes besides the
 /// search.
 pub(super) fn payload<W: Write>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let mut ready = Ready::new(bench, search)?;
@@ -91,7 +94,7 @@ pub(super) struct Beside {
 
 /// All that is made before the first query counts.
 pub(super) struct Ready {
-    pub(super) opener: Opener,
+    pub(super) connector: Connector,
     pub(super) statement: String,
     types: Vec<crate::wire::ValueType>,
     pub(super) queries: Arc<Encoded>,
@@ -107,7 +110,10 @@ impl Ready {
     /// whose query does not is no point. At a large ef the planner of Postgres may take an exact
     /// scan, which is slow and has recall 1. With a filter a scan may be the better plan; it is
     /// what users get.
-    pub(super) fn new<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Ready, Stop> {
+    pub(super) fn new<W: Write>(
+        bench: &VectorContext<'_, W>,
+        search: &Search,
+    ) -> Result<Ready, Stop> {
         let ready = Ready::with_any_plan(bench, search)?;
         if ready.uses_index || search.filter != Filter::None {
             return Ok(ready);
@@ -123,7 +129,7 @@ impl Ready {
 
     /// The same, whatever the plan is.
     pub(super) fn with_any_plan<W: Write>(
-        bench: &Bench<'_, W>,
+        bench: &VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Ready, Stop> {
         let (sql, filter) = (bench.sql(), search.filter);
@@ -133,8 +139,8 @@ impl Ready {
         }
         let filters = bench.data.filter_values(filter).map_err(|e| format!("failed to {e}"))?;
         check_ef(&sql, search)?;
-        let opener = bench.opener.also(sql.settings(search));
-        let mut session = opener.open(0)?;
+        let connector = bench.connector.also(sql.settings(search));
+        let mut session = connector.open(0)?;
         let mut facts = BTreeMap::new();
         if let Some(setting) = build::give_room(&sql, &mut session)? {
             facts.insert("mhnsw_max_cache_size".to_owned(), setting);
@@ -150,16 +156,22 @@ impl Ready {
         facts.insert("settings".to_owned(), sql.settings(search).join("; "));
         let (statement, types) = sql.prepared(search);
         let queries = Arc::new(encode(bench, filters));
-        Ok(Ready { opener, statement, types, queries, truth, plan, uses_index, facts })
+        Ok(Ready { connector, statement, types, queries, truth, plan, uses_index, facts })
     }
 
-    pub(super) fn prepare(&self, session: &mut Session) -> Result<crate::wire::Prepared, String> {
+    pub(super) fn prepare(
+        &self,
+        session: &mut Connection,
+    ) -> Result<crate::wire::Prepared, String> {
         prepare(&self.statement, &self.types, session)
     }
 
     /// The first query on a server that was just started, and the time until all were asked once.
-    fn first_pass<W: Write>(&self, bench: &mut Bench<'_, W>) -> Result<(Duration, Duration), Stop> {
-        let mut session = self.opener.open(0)?;
+    fn first_pass<W: Write>(
+        &self,
+        bench: &mut VectorContext<'_, W>,
+    ) -> Result<(Duration, Duration), Stop> {
+        let mut session = self.connector.open(0)?;
         let statement = self.prepare(&mut session)?;
         let mut ids = Vec::with_capacity(bench.k());
         let start = Instant::now();
@@ -174,7 +186,7 @@ impl Ready {
             }
             if said.elapsed() > SIGN_OF_LIFE {
                 said = Instant::now();
-                bench.talk.say(&Message::Warming)?;
+                bench.link.say(&DriverEvent::Warming)?;
             }
         }
         Ok((first, start.elapsed()))
@@ -184,7 +196,7 @@ impl Ready {
     /// missing.
     pub(super) fn ask_all<W: Write>(
         &self,
-        bench: &mut Bench<'_, W>,
+        bench: &mut VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Vec<u32>, Stop> {
         let k = bench.k();
@@ -194,17 +206,17 @@ impl Ready {
         let all: Vec<usize> = (0..self.queries.len()).collect();
         let members = all.chunks(share).zip(1..).map(|(part, number)| self.asker(part, number, k));
         let mut crew = Crew::start(Instant::now(), members.collect())?;
-        let mut beat = |talk: &mut Talk<W>| Ok(talk.say(&Message::Warming)?);
-        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.talk)?.concat())
+        let mut beat = |link: &mut LabLink<W>| Ok(link.say(&DriverEvent::Warming)?);
+        Ok(crew.finish(SIGN_OF_LIFE, &mut beat, bench.link)?.concat())
     }
 
     /// A thread that asks some queries.
     fn asker(&self, part: &[usize], number: u32, k: usize) -> Member<Vec<u32>> {
-        let (opener, queries) = (self.opener.clone(), Arc::clone(&self.queries));
+        let (connector, queries) = (self.connector.clone(), Arc::clone(&self.queries));
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let part = part.to_vec();
         let life = move |stand: &Stand<Vec<u32>>| {
-            let mut session = opener.open(0)?;
+            let mut session = connector.open(0)?;
             let statement = prepare(&statement, &types, &mut session)?;
             let mut ids = Vec::with_capacity(k);
             let mut answers = Vec::with_capacity(part.len() * k);
@@ -224,7 +236,7 @@ impl Ready {
     /// The measured window.
     pub(super) fn window<W: Write>(
         &self,
-        bench: &mut Bench<'_, W>,
+        bench: &mut VectorContext<'_, W>,
         search: &Search,
     ) -> Result<Outcome, Stop> {
         self.window_beside(bench, search, Beside { begun: Instant::now(), writer: None, log: None })
@@ -233,7 +245,7 @@ impl Ready {
     /// The same beside a writer.
     pub(super) fn window_beside<W: Write>(
         &self,
-        bench: &mut Bench<'_, W>,
+        bench: &mut VectorContext<'_, W>,
         search: &Search,
         Beside { begun, writer, log }: Beside,
     ) -> Result<Outcome, Stop> {
@@ -252,10 +264,11 @@ impl Ready {
                     searcher.logging(Logging::new(*room, k, clock.clone(), sender.clone()))
                 }
             };
-            Ok(Acts::Search(Box::new(searcher)))
+            Ok(Event::Search(Box::new(searcher)))
         });
-        let clients = step::Clients { begun, opener: self.opener.clone(), make, beside: writer };
-        let mut outcome = step::measure(bench.job, &task, clients, bench.talk)?;
+        let clients =
+            step::Clients { begun, connector: self.connector.clone(), make, beside: writer };
+        let mut outcome = step::measure(bench.job, &task, clients, bench.link)?;
         self.tell(&mut outcome);
         Ok(outcome)
     }
@@ -270,16 +283,16 @@ impl Ready {
 fn prepare(
     statement: &str,
     types: &[crate::wire::ValueType],
-    session: &mut Session,
+    session: &mut Connection,
 ) -> Result<crate::wire::Prepared, String> {
     session
         .prepare(statement, types)
         .map_err(|error| format!("failed to prepare {statement}: {error}"))
 }
 
-fn measure_task<W: Write>(bench: &Bench<'_, W>, search: &Search) -> MeasureTask {
+fn measure_task<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> ScriptRequest {
     let task = bench.task;
-    MeasureTask {
+    ScriptRequest {
         // Acts are made by `window`; there is no script to compile.
         script: Script {
             transaction: false,
@@ -297,7 +310,7 @@ fn measure_task<W: Write>(bench: &Bench<'_, W>, search: &Search) -> MeasureTask 
     }
 }
 
-fn encode<W: Write>(bench: &Bench<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
+fn encode<W: Write>(bench: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
     let form = Form::of_query(bench.job.dialect, bench.work().variant);
     let shift = load::shift(&bench.data, bench.work().variant);
     let dims = bench.data.test.dims;
@@ -315,11 +328,11 @@ fn encode<W: Write>(bench: &Bench<'_, W>, filters: Option<Vec<i64>>) -> Encoded 
 }
 
 /// The exact neighbours among the rows that are there.
-fn truth<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Truth, String> {
+fn truth<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> Result<Truth, String> {
     let truth = match search.rows {
         // Never the same rows twice, so it is not kept.
         Present::Found => {
-            let mut session = bench.opener.open(0)?;
+            let mut session = bench.connector.open(0)?;
             bench.data.truth_among(&ids(&mut session)?, bench.k())
         }
         rows => bench.data.truth(search.filter, rows, bench.k(), bench.task.cache.as_deref()),
@@ -328,7 +341,7 @@ fn truth<W: Write>(bench: &Bench<'_, W>, search: &Search) -> Result<Truth, Strin
 }
 
 /// Row numbers of the table, ascending.
-fn ids(session: &mut Session) -> Result<Vec<u32>, String> {
+fn ids(session: &mut Connection) -> Result<Vec<u32>, String> {
     let sql = format!("SELECT id FROM {TABLE} ORDER BY id");
     let rows = session.rows(&sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
     let id = |row: Vec<Option<String>>| row.into_iter().next().flatten()?.parse().ok();
@@ -353,11 +366,11 @@ fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
 
 /// The plan of the first query, and whether it uses the index.
 fn explain<W: Write>(
-    bench: &Bench<'_, W>,
+    bench: &VectorContext<'_, W>,
     sql: &Sql<'_>,
     search: &Search,
     filters: Option<&[i64]>,
-    session: &mut Session,
+    session: &mut Connection,
 ) -> Result<(String, bool), String> {
     let mut vector = vec![0.0; bench.data.test.dims];
     bench.data.test.copy_row(0, &mut vector);
@@ -369,7 +382,7 @@ fn explain<W: Write>(
 }
 
 /// Rows of the table now.
-pub(super) fn count(session: &mut Session) -> Result<u64, String> {
+pub(super) fn count(session: &mut Connection) -> Result<u64, String> {
     let found = numbers(session, &format!("SELECT COUNT(*) FROM {TABLE}"))?;
     Ok(found.first().copied().flatten().unwrap_or(0.0) as u64)
 }

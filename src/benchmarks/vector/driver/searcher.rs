@@ -7,8 +7,8 @@ use std::sync::mpsc::Sender;
 use crate::datagen::rng::Rng;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
-use crate::driver::connection::Session;
-use crate::driver::script::program::{Stumble, Tally};
+use crate::driver::connection::Connection;
+use crate::driver::script::program::{StatementError, Tally};
 use crate::wire::{Prepared, Value};
 
 /// The queries as they travel, one after the other.
@@ -37,7 +37,7 @@ impl Encoded {
         &self,
         index: usize,
         statement: Prepared,
-        session: &mut Session,
+        session: &mut Connection,
         ids: &mut Vec<u32>,
     ) -> Result<crate::wire::Reply, crate::wire::WireError> {
         let vector = Value::Bytes(self.query(index));
@@ -130,9 +130,9 @@ impl Searcher {
     #[inline]
     pub(crate) fn attempt(
         &mut self,
-        session: &mut Session,
+        session: &mut Connection,
         tally: &mut Tally,
-    ) -> Result<(), Stumble> {
+    ) -> Result<(), StatementError> {
         let query = self.order[self.next] as usize;
         self.next = if self.next + 1 == self.order.len() { 0 } else { self.next + 1 };
         let start = self.logging.as_ref().map_or(0, |logging| logging.clock.now());
@@ -144,7 +144,7 @@ impl Searcher {
                 }
                 Ok(())
             }
-            Err(error) => Err(Stumble { kind: "the vector query".to_owned(), error }),
+            Err(error) => Err(StatementError { kind: "the vector query".to_owned(), error }),
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Side {
 }
 
 /// Where the row may lie: at one of two queries.
-pub(super) type Place = usize;
+pub(super) type RowIndex = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
@@ -30,7 +30,7 @@ pub(super) enum Deed {
     Insert,
     Move,
     Delete,
-    Ask(Side, Place),
+    Ask(Side, RowIndex),
 }
 
 /// For each query: the reader asks before, during, after the writer's transaction and after its
@@ -105,18 +105,18 @@ pub(super) struct Model {
     /// READ UNCOMMITTED shows what is not committed; Postgres has no such level and takes it for
     /// READ COMMITTED.
     may_be_dirty: bool,
-    committed: Option<Place>,
+    committed: Option<RowIndex>,
     /// Inside the writer's transaction.
-    pending: Option<Option<Place>>,
+    pending: Option<Option<RowIndex>>,
     /// Inside a transaction of the reader that keeps its snapshot.
-    snapshot: Option<Option<Place>>,
+    snapshot: Option<Option<RowIndex>>,
 }
 
 /// What one side may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// The row at this place, or no such row.
-    Just(Option<Place>),
+    Just(Option<RowIndex>),
     /// Either of two states is allowed.
     Open,
 }
@@ -237,7 +237,7 @@ pub(super) struct Probe<'a> {
     /// The row that comes and goes.
     pub(super) row: u32,
     pub(super) side: Side,
-    pub(super) place: Place,
+    pub(super) place: RowIndex,
     pub(super) sight: Sight,
     /// What was done last.
     pub(super) after: &'a [Deed],

@@ -364,11 +364,11 @@ fn without_numbers(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::vector::{Act, DataSource, Present};
+    use crate::domain::vector::{DataSource, Present, VectorOperation};
 
     fn work(variant: Variant) -> VectorWork {
         let data = DataSource::Fashion { dims: 3, queries: 1, rounded: true, seed: 1 };
-        VectorWork { data, rows: 10, k: 10, variant, act: Act::Clean }
+        VectorWork { data, rows: 10, k: 10, variant, act: VectorOperation::Clean }
     }
 
     fn search(filter: Filter) -> Search {

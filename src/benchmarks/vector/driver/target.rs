@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::Bench;
+use super::VectorContext;
 use super::score::{Score, score};
 use super::search::{Ready, put_score};
 use crate::domain::metric::Metric;
@@ -26,7 +26,7 @@ enum Tried {
 /// Finds the smallest ef whose recall is at least `recall` with 95 % confidence over the queries,
 /// and measures with it.
 pub(super) fn target<W: Write>(
-    bench: &mut Bench<'_, W>,
+    bench: &mut VectorContext<'_, W>,
     recall: f64,
     search: &Search,
 ) -> Result<Outcome, Stop> {

@@ -238,7 +238,7 @@ pub fn graphs(
     comparable: bool,
     say: &mut dyn FnMut(Progress),
 ) -> Vec<Found> {
-    let work = Work { data, truth: &truth.nearest(K), points: &Points::new(data) };
+    let work = VerifyPart { data, truth: &truth.nearest(K), points: &Points::new(data) };
     let mut found = work.all(builds.iter().copied().map(Seeded::first).collect(), say);
     if comparable {
         let near = |build: &PgBuild| {
@@ -265,13 +265,13 @@ pub fn graphs(
 }
 
 /// What all graphs are made of.
-struct Work<'a> {
+struct VerifyPart<'a> {
     data: &'a Dataset,
     truth: &'a Truth,
     points: &'a Points,
 }
 
-impl Work<'_> {
+impl VerifyPart<'_> {
     /// The points of these graphs.
     fn all(&self, mut order: Vec<Seeded>, say: &mut dyn FnMut(Progress)) -> Vec<(Seeded, Found)> {
         // The longest first, so that the last to end began early.

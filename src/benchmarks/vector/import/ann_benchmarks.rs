@@ -14,7 +14,7 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, Named, Options, unnamed};
+use crate::import::{Format, ImportError, ImportOptions, Named, unnamed};
 
 /// All that was found.
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Sources {
 /// # Errors
 /// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
 /// any; nothing with points.
-pub(crate) fn read(paths: &[Named], options: &Options) -> Result<Published, ImportError> {
+pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = Sources::default();
     unnamed(paths)?;
     for named in paths {
@@ -143,7 +143,7 @@ fn step_name(configuration: &Configuration, clients: u32) -> String {
     name
 }
 
-fn take_points(sources: &Sources, options: &Options, published: &mut Published) {
+fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Published) {
     let clients = options.clients.first().copied().unwrap_or(1);
     let mut repeats: BTreeMap<(String, String), Vec<&PlotPoint>> = BTreeMap::new();
     let (mut without_build, mut copies) = (0, BTreeMap::<&Path, usize>::new());

@@ -20,13 +20,13 @@ pub(super) struct File<'a> {
 /// A dataset.
 pub(super) struct Array<'a> {
     pub(super) shape: Vec<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: DatatypeClass,
     pub(super) bytes: &'a [u8],
 }
 
 /// What values are, with their width in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum DatatypeClass {
     Float(usize),
     Signed(usize),
     Unsigned(usize),
@@ -109,7 +109,9 @@ impl<'a> File<'a> {
             return Err("it is no dataset".to_owned());
         };
         let width = match kind {
-            Kind::Float(width) | Kind::Signed(width) | Kind::Unsigned(width) => width,
+            DatatypeClass::Float(width)
+            | DatatypeClass::Signed(width)
+            | DatatypeClass::Unsigned(width) => width,
             other => return Err(format!("values of the kind {other:?} are not read")),
         };
         let size = shape.iter().try_fold(width, |size, extent| size.checked_mul(*extent));
@@ -210,9 +212,9 @@ impl<'a> File<'a> {
         let (kind, rest) = rest.split_at_checked(padded(c, d)).ok_or_else(cut_off)?;
         let (_, value) = rest.split_at_checked(padded(e, f)).ok_or_else(cut_off)?;
         let value = match datatype(kind)? {
-            Kind::Text(width) => text(value.get(..width).ok_or_else(cut_off)?),
-            Kind::Signed(8) => (u64_at(value, 0)? as i64).to_string(),
-            Kind::VariableText => {
+            DatatypeClass::Text(width) => text(value.get(..width).ok_or_else(cut_off)?),
+            DatatypeClass::Signed(8) => (u64_at(value, 0)? as i64).to_string(),
+            DatatypeClass::VariableText => {
                 let length = u32_at(value, 0)? as usize;
                 let (collection, index) = (u64_at(value, 4)?, u32_at(value, 12)?);
                 text(self.heap_object(collection, index)?.get(..length).ok_or_else(cut_off)?)
@@ -262,7 +264,7 @@ fn dataspace(body: &[u8]) -> Result<Vec<usize>, String> {
         .collect()
 }
 
-fn datatype(body: &[u8]) -> Result<Kind, String> {
+fn datatype(body: &[u8]) -> Result<DatatypeClass, String> {
     let [class, bits, _, _, a, b, c, d, ..] = body else { return Err(cut_off()) };
     let width = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
     let class = class & 0x0f;
@@ -270,13 +272,13 @@ fn datatype(body: &[u8]) -> Result<Kind, String> {
         return Err("its numbers are big-endian; only little-endian ones are read".to_owned());
     }
     Ok(match class {
-        0 if bits & 8 != 0 => Kind::Signed(width),
-        0 => Kind::Unsigned(width),
-        1 => Kind::Float(width),
-        3 => Kind::Text(width),
+        0 if bits & 8 != 0 => DatatypeClass::Signed(width),
+        0 => DatatypeClass::Unsigned(width),
+        1 => DatatypeClass::Float(width),
+        3 => DatatypeClass::Text(width),
         // Of class 9, type 1 is text.
-        9 if bits & 0x0f == 1 => Kind::VariableText,
-        other => Kind::Other(other),
+        9 if bits & 0x0f == 1 => DatatypeClass::VariableText,
+        other => DatatypeClass::Other(other),
     })
 }
 
