@@ -1,10 +1,10 @@
-//! Quantities as people write and read them.
+//! Formats and parses quantities: counts, rates, bytes, durations.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// A quantity that cannot be read.
+/// A quantity that does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("read {text:?} as {what}: {rule}")]
 pub struct UnitError {
@@ -31,7 +31,7 @@ pub fn rate(per_second: f64) -> String {
     if !per_second.is_finite() {
         return per_second.to_string();
     }
-    // Compared with what rounds up to the next unit, so that no `1000k` appears.
+    // Values that round up to the next unit use that unit, so that no `1000k` appears.
     if per_second < 99.95 {
         return format!("{per_second:.1}");
     }
@@ -82,7 +82,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// Reads a duration: `30m`, `1h30m`, `2.5s`, `300ms`, or a bare number of seconds.
+/// Parses a duration: `30m`, `1h30m`, `2.5s`, `300ms`, or a bare number of seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     const RULE: &str = "write a number with ms, s, m, h or d, such as 90s, 1h30m or 250ms";
     let fault = || UnitError { text: text.to_string(), what: "a duration", rule: RULE };
@@ -113,7 +113,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Duration::try_from_secs_f64(total).map_err(|_| fault())
 }
 
-/// Reads a count: `10000000`, `10M`, `1.5k`, `10_000`, `10,000`; k, M and G are powers of 1000.
+/// Parses a count: `10000000`, `10M`, `1.5k`, `10_000`, `10,000`; k, M and G are powers of 1000.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     const RULE: &str = "write a whole number, with k, M or G for powers of 1000: 250000, 10M";
     let scales = [("k", 1e3), ("K", 1e3), ("m", 1e6), ("M", 1e6), ("g", 1e9), ("G", 1e9)];
@@ -121,7 +121,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     scaled(&plain, &scales).ok_or(UnitError { text: text.to_string(), what: "a count", rule: RULE })
 }
 
-/// Reads bytes: `4GiB`, `512MB`, `64k`, or a bare number. As in the settings of database systems,
+/// Parses bytes: `4GiB`, `512MB`, `64k`, or a bare number. As in the settings of database systems,
 /// kB, MB and GB are powers of 1024 like their unambiguous forms KiB, MiB and GiB.
 pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     const RULE: &str = "write a number with kB, MB, GB or TB (powers of 1024): 512MB, 4GiB";
@@ -130,21 +130,21 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let short = lower.strip_suffix("ib").or_else(|| lower.strip_suffix('b')).unwrap_or(&lower);
     let power = |n: i32| 1024f64.powi(n);
     let scales = [("k", power(1)), ("m", power(2)), ("g", power(3)), ("t", power(4))];
-    // `5ib` is nobody's unit.
+    // Nobody writes `5ib`.
     if lower.ends_with("ib") && short.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(fault());
     }
     scaled(short, &scales).ok_or_else(fault)
 }
 
-/// A number with one of the suffixes, as a whole number; exact as long as no suffix is given.
+/// Parses a whole number with an optional suffix; exact without a suffix.
 fn scaled(text: &str, scales: &[(&str, f64)]) -> Option<u64> {
     if let Ok(exact) = text.parse::<u64>() {
         return text.starts_with(|c: char| c.is_ascii_digit()).then_some(exact);
     }
     let (suffix, scale) = scales.iter().find(|(suffix, _)| text.ends_with(suffix))?;
     let number = plain_number(text.strip_suffix(suffix)?.trim_end())? * scale;
-    // Above 2^53 not every whole number is a float, so nothing would tell what was meant.
+    // Above 2^53 a float cannot represent every whole number.
     (number <= 9e15 && number.fract().abs() < 1e-6).then_some(number.round() as u64)
 }
 

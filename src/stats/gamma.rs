@@ -1,8 +1,8 @@
-//! Derivatives of ln Γ, which the moderated t needs.
+//! Derivatives of ln Γ for the moderated t.
 
 pub use statrs::function::gamma::digamma;
 
-/// From here on the asymptotic series are exact to the last few bits.
+/// From this value on, the asymptotic series are exact to the last few bits.
 const SERIES_FROM: f64 = 15.0;
 
 /// ψ′, the derivative of the digamma function, for x > 0; NaN elsewhere.

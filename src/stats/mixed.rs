@@ -1,14 +1,14 @@
-//! Estimates of several sessions put together: a random effect for the session.
+//! Pools the estimates of several sessions with a random effect for the session.
 //!
-//! Sessions differ by more than their own standard errors say: another host, another load, another
-//! boot. The variance between them is estimated by restricted maximum likelihood (REML; Viechtbauer
-//! 2005, doi:10.3102/10769986030003261), the standard error of the mean by Hartung and Knapp (2001,
-//! doi:10.1002/sim.1009) and Sidik and Jonkman (2002, doi:10.1002/sim.1262).
+//! Sessions differ by more than their own standard errors, because host, load or boot differ.
+//! Restricted maximum likelihood estimates the variance between them (REML; Viechtbauer 2005,
+//! doi:10.3102/10769986030003261). The standard error of the mean is that of Hartung and Knapp
+//! (2001, doi:10.1002/sim.1009) and Sidik and Jonkman (2002, doi:10.1002/sim.1262).
 
-/// What one session found.
+/// The result of one session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionEstimate {
-    /// Its estimate, such as a mean ln ratio.
+    /// The estimate, such as a mean ln ratio.
     pub mean: f64,
     /// The squared standard error of that estimate.
     pub variance: f64,
@@ -27,8 +27,8 @@ pub struct Pooled {
     pub df: f64,
 }
 
-/// Pools the estimates of k sessions. `None` for fewer than two sessions and for numbers that are
-/// not finite.
+/// Pools the estimates of k sessions. `None` for fewer than two sessions and for non-finite
+/// numbers.
 pub fn pool(sessions: &[SessionEstimate]) -> Option<Pooled> {
     let fine = |s: &SessionEstimate| s.mean.is_finite() && s.variance.is_finite();
     if sessions.len() < 2 || !sessions.iter().all(|s| fine(s) && s.variance >= 0.0) {
@@ -41,23 +41,23 @@ pub fn pool(sessions: &[SessionEstimate]) -> Option<Pooled> {
     Some(Pooled { mean: weights.mean, between, se, df })
 }
 
-/// Where REML has converged, as a share of τ² and of the largest variance of a session.
+/// Convergence tolerance of REML, as a share of τ² and of the largest variance of a session.
 const TOLERANCE: f64 = 1e-12;
 const STEPS_MAX: u32 = 200;
 
-/// τ² by Fisher scoring on the restricted likelihood, never below 0. It starts at the unweighted
-/// moment estimate; a step that would leave [0, ∞) goes to 0.
+/// Computes τ² by Fisher scoring on the restricted likelihood, at least 0. It starts at the
+/// unweighted moment estimate; a step that would leave [0, ∞) goes to 0.
 fn between(sessions: &[SessionEstimate]) -> f64 {
     let k = sessions.len() as f64;
     let mean = sessions.iter().map(|s| s.mean).sum::<f64>() / k;
     let spread = sessions.iter().map(|s| (s.mean - mean).powi(2)).sum::<f64>() / (k - 1.0);
     let within = sessions.iter().map(|s| s.variance).sum::<f64>() / k;
-    // Without any variance inside, what is left is the variance between.
+    // Without variance within sessions, only the variance between them remains.
     let largest = sessions.iter().map(|s| s.variance).fold(0.0, f64::max);
     if largest == 0.0 {
         return spread;
     }
-    // Weights of a session without a variance of its own must stay finite.
+    // The weight of a session without its own variance must stay finite.
     let floor = largest * 1e-9;
     let mut tau2 = (spread - within).max(floor);
     for _ in 0..STEPS_MAX {
@@ -91,7 +91,7 @@ struct Weights {
 impl Weights {
     fn of(sessions: &[SessionEstimate], tau2: f64) -> Weights {
         let largest = sessions.iter().map(|s| s.variance).fold(0.0, f64::max);
-        // All variances 0 and τ² 0: every session says the same, and any weight will do.
+        // All variances and τ² are 0: all sessions agree, so any weights give the mean.
         let smallest = (largest + tau2).max(f64::MIN_POSITIVE.sqrt()) * 1e-9;
         let weight = |s: &SessionEstimate| 1.0 / (s.variance + tau2).max(smallest);
         let sum: f64 = sessions.iter().map(weight).sum();

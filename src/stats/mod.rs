@@ -1,4 +1,4 @@
-//! Pure mathematics of comparing: no database, no clock, no randomness.
+//! Pure mathematics of comparisons: no database, no clock, no randomness.
 
 pub mod gamma;
 pub mod mixed;

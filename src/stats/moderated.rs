@@ -1,41 +1,41 @@
-//! The moderated t: many tests of few pairs each lend each other their variance (Smyth 2004), and
-//! the test against a threshold (McCarthy and Smyth 2009).
+//! The moderated t for many tests with few pairs each, which share information about their
+//! variance (Smyth 2004), and the test against a threshold (McCarthy and Smyth 2009).
 
 use super::gamma::{digamma, trigamma, trigamma_inverse};
 use crate::stats::{Interval, student, summary};
 
-/// Fewer tests than this cannot tell how their variances vary; nothing is lent.
+/// Fewer tests than this do not show how their variances vary, so each test stands alone.
 pub const TESTS_MIN: usize = 4;
-/// A standard deviation of ln ratios below this is rounding, not noise.
+/// A standard deviation of ln ratios below this value is rounding, not noise.
 pub const SD_MIN: f64 = 1e-9;
-/// A variance below this share of the median one is lifted to it, so that one lucky test does not
-/// pull the prior to zero (as limma does).
+/// Variances below this share of the median variance are raised to it, so that one lucky test does
+/// not pull the prior to zero (as in limma).
 const VARIANCE_SHARE_MIN: f64 = 1e-5;
 
-/// What one test has of its own.
+/// The spread of one test alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Sample standard deviation.
     pub sd: f64,
-    /// Its degrees of freedom, 1 or more.
+    /// Degrees of freedom, 1 or more.
     pub df: f64,
 }
 
-/// What all tests have in common: variances that scatter around s0² as an inverse χ² of d0 degrees
-/// of freedom.
+/// The common prior of all tests: variances scatter around s0² as an inverse χ² with d0 degrees of
+/// freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prior {
-    /// d0; infinite where the variances do not differ more than chance has it.
+    /// d0; infinite if the variances do not differ more than by chance.
     pub df: f64,
     /// s0.
     pub sd: f64,
-    /// Degrees of freedom of all tests together: nobody has more than these.
+    /// Degrees of freedom of all tests together: the maximum for each test.
     pub df_pooled: f64,
 }
 
 impl Prior {
-    /// The prior of these tests; `None` for fewer than [`TESTS_MIN`], and where more than half of
-    /// them show no variance at all: then there is nothing that could be lent.
+    /// Estimates the prior of these tests. `None` for fewer than [`TESTS_MIN`] tests, and if more
+    /// than half of them have no variance.
     ///
     /// With e = ln s² − ψ(df/2) + ln(df/2) and v = var(e) − mean ψ′(df/2): d0 = 2 ψ′⁻¹(v) and
     /// s0² = exp(mean e + ψ(d0/2) − ln(d0/2)) if v > 0, else d0 = ∞ and s0² = exp(mean e).
@@ -68,8 +68,8 @@ impl Prior {
         Some(Prior { df, sd: variance.sqrt(), df_pooled })
     }
 
-    /// The spread of one test with what it borrows: s̃² = (d0 s0² + df s²) / (d0 + df) on d0 + df
-    /// degrees of freedom, but on no more than all tests have together.
+    /// Moderates the spread of one test: s̃² = (d0 s0² + df s²) / (d0 + df) on d0 + df degrees of
+    /// freedom, but at most those of all tests together.
     pub fn moderate(&self, own: Spread) -> Spread {
         let df = (self.df + own.df).min(self.df_pooled);
         if self.df.is_infinite() {
@@ -81,7 +81,7 @@ impl Prior {
     }
 }
 
-/// A mean with its standard error: all that a t test needs.
+/// A mean with its standard error: the input of a t test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean of n values.
@@ -104,7 +104,7 @@ impl Estimate {
         Interval { low: self.mean - half, high: self.mean + half }
     }
 
-    /// TREAT: the chance of a mean as far from 0 as this if the true one is `threshold` away,
+    /// TREAT: the probability of a mean at least this far from 0 if the true mean is `threshold`,
     /// P(T > (|mean| − threshold) / se) + P(T > (|mean| + threshold) / se), at most 1. With a
     /// threshold of 0 it is the two-sided p of the t test.
     pub fn p_beyond(&self, threshold: f64) -> f64 {
@@ -112,14 +112,14 @@ impl Estimate {
         (near + far).min(1.0)
     }
 
-    /// The two tails that [`Estimate::p_beyond`] sums: if the true mean is `threshold` away on the
-    /// side of this one, the chances of one that is farther on that side, and as far on the other.
+    /// The two tails that [`Estimate::p_beyond`] sums. If the true mean is `threshold` on the side
+    /// of this mean: the probabilities of a mean farther on that side, and as far on the other.
     pub fn tails_beyond(&self, threshold: f64) -> (f64, f64) {
         let away = self.mean.abs();
         (self.tail(away - threshold), self.tail(away + threshold))
     }
 
-    /// TOST: the chance of a mean as near to 0 as this if the true one is `limit` away:
+    /// TOST: the probability of a mean at least this close to 0 if the true mean is `limit`:
     /// P(T > (limit − |mean|) / se), the larger of both one-sided tests.
     pub fn p_within(&self, limit: f64) -> f64 {
         self.tail(limit - self.mean.abs())
@@ -129,7 +129,7 @@ impl Estimate {
         if self.se > 0.0 {
             return student::above(distance / self.se, self.df);
         }
-        // Without any noise what lies beyond lies beyond; exactly at it nothing is shown.
+        // Without noise, the comparison is exact; equality shows nothing.
         if distance > 0.0 { 0.0 } else { 1.0 }
     }
 }
@@ -149,8 +149,8 @@ mod tests {
         assert!((ours - theirs).abs() <= 1e-9 * theirs.abs().max(1e-3), "{ours}, not {theirs}");
     }
 
-    /// All figures of this test were computed apart, with SciPy 1.17: polygamma with a root search
-    /// for the prior, stats.t for the tails.
+    /// Independently computed with SciPy 1.17: polygamma with a root search for the prior, stats.t
+    /// for the tails.
     #[test]
     fn eight_tests_lend_each_other() {
         let spreads = spreads([0.010, 0.013, 0.008, 0.021, 0.004, 0.017, 0.011, 0.009]);
@@ -159,7 +159,7 @@ mod tests {
         close(prior.sd, 0.011_156_130_785_598_72);
         let tau = 0.01_f64.ln_1p();
         let limit = -(-0.02_f64).ln_1p();
-        // Place, se, df, TREAT, zero null, equivalence, low, high.
+        // Index, se, df, TREAT, zero null, equivalence, low, high.
         let expected = [
             (
                 0,
@@ -235,7 +235,7 @@ mod tests {
         let some = Spread { sd: 0.01, df: 2.0 };
         assert_eq!(Prior::fit(&[none, none, none, some]), None);
         assert_eq!(Prior::fit(&[some, some, some]), None);
-        // One test without variance among others gets theirs.
+        // A test without variance among others gets theirs.
         let prior = Prior::fit(&[none, some, some, Spread { sd: 0.012, df: 2.0 }, some]).unwrap();
         assert!(prior.moderate(none).sd > 0.0);
         let exact = Estimate { mean: -0.03, se: 0.0, df: 2.0 };

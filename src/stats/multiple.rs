@@ -1,8 +1,8 @@
-//! Many tests together: adjusted p-values.
+//! Adjusted p-values for many tests.
 
-/// Benjamini and Hochberg (1995): the smallest q at which each test is among those listed, in the
-/// order given. For sorted p it is min over j ≥ k of p_(j) · m / j; listing all up to q keeps the
-/// expected share of wrong ones at q.
+/// Benjamini and Hochberg (1995): for each test, in the given order, the smallest q that lists it.
+/// For sorted p it is min over j ≥ k of p_(j) · m / j. Listing all tests up to q keeps the expected
+/// share of false ones at q.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let order = ascending(p);
     let m = p.len() as f64;
@@ -15,8 +15,8 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Holm (1979): the smallest α at which each test is rejected while the chance of any wrong
-/// rejection is at most α, in the order given. For sorted p it is max over j ≤ k of
+/// Holm (1979): for each test, in the given order, the smallest α that rejects it with a
+/// probability of any false rejection of at most α. For sorted p it is max over j ≤ k of
 /// p_(j) · (m − j + 1).
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let order = ascending(p);
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_published_trial_comes_out() {
-        // The paper: q .05 rejects four hypotheses, Bonferroni's way three.
+        // The paper: q .05 rejects four hypotheses, Bonferroni's method three.
         let listed = benjamini_hochberg(&TRIAL).iter().filter(|q| **q <= 0.05).count();
         let rejected = holm(&TRIAL).iter().filter(|p| **p <= 0.05).count();
         assert_eq!((listed, rejected), (4, 3));

@@ -1,10 +1,10 @@
-//! Differences of pairs: the t interval and the robust check beside it.
+//! Paired differences: the t interval and a robust check.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::stats::{Interval, student, summary};
 
-/// The mean of paired differences and how sure it is.
+/// The mean of paired differences with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedMean {
     /// Number of pairs.
@@ -13,20 +13,20 @@ pub struct PairedMean {
     pub mean: f64,
     /// Sample standard deviation of the differences; `None` for one pair.
     pub sd: Option<f64>,
-    /// mean ± t · sd / √n on n − 1 degrees of freedom; `None` for one pair: a single difference
-    /// says nothing about how far the next may lie.
+    /// mean ± t · sd / √n on n − 1 degrees of freedom; `None` for one pair, which has no estimate
+    /// of the variance.
     pub interval: Option<Interval>,
 }
 
 /// The t interval on paired differences at `confidence` (0.95). `None` without a pair.
 ///
 /// Measured coverage of the nominal 95 % over normal, t₃ and outlier data is .945 to .97 from 5
-/// pairs on, where a percentile bootstrap has .83 to .90 (simulated apart).
+/// pairs on; a percentile bootstrap has .83 to .90 (separate simulation).
 pub fn mean_interval(differences: &[f64], confidence: f64) -> Option<PairedMean> {
     if differences.is_empty() {
         return None;
     }
-    // Sums in sorted order: the same pairs in any order give the same bits.
+    // Sums in sorted order, so the order of the pairs does not change a bit.
     let mut sorted = differences.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
@@ -45,8 +45,8 @@ pub fn mean_interval(differences: &[f64], confidence: f64) -> Option<PairedMean>
 pub struct HodgesLehmann {
     /// Median of all Walsh averages (d_i + d_j) / 2, i ≤ j.
     pub estimate: f64,
-    /// Exact interval of the signed-rank statistic; `None` where there are too few pairs for the
-    /// confidence: below 6 at 95 %.
+    /// Exact interval of the signed-rank statistic; `None` with too few pairs for the confidence:
+    /// below 6 at 95 %.
     pub interval: Option<Interval>,
 }
 
@@ -64,7 +64,7 @@ pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehm
     sorted.sort_by(f64::total_cmp);
     let last = n * (n + 1) / 2 - 1;
     let mut walsh = if n > LISTED_PAIRS_MAX { Vec::new() } else { walsh_averages(&sorted) };
-    // Only a few places are wanted: selecting them takes a time that grows with N alone.
+    // Selecting a few ranks takes linear time.
     let mut at = |place: usize| match walsh.as_mut_slice() {
         [] => walsh_at(&sorted, place),
         listed => *listed.select_nth_unstable_by(place, f64::total_cmp).1,
@@ -75,7 +75,7 @@ pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<HodgesLehm
     Some(HodgesLehmann { estimate, interval })
 }
 
-/// Beyond this many pairs the Walsh averages are not listed: they would be too many.
+/// With more pairs than this, the list of Walsh averages would be too long.
 const LISTED_PAIRS_MAX: usize = 100;
 
 fn walsh_averages(sorted: &[f64]) -> Vec<f64> {
@@ -88,8 +88,8 @@ fn walsh_averages(sorted: &[f64]) -> Vec<f64> {
     walsh
 }
 
-/// The Walsh average at a place of their sorted list, without listing them: bisection of the value,
-/// counting those up to it in a time that grows with n.
+/// Finds the Walsh average at an index of their sorted list without building the list, by bisection
+/// of the value. Counting the averages up to a value takes linear time.
 fn walsh_at(sorted: &[f64], place: usize) -> f64 {
     let (Some(&smallest), Some(&largest)) = (sorted.first(), sorted.last()) else {
         return f64::NAN;
@@ -103,7 +103,7 @@ fn walsh_at(sorted: &[f64], place: usize) -> f64 {
         }
         let (count, nearest) = walsh_up_to(sorted, middle);
         if count > place {
-            // The largest that was counted is as good a bound, and makes an end of ties.
+            // The largest counted average is as good a bound, and resolves ties.
             high = nearest;
         } else {
             low = middle;
@@ -112,10 +112,10 @@ fn walsh_at(sorted: &[f64], place: usize) -> f64 {
     walsh_up_to(sorted, high).1
 }
 
-/// How many Walsh averages are up to a value, and the largest of them.
+/// Counts the Walsh averages up to a value, and returns the largest of them.
 fn walsh_up_to(sorted: &[f64], value: f64) -> (usize, f64) {
     let (mut count, mut largest) = (0, f64::NEG_INFINITY);
-    // As i rises, the j up to which the average with i fits falls.
+    // As i rises, the largest j whose average with i fits falls.
     let mut end = sorted.len();
     for (i, first) in sorted.iter().enumerate() {
         while end > i && f64::midpoint(*first, sorted[end - 1]) > value {
@@ -130,8 +130,8 @@ fn walsh_up_to(sorted: &[f64], value: f64) -> (usize, f64) {
     (count, largest)
 }
 
-/// Up to this many pairs the distribution of the signed-rank statistic is counted; beyond, its
-/// normal approximation is within one place of it.
+/// Up to this many pairs, the distribution of the signed-rank statistic is exact; beyond, the
+/// normal approximation is within one rank of it.
 const EXACT_PAIRS_MAX: usize = 100;
 
 /// The largest c with P(W⁺ ≤ c) ≤ `tail` for n pairs, or `None` if even c = 0 is too likely.
@@ -142,7 +142,7 @@ fn signed_rank_cut(n: usize, tail: f64) -> Option<usize> {
     counted_cut(n, tail)
 }
 
-/// By mean n(n+1)/4 and variance n(n+1)(2n+1)/24, with the continuity correction.
+/// Uses mean n(n+1)/4 and variance n(n+1)(2n+1)/24, with the continuity correction.
 fn normal_cut(n: usize, tail: f64) -> Option<usize> {
     let ranks = n as f64;
     let mean = ranks * (ranks + 1.0) / 4.0;
@@ -214,7 +214,7 @@ mod tests {
     #[expect(clippy::approx_constant, reason = "3.14 is a patient's score")]
     fn hodges_lehmann_is_the_published_example() {
         // Depression scale, Hollander & Wolfe table 3.1: estimate −0.46, exact 96.1 % interval
-        // (−0.786, −0.010), which is the one of 95 % too: 9 pairs, cut at 5.
+        // (−0.786, −0.010), which is also the 95 % interval: 9 pairs, cut at 5.
         let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
         let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
         let differences: Vec<f64> = before.iter().zip(after).map(|(b, a)| a - b).collect();
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn places_are_the_same_listed_and_not() {
         for n in [1, 2, 7, 60] {
-            // Tenths, and more than there are different ones of.
+            // Tenths, with many ties.
             let mut sorted: Vec<f64> =
                 (0..n).map(|i| f64::from((i * 37 + 11) % 50) / 10.0 - 2.0).collect();
             sorted.sort_by(f64::total_cmp);

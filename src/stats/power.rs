@@ -1,4 +1,4 @@
-//! How large a difference so many pairs can find, and how many pairs a difference needs.
+//! Minimum detectable effects and sample sizes.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
@@ -9,15 +9,15 @@ use super::student;
 const POINTS: usize = 72;
 /// The same with few degrees of freedom, where the density is wide and skewed.
 const POINTS_FEW: usize = 256;
-/// How far from its mean that is taken, in its standard deviations.
+/// Range of the integral around the mean, in standard deviations.
 const REACH: f64 = 9.0;
-/// From this many standard errors on, no test errs to the other side.
+/// From this many standard errors on, no test finds the opposite sign.
 const FAR: f64 = 4.0;
-/// More pairs than this are as good as never.
+/// The largest sample size worth reporting.
 pub const PAIRS_MAX: u32 = 10_000;
 
-/// P(T′ > t) for the noncentral t with `df` degrees of freedom and noncentrality `shift`, that is
-/// for (Z + shift) / S with Z normal and S² = χ²/df.
+/// P(T′ > t) for the noncentral t with `df` degrees of freedom and noncentrality `shift`:
+/// T′ = (Z + shift) / S with Z normal and S² = χ²/df.
 ///
 /// P(T′ > t) = ∫ Φ(shift − t s) f(s) ds over the density f of S, by Simpson's rule: exact to six
 /// digits and more from one degree of freedom on.
@@ -28,8 +28,8 @@ pub fn noncentral_above(t: f64, df: f64, shift: f64) -> f64 {
     }
     // S has mean about 1 and standard deviation about 1/√(2 df).
     let sd = 1.0 / (2.0 * df).sqrt();
-    // In u = √s: with few degrees of freedom the density in s has an edge at 0 that no polynomial
-    // follows.
+    // Integrates over u = √s: with few degrees of freedom, the density in s has an edge at 0 that
+    // no polynomial fits.
     let (low, high) = ((1.0 - REACH * sd).max(0.0).sqrt(), (1.0 + REACH * sd).sqrt());
     let points = if df < 10.0 { POINTS_FEW } else { POINTS };
     let step = (high - low) / points as f64;
@@ -48,7 +48,7 @@ pub fn noncentral_above(t: f64, df: f64, shift: f64) -> f64 {
     (step / 3.0 * (at(0) + inner + at(points))).min(1.0)
 }
 
-/// The chance that the two-sided t test at `alpha` finds a difference of `shift` standard errors.
+/// The power of the two-sided t test at `alpha` for a difference of `shift` standard errors.
 pub fn power(shift: f64, df: f64, alpha: f64) -> f64 {
     let t = -student::quantile(alpha / 2.0, df);
     // By symmetry P(T′ < −t | shift) = P(T′ > t | −shift).
@@ -59,8 +59,8 @@ pub fn power(shift: f64, df: f64, alpha: f64) -> f64 {
 /// The smallest difference in standard errors that the two-sided t test at `alpha` finds with
 /// `wanted` power. Times sd/√n it is the minimum detectable effect of n pairs.
 pub fn detectable(df: f64, alpha: f64, wanted: f64) -> f64 {
-    // The power rises with the shift; both ends are far out, and the rule of false position in its
-    // Illinois form halves the weight of an end that stays.
+    // The power rises with the shift. Both ends are far apart; the Illinois form of false position
+    // halves the weight of an end that stays.
     let (mut low, mut high) = (0.0, 8.0 - 2.0 * student::quantile(alpha / 2.0, df));
     let (mut below, mut above) = (power(low, df, alpha) - wanted, 1.0 - wanted);
     let mut found = high;
@@ -79,24 +79,24 @@ pub fn detectable(df: f64, alpha: f64, wanted: f64) -> f64 {
     found
 }
 
-/// What pairs are to be counted for.
+/// The input of a sample size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aim {
     /// Standard deviation of one pair's difference.
     pub sd: f64,
-    /// Degrees of freedom that are there without a single pair: those borrowed.
+    /// Degrees of freedom of the prior, available without any pair.
     pub df_borrowed: f64,
-    /// No test has more degrees of freedom than this for each pair.
+    /// Maximum degrees of freedom per pair.
     pub df_per_pair: f64,
-    /// The difference to be found.
+    /// The difference to find.
     pub effect: f64,
-    /// Of the two-sided test.
+    /// Level of the two-sided test.
     pub alpha: f64,
-    /// Wanted chance of finding it.
+    /// Wanted power.
     pub power: f64,
 }
 
-/// The smallest number of pairs, 2 or more, at which the aim is met; `None` beyond [`PAIRS_MAX`].
+/// The smallest number of pairs, 2 or more, with the wanted power; `None` beyond [`PAIRS_MAX`].
 pub fn pairs_needed(aim: &Aim) -> Option<u32> {
     let met = |n: u32| {
         let own = f64::from(n - 1);
@@ -104,8 +104,8 @@ pub fn pairs_needed(aim: &Aim) -> Option<u32> {
         let shift = if aim.sd > 0.0 { aim.effect / aim.sd * f64::from(n).sqrt() } else { 1e3 };
         power(shift, df, aim.alpha) >= aim.power
     };
-    // With the variance known it takes ((z_α/2 + z_power) sd / effect)² pairs: never more than with
-    // an estimated one, and seldom many fewer.
+    // A known variance needs ((z_α/2 + z_power) sd / effect)² pairs: never more than an estimated
+    // variance, and rarely many fewer.
     let normal = Normal::standard();
     let z = normal.inverse_cdf(aim.power) - normal.inverse_cdf(aim.alpha / 2.0);
     let least = (z * aim.sd / aim.effect).powi(2) - 1.0;
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn two_per_cent_on_a_noise_of_one_need_eighteen_pairs() {
-        // The example of docs/verdicts.md: δ 2 %, τ 1 %, sd 1.4 %, nothing borrowed.
+        // The example of docs/verdicts.md: δ 2 %, τ 1 %, sd 1.4 %, plain t.
         let aim = Aim {
             sd: 0.014,
             df_borrowed: 0.0,

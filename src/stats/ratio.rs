@@ -1,6 +1,6 @@
-//! Ratios as the field's tables print them.
+//! Ratios in the format of published tables.
 
-/// value / base with two decimals; `1` where both are zero, `inf` where only the base is.
+/// value / base with two decimals; `1` if both are zero, `inf` if only the base is zero.
 pub fn printed_ratio(value: f64, base: f64) -> String {
     match (value == 0.0, base == 0.0) {
         (true, true) => "1".to_owned(),
@@ -9,8 +9,8 @@ pub fn printed_ratio(value: f64, base: f64) -> String {
     }
 }
 
-/// True if a printed ratio is the one that follows from value and base. A quotient that lies
-/// halfway between two decimals may be printed as either: C, AWK and spreadsheets differ there.
+/// Returns true if a printed ratio agrees with value and base. A quotient halfway between two
+/// decimals agrees with both, because C, AWK and spreadsheets round it differently.
 pub fn follows(printed: &str, value: f64, base: f64) -> bool {
     if printed == printed_ratio(value, base) {
         return true;

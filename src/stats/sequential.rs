@@ -1,17 +1,17 @@
-//! Looking at results while they come in, without paying for it with false alarms: a
-//! group-sequential boundary of Wang and Tsiatis (1987), and p-values that hold at any look.
+//! Interim looks without additional false alarms: a group-sequential boundary of Wang and Tsiatis
+//! (1987), and p-values that are valid at any look.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Shape of the boundary: the z of look n of N must exceed c (n/N)^(SHAPE − ½). 0 is O'Brien and
-/// Fleming's, which hardly ever stops early; ½ is Pocock's, which asks the same of every look.
+/// Fleming's, which rarely stops early; ½ is Pocock's, which is equally strict at every look.
 pub const SHAPE: f64 = 0.25;
 
 /// Distance of the points of the integrals, in standard deviations of one more pair.
 const STEP: f64 = 0.25;
-/// How far one more pair may move the sum, in its standard deviations.
+/// The largest change of the sum by one more pair, in its standard deviations.
 const REACH: f64 = 7.0;
-/// Critical values that are tabled.
+/// Critical values of the table.
 const TABLE: (f64, f64, f64) = (0.0, 7.0, 0.2);
 
 /// Looks at `first`, `first` + 1, … `last` pairs.
@@ -44,27 +44,27 @@ impl Looks {
         self.last
     }
 
-    /// What the z of a look is divided by, so that all looks have one critical value.
+    /// The divisor of the z of a look that gives all looks the same critical value.
     fn weight(&self, n: u32) -> f64 {
         weight(n, self.last)
     }
 
     /// The statistic of a look at `n` pairs whose one-sided fixed-sample p is `p`.
     pub fn statistic(&self, p: f64, n: u32) -> f64 {
-        // Φ⁻¹ of 1 − p loses the small ones: −Φ⁻¹(p) keeps them.
+        // 1 − p loses small values of p, so this uses −Φ⁻¹(p).
         let p = p.clamp(1e-300, 1.0 - 1e-16);
         -Normal::standard().inverse_cdf(p) / self.weight(n)
     }
 
-    /// The p-value of the largest statistic of all looks so far: under the null it is below p with
-    /// a chance of p at most, whatever made one stop looking.
+    /// The p-value of the largest statistic of all looks so far. Under the null it is below p with
+    /// a probability of at most p, for any reason to stop.
     pub fn p_value(&self, largest: f64) -> f64 {
         let (from, to, step) = TABLE;
         if largest <= from {
             return 1.0;
         }
         if largest >= to {
-            // Bonferroni over the looks: at this distance nearly nothing is lost.
+            // Bonferroni over the looks: at this distance it loses almost nothing.
             let normal = Normal::standard();
             return (self.first..=self.last).map(|n| normal.sf(largest * self.weight(n))).sum();
         }
@@ -75,8 +75,8 @@ impl Looks {
         ln.exp().min(1.0)
     }
 
-    /// The one-sided level of the fixed-sample test at `n` pairs, such that all looks together
-    /// have level `alpha`.
+    /// The one-sided level of the fixed-sample test at `n` pairs that gives all looks together the
+    /// level `alpha`.
     pub fn level(&self, alpha: f64, n: u32) -> f64 {
         let (mut low, mut high) = (TABLE.0, TABLE.1);
         for _ in 0..60 {
@@ -91,9 +91,9 @@ fn weight(n: u32, last: u32) -> f64 {
     (f64::from(n) / f64::from(last)).powf(SHAPE - 0.5)
 }
 
-/// P(some look exceeds its boundary) under the null, for critical value c: the sum of n
-/// independent standard normals is followed from look to look, its density below the boundary kept
-/// on a grid (Armitage, McPherson and Rowe 1969).
+/// P(some look exceeds its boundary) under the null, for critical value c. It follows the sum of n
+/// independent standard normals from look to look, with its density below the boundary on a grid
+/// (Armitage, McPherson and Rowe 1969).
 fn exceedance(first: u32, last: u32, c: f64) -> f64 {
     let normal = Normal::standard();
     let bound = |n: u32| c * weight(n, last) * f64::from(n).sqrt();
@@ -112,7 +112,7 @@ fn exceedance(first: u32, last: u32, c: f64) -> f64 {
         }
         density = grid(n, bound_now)
             .map(|sum| {
-                // Only where the step from there to here is likely.
+                // Only steps with a noticeable probability.
                 let nearest = (top - sum - REACH) / STEP;
                 let from = nearest.max(0.0) as usize;
                 let to = density.len().min((nearest + 2.0 * REACH / STEP).max(0.0) as usize + 2);
@@ -128,7 +128,7 @@ fn exceedance(first: u32, last: u32, c: f64) -> f64 {
     exceeded.min(1.0)
 }
 
-/// Points from the boundary down to where nothing is left; an odd number of them.
+/// Number of points from the boundary down to a negligible density; always odd.
 fn grid(n: u32, top: f64) -> impl Iterator<Item = f64> {
     let bottom = -8.5 * f64::from(n).sqrt();
     let intervals = ((top - bottom) / STEP).ceil().max(2.0) as usize;
@@ -194,7 +194,7 @@ mod tests {
             let tabled = looks.p_value(c);
             assert!((tabled / exact - 1.0).abs() < 0.02, "{c}: {tabled}, not {exact}");
         }
-        // Where the table ends Bonferroni goes on, a little above.
+        // Beyond the table, Bonferroni continues slightly above.
         assert!(looks.p_value(7.01) < looks.p_value(6.9));
         // Every look is stricter than the plain test, early ones most.
         let levels: Vec<f64> = (4..=12).map(|n| looks.level(0.05, n)).collect();

@@ -1,5 +1,5 @@
-//! How a measurement went from second to second: warm-up that reaches into the window, drift,
-//! stalls. Never evidence between builds: seconds of one run resemble each other.
+//! Stability of a rate over the seconds of a run: warm-up inside the window, drift, stalls. Never
+//! evidence between builds, because seconds of one run are correlated.
 
 use std::ops::Range;
 
@@ -10,33 +10,33 @@ use super::summary;
 
 /// Seconds of a batch of MSER-5.
 const BATCH: usize = 5;
-/// Batches below which no cut is looked for: 20 s.
+/// The search for a cut needs this many batches: 20 s.
 const BATCHES_MIN: usize = 4;
-/// Seconds of the means that a trend is looked for in.
+/// Seconds per mean of the trend test.
 const TREND_BATCH: usize = 10;
-/// Means below which no trend can be shown: with five, even a steady rise has p = .027.
+/// The trend test needs this many means: with five, even a steady rise has p = .027.
 const TREND_MEANS_MIN: usize = 6;
-/// A trend with a larger p is none.
+/// Largest p of a trend.
 const DRIFT_P_MAX: f64 = 0.01;
-/// A change over the window of this share or less is no drift.
+/// A drift changes the rate over the window by more than this share.
 const DRIFT_MIN: f64 = 0.01;
-/// A second with less than this share of the median second's rate is part of a stall: far
-/// below what checkpoints and compaction cost, so that only a halt counts.
+/// A second with less than this share of the median second's rate is part of a stall. The share is
+/// far below the effect of checkpoints and compaction, so only a halt counts.
 pub const STALL_SHARE: f64 = 0.1;
 
-/// All that is said of one series.
+/// Stability statistics of one series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Stability {
-    /// How evenly the rate was delivered; `None` below 5 s.
+    /// Evenness of the rate; `None` below 5 s.
     pub evenness: Option<Evenness>,
-    /// Where the steady part begins; `None` below 20 s.
+    /// Start of the steady state; `None` below 20 s.
     pub warm_up: Option<Cut>,
-    /// Rise or fall; `None` below 60 s.
+    /// Trend; `None` below 60 s.
     pub trend: Option<Trend>,
 }
 
 impl Stability {
-    /// Of the rates of seconds; `None` if there are none.
+    /// Computes the statistics from the rates of seconds; `None` if there are none.
     pub fn of(per_second: &[f64]) -> Option<Stability> {
         (!per_second.is_empty()).then(|| Stability {
             evenness: evenness(per_second),
@@ -45,37 +45,38 @@ impl Stability {
         })
     }
 
-    /// True if the series was probably never steady: the best cut of a warm-up lies half way.
+    /// Returns true if the series probably never reached a steady state: the best cut of the
+    /// warm-up is at the half.
     pub fn is_unsteady(&self) -> bool {
         self.warm_up.is_some_and(|cut| cut.at_half)
     }
 
-    /// The change over the window, a share, if it is a drift: p below .01 and more than 1 %.
+    /// The change over the window as a share, if it is a drift: p below .01 and more than 1 %.
     pub fn drift(&self) -> Option<f64> {
         let trend = self.trend.filter(|trend| trend.p < DRIFT_P_MAX)?;
         (trend.change.abs() > DRIFT_MIN).then_some(trend.change)
     }
 }
 
-/// Where the steady part begins by MSER-5.
+/// Start of the steady state by MSER-5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cut {
-    /// Seconds that belong to the warm-up.
+    /// Seconds of the warm-up.
     pub seconds: usize,
-    /// True if the best cut is the last one looked at, half way: then the series was probably
-    /// never steady.
+    /// True if the best cut is the last candidate, at the half: the series probably never reached a
+    /// steady state.
     pub at_half: bool,
 }
 
-/// MSER-5 (White 1997; Franklin and White 2008): means of 5 s; of all cuts d up to half of the k
-/// means the one that makes Σ (y − ȳ)² / (k − d)² of the rest the smallest. `None` below 20 s.
+/// MSER-5 (White 1997; Franklin and White 2008): means of 5 s; among all cuts d up to half of the k
+/// means, the one that minimises Σ (y − ȳ)² / (k − d)² of the rest. `None` below 20 s.
 pub fn warm_up(per_second: &[f64]) -> Option<Cut> {
     let means = batch_means(per_second, BATCH);
     let k = means.len();
     if k < BATCHES_MIN {
         return None;
     }
-    // From the back, so that each cut adds one mean to the rest.
+    // From the end, so that each cut adds one mean to the rest.
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for cut in (0..k).rev() {
@@ -83,7 +84,7 @@ pub fn warm_up(per_second: &[f64]) -> Option<Cut> {
         let away = means[cut] - mean;
         mean += away / n;
         squares += away * (means[cut] - mean);
-        // Of equals the earliest cut: nothing is thrown away for nothing.
+        // Among equal values, the earliest cut keeps the most data.
         if cut <= k / 2 && squares / (n * n) <= best.0 {
             best = (squares / (n * n), cut);
         }
@@ -91,16 +92,16 @@ pub fn warm_up(per_second: &[f64]) -> Option<Cut> {
     Some(Cut { seconds: best.1 * BATCH, at_half: best.1 == k / 2 })
 }
 
-/// A rise or fall over the whole series.
+/// A trend over the whole series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Trend {
-    /// Of the Mann-Kendall test on means of 10 s, two-sided.
+    /// Two-sided p of the Mann-Kendall test on means of 10 s.
     pub p: f64,
     /// Theil-Sen slope × duration, as a share of the median: −0.03 for a fall of 3 %.
     pub change: f64,
 }
 
-/// The trend of a series; `None` below 60 s, and where the median is 0.
+/// The trend of a series; `None` below 60 s, and if the median is 0.
 pub fn trend(per_second: &[f64]) -> Option<Trend> {
     let means = batch_means(per_second, TREND_BATCH);
     let median = summary::median(&means)?;
@@ -116,8 +117,9 @@ fn batch_means(values: &[f64], length: usize) -> Vec<f64> {
 }
 
 /// Two-sided p of the Mann-Kendall test for a trend (Mann 1945, Kendall 1975): S, the number of
-/// pairs that rise less those that fall, is normal with variance (n (n−1)(2n+5) − Σ t (t−1)(2t+5))
-/// / 18 for ties of t; with the continuity correction. 1 for constant series.
+/// rising pairs minus the number of falling pairs, is normal with variance
+/// (n (n−1)(2n+5) − Σ t (t−1)(2t+5)) / 18 for ties of t; with the continuity correction. 1 for
+/// constant series.
 pub fn mann_kendall(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mut balance = 0.0;
@@ -138,7 +140,7 @@ pub fn mann_kendall(values: &[f64]) -> f64 {
     (2.0 * Normal::standard().sf(corrected.abs() / variance.sqrt())).min(1.0)
 }
 
-/// The median of the slopes of all pairs (Theil 1950, Sen 1968), per place; `None` for fewer than
+/// The median of the slopes of all pairs (Theil 1950, Sen 1968), per index; `None` for fewer than
 /// two values.
 pub fn theil_sen(values: &[f64]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(values.len() * values.len() / 2);
@@ -150,11 +152,10 @@ pub fn theil_sen(values: &[f64]) -> Option<f64> {
     summary::median(&slopes)
 }
 
-/// The stalls of a series: places of neighbouring seconds that each have less than [`STALL_SHARE`]
-/// of the median second, in their order. None where half of the seconds or more have nothing:
-/// hardly anything is no event there.
+/// Finds the stalls of a series: ranges of consecutive seconds with less than [`STALL_SHARE`] of the
+/// median second each, in order. Empty if half or more of the seconds have a rate of 0.
 ///
-/// Every stall that is counted, dated or drawn is one of these.
+/// All counted, dated and drawn stalls come from this function.
 pub fn stalls(per_second: &[f64]) -> Vec<Range<usize>> {
     let limit = STALL_SHARE * summary::median(per_second).unwrap_or(0.0);
     let mut stalls: Vec<Range<usize>> = Vec::new();
@@ -167,7 +168,7 @@ pub fn stalls(per_second: &[f64]) -> Vec<Range<usize>> {
     stalls
 }
 
-/// How evenly a rate was delivered.
+/// Evenness of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evenness {
     /// Standard deviation of the seconds' rates / their mean.
@@ -176,14 +177,13 @@ pub struct Evenness {
     pub p1: f64,
     /// Fifth percentile, as a share of the median.
     pub p5: f64,
-    /// The longest of its [`stalls`], s.
+    /// The longest of the [`stalls`], s.
     pub longest_stall: usize,
     /// Seconds of all [`stalls`].
     pub stall_seconds: usize,
 }
 
-/// How evenly a rate was delivered; `None` below 5 s, and where nothing was delivered in half of
-/// the seconds.
+/// Computes the evenness of a rate; `None` below 5 s, and if half of the seconds have a rate of 0.
 pub fn evenness(per_second: &[f64]) -> Option<Evenness> {
     let mut sorted = per_second.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -201,8 +201,8 @@ pub fn evenness(per_second: &[f64]) -> Option<Evenness> {
     })
 }
 
-/// The value below which a share of a sorted, non-empty list lies, between its neighbours in
-/// proportion (Hyndman and Fan's seventh, the default of R and NumPy).
+/// The quantile of a sorted, non-empty list by linear interpolation (Hyndman and Fan's definition
+/// 7, the default of R and NumPy).
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let low = place.floor() as usize;

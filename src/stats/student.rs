@@ -2,11 +2,11 @@
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 
-/// From here on the distribution is the normal one to ten digits.
+/// From this many degrees of freedom on, the distribution is normal to ten digits.
 const NORMAL_FROM: f64 = 1e10;
 
-/// The t of which a share `probability` of the distribution with `df` degrees of freedom lies
-/// below; `df` may be infinite. NaN unless `df` > 0 and 0 < `probability` < 1.
+/// The quantile t of the distribution with `df` degrees of freedom: P(T < t) = `probability`. `df`
+/// may be infinite. NaN unless `df` > 0 and 0 < `probability` < 1.
 pub fn quantile(probability: f64, df: f64) -> f64 {
     if !(probability > 0.0 && probability < 1.0) {
         return f64::NAN;
@@ -18,7 +18,7 @@ pub fn quantile(probability: f64, df: f64) -> f64 {
     if df < EXPANSION_FROM || probability.min(1.0 - probability) < EXPANSION_TAIL_MIN {
         return distribution.inverse_cdf(probability);
     }
-    // Reports ask for tens of thousands of these, and the general inverse searches.
+    // Reports need tens of thousands of quantiles, and the general inverse is a search.
     let mut t = expansion(Normal::standard().inverse_cdf(probability), df);
     for _ in 0..3 {
         t -= (distribution.cdf(t) - probability) / distribution.pdf(t);
@@ -26,8 +26,8 @@ pub fn quantile(probability: f64, df: f64) -> f64 {
     t
 }
 
-/// From so many degrees of freedom on, and for tails no smaller than this, three steps of Newton's
-/// iteration from the expansion are exact to the last few bits.
+/// From this many degrees of freedom on, and for tails of at least this size, three Newton steps
+/// from the expansion are exact to the last few bits.
 const EXPANSION_FROM: f64 = 10.0;
 const EXPANSION_TAIL_MIN: f64 = 1e-3;
 
@@ -40,8 +40,8 @@ fn expansion(z: f64, df: f64) -> f64 {
     z + (first + (second + third / df) / df) / df
 }
 
-/// P(T > t), the share of the distribution with `df` degrees of freedom above `t`; `df` may be
-/// infinite, and so may `t`. NaN unless `df` > 0.
+/// P(T > t) for the distribution with `df` degrees of freedom. `df` and `t` may be infinite. NaN
+/// unless `df` > 0.
 pub fn above(t: f64, df: f64) -> f64 {
     if t.is_infinite() {
         return if t > 0.0 { 0.0 } else { 1.0 };

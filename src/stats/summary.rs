@@ -1,11 +1,11 @@
-//! Statistics of a handful of numbers.
+//! Descriptive statistics of a short list of numbers.
 
 use serde::Serialize;
 
-/// What describes a list of numbers.
+/// Descriptive statistics of a list of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many.
+    /// Count.
     pub n: usize,
     /// Smallest.
     pub min: f64,
@@ -13,16 +13,16 @@ pub struct Summary {
     pub max: f64,
     /// Arithmetic mean.
     pub average: f64,
-    /// The middle one, or the mean of the middle two.
+    /// Median.
     pub median: f64,
     /// Sample standard deviation (n − 1); `None` for one number.
     pub stddev: Option<f64>,
-    /// exp(mean of the logarithms); `None` unless all are positive.
+    /// Geometric mean; `None` unless all numbers are positive.
     pub geomean: Option<f64>,
 }
 
-/// Describes a list of numbers; `None` if it is empty. The order does not matter, not even in the
-/// last bit: sums run over the sorted list.
+/// Describes a list of numbers; `None` if it is empty. The order does not change a bit of the
+/// result, because sums run over the sorted list.
 pub fn summarize(values: &[f64]) -> Option<Summary> {
     if values.is_empty() {
         return None;
@@ -43,7 +43,7 @@ pub fn summarize(values: &[f64]) -> Option<Summary> {
     })
 }
 
-/// The middle one of a list, or the mean of the middle two; `None` if it is empty.
+/// The median: the middle number, or the mean of the middle two; `None` if the list is empty.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
