@@ -152,8 +152,8 @@ pub fn theil_sen(values: &[f64]) -> Option<f64> {
     summary::median(&slopes)
 }
 
-/// Finds the stalls of a series: ranges of consecutive seconds with less than [`STALL_SHARE`] of the
-/// median second each, in order. Empty if half or more of the seconds have a rate of 0.
+/// Finds the stalls of a series: ranges of consecutive seconds with less than [`STALL_SHARE`] of
+/// the median second each, in order. Empty if half or more of the seconds have a rate of 0.
 ///
 /// All counted, dated and drawn stalls come from this function.
 pub fn stalls(per_second: &[f64]) -> Vec<Range<usize>> {
