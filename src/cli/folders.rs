@@ -1,4 +1,4 @@
-//! Where things go when the user did not say.
+//! Default folders.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,8 @@ use anyhow::{Result, bail};
 
 use crate::lab::place::HOST_LOCK;
 
-/// The cache of builds: as said, else /var/cache/rqps for root (servers run as somebody else and
-/// must
-/// reach it), else the XDG cache folder.
+/// The cache of builds: the given folder, else /var/cache/rqps for root (servers run as an
+/// unprivileged user and must reach it), else the XDG cache folder.
 pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     if let Some(said) = said {
         return Ok(said.to_owned());
@@ -26,8 +25,8 @@ pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Where A/A calibrations of hosts are kept: below RQPS_STATE, else /var/lib/rqps for root, else in
-/// the XDG state folder. Not in the cache: each costs an hour to make again.
+/// The folder of A/A calibrations: below RQPS_STATE, else /var/lib/rqps for root, else in the XDG
+/// state folder. Not in the cache, because each calibration takes an hour.
 pub(super) fn calibrations() -> Result<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = if let Some(folder) = variable("RQPS_STATE") {
@@ -44,8 +43,8 @@ pub(super) fn calibrations() -> Result<PathBuf> {
     Ok(state.join("calibrations"))
 }
 
-/// The result folder: as said, else a new one in ./rqps-results, named after the time and the
-/// labels.
+/// The result folder: the given folder, else a new one in ./rqps-results, named after the time and
+/// the labels.
 pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     if let Some(said) = said {
         return said.to_owned();
@@ -57,7 +56,7 @@ pub(super) fn results(said: Option<&Path>, labels: &[String]) -> PathBuf {
     Path::new("rqps-results").join(name)
 }
 
-/// The user's configurations: only if the folder is there. One that was asked for must be.
+/// The user's configurations, if the folder exists. A folder given on the command line must exist.
 pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
     match said.is_dir() {
         true => Ok(Some(said.to_owned())),
@@ -66,9 +65,8 @@ pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The lock that keeps a second rqps from measuring on this host. Tests that run beside each other
-/// on
-/// fake targets name one of their own.
+/// The lock that keeps a second rqps from measuring on this host. Concurrent tests on fake targets
+/// use their own locks.
 pub(super) fn host_lock() -> PathBuf {
     std::env::var_os("RQPS_HOST_LOCK").map_or_else(|| HOST_LOCK.into(), PathBuf::from)
 }

@@ -1,7 +1,7 @@
 //! Parse, call, print. The only module that prints, exits or reads the environment.
 
-/// A line on standard error. Unlike `eprintln!` it does not panic where nobody reads any more
-/// (`rqps compare … 2>&1 | head`): hours of measuring go on.
+/// Prints a line on standard error. Unlike `eprintln!` it does not panic if the reader is gone
+/// (`rqps compare … 2>&1 | head`), because hours of measuring continue.
 macro_rules! tell {
     ($($words:tt)*) => {{
         let _ = std::io::Write::write_fmt(
@@ -11,7 +11,7 @@ macro_rules! tell {
     }};
 }
 
-/// A line on standard output. A reader that has seen enough, such as `head`, is no error.
+/// Prints a line on standard output. A reader that stops early, such as `head`, is no error.
 macro_rules! say {
     ($($words:tt)*) => {{
         let _ = std::io::Write::write_fmt(
@@ -42,25 +42,23 @@ use clap::Parser;
 use crate::cli::args::{Arguments, Command};
 use crate::lab::fault;
 
-/// Documented exit codes; scripts depend on them.
+/// Documented exit codes, which scripts use.
 pub mod exit {
-    /// All went well.
+    /// Success.
     pub const FINE: u8 = 0;
-    /// `rqps gate`: something is slower beyond doubt.
+    /// `rqps gate`: a regression.
     pub const REGRESSION: u8 = 1;
-    /// The words of the command line or the plan file were wrong, or something that everything
-    /// needs
-    /// was missing.
+    /// The command line or the plan file is wrong, or a general prerequisite is missing.
     pub const USAGE: u8 = 2;
-    /// `rqps gate`: too much is unclear, or the numbers are not comparable.
+    /// `rqps gate`: too many unclear verdicts, or the numbers are not comparable.
     pub const NO_VERDICT: u8 = 3;
-    /// A run failed; the others are there.
+    /// A run failed; the other runs are kept.
     pub const RUN_FAILED: u8 = 4;
     /// Stopped by the user.
     pub const INTERRUPTED: u8 = 130;
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
@@ -76,14 +74,14 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Help and version go to stdout and are no error; the rest is.
+/// Prints help and version on stdout with exit code 0, and everything else as an error.
 fn print_usage(error: &clap::Error) -> ExitCode {
-    // Nothing can be said if the terminal is gone.
+    // If the terminal is gone, there is no way to report it.
     error.print().ok();
     ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::FINE })
 }
 
-/// A reader that has seen enough, such as `head`, is no error.
+/// Returns true if the reader stopped early, such as `head`, which is no error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
@@ -112,12 +110,12 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// This binary: drivers and wardens are started from it.
+/// The path of this program, which also runs drivers and wardens.
 fn program() -> Result<PathBuf> {
     std::env::current_exe().context("find the rqps program itself")
 }
 
-/// What the lab starts as processes of their own. Not for users.
+/// Processes that the lab starts. Not for users.
 mod hidden {
     use std::io::{self, BufReader};
     use std::path::Path;
@@ -129,7 +127,7 @@ mod hidden {
     use crate::driver::{self, Ending};
     use crate::os::{spinner, warden};
 
-    /// One job, then the end of the process: threads of clients may still be running.
+    /// Does one job and ends the process, because client threads may still run.
     pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
         match driver::main(BufReader::new(io::stdin()), io::stdout().lock(), memory_group) {
             Ending::Done => ExitCode::SUCCESS,

@@ -1,5 +1,4 @@
-//! Progress on stderr: a moving line on a terminal, plain lines elsewhere. Always with the time
-//! left.
+//! Progress on stderr, with the remaining time: a moving line on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -10,10 +9,10 @@ use crate::domain::benchmark::RateUnit;
 use crate::lab::event::Event;
 use crate::units;
 
-/// Plain lines come no more often than this, but for what is worth keeping.
+/// Minimum interval between plain lines, except for lines worth keeping.
 const PLAIN_PAUSE: Duration = Duration::from_secs(10);
 
-/// Renders events.
+/// Displays events.
 pub(super) struct Display {
     bar: Option<ProgressBar>,
     began: Instant,
@@ -79,7 +78,7 @@ impl Display {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     fn keep(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell!("rqps: {text}")),
@@ -87,7 +86,7 @@ impl Display {
         }
     }
 
-    /// What is being done now.
+    /// The current activity.
     fn now(&mut self, text: &str) {
         text.clone_into(&mut self.doing);
         self.refresh();
@@ -106,8 +105,7 @@ impl Display {
         }
     }
 
-    /// "about 3m20s left": the estimate at first, corrected by how the part that is done really
-    /// went.
+    /// "about 3m20s left": the initial estimate, corrected by the duration of the completed part.
     fn left(&self) -> String {
         if self.total_seconds <= 0.0 {
             return String::new();
@@ -115,7 +113,7 @@ impl Display {
         let left = self.total_seconds - self.done_seconds;
         let share = self.done_seconds / self.total_seconds;
         let measured = self.began.elapsed().as_secs_f64() / self.done_seconds.max(1e-9);
-        // The estimate's own pace counts as if a twentieth of the plan had been seen to keep it.
+        // The estimate has the weight of a twentieth of the plan.
         let pace =
             if self.done_seconds > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
         format!(

@@ -1,6 +1,5 @@
-//! Charts as data: axes, series, points with intervals and the runs that they come from.
-//! Nothing here draws. The HTML form draws; text and Markdown leave charts out, so whatever a
-//! chart shows must be in a table or in run folders too.
+//! Charts as data: axes, series, and points with intervals and their runs. Only the HTML form draws
+//! them; text and Markdown omit charts, so a table or the run folders must hold the same data.
 
 use crate::stats::Interval;
 
@@ -9,144 +8,144 @@ use crate::stats::Interval;
 pub struct Chart {
     /// Stable name for links and saved images, unique in a document: `rates-point`.
     pub id: String,
-    /// What it shows, as a sentence without a full stop.
+    /// Title: a sentence without a full stop.
     pub title: String,
     /// How points are drawn.
     pub form: Form,
-    /// Across. With categories, a point's `x` is the place of its category, from 0.
+    /// The x axis. With categories, a point's `x` is the index of its category, from 0.
     pub x: Axis,
-    /// Up.
+    /// The y axis.
     pub y: Axis,
-    /// In the order of the legend. Series of one name (the runs of a target) share an entry.
+    /// Series in legend order. Series with the same name (the runs of a target) share an entry.
     pub series: Vec<Series>,
-    /// Marked ranges of x: stalls, and what the server did.
+    /// Marked ranges of x: stalls and server activity.
     pub spans: Vec<Span>,
-    /// Values of y to be marked across the chart: a ratio of 1, a threshold.
+    /// Marked values of y across the chart: a ratio of 1, a threshold.
     pub rules: Vec<Rule>,
-    /// Values of y that count as no difference; shaded.
+    /// Shaded range of y that counts as no difference.
     pub margin: Option<Interval>,
-    /// What must be known to read it, below the chart.
+    /// Note below the chart.
     pub notes: Vec<String>,
 }
 
-/// How points are drawn.
+/// Kind of chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A forest plot: a row for each category and series, its ratio and interval on a logarithmic
-    /// axis. With many series each category becomes a small panel with the series across: a ladder
-    /// of versions.
+    /// A forest plot: a row for each category and series, with its ratio and interval on a
+    /// logarithmic axis. With many series, each category becomes a small panel with the series on
+    /// the x axis, such as a series of versions.
     Forest,
     /// Lines over x: time, or the tail of a distribution.
     Lines,
-    /// Marks, joined where the series says so: recall against rate.
+    /// Points, joined if the series says so: recall against rate.
     Points,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is measured: `rate`.
+    /// Measured quantity: `rate`.
     pub name: String,
-    /// `qps`, `ms`, `s`; empty where there is none.
+    /// Unit: `qps`, `ms`, `s`; empty if there is none.
     pub unit: String,
-    /// How values are spaced.
+    /// Scale.
     pub scale: Scale,
-    /// True if the axis must begin at 0: wherever lengths are compared. Not for [`Scale::Log`].
+    /// True if the axis must start at 0, as for lengths. Not for [`Scale::Log`].
     pub from_zero: bool,
-    /// Names of places, whole; empty for a number axis.
+    /// Complete category names; empty for a number axis.
     pub categories: Vec<String>,
 }
 
-/// How values are spaced on an axis.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By their logarithm; values must be above 0.
+    /// Logarithmic; values must be above 0.
     Log,
-    /// A quantile q of 0 to below 1 at log10(1 / (1 − q)), so that 0.9, 0.99 and 0.999 are as far
-    /// apart; shown as percentiles.
+    /// A quantile q from 0 to below 1 at log10(1 / (1 − q)), so that 0.9, 0.99 and 0.999 are
+    /// equally spaced; shown as percentiles.
     Tail,
 }
 
 /// Points of one target, or of one run of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Whole name, as in the legend.
+    /// Complete name, as in the legend.
     pub name: String,
-    /// Colour: the same number is the same colour in all charts of a document. By habit the place
-    /// of the target in the comparison.
+    /// Colour index: the same number has the same colour in all charts of a document. By convention
+    /// the index of the target in the comparison.
     pub slot: usize,
-    /// Whether points are joined.
+    /// Line style between points.
     pub line: Line,
-    /// In the order in which they are joined.
+    /// Points, in line order.
     pub points: Vec<Point>,
-    /// Folders of the runs that all its points come from.
+    /// Folders of the runs of all points.
     pub runs: Vec<String>,
 }
 
-/// How points of a series are joined.
+/// Line style of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// Not at all.
+    /// No line.
     None,
-    /// From point to point.
+    /// Straight lines between points.
     Straight,
-    /// Each value holds until the next point.
+    /// Steps: each value holds until the next point.
     Steps,
 }
 
 /// A point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Value, or place of the category.
+    /// Value, or index of the category.
     pub x: f64,
-    /// Value. Not finite: nothing is drawn, and a line is broken.
+    /// Value. A non-finite value draws nothing and interrupts the line.
     pub y: f64,
-    /// How sure y is.
+    /// Interval of y.
     pub interval: Option<Interval>,
-    /// What else is to be known of it: `SLOWER`, `ef_search = 40`.
+    /// Note: `SLOWER`, `ef_search = 40`.
     pub note: String,
-    /// Folders of the runs that it comes from, where the series does not say.
+    /// Folders of its runs, if they differ from those of the series.
     pub runs: Vec<String>,
 }
 
 /// A marked range of x.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// From this x.
+    /// Start.
     pub from: f64,
-    /// To this x.
+    /// End.
     pub to: f64,
-    /// Place of the series that it belongs to; `None` for all.
+    /// Index of its series; `None` for all.
     pub series: Option<usize>,
-    /// What it is: [`STALL`], or what the server did.
+    /// Label: [`STALL`], or the activity of the server.
     pub label: String,
 }
 
 impl Span {
-    /// True if it is to catch the eye: little or nothing was done in it.
+    /// True for a highlighted range: the rate was low or zero.
     pub fn is_loud(&self) -> bool {
         [STALL, HELD_BACK].contains(&self.label.as_str())
     }
 }
 
-/// The label of a span in which hardly anything was done.
+/// Label of a range with a stall.
 pub const STALL: &str = "stall";
-/// The label of a span in which the DBMS held writes back.
+/// Label of a range in which the DBMS delayed writes.
 pub const HELD_BACK: &str = "writes held back";
 
 /// A marked value of y.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Where.
+    /// Position.
     pub value: f64,
-    /// What it is; empty for a plain line.
+    /// Label; empty for a plain line.
     pub label: String,
 }
 
 impl Chart {
-    /// A chart without series.
+    /// Creates a chart without series.
     pub fn new(id: impl Into<String>, title: impl Into<String>, form: Form) -> Chart {
         Chart {
             id: id.into(),
@@ -162,14 +161,14 @@ impl Chart {
         }
     }
 
-    /// The same with these axes.
+    /// Sets the axes.
     pub fn axes(self, x: Axis, y: Axis) -> Chart {
         Chart { x, y, ..self }
     }
 }
 
 impl Axis {
-    /// Evenly spaced and from 0.
+    /// A linear axis from 0.
     pub fn linear(name: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis {
             name: name.into(),
@@ -180,58 +179,58 @@ impl Axis {
         }
     }
 
-    /// Spaced by logarithms.
+    /// A logarithmic axis.
     pub fn log(name: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { scale: Scale::Log, from_zero: false, ..Axis::linear(name, unit) }
     }
 
-    /// Percentiles, the tail spread out.
+    /// An axis of percentiles that spreads the tail.
     pub fn tail() -> Axis {
         Axis { scale: Scale::Tail, ..Axis::linear("percentile", "") }
     }
 
-    /// Names.
+    /// An axis of categories.
     pub fn of_categories(name: impl Into<String>, categories: Vec<String>) -> Axis {
         Axis { categories, ..Axis::linear(name, "") }
     }
 
-    /// The same without the promise to begin at 0: for positions such as recall, never for bars.
+    /// Removes the start at 0: for positions such as recall, never for bars.
     pub fn fitted(self) -> Axis {
         Axis { from_zero: false, ..self }
     }
 }
 
 impl Series {
-    /// A series without points.
+    /// Creates a series without points.
     pub fn new(name: impl Into<String>, slot: usize, line: Line) -> Series {
         Series { name: name.into(), slot, line, points: Vec::new(), runs: Vec::new() }
     }
 }
 
 impl Point {
-    /// A bare point.
+    /// Creates a point without interval.
     pub fn at(x: f64, y: f64) -> Point {
         Point { x, y, ..Point::default() }
     }
 
-    /// The same with an interval.
+    /// Adds an interval.
     pub fn within(self, interval: Option<Interval>) -> Point {
         Point { interval, ..self }
     }
 
-    /// The same with a note.
+    /// Adds a note.
     pub fn noted(self, note: impl Into<String>) -> Point {
         Point { note: note.into(), ..self }
     }
 
-    /// The same with the folders that it comes from.
+    /// Adds the folders of its runs.
     pub fn from_runs(self, runs: Vec<String>) -> Point {
         Point { runs, ..self }
     }
 }
 
-/// The points that no other point beats in both x and y, more being better in both, by growing x:
-/// the Pareto line of recall against rate.
+/// The Pareto line, such as recall against rate: the points that no other point exceeds in both x
+/// and y, by increasing x. Larger values are better in both.
 pub fn pareto(points: &[Point]) -> Vec<Point> {
     let mut sorted: Vec<&Point> =
         points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect();

@@ -1,6 +1,5 @@
-//! The one model of a report: sections of paragraphs, facts, lists, charts, and tables with typed
-//! cells.
-//! Renderers know no databases; what is in a cell knows its unit, its digits and its runs.
+//! The model of a report: sections of paragraphs, facts, lists, charts, and tables with typed
+//! cells. Renderers know no databases; each cell knows its unit, digits and runs.
 
 use std::sync::Arc;
 
@@ -8,12 +7,12 @@ use super::chart::Chart;
 use super::heat::Heat;
 use crate::stats::Interval;
 
-/// A whole report.
+/// A complete report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What was compared, in one line.
+    /// Title: the comparison in one line.
     pub title: String,
-    /// In the order of reading.
+    /// Sections in reading order.
     pub sections: Vec<Section>,
 }
 
@@ -22,145 +21,145 @@ pub struct Document {
 pub struct Section {
     /// Stable name for links: `rates`.
     pub id: &'static str,
-    /// Head; empty for none.
+    /// Heading; empty for none.
     pub heading: String,
-    /// In the order of reading.
+    /// Blocks in reading order.
     pub blocks: Vec<Block>,
 }
 
-/// What a section is made of.
+/// An element of a section.
 #[allow(clippy::large_enum_variant, reason = "a document has few blocks, and each is made once")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// Prose, to be wrapped.
+    /// Text that renderers wrap.
     Paragraph(String),
-    /// Names and what they stand for.
+    /// Names and values.
     Facts(Vec<(String, String)>),
-    /// Lines that stay as they are.
+    /// Lines that renderers do not wrap.
     Lines(Vec<String>),
-    /// Points, each to be wrapped.
+    /// List items that renderers wrap.
     List(Vec<String>),
     /// A table.
     Table(Table),
-    /// A chart. Forms that cannot draw leave it out: what it shows is in a table or in run folders
-    /// too.
+    /// A chart. Forms that cannot draw omit it, so a table or the run folders must hold the same
+    /// data.
     Chart(Chart),
-    /// All steps and targets at a glance. Only forms with colours show it; the rate tables hold the
-    /// same.
+    /// Overview of all steps and targets. Only forms with colours show it; the rate tables hold the
+    /// same data.
     Heat(Heat),
-    /// Detail that a reader may pass over; forms that can, show it closed.
+    /// Optional detail; forms that can fold show it closed.
     Fold(Fold),
 }
 
-/// Blocks under a head of their own.
+/// A foldable group of blocks with a heading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
-    /// What is inside, in one line.
+    /// Summary of its content in one line.
     pub summary: String,
-    /// In the order of reading.
+    /// Blocks in reading order.
     pub blocks: Vec<Block>,
 }
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Above it; empty for none.
+    /// Caption above the table; empty for none.
     pub caption: String,
-    /// Left to right.
+    /// Columns from left to right.
     pub columns: Vec<Column>,
-    /// Top to bottom; each has as many cells as there are columns.
+    /// Rows from top to bottom; each has one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Its head.
+    /// Head.
     pub head: String,
     /// True for numbers.
     pub right: bool,
-    /// Unit and formula, where the head alone does not tell; else empty.
+    /// Unit and formula, if the head does not show them; else empty.
     pub legend: &'static str,
-    /// It says of what the other cells of its row are, and stays in sight beside them.
+    /// True for the column that names the row and stays visible when the table scrolls.
     pub names_row: bool,
 }
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What it shows.
+    /// Content.
     pub value: Value,
-    /// `qps`, `ms`, `ratio`; empty where there is none.
+    /// Unit: `qps`, `ms`, `ratio`; empty if there is none.
     pub unit: &'static str,
-    /// How sure the value is.
+    /// Interval of the value.
     pub interval: Option<Interval>,
-    /// Folders of the runs that it comes from. Shared: hundreds of cells come from the same ones.
+    /// Folders of the runs behind the value. Shared, because hundreds of cells have the same runs.
     pub runs: Arc<[String]>,
-    /// How far it is from the base, as ln(ratio) turned so that more is better: the colour, where
-    /// there are colours. `None` for what is no comparison.
+    /// Distance from the baseline as ln(ratio), with the sign turned so that more is better. It
+    /// selects the colour. `None` if the cell is no comparison.
     pub tone: Option<f64>,
-    /// A published colour, where the field's reports have one.
+    /// Colour of published reports, if there is one.
     pub mark: Option<Mark>,
 }
 
-/// A colour with a sign for forms without colours.
+/// A colour, with a sign for forms without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// After the number in plain text.
+    /// Sign after the number in plain text.
     pub sign: &'static str,
-    /// As CSS writes it.
+    /// CSS colour.
     pub colour: &'static str,
-    /// What it stands for.
+    /// Meaning.
     pub meaning: &'static str,
 }
 
-/// What a cell shows.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A number, and how it is to be written.
+    /// A number and its format.
     Number(f64, Digits),
-    /// Nothing, and why.
+    /// A missing value and the reason.
     Missing(String),
 }
 
-/// How a number is written.
+/// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// That many after the point.
+    /// This many digits after the point.
     Fixed(usize),
-    /// At most that many significant ones, without trailing zeros.
+    /// At most this many significant digits, without trailing zeros.
     Significant(usize),
-    /// Two after the point as the field writes ratios: a 1 that stands for 0/0 is `1`, x/0 `inf`.
+    /// Two digits after the point in the published form of ratios: `1` for 0/0, `inf` for x/0.
     Ratio,
 }
 
 impl Column {
-    /// A column of words.
+    /// A text column.
     pub fn words(head: impl Into<String>) -> Column {
         Column { head: head.into(), right: false, legend: "", names_row: false }
     }
 
-    /// A column of numbers.
+    /// A number column.
     pub fn numbers(head: impl Into<String>) -> Column {
         Column { right: true, ..Column::words(head) }
     }
 
-    /// With what stands behind its numbers.
+    /// Adds unit and formula of its numbers.
     #[must_use]
     pub fn told(self, legend: &'static str) -> Column {
         Column { legend, ..self }
     }
 
-    /// A column of words that names the row.
+    /// A text column that names the row.
     pub fn of_row(head: impl Into<String>) -> Column {
         Column { names_row: true, ..Column::words(head) }
     }
 }
 
 impl Cell {
-    /// Words.
+    /// A text cell.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell {
             value: Value::Text(text.into()),
@@ -172,7 +171,7 @@ impl Cell {
         }
     }
 
-    /// A number.
+    /// A number cell.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
         Cell {
             value: Value::Number(number, digits),
@@ -184,7 +183,7 @@ impl Cell {
         }
     }
 
-    /// Nothing, and why.
+    /// A missing value and the reason.
     pub fn missing(why: impl Into<String>) -> Cell {
         Cell {
             value: Value::Missing(why.into()),
@@ -196,27 +195,27 @@ impl Cell {
         }
     }
 
-    /// The same with an interval.
+    /// Adds an interval.
     pub fn within(self, interval: Option<Interval>) -> Cell {
         Cell { interval, ..self }
     }
 
-    /// The same with a published colour.
+    /// Adds a published colour.
     pub fn marked(self, mark: Option<Mark>) -> Cell {
         Cell { mark, ..self }
     }
 
-    /// The same with the folders that it comes from.
+    /// Adds the folders of its runs.
     pub fn from_runs(self, runs: impl Into<Arc<[String]>>) -> Cell {
         Cell { runs: runs.into(), ..self }
     }
 
-    /// The same with its distance from the base.
+    /// Adds the distance from the baseline.
     pub fn toned(self, tone: Option<f64>) -> Cell {
         Cell { tone, ..self }
     }
 
-    /// As plain text: `0.688 [0.671, 0.705]`, `-` where there is nothing.
+    /// Plain text: `0.688 [0.671, 0.705]`, `-` for a missing value.
     pub fn plain(&self) -> String {
         match &self.value {
             Value::Text(text) => text.clone(),
@@ -237,7 +236,7 @@ impl Cell {
 }
 
 impl Digits {
-    /// The number as text.
+    /// Formats the number as text.
     pub fn write(self, number: f64) -> String {
         match self {
             _ if number.is_infinite() => "inf".to_owned(),
@@ -248,12 +247,12 @@ impl Digits {
     }
 }
 
-/// As C's `%.Ng`: N significant digits, no trailing zeros, exponents only far from 1.
+/// Formats like C's `%.Ng`: N significant digits, no trailing zeros, exponents only far from 1.
 fn significant(number: f64, digits: usize) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
-    // Rounding to N digits may carry into the next power of ten: ask the rounded number.
+    // Rounding to N digits may carry into the next power of ten, so this checks the rounded number.
     let rounded = format!("{number:.*e}", digits.saturating_sub(1));
     let (mantissa, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

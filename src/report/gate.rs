@@ -1,17 +1,17 @@
-//! What a gate found, in the forms that CI systems read.
+//! Findings of the gate in formats for CI systems.
 
 use std::fmt::Write;
 
 use crate::analyze::gate::{Assessment, Ending, Finding, Level};
 
-/// Forms of what a gate found.
+/// Formats of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateFormat {
-    /// A line for each finding, a line for the whole.
+    /// One line for each finding and one for the result.
     Text,
-    /// Everything, for programs.
+    /// JSON with all data, for programs.
     Json,
-    /// For a comment on a change.
+    /// Markdown for a comment on a change.
     Markdown,
     /// JUnit XML: a test case for each finding.
     Junit,
@@ -19,7 +19,7 @@ pub enum GateFormat {
     Github,
 }
 
-/// What a gate found, in one form. `exit` is the code that the process ends with.
+/// Renders the findings in one format. `exit` is the exit code of the process.
 pub fn render_gate(assessment: &Assessment, exit: u8, format: GateFormat) -> String {
     match format {
         GateFormat::Text => text(assessment, exit),
@@ -60,7 +60,7 @@ fn line(finding: &Finding) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// The whole in one line.
+/// The result in one line.
 fn whole(assessment: &Assessment, exit: u8) -> String {
     let ending = match assessment.ending {
         Ending::Boring => "boring",
@@ -140,7 +140,7 @@ fn markdown(assessment: &Assessment, exit: u8) -> String {
     text
 }
 
-/// A case for each finding, and one for the whole, so that a gate without findings is a case too.
+/// A test case for each finding and one for the result, so a gate without findings also has a case.
 fn junit(assessment: &Assessment) -> String {
     let failures =
         assessment.findings.iter().filter(|finding| finding.level == Level::Regression).count();
@@ -202,7 +202,7 @@ fn github(assessment: &Assessment, exit: u8) -> String {
     text
 }
 
-/// Text as XML, without the characters that XML cannot have.
+/// Escapes text for XML and drops characters that XML does not allow.
 fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -218,12 +218,12 @@ fn xml(text: &str) -> String {
     escaped
 }
 
-/// The message of a workflow command.
+/// Escapes the message of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a workflow command.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

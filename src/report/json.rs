@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::analyze::Comparison;
 
-/// Version of the JSON report. It grows when a field changes its meaning or goes away; fields may
-/// be added without.
+/// Version of the JSON report. It increases when a field changes its meaning or disappears, not
+/// when a field is added.
 pub const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! A document as GitHub Markdown, for bug reports and comments: numbers and names whole, long
+//! A document as GitHub Markdown, for bug reports and comments: complete names and numbers, long
 //! tables folded.
 
 use super::document::{Block, Document, Section, Table};
@@ -6,7 +6,7 @@ use super::document::{Block, Document, Section, Table};
 /// Tables with more rows than this are folded.
 const OPEN_ROWS: usize = 16;
 
-/// The document as Markdown.
+/// Renders the document as Markdown.
 pub(super) fn render(document: &Document) -> String {
     let mut text = format!("## {}\n", escaped(&document.title));
     for section in &document.sections {
@@ -15,7 +15,7 @@ pub(super) fn render(document: &Document) -> String {
     text
 }
 
-/// Sections that few readers of a bug report want: closed, whatever their length.
+/// Sections that are rarely needed in a bug report: folded, whatever their length.
 fn is_aside(section: &Section) -> bool {
     ["efficiency", "how-to-read", "details", "runs", "settings", "plans"].contains(&section.id)
 }
@@ -76,7 +76,7 @@ fn push_blocks(text: &mut String, blocks: &[Block], folded: bool) {
     }
 }
 
-/// A fence longer than any run of backticks inside.
+/// A fence longer than any run of backticks in the text.
 fn push_code(text: &mut String, lines: &[String]) {
     let longest = lines.iter().flat_map(|line| line.split(|c| c != '`').map(str::len)).max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
@@ -96,8 +96,8 @@ fn push_table(text: &mut String, table: &Table) {
     }
 }
 
-/// Characters that would become markup stand for themselves. Underscores inside words do already,
-/// and names are full of them.
+/// Escapes characters that would become markup. Underscores inside words need no escape, and names
+/// are full of them.
 fn escaped(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     for c in raw.chars() {

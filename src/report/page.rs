@@ -1,5 +1,5 @@
-//! The order of a report that is opened in a browser: what it comes to first, then what to look at,
-//! then every step by itself, then all that is needed to trust it.
+//! The section order of the HTML report: the summary, the overview, each step, and then the
+//! evidence.
 
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
@@ -14,10 +14,10 @@ use crate::report::{
     blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
 };
 
-/// Up to that many targets are named one by one.
+/// Reports with at most this many targets name each one.
 const LISTED_MAX: usize = 5;
 
-/// The whole report. `seconds` is asked for the rows of each step, on all CPUs.
+/// Builds the report. `seconds` returns the rows of each step; it runs on all CPUs.
 pub(super) fn document(
     comparison: &Comparison,
     dataset: &Dataset,
@@ -52,7 +52,7 @@ pub(super) fn document(
     Document { title: title(comparison), sections }
 }
 
-/// What was compared, in one line: many targets as their number, since they are in every table.
+/// The comparison in one line. Many targets appear as a number, because every table lists them.
 fn title(comparison: &Comparison) -> String {
     match comparison.targets.len() {
         0..=LISTED_MAX => build::title(comparison),
@@ -60,7 +60,7 @@ fn title(comparison: &Comparison) -> String {
     }
 }
 
-/// What it comes to: a sentence, and for each target how many steps got which verdict.
+/// The summary: a sentence, and for each target the number of steps per verdict.
 fn verdict(comparison: &Comparison) -> Section {
     let summary = &comparison.summary;
     let mut blocks = Vec::new();
@@ -80,7 +80,7 @@ fn verdict(comparison: &Comparison) -> Section {
     Section { id: "verdict", heading: String::new(), blocks }
 }
 
-/// The summary's sentence; of many targets, which all stand below, how many and the worst.
+/// The summary's sentence. For many targets, which are listed below it, their number and the worst.
 fn headline(comparison: &Comparison) -> String {
     let summary = &comparison.summary;
     let untested = summary.targets.iter().all(|target| {
@@ -127,8 +127,8 @@ fn counts(target: &TargetVerdicts) -> Vec<Cell> {
     cells
 }
 
-/// For each target what differs, why as far as was measured, and what is still open; one after
-/// the other, or folded where they are many.
+/// For each target: the differences, their associated costs, and the undecided steps. Folded if
+/// there are many targets.
 fn verdict_details(comparison: &Comparison) -> Option<Section> {
     let targets = &comparison.summary.targets;
     let mut blocks = Vec::new();
@@ -150,14 +150,14 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
     (!blocks.is_empty()).then_some(Section { id: "verdicts", heading, blocks })
 }
 
-/// The rule with its figures, then how numbers are made.
+/// The rule with its figures, then the definitions of the numbers.
 fn method(comparison: &Comparison) -> Section {
     let mut blocks = vec![Block::Paragraph(verdicts::rule(comparison))];
     blocks.extend(build::how_to_read().blocks);
     Section { id: "method", heading: "Method".to_owned(), blocks }
 }
 
-/// A chart for each group, and the groups in numbers.
+/// A chart for each group, and the group summaries.
 fn groups(comparison: &Comparison) -> Option<Section> {
     let mut blocks: Vec<Block> =
         figures::relative_rates(comparison).into_iter().map(Block::Chart).collect();
@@ -166,7 +166,7 @@ fn groups(comparison: &Comparison) -> Option<Section> {
     (!blocks.is_empty()).then_some(Section { id: "groups", heading, blocks })
 }
 
-/// Every step by itself, closed until it is wanted.
+/// Each step, folded.
 fn steps(comparison: &Comparison, dataset: &Dataset, seconds: &SecondsOf) -> Option<Section> {
     let fold = |step| Block::Fold(step_fold(comparison, dataset, step, seconds));
     let blocks = parallel::map(comparison.steps.iter().collect(), fold);
@@ -192,7 +192,7 @@ fn step_fold(
     Fold { summary: step.name.clone(), blocks }
 }
 
-/// What moved with the rate.
+/// Costs associated with the rate.
 fn why(step: &StepComparison) -> Option<Block> {
     let mut points = Vec::new();
     for target in step.targets.iter().filter(|target| !target.explanations.is_empty()) {

@@ -1,10 +1,10 @@
-//! What the authors of imported results wrote beside their numbers.
+//! Remarks of the authors of imported results.
 
 use super::document::{Block, Section};
 use crate::analyze::Comparison;
 use crate::analyze::remarks::Remark;
 
-/// `None` where nothing was published but numbers.
+/// `None` if the import has only numbers.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> =
         comparison.remarks.iter().map(|remark| point(comparison, remark)).collect();

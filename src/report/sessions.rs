@@ -1,11 +1,11 @@
-//! What each session found: ratios of several result sets side by side, and how far they differ.
+//! Results of each session: ratios of several result sets side by side, and their heterogeneity.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::compare::Relative;
 use crate::domain::metric::Metric;
 
-/// A table for each target; none for a single session.
+/// A table for each target; empty for a single session.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let targets = comparison.targets.iter().enumerate().skip(1);
     let tables: Vec<Table> =

@@ -1,4 +1,4 @@
-//! What differs between targets besides their builds: settings and query plans, side by side.
+//! Differences between targets besides their builds: settings and query plans, side by side.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::StepComparison;
 use crate::analyze::plans::normalize;
 
-/// More targets than this do not fit side by side: values are listed with their targets instead.
+/// With more targets than this, the report lists values with their targets instead of columns.
 const SIDE_BY_SIDE_MAX: usize = 5;
 
-/// Settings whose values differ, then each target's configuration as its DBMS read it. `None` if no
-/// target has a configuration text.
+/// Settings with different values, then each target's configuration as its DBMS read it. `None` if
+/// no target has a configuration text.
 pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
     let texts: Vec<&str> = comparison
         .targets
@@ -41,7 +41,7 @@ pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "settings", heading: "Settings".to_owned(), blocks })
 }
 
-/// Setting → value for each target; only settings whose values are not all the same.
+/// Setting → value for each target; only settings with different values.
 fn difference(labels: &[&str], texts: &[&str]) -> Option<Table> {
     let parsed: Vec<BTreeMap<String, String>> = texts.iter().map(|text| settings(text)).collect();
     let mut names: Vec<&String> = parsed.iter().flat_map(BTreeMap::keys).collect();
@@ -80,8 +80,8 @@ fn difference(labels: &[&str], texts: &[&str]) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
-/// Name → value of a configuration text: `name = value`, `name=value` or a bare name. Names are
-/// made alike (small letters, `_` for `-`), as the DBMSs read them.
+/// Name → value of a configuration text: `name = value`, `name=value` or a bare name. Normalises
+/// names (lower case, `_` for `-`), as the DBMSs do.
 fn settings(text: &str) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for line in text.lines().map(str::trim) {
@@ -94,8 +94,8 @@ fn settings(text: &str) -> BTreeMap<String, String> {
     settings
 }
 
-/// Steps whose query plans differ from the base's, with the plans as the DBMS gave them. `None` if
-/// no plan differs.
+/// Steps whose query plans differ from the baseline's, with the plans as the DBMS printed them.
+/// `None` if no plan differs.
 pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
     let folds: Vec<Block> =
         comparison.measured_steps().flat_map(of_step).map(Block::Fold).collect();
@@ -107,10 +107,10 @@ pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
     some.then(|| Section { id: "plans", heading: "Query plans that differ".to_owned(), blocks })
 }
 
-/// A plan without its figures, as it was, and the targets that have it.
+/// A plan without its figures, the original plan, and its targets.
 type Variant<'a> = (String, &'a str, Vec<&'a str>);
 
-/// One fold for each kind of statement whose plans are not all alike.
+/// A fold for each kind of statement with different plans.
 fn of_step(step: &StepComparison) -> Vec<Fold> {
     let mut kinds: BTreeMap<&str, Vec<Variant<'_>>> = BTreeMap::new();
     for target in &step.targets {

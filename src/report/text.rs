@@ -1,11 +1,11 @@
-//! A document as plain text: aligned columns, whole names, nothing cut.
+//! A document as plain text: aligned columns, complete names, no truncation.
 
 use super::document::{Block, Document, Section, Table};
 
-/// Prose is wrapped at this many columns.
+/// Column at which text wraps.
 const WIDTH: usize = 100;
 
-/// The document as text.
+/// Renders the document as text.
 pub(super) fn render(document: &Document) -> String {
     let mut text = format!("{}\n", document.title);
     let shown = document.sections.iter().filter(|section| section.blocks.iter().any(is_shown));
@@ -29,7 +29,7 @@ fn render_section(section: &Section, text: &mut String) {
 fn render_blocks(blocks: &[Block], text: &mut String) {
     let shown = blocks.iter().filter(|block| is_shown(block));
     for (index, block) in shown.enumerate() {
-        // Facts belong together; everything else stands apart.
+        // Tables with a `---` caption follow directly; a blank line precedes all other blocks.
         let joined = matches!(block, Block::Table(table) if table.caption.starts_with("---"));
         if index > 0 && !joined {
             text.push('\n');
@@ -49,7 +49,7 @@ fn render_blocks(blocks: &[Block], text: &mut String) {
     }
 }
 
-/// Charts are not drawn, nor is what holds nothing else.
+/// Returns false for charts and for folds that contain only charts.
 fn is_shown(block: &Block) -> bool {
     match block {
         Block::Chart(_) | Block::Heat(_) => false,
@@ -72,7 +72,7 @@ fn render_facts(facts: &[(String, String)], text: &mut String) {
     }
 }
 
-/// Breaks prose at blanks. A word that is longer than the line stays whole.
+/// Wraps text at blanks. A word longer than the line stays whole.
 fn wrap(prose: &str, first: &str, rest: &str, text: &mut String) {
     let mut line = first.to_owned();
     let mut empty = true;

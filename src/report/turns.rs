@@ -1,11 +1,10 @@
-//! Targets that took turns within a step: how long turns were, and what the ratio of a block is
-//! good for.
+//! Turns within a step: their lengths, and the precision of a block's ratio.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::turns::{TurnScatter, scatter};
 
-/// A row for each step and target; none where no targets took turns.
+/// A row for each step and target; `None` if no targets took turns.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = scatter(comparison).iter().map(cells).collect();
     let columns = vec![
@@ -47,8 +46,8 @@ fn cells(of: &TurnScatter) -> Vec<Cell> {
     ]
 }
 
-/// How targets took turns, in a few words for the head of a report: steps within which they did,
-/// of all; nothing where none did.
+/// The turns in a few words for the head of a report: the number of steps with turns, of all steps;
+/// empty if there are none.
 pub(super) fn line(comparison: &Comparison) -> Option<String> {
     let records = |step: &crate::analyze::compare::StepComparison| -> Vec<bool> {
         let samples = step.targets.iter().flat_map(|target| &target.samples);

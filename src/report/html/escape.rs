@@ -1,27 +1,27 @@
-//! Text made safe for the places of an HTML file that it goes to.
+//! Escapes text for its place in an HTML file.
 
-/// Text between tags.
+/// Escapes text between tags.
 pub(super) fn text(raw: &str) -> String {
     raw.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Text within double quotes.
+/// Escapes text within double quotes.
 pub(super) fn attribute(raw: &str) -> String {
     text(raw).replace('"', "&quot;")
 }
 
-/// A name as an `id`: what is safe in an address stays, everything else becomes `-`.
+/// Converts a name to an `id`: characters that are unsafe in an address become `-`.
 pub(super) fn id(raw: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_.=".contains(c);
     raw.chars().map(|c| if safe(c) { c } else { '-' }).collect()
 }
 
-/// JSON inside a script element: nothing in it may look like the end of the script.
+/// Escapes JSON inside a script element, so that nothing in it looks like the end of the script.
 pub(super) fn in_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// A path as a relative address: everything but slashes and unreserved characters is encoded.
+/// Encodes a path as a relative address: everything except slashes and unreserved characters.
 pub(super) fn address(path: &str) -> String {
     let mut address = String::with_capacity(path.len());
     for byte in path.bytes() {
