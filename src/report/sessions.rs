@@ -5,7 +5,7 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::Relative;
 use crate::domain::metric::Metric;
 
-/// A table for each target; empty for a single session.
+/// A table for each target; `None` for a single session.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let targets = comparison.targets.iter().enumerate().skip(1);
     let tables: Vec<Table> =
