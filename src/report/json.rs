@@ -1,4 +1,4 @@
-//! The comparison as JSON (docs/results.md, "Reports").
+//! The comparison as JSON (docs/results.md, "Report formats").
 
 use std::io;
 
