@@ -1,4 +1,4 @@
-//! `rqps builds` and `rqps get`: what can be obtained, and obtaining it.
+//! `rqps builds` and `rqps get`: list and fetch builds.
 
 use anyhow::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! `rqps doctor`: what is noisy on this host and what it can promise.
+//! `rqps doctor`: noise sources and achievable resolution of this host.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use crate::os::noise::{canary, readings};
 use crate::plan::words;
 use crate::results;
 
-/// How long the host is watched doing nothing.
+/// Duration for which rqps watches the idle host.
 const WATCH: Duration = Duration::from_secs(3);
-/// Blocks of an A/A run that does not say how many: the fewest that tell a spread well enough.
+/// Default number of blocks of an A/A test: the fewest with a good estimate of the spread.
 const AA_BLOCKS: u32 = 12;
-/// A handful of steps of all groups of sysbench. Those of other benchmarks build on each other.
+/// A few steps from all groups of sysbench. Steps of other benchmarks build on each other.
 const AA_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
@@ -35,10 +35,10 @@ const AA_STEPS: [&str; 6] = [
     "write-only",
 ];
 const SYSBENCH: &str = "sysbench";
-/// A line of text is broken here.
+/// Column at which text wraps.
 const WIDTH: usize = 96;
 
-/// All that was found.
+/// All findings.
 #[derive(Serialize)]
 struct Report {
     class: String,
@@ -82,7 +82,7 @@ fn text(report: &Report) -> String {
     let host = &report.host;
     let mut text = String::new();
     let said = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "not told".to_owned());
-    // Writing to a String cannot fail; the same for all below.
+    // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         text,
         "{} (fingerprint {}): {}, {}, kernel {}",
@@ -121,10 +121,10 @@ fn text(report: &Report) -> String {
     text
 }
 
-/// What stands below a finding begins here.
+/// Indent of the text below a finding.
 const INDENT: &str = "                            ";
 
-/// Words after a head, broken into lines.
+/// Appends text after a head, wrapped into lines.
 fn push_wrapped(text: &mut String, head: &str, words: &str) {
     let mut line = head.to_owned();
     for word in words.split_whitespace() {
@@ -140,12 +140,12 @@ fn push_wrapped(text: &mut String, head: &str, words: &str) {
     text.push('\n');
 }
 
-/// `--aa`: measures, calibrates, keeps and tells.
+/// `--aa`: measures, calibrates, stores and prints.
 fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     if words::label_of(target).is_some() {
         bail!("measure `{target}` against itself: leave the label out, there will be two");
     }
-    // A fault is one of the word as it was written, which the labels would hide.
+    // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
     let mut shape = said.shape.clone();
     shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
@@ -154,7 +154,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];
     let plan = measure::plan_of(&targets, &shape)?;
-    // It makes a calibration and must not be judged by an earlier one.
+    // This run creates a calibration, so an earlier one must not judge it.
     let guest = GuestOptions::default();
     let (summary, out) = measure::measure(plan, &said.folders, &guest, PathBuf::new())?;
     for fault in &summary.faults {
@@ -182,7 +182,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
 }
 
-/// Rates that the verdicts of a report call different, though they are of one target.
+/// Rates that the verdicts of a report call different although both targets are the same.
 fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
     let rates = comparison.steps.iter().filter_map(|step| {
         step.targets.get(1)?.relative(crate::domain::metric::Metric::Rate)?.judgement.as_ref()

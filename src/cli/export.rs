@@ -45,7 +45,7 @@ fn each_row(
     rows(table, comparison, dataset, &beside, take)
 }
 
-/// A file for each table in a folder.
+/// Writes a file for each table into a folder.
 fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
     if folder.exists() && !folder.is_dir() {
         bail!("it is a file\nhint: name a folder for the tables");
@@ -68,7 +68,7 @@ fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u
     Ok(count)
 }
 
-/// A table for each table, written by the SQLite that is compiled in, in one transaction.
+/// Writes all tables with the compiled-in SQLite, in one transaction.
 fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
     if path.exists() {
         bail!("it is there already\nhint: name a new file, or take it away");
@@ -82,7 +82,7 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
         let insert = prepare(&mut database, table)?;
         each_row(table, comparison, dataset, &mut |row| {
             count += 1;
-            // SQLite reads no `inf`; a number beyond its range is its infinity.
+            // SQLite cannot parse `inf`; it reads a number beyond its range as infinity.
             let values = row.iter().zip(table.columns).map(|(cell, (_, kind))| match kind {
                 SqlType::Real if cell == "inf" => Value::Text(b"9e999"),
                 _ => Value::Text(cell.as_bytes()),
@@ -97,7 +97,7 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
     Ok(count)
 }
 
-/// The types make numbers of the texts that are inserted.
+/// Column types convert the inserted texts to numbers.
 fn column((name, kind): &(&str, SqlType)) -> String {
     let kind = match kind {
         SqlType::Text => "TEXT",
@@ -107,7 +107,7 @@ fn column((name, kind): &(&str, SqlType)) -> String {
     format!("{name} {kind}")
 }
 
-/// Empty texts become NULL.
+/// Converts empty texts to NULL.
 fn prepare(database: &mut Connection, table: &Flat) -> Result<Statement> {
     let values: Vec<String> =
         (1..=table.columns.len()).map(|place| format!("nullif(?{place}, '')")).collect();

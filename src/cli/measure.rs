@@ -23,10 +23,10 @@ use crate::os::affinity;
 use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
 use crate::units;
 
-/// The embedded default compared with a configuration of it that differs in one thing that matters.
+/// The embedded default compared with a configuration that differs in one important setting.
 const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
 
-/// Steps of every group, short enough for about a minute in all.
+/// Steps of every group, short enough for about a minute in total.
 const QUICKSTART_STEPS: [&str; 6] = [
     "point-query",
     "random-points_range=100",
@@ -35,7 +35,7 @@ const QUICKSTART_STEPS: [&str; 6] = [
     "update-index",
     "write-only",
 ];
-/// Rounds of a comparison that does not say how many.
+/// Default number of blocks of a comparison.
 const DEFAULT_BLOCKS: u32 = 4;
 
 const QUICKSTART_SETTINGS: [&str; 5] =
@@ -157,7 +157,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     carry_out(plan, &folders, &words.guest, words.format, &words.rules)
 }
 
-/// The plan that words ask for.
+/// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
     let (mut workload, order) =
         benchmarks::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
@@ -188,9 +188,9 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
         None if is_set("placement") => workload.placement,
-        // Threads of one process beside those of the library: nothing is placed.
+        // Client threads and library threads share one process, so nothing is pinned.
         None if workload.shape.benchmark() == "kv" => Placement::Os,
-        // A client of the Insert Benchmark is several connections.
+        // A client of the Insert Benchmark has several connections.
         None if !workload.shape.is_sysbench() => workload.placement,
         None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
         None => Placement::Os,
@@ -219,7 +219,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     Ok(plan)
 }
 
-/// The targets, with the configuration of the preset where a word names none.
+/// The targets. A target without a configuration gets that of the preset.
 fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
     let mut targets = words::targets(said)?;
     let Some(config) = config else { return Ok(targets) };
@@ -244,7 +244,7 @@ fn interleave(shape: &WorkloadArgs, targets: &[Target], workload: &Workload) -> 
     }
 }
 
-/// How many rounds; limits mean something only where there is no number.
+/// The number of blocks. Limits apply only without a fixed number.
 fn blocks(shape: &WorkloadArgs) -> Result<Blocks> {
     let limited = shape.min_blocks.is_some() || shape.max_blocks.is_some();
     match shape.blocks.unwrap_or(BlocksWord::Number(DEFAULT_BLOCKS)) {
@@ -272,13 +272,13 @@ fn carry_out(
     format: Format,
     rules: &RuleOptions,
 ) -> Result<u8> {
-    // Hours later would be late to hear that the report cannot be made.
+    // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
     let (summary, out) = measure(plan, folders, guest, folders::calibrations()?)?;
     finish(&summary, &out, format, rules)
 }
 
-/// Carries out a plan with progress on stderr; returns how it went, and the result folder.
+/// Executes a plan with progress on stderr; returns its outcome and the result folder.
 pub(super) fn measure(
     plan: Plan,
     folders: &Folders,
@@ -304,7 +304,7 @@ pub(super) fn measure(
     let mut display = Display::new();
     let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
     drop(display);
-    // The folder is named where there is one: what was wrong from the beginning has made none.
+    // Names the folder only if it exists: an early error creates none.
     let summary = summary.with_context(|| match out.is_dir() {
         true => format!("carry out the plan ({})", out.display()),
         false => "carry out the plan".to_owned(),
@@ -312,7 +312,7 @@ pub(super) fn measure(
     Ok((summary, out))
 }
 
-/// Says what failed and where the results are, and prints the report.
+/// Prints the failures and the result folder, then the report.
 fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOptions) -> Result<u8> {
     for fault in &summary.faults {
         tell!("rqps: failed: {fault}");
@@ -330,7 +330,7 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOption
         report::of_new_results(out, format, rules)?;
         return Ok(exit::FINE);
     }
-    // Where everything failed there is nothing to report, and the faults have been said.
+    // If everything failed, there is no report, and the errors are already printed.
     if let Err(error) = report::of_new_results(out, format, rules) {
         tell!("rqps: no report: {}", fault::text(&error));
     }

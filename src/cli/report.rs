@@ -1,4 +1,4 @@
-//! `rqps report`: what result folders hold, in a form of the reader's choice.
+//! `rqps report`: reports on result folders in one of several formats.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use crate::report::Format;
 use crate::report::html::{self, Material};
 use crate::{analyze, report, results};
 
-/// The report that is written into a result folder, to be opened in a browser.
+/// File name of the HTML report in a result folder.
 const FILE: &str = "report.html";
 
 /// `rqps report`.
@@ -29,8 +29,8 @@ pub(super) fn print(words: &Report) -> Result<u8> {
     Ok(ended(&found.comparison))
 }
 
-/// How a command ends that shows runs: with an error where there is no number in any of them, and
-/// then says so, because what was written looks like a report.
+/// Exit code of a command that reports on runs: an error, with a message, if no run has a number,
+/// because the output looks like a report.
 pub(super) fn ended(comparison: &Comparison) -> u8 {
     let measured = |step: &StepComparison| step.targets.iter().any(|one| !one.samples.is_empty());
     if comparison.steps.iter().any(measured) {
@@ -50,7 +50,7 @@ pub(super) fn ended(comparison: &Comparison) -> u8 {
     exit::RUN_FAILED
 }
 
-/// The report of a result folder that was just written, and the same as a page inside it.
+/// Prints the report of a new result folder and writes it there as HTML.
 pub(super) fn of_new_results(
     folder: &Path,
     format: args::Format,
@@ -64,7 +64,7 @@ pub(super) fn of_new_results(
     Ok(())
 }
 
-/// What was read, and what was found in it.
+/// The result folders and their comparison.
 struct Found {
     dataset: Dataset,
     comparison: Comparison,
@@ -108,7 +108,7 @@ impl Found {
         Ok(stdout.flush()?)
     }
 
-    /// The report as a page to be put into the folder `place`: links are relative to it.
+    /// The report as HTML for the folder `place`, to which its links are relative.
     fn page(&self, place: &Path) -> Result<String> {
         let mut links = BTreeMap::new();
         for run in &self.dataset.runs {
@@ -127,7 +127,7 @@ impl Found {
     }
 }
 
-/// The form of a report that needs nothing but a comparison; `None` for a page.
+/// The format of a report that needs only a comparison; `None` for HTML.
 fn without_page(format: args::Format) -> Option<Format> {
     Some(match format {
         args::Format::Html => return None,
@@ -139,12 +139,12 @@ fn without_page(format: args::Format) -> Option<Format> {
     })
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The way from one folder to another; both must be there.
+/// The relative path from one folder to another; both must exist.
 fn relative(from: &Path, to: &Path) -> Result<PathBuf> {
     let real = |path: &Path| {
         std::fs::canonicalize(path).with_context(|| format!("find {}", path.display()))

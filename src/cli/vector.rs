@@ -1,4 +1,4 @@
-//! `rqps vector verify-data`: is a set of vectors what it should be? And may it be measured at all?
+//! `rqps vector verify-data`: checks a vector data set, and whether it can be measured.
 
 use std::time::{Duration, Instant};
 
@@ -15,11 +15,11 @@ use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::vector::{DataSource, Distance, Filter, PgBuild, Present};
 use crate::plan::Plan;
 
-/// Neighbours of each query that the figures rest on.
+/// Neighbours per query in the statistics.
 const K: usize = 100;
-/// Queries whose given neighbours are computed again.
+/// Queries whose given neighbours are checked.
 const SAMPLE: usize = 500;
-/// Progress is told no more often.
+/// Minimum interval between progress messages.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// `rqps vector verify-data`.
@@ -40,8 +40,8 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     say!("{} [{}], {:?}", data.name, data.hash, data.distance);
     let sized = (data.train.rows(), data.train.dims) == verify::SPECIFIED;
     let specified = sized && matches!(&shape.data, DataSource::Fashion { rounded: true, .. });
-    // A file of this size and distance may well be the real set, on which the published recall was
-    // measured; what it is called is no proof.
+    // A file of this size and distance may be the real set with published recall. Its name is no
+    // proof.
     let comparable = specified || (sized && is_the_real_one(&data));
     let mut checks = verify::statistics(&statistics(&data, &truth), specified);
     let builds = wanted.unwrap_or_else(|| match comparable {
@@ -69,7 +69,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
 
-/// Vectors of the user are looked at before anything is fetched or started.
+/// Checks the user's vectors before any download or start.
 pub(super) fn check_files(plan: &Plan) -> Result<()> {
     if let BenchmarkParameters::Vector(shape) = &plan.workload.shape
         && let DataSource::Files { .. } = &shape.data
@@ -79,7 +79,7 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// fashion-mnist comes in bytes, by euclidean distance, with 10,000 queries.
+/// fashion-mnist has bytes, euclidean distance, and 10,000 queries.
 fn is_the_real_one(data: &Dataset) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
@@ -94,7 +94,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
     words.collect::<Result<_, _>>().map_err(anyhow::Error::msg).context("read --indexes")
 }
 
-/// One line for each check. Returns how many do not hold.
+/// Prints one line for each check. Returns the number of failed checks.
 fn print(checks: &[Check]) -> u32 {
     say!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
     let mut wrong = 0;
@@ -129,7 +129,7 @@ fn print(checks: &[Check]) -> u32 {
     wrong
 }
 
-/// Says what the neighbours of the file are worth. Returns 1 if they are wrong.
+/// Prints whether the neighbours in the file are correct. Returns 1 if they are wrong.
 fn tell_given(data: &Dataset, wrong: &Option<String>) -> u32 {
     match (&data.given, wrong) {
         (_, Some(what)) => say!("the neighbours of the file are WRONG: {what}"),
@@ -141,7 +141,7 @@ fn tell_given(data: &Dataset, wrong: &Option<String>) -> u32 {
     u32::from(wrong.is_some())
 }
 
-/// Tells on stderr how far the indexes are.
+/// Prints the progress of the indexes on stderr.
 struct Watch {
     rows: usize,
     began: Instant,

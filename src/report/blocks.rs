@@ -1,5 +1,4 @@
-//! What happened beside the blocks: which were discarded, how the host's canaries went, and when
-//! which step was measured no longer.
+//! The host during the blocks: discarded blocks, canaries, and the last look at each step.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +6,10 @@ use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
 use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 
-/// Steps that a line names; the rest is counted.
+/// Maximum number of steps that a line names; it counts the rest.
 const NAMED: usize = 12;
 
-/// Nothing where nobody looked: canaries off, and a fixed number of blocks.
+/// Empty with canaries off and a fixed number of blocks.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for (set, gate) in &comparison.gates {
@@ -79,8 +78,7 @@ fn row(block: &BlockRecord) -> Vec<Cell> {
     ]
 }
 
-/// After which block each step was looked at for the last time, where a plan measured until steps
-/// were settled.
+/// The block of the last look at each step, for a plan with sequential stopping.
 fn stops(gate: &HostLog) -> Vec<Block> {
     let looks: Vec<(u32, &BTreeMap<String, Option<u32>>)> =
         gate.blocks.iter().filter_map(|block| Some((block.block, block.open.as_ref()?))).collect();

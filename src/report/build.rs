@@ -1,4 +1,4 @@
-//! What a report says, in which order: a comparison becomes a document.
+//! Builds the document of a report from a comparison.
 
 use super::document::{Block, Document, Section};
 use crate::analyze::caveat::CaveatKind;
@@ -10,7 +10,7 @@ use crate::report::{
     blocks, evenness, facts, remarks, sessions, settings, tables, turns, verdicts,
 };
 
-/// What a report leaves out.
+/// Parts that a report omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
     /// The tables of per-operation metrics of every step, the longest part.
@@ -23,7 +23,7 @@ impl Default for ReportOptions {
     }
 }
 
-/// The whole report.
+/// Builds the complete report.
 pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
@@ -49,7 +49,7 @@ pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
     Document { title: title(comparison), sections }
 }
 
-/// The report and, besides, the settings that differ.
+/// Builds the report with the settings that differ.
 pub(super) fn bug_report(comparison: &Comparison) -> Document {
     let mut document = document(comparison, &ReportOptions::default());
     let before_runs = document.sections.len().saturating_sub(1);
@@ -59,7 +59,7 @@ pub(super) fn bug_report(comparison: &Comparison) -> Document {
     document
 }
 
-/// What was compared, in one line.
+/// The comparison in one line.
 pub(super) fn title(comparison: &Comparison) -> String {
     let labels: Vec<&str> = comparison.targets.iter().map(|t| t.label.as_str()).collect();
     match labels.split_first() {
@@ -70,8 +70,8 @@ pub(super) fn title(comparison: &Comparison) -> String {
     }
 }
 
-/// Sections that only some benchmarks have, for every form of report: nothing where the comparison
-/// has no such steps. Each benchmark adds a line here.
+/// Sections of single benchmarks, for every form of report; empty if the comparison has no such
+/// steps. Each benchmark adds a line here.
 pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
     let mut sections = insert::sections(comparison);
     sections.extend(kv::section(comparison));
@@ -81,7 +81,7 @@ pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
     sections
 }
 
-/// What must be seen before the first number is.
+/// Caveats that must appear before the first number.
 pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
     let points: Vec<String> = comparison
         .caveats
@@ -96,7 +96,7 @@ pub(super) fn loud_caveats(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// All caveats by kind, each kind with its advice.
+/// All caveats by kind, with the advice of each kind.
 pub(super) fn caveats(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     let mut kinds: Vec<CaveatKind> = comparison.caveats.iter().map(|caveat| caveat.kind).collect();

@@ -1,4 +1,4 @@
-//! How evenly rates were delivered: seconds of a run beside each other, stalls, drift.
+//! Evenness of rates over the seconds of a run: spread, stalls, drift.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
@@ -6,7 +6,7 @@ use crate::analyze::compare::TargetResult;
 use crate::stats::stability::{Evenness, Stability};
 use crate::stats::summary::median;
 
-/// A row for each step and target; none where no record has intervals of 5 s or more.
+/// A row for each step and target; empty if no record has intervals of 5 s or more.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let heads = ["cv", "p1", "p5", "stall_s", "longest_s", "warm_s", "drift"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();

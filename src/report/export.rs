@@ -1,6 +1,5 @@
-//! Run folders as flat tables, for programs that take tables: one row for each run, step, metric,
-//! second and relative value. What tells rows of several tables to be about one thing has one name:
-//! `run`, `step`, `target`.
+//! Run folders as flat tables for programs: one row for each run, step, metric, second and relative
+//! value. Columns that link tables have the same name everywhere: `run`, `step`, `target`.
 
 use super::facts::status;
 use crate::analyze::Comparison;
@@ -9,27 +8,27 @@ use crate::analyze::metrics::rate_unit;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Counter, Dataset, Run, Second, Status, StepRecord};
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SqlType {
-    /// Words.
+    /// Text.
     Text,
-    /// A whole number.
+    /// An integer.
     Integer,
-    /// A number.
+    /// A floating-point number.
     Real,
 }
 
 /// A flat table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flat {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Names and what they hold, left to right.
+    /// Names and types of the columns, left to right.
     pub columns: &'static [(&'static str, SqlType)],
 }
 
-/// All tables. `run` counts run folders from 0; what is empty was not measured.
+/// All tables. `run` counts run folders from 0; missing values are empty.
 pub const TABLES: [Flat; 6] = [RUNS, STEPS, METRICS, SECONDS, COUNTERS, RELATIVE];
 
 use SqlType::{Integer, Real, Text};
@@ -140,22 +139,22 @@ const RELATIVE: Flat = Flat {
     ],
 };
 
-/// Reads what lies beside the record of a step.
+/// Readers of the files beside a step's record.
 pub struct Beside<'a, E> {
-    /// Its seconds.
+    /// Reads its seconds.
     pub seconds: &'a Read<'a, Second, E>,
-    /// The counters of the DBMS.
+    /// Reads the counters of the DBMS.
     pub counters: &'a Read<'a, Counter, E>,
 }
 
 /// Reads the rows of a step's file.
 pub type Read<'a, T, E> = dyn Fn(&Run, &StepRecord) -> Result<Vec<T>, E> + 'a;
 
-/// Takes a row: as many texts as the table has columns, empty where there is nothing.
+/// Receives a row: one text per column, empty for a missing value.
 pub type Take<'a, E> = dyn FnMut(&[String]) -> Result<(), E> + 'a;
 
-/// Hands every row of a table to `take`. Seconds and counters are read while it goes on, one step
-/// at a time, so that any number of runs fits into memory.
+/// Passes every row of a table to `take`. It reads seconds and counters one step at a time, so that
+/// any number of runs fits into memory.
 pub fn rows<E>(
     table: &Flat,
     comparison: &Comparison,
@@ -325,8 +324,8 @@ fn unit(metric: Metric, of_rate: &'static str) -> &'static str {
     if metric == Metric::Rate { of_rate } else { metric.unit() }
 }
 
-/// The shortest text that reads back as the same number, `inf` for a ratio to zero; nothing where
-/// there is no number.
+/// The shortest text that reads back as the same number, `inf` for a ratio to zero; empty for a
+/// missing number.
 fn real(number: Option<f64>) -> String {
     let number = number.filter(|number| !number.is_nan());
     number.map(|number| format!("{number:?}")).unwrap_or_default()

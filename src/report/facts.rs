@@ -1,4 +1,4 @@
-//! What was compared, where and when; and the folders that all numbers come from.
+//! What was compared, where and when, and the run folders of all numbers.
 
 use std::collections::HashSet;
 
@@ -93,7 +93,7 @@ fn distinct(runs: &[RunFacts], get: impl Fn(&RunFacts) -> String) -> String {
     distinct_list(runs, get).join(", ")
 }
 
-/// Blocks, runs, and from when to when.
+/// Blocks, runs, start and end.
 fn measured(comparison: &Comparison) -> String {
     let runs = &comparison.runs;
     let blocks = distinct_list(runs, |run| format!("{} {}", run.result_set, run.key.block)).len();
@@ -130,7 +130,7 @@ fn host_line(fingerprint: &str, host: &Host) -> String {
     parts.join(", ")
 }
 
-/// What imported files tell of the scale; what is 0 they do not tell.
+/// The scale in imported files; 0 means unknown.
 fn imported_workload_line(workload: &Workload) -> String {
     let known = [
         (f64::from(workload.tables), "tables"),
@@ -242,13 +242,13 @@ fn builds(comparison: &Comparison) -> Table {
     Table { caption: String::new(), columns: heads.into_iter().map(Column::words).collect(), rows }
 }
 
-/// Where a build came from; of a server that rqps does not run, where its tables were, too.
+/// The origin of a build; for a server by DSN also the location of its tables.
 fn origin(manifest: &Manifest, places: &[String]) -> String {
     let origin = [&manifest.origin].into_iter().chain(places);
     origin.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The machines, fact by fact; `None` where nothing is known of any.
+/// The hosts, one fact per row; `None` if no fact is known.
 pub(crate) fn hosts(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for (fingerprint, host) in &comparison.hosts {
@@ -297,7 +297,7 @@ pub(crate) fn hosts(comparison: &Comparison) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section { id: "host", heading: "Host".to_owned(), blocks })
 }
 
-/// Where every number can be looked up.
+/// The run folders behind the numbers.
 pub(crate) fn run_folders(comparison: &Comparison) -> Section {
     let heads = ["block", "order", "target", "status", "started", "folder"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::words).collect();
@@ -323,7 +323,7 @@ pub(crate) fn run_folders(comparison: &Comparison) -> Section {
     Section { id: "runs", heading: "Run folders".to_owned(), blocks: vec![Block::Table(table)] }
 }
 
-/// One word; what failed and why is a caveat.
+/// The status in one word; a caveat has failed parts and reasons.
 pub(crate) fn status(status: &Status) -> String {
     match status {
         Status::Running => "unfinished",

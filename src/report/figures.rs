@@ -10,8 +10,8 @@ use crate::stats::Interval;
 use super::document::Digits;
 
 /// Forest plots: the relative rate of every step of a group on every target, with intervals and the
-/// equivalence margin δ. One chart for each group that has a ratio. Steps that only one of the
-/// targets has, such as those named after parameters of an index, have no place in it.
+/// equivalence margin δ. One chart for each group that has a ratio. Omits steps that only one
+/// target has, such as those named after parameters of an index.
 pub(crate) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
     let group = |group: Group| {
         let of_group = comparison.steps.iter().filter(|step| step.group == group);
@@ -21,7 +21,7 @@ pub(crate) fn relative_rates(comparison: &Comparison) -> Vec<Chart> {
     comparison.groups_of_steps().into_iter().filter_map(group).collect()
 }
 
-/// True if the base and another target have it, or a run of theirs failed in it.
+/// Returns true if the baseline and another target have the step, or a run of theirs failed in it.
 fn is_shared(step: &StepComparison) -> bool {
     let mut carried_out = step.targets.iter().map(TargetResult::was_carried_out);
     carried_out.next().unwrap_or(false) && carried_out.any(|it| it)

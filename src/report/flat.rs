@@ -1,4 +1,4 @@
-//! Tables for programs: TSV in the field's layout, and one long CSV.
+//! Tables for programs: TSV in the published layout, and one long CSV.
 
 use std::fmt::Write;
 use std::io;
@@ -11,8 +11,8 @@ use crate::analyze::verdict::{Judgement, Test};
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
 
-/// Sections of tab-separated rows, apart by blank lines. The first two are the field's qps.rel and
-/// qps.abs files; those after it begin with a row of heads.
+/// Sections of tab-separated rows, separated by blank lines. The first two are in the layout of
+/// published qps.rel and qps.abs files; the others begin with a header row.
 pub(super) fn tsv(comparison: &Comparison) -> String {
     let sections = [
         relative_section(comparison),
@@ -50,7 +50,7 @@ fn absolute_section(comparison: &Comparison) -> String {
     text
 }
 
-/// The legend, a blank line, and the row of heads.
+/// The legend, a blank line, and the header row.
 fn push_columns(text: &mut String, labels: &[&str]) {
     for (index, label) in labels.iter().enumerate() {
         let _ = writeln!(text, "col-{} : {label}", index + 1);
@@ -91,7 +91,7 @@ fn rates_section(comparison: &Comparison) -> String {
     text
 }
 
-/// Verdict and figures of the rate; empty cells where there is none.
+/// Verdict and figures of the rate; empty cells if there are none.
 fn judged(judgement: Option<&Judgement>) -> [String; 10] {
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let figure = |get: fn(&Test) -> f64| exact(test.map(get));
@@ -181,7 +181,7 @@ fn whole(number: Option<f64>) -> String {
     number.map(|number| Digits::Fixed(0).write(number)).unwrap_or_default()
 }
 
-/// The shortest text that reads back as the same number; empty where there is none.
+/// The shortest text that reads back as the same number; empty for a missing number.
 fn exact(number: Option<f64>) -> String {
     match number {
         Some(number) if number.is_infinite() => "inf".to_owned(),
@@ -195,7 +195,7 @@ fn unit(metric: Metric, step: &StepComparison) -> &'static str {
     if metric == Metric::Rate { rate_unit(step.rate) } else { metric.unit() }
 }
 
-/// A head and one row for each number of each completed step of each run.
+/// A header and one row for each number of each completed step of each run.
 pub(super) fn write_csv(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
     writeln!(out, "step,group,target,block,attempt,metric,value,unit,run_folder")?;
     for (step, target) in cells(comparison) {
@@ -239,7 +239,7 @@ fn write_sample(
     Ok(())
 }
 
-/// RFC 4180: quotes where a comma, a quote or a line end would be misread.
+/// RFC 4180: quotes a cell with a comma, a quote or a line end.
 pub fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,5 +1,5 @@
-//! The overview: every step of every target relative to the base, by any of the metrics that
-//! explain a rate, with the runs behind each number.
+//! The overview: every step of every target relative to the baseline, by the rate or a metric that
+//! explains it, with the runs behind each number.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,7 @@ use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
 
-/// What the overview can be coloured by, besides whatever else a benchmark measures: the rate, and
-/// what moves with it.
+/// Metrics of the overview besides those of the benchmark: the rate, and the costs that explain it.
 const COMMON: [Metric; 10] = [
     Metric::Rate,
     Metric::CpuPerOp,
@@ -30,52 +29,52 @@ const COMMON: [Metric; 10] = [
 /// The overview.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
-    /// All labels, the base first.
+    /// All labels, the baseline first.
     pub targets: Vec<String>,
-    /// The rate first.
+    /// Metrics, the rate first.
     pub metrics: Vec<Measure>,
-    /// In the field's order.
+    /// Steps, in the published order.
     pub steps: Vec<Row>,
 }
 
 /// A metric of the overview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// As a column head.
+    /// Column head.
     pub name: &'static str,
-    /// Of absolute values; empty where it is the step's own.
+    /// Unit of absolute values; empty for the step's own unit.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Direction,
 }
 
 /// A step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its group.
+    /// Group.
     pub group: &'static str,
     /// Unit of its rate.
     pub unit: &'static str,
-    /// One for each target, the base first.
+    /// One cell per target, the baseline first.
     pub cells: Vec<Cell>,
 }
 
 /// A step of a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// One for each metric; `None` where there is no ratio, and for the base.
+    /// One ratio per metric; `None` without a ratio, and for the baseline.
     pub ratios: Vec<Option<Ratio>>,
-    /// Medians over the samples, one for each metric.
+    /// Medians over the samples, one per metric.
     pub absolute: Vec<Option<f64>>,
-    /// The runs behind it.
+    /// Runs behind the cell.
     pub samples: Vec<Sample>,
-    /// Why there is nothing to show; empty if there is.
+    /// Why the cell is empty; else empty.
     pub missing: String,
 }
 
-/// Target / base.
+/// Target / baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     /// May be infinite.
@@ -84,24 +83,24 @@ pub struct Ratio {
     pub interval: Option<Interval>,
     /// Pairs.
     pub pairs: usize,
-    /// What is said about it; `None` where nothing is judged.
+    /// Verdict; `None` if there is none.
     pub verdict: Option<Verdict>,
-    /// What the verdict rests on, in words.
+    /// Evidence of the verdict, as text.
     pub reason: String,
 }
 
 /// One run of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Its run folder.
+    /// Run folder.
     pub folder: String,
-    /// Its files in `steps/`, without the extension: `03-point-query`.
+    /// Name of its files in `steps/`, without the extension: `03-point-query`.
     pub file: String,
-    /// One for each metric.
+    /// One value per metric.
     pub values: Vec<Option<f64>>,
 }
 
-/// The overview; `None` where there is nothing to compare.
+/// The overview; `None` if there is no comparison.
 pub(super) fn overview(comparison: &Comparison) -> Option<Heat> {
     if comparison.targets.len() < 2 || comparison.steps.is_empty() {
         return None;
@@ -124,7 +123,7 @@ fn measure(metric: Metric) -> Measure {
     Measure { name: metric.name(), unit: metric.unit(), better: metric.better() }
 }
 
-/// The common ones and those of the benchmark, as far as any step has them.
+/// The common metrics and those of the benchmark, if any step has them.
 fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
     let last_common = Metric::DataSize;
     let wanted = |metric: Metric| COMMON.contains(&metric) || metric > last_common;
@@ -170,7 +169,7 @@ fn ratio(target: &TargetResult, metric: Metric) -> Option<Ratio> {
     })
 }
 
-/// The figures of a verdict in one line, then what the reader should know of it.
+/// The figures of a verdict in one line, then its notes.
 fn reason(judgement: &Judgement) -> String {
     let mut parts = Vec::new();
     if let Some(test) = &judgement.test {
@@ -187,7 +186,7 @@ fn reason(judgement: &Judgement) -> String {
     parts.join("; ")
 }
 
-/// The word of a verdict for a metric of the overview.
+/// The name of a verdict for a metric of the overview.
 pub(super) fn word(verdict: Verdict, of_rate: bool) -> &'static str {
     verdict.word(if of_rate { Metric::Rate } else { Metric::CpuPerOp })
 }

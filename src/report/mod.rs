@@ -1,5 +1,5 @@
-//! From a comparison to a document, and from there to text; to tables and JSON for programs.
-//! No clock, no network, no environment: the same comparison gives the same bytes.
+//! Converts a comparison to a document, the document to text, and the comparison to tables and JSON
+//! for programs. No clock, no network, no environment: the same comparison gives the same bytes.
 
 mod blocks;
 mod build;
@@ -34,13 +34,13 @@ pub use document::Document;
 pub use flat::quoted;
 pub use json::SCHEMA;
 
-/// Forms of a report that need nothing but a comparison; [`html::render`] needs more.
+/// Forms of a report that need only a comparison; [`html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For reading and for pasting into a bug report.
     Text,
-    /// Sections of tab-separated rows; the first is the field's file of relative rates, byte for
-    /// byte in its layout.
+    /// Sections of tab-separated rows; the first has the layout of published files of relative
+    /// rates, byte for byte.
     Tsv,
     /// One long table: a row for each metric of each step of each run.
     Csv,
@@ -51,11 +51,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// All, in the order of help texts.
+    /// All forms, in the order of help texts.
     pub const ALL: [Format; 5] =
         [Format::Text, Format::Tsv, Format::Csv, Format::Json, Format::Markdown];
 
-    /// The word on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
@@ -67,16 +67,16 @@ impl Format {
     }
 }
 
-/// The whole report in one form. It ends with a line end.
+/// Renders the report in one form. The text ends with a line end.
 pub fn render(comparison: &Comparison, format: Format) -> String {
     let mut bytes = Vec::new();
-    // Memory takes all, and every form is made of text and plain values: this cannot fail.
+    // Writing to memory cannot fail, and every form consists of text and plain values.
     let _ = write(comparison, format, &mut bytes);
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// The same, written while it is made: what has rows for each step of each run is longer than a
-/// large comparison itself.
+/// Streams the report, because forms with rows for each step of each run are longer than a large
+/// comparison itself.
 ///
 /// # Errors
 /// Those of `out`.
@@ -98,7 +98,7 @@ pub fn write(comparison: &Comparison, format: Format, out: &mut dyn Write) -> io
     out.flush()
 }
 
-/// A document as text.
+/// Renders a document as text.
 pub fn render_text(document: &Document) -> String {
     text::render(document)
 }

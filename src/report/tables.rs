@@ -9,7 +9,7 @@ use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
 use crate::domain::metric::{Direction, Metric};
 
-/// The efficiency columns of the field's o.met files in their order, then ours.
+/// The efficiency columns of published o.met files in their order, then those of rqps.
 const EFFICIENCY: [(Metric, Digits); 8] = [
     (Metric::CpuPerOp, Digits::Fixed(6)),
     (Metric::ContextSwitchesPerOp, Digits::Fixed(3)),
@@ -39,7 +39,8 @@ pub(crate) fn rates(comparison: &Comparison) -> Section {
     Section { id: "rates", heading: "Relative rate (rQPS)".to_owned(), blocks }
 }
 
-/// Writes that changed a row, beside the rate of all of them, for the steps in which some did not.
+/// The rate of writes that changed a row, beside the rate of all writes, for steps in which some
+/// changed none.
 pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
     let metric = Metric::EffectiveRate;
     let mut rows = Vec::new();
@@ -71,7 +72,7 @@ pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
-/// Metrics of a newer rqps, as they are.
+/// Metrics of a newer rqps, unchanged.
 pub(crate) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
     let metrics: Vec<Metric> =
         comparison.metrics().into_iter().filter(|metric| !metric.is_known()).collect();
@@ -150,17 +151,17 @@ pub(crate) fn absolute(
     cell.from_runs(Arc::clone(&target.folders))
 }
 
-/// Beside a ratio of which nothing can be said.
+/// Note beside a ratio without a verdict.
 const NOT_COMPARABLE: Mark = Mark {
     sign: " ?",
     colour: "#D7D7D7",
     meaning: "not comparable: the reason stands with the verdict",
 };
 
-/// Target / base; a word where a measurement failed rather than a dash.
+/// Target / baseline; a failed measurement shows a word instead of a dash.
 fn relative(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     let cell = match target.relative(metric) {
-        // The field writes a ratio of two zeros as 1 without decimals.
+        // Published tables print a ratio of two zeros as 1 without decimals.
         Some(relative) if is_zero_by_zero(target, metric, relative.ratio) => Cell::text("1"),
         Some(relative) => Cell::number(relative.ratio, digits, "ratio").within(relative.interval),
         None if target.samples.is_empty() && !target.failures.is_empty() => Cell::text("failed"),
@@ -170,7 +171,7 @@ fn relative(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     cell.toned(tone(target, metric)).marked(void).from_runs(Arc::clone(&target.folders))
 }
 
-/// ln(ratio), turned so that more is better; `None` where neither way is.
+/// ln(ratio), with the sign turned so that more is better; `None` if neither direction is.
 fn tone(target: &TargetResult, metric: Metric) -> Option<f64> {
     let ln = target.comparable(metric)?.ratio.ln();
     match metric.better() {
@@ -190,7 +191,7 @@ fn why_missing(target: &TargetResult, metric: Metric) -> String {
     why.unwrap_or_else(|| "not measured".to_owned())
 }
 
-/// min, max, average, median, stddev of each group, a table for each target.
+/// min, max, average, median and stddev of each group, in a table for each target.
 pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
     let heads = ["group", "steps", "min", "max", "average", "median", "stddev", "geomean"];
     let mut blocks = Vec::new();
@@ -233,7 +234,8 @@ pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// The field's o.met layout: for each step the absolute values, then those relative to the base.
+/// The layout of published o.met files: for each step the absolute values, then those relative to
+/// the baseline.
 pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
@@ -250,9 +252,9 @@ pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// One step: absolute values, then those relative to the base. A target has no row where it was not
-/// measured (steps named after parameters of an index are those of one DBMS alone), nor where its
-/// rate alone is known, which stands in the tables of rates.
+/// One step: absolute values, then those relative to the baseline. A target has no row if it was
+/// not measured (steps named after parameters of an index exist on one DBMS only), or if only its
+/// rate is known, which is in the tables of rates.
 pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
         let has_any = |target: &&TargetResult| match relative_rows {
@@ -298,7 +300,7 @@ pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
     blocks
 }
 
-/// True for a row that nobody would look at.
+/// Returns true for a row without useful numbers.
 fn is_all_missing<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
     cells.all(|cell| matches!(cell.value, Value::Missing(_)))
 }
@@ -307,7 +309,7 @@ fn without_interval(cell: Cell) -> Cell {
     Cell { interval: None, ..cell }
 }
 
-/// Target / base with the interval that its verdict rests on.
+/// Target / baseline with the interval of its verdict.
 pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
@@ -318,7 +320,7 @@ pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> C
     }
 }
 
-/// One step for the reader who has come to look at it: rates with their verdicts, and latencies.
+/// One step in detail: rates with their verdicts, and latencies.
 pub(crate) fn results_of(step: &StepComparison) -> Table {
     let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
     columns.push(Column::numbers("rQPS"));
@@ -354,7 +356,7 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
     Table { caption: String::new(), columns, rows }
 }
 
-/// Percentiles of every step, and the relative 99th with its interval.
+/// Percentiles of every step, and the relative 99th percentile with its interval.
 pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
     let mut columns: Vec<Column> =
         LATENCY.iter().map(|metric| Column::numbers(metric.name())).collect();
@@ -387,7 +389,7 @@ pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// What loading took, and how large it made the data.
+/// Cost of the load, and size of the data.
 pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
     let heads = ["rows", "load_s", "index_s", "ips", "data_MB"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
@@ -420,7 +422,7 @@ pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// What the names of steps do not tell.
+/// Parameters that the names of steps do not show.
 pub(crate) fn details(comparison: &Comparison) -> Option<Section> {
     let named = comparison.steps.iter().filter(|step| !step.detail.is_empty());
     let facts: Vec<(String, String)> =

@@ -1,5 +1,5 @@
-//! Steps by the second: rate and latency over time, stalls, and the distribution of latencies, as
-//! charts. Long series are thinned so that a file stays of a size that opens at once.
+//! Charts of a step over time: rate, latency and stalls per second, and the distribution of
+//! latencies. Long series are thinned so that the file opens fast.
 
 use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, STALL, Scale, Series, Span};
 use crate::analyze::Comparison;
@@ -11,31 +11,31 @@ use crate::domain::run::{Dataset, Run, Second, StepRecord};
 use crate::stats::summary::median;
 use crate::stats::{Interval, stability as course};
 
-/// Reads the seconds of a step, or says why it cannot.
+/// Reads the seconds of a step, or returns why it cannot.
 pub type SecondsOf<'a> = dyn Fn(&Run, &StepRecord) -> Result<Vec<Second>, String> + Sync + 'a;
 
-/// Points of rate in one document: beyond that neighbouring seconds are drawn as one.
+/// Maximum points of rate in one document; beyond that, neighbouring seconds are merged.
 const POINTS_MAX: usize = 200_000;
-/// No series is thinned below this.
+/// Minimum points of a thinned series.
 const SERIES_MIN: usize = 30;
-/// No screen shows more.
+/// Maximum points of a series: the resolution of a screen.
 const SERIES_MAX: usize = 600;
 
-/// One run of a step by time.
+/// One run of a step over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Trace {
-    /// Middle of the bucket in s, mean rate, its least and its greatest second.
+    /// Middle of the bucket in s, mean rate, minimum and maximum rate of its seconds.
     rate: Vec<Point>,
-    /// Middle of the bucket in s, greatest 99th percentile of its seconds in ms.
+    /// Middle of the bucket in s, largest 99th percentile of its seconds in ms.
     p99: Vec<Point>,
-    /// From and to, s.
+    /// Start and end, s.
     stalls: Vec<(f64, f64)>,
-    /// Seconds in one bucket.
+    /// Seconds per bucket.
     width: usize,
 }
 
-/// Charts of one step: rate over time, 99th percentile over time, distribution of latencies; those
-/// for which there is anything to draw.
+/// Charts of one step, if there are data: rate over time, 99th percentile over time, distribution
+/// of latencies.
 pub(super) fn charts(
     comparison: &Comparison,
     dataset: &Dataset,
@@ -119,7 +119,7 @@ fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String])
     }
 }
 
-/// How many points a run of a step may have.
+/// The number of points of each run of a step.
 fn points_per_run(comparison: &Comparison) -> usize {
     let targets = comparison.steps.iter().flat_map(|step| &step.targets);
     let runs: usize = targets.map(|target| target.samples.len()).sum();
@@ -151,12 +151,12 @@ fn trace(record: &StepRecord, rows: &[Second], most: usize) -> Trace {
     trace
 }
 
-/// Operations per second of each second: as the record has them, else from the rows.
+/// Operations per second of each second: from the record, else from the rows.
 fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
     if !record.per_second.is_empty() && (rows.is_empty() || rows.len() == record.per_second.len()) {
         return record.per_second.clone();
     }
-    // Seconds count statements or operations; rates in other units are in proportion to events.
+    // Seconds count statements or operations; rates in other units are proportional to events.
     let whole: u64 = rows.iter().map(|row| row.events).sum();
     let per_event = match record.rate {
         RateUnit::Relative | RateUnit::Unknown(_) => return Vec::new(),
@@ -171,7 +171,7 @@ fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
     rows.iter().filter(|row| row.seconds > 0.0).map(rate).collect()
 }
 
-/// When each second ended, s from the beginning of the window.
+/// The end of each second, s from the start of the window.
 fn ends(rows: &[Second], count: usize) -> Vec<f64> {
     let mut now = 0.0;
     (0..count)
@@ -205,15 +205,15 @@ fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
     chart
 }
 
-/// A percentile that would rest on fewer than ten events is left out.
+/// Omits a percentile with fewer than ten events above it.
 fn quantile_points(target: &TargetResult) -> Vec<Point> {
-    // A histogram that cannot be decoded is a caveat already.
+    // A histogram that does not decode already has a caveat.
     let runs = || target.samples.iter().filter_map(|sample| sample.distribution);
     let least_events = runs().map(|run| run.events).min().unwrap_or(0);
     let shown = |quantile: f64| least_events as f64 * (1.0 - quantile) >= 10.0;
     let point = |(index, quantile): (usize, &f64)| {
         let of_runs: Vec<f64> = runs().map(|run| run.latencies_ns[index] as f64 / 1e6).collect();
-        // A logarithmic axis has no place for 0, which a fake clock can give.
+        // A logarithmic axis cannot show 0, which a fake clock can give.
         let y = median(&of_runs).filter(|y| *y > 0.0 && shown(*quantile))?;
         Some(Point::at(*quantile, y))
     };

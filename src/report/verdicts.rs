@@ -1,4 +1,4 @@
-//! What is said about the differences: the sentence, the lists, and the rule with its figures.
+//! The verdict sections: the summary sentence, the lists, and the rule with its figures.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
@@ -9,7 +9,7 @@ use crate::analyze::verdict::{
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 
-/// Metrics whose verdicts are counted beside the rate's, as far as there are any.
+/// Metrics whose verdicts are counted beside those of the rate, if there are any.
 const BESIDE: [Metric; 13] = [
     Metric::CpuPerOp,
     Metric::ServerCpuPerOp,
@@ -21,13 +21,13 @@ const BESIDE: [Metric; 13] = [
     Metric::P99,
     Metric::ServerRss,
     Metric::EffectiveRate,
-    // What averages hide: of the Insert Benchmark alone.
+    // Effects that averages hide: Insert Benchmark only.
     Metric::InsertMax,
     Metric::DeleteMax,
     Metric::SecondsVariation,
 ];
 
-/// What was found and what limits it, a sentence each; none for a base alone.
+/// The findings and their limits, a sentence each; empty for a baseline alone.
 pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
     let summary = &comparison.summary;
     let sentences = [&summary.sentence, &summary.limit];
@@ -39,7 +39,7 @@ pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section { id: "verdict", heading: String::new(), blocks })
 }
 
-/// The summary of all verdicts; none for a base alone.
+/// The summary of all verdicts; empty for a baseline alone.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let summary = &comparison.summary;
     if summary.targets.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "verdicts", heading: "Verdicts".to_owned(), blocks })
 }
 
-/// The geometric mean over the suite, in words.
+/// The geometric mean over the suite, as text.
 fn suite(target: &TargetVerdicts) -> Option<String> {
     let mean = target.geomean.as_ref()?;
     let interval = mean.interval.map_or_else(String::new, |interval| {
@@ -91,7 +91,7 @@ fn ratio(relative: &Relative, test: Option<&Test>) -> Cell {
     Cell::number(relative.ratio, Digits::Fixed(3), "ratio").within(interval)
 }
 
-/// Steps that were shown to differ, the largest loss first, with what moved beside the rate.
+/// Steps with a demonstrated difference, the largest loss first, with associated costs.
 pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
     let mut found: Vec<Judged<'_>> = judged(comparison, target)
         .filter(|(_, _, _, judgement)| judgement.verdict < Verdict::Same)
@@ -129,8 +129,8 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
     })
 }
 
-/// Steps without a clear verdict, and what it would take; those without a test that have a reason
-/// in common in one line.
+/// Steps without a clear verdict, with MDE and sample size. Steps without a test and with the same
+/// reason share a line.
 pub(super) fn open(comparison: &Comparison, target: usize, label: &str) -> Vec<Block> {
     let all = judged(comparison, target).count();
     let mut found: Vec<Judged<'_>> = judged(comparison, target)
@@ -201,7 +201,7 @@ fn p_value(p: Option<f64>) -> Cell {
     }
 }
 
-/// `server_cpu_us/o x1.09 [1.07, 1.11]`, and what to mind of the verdict.
+/// `server_cpu_us/o x1.09 [1.07, 1.11]`, and notes on the verdict.
 fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
     let costs = explanations.iter().map(|explanation| {
         let Explanation { metric, ratio, interval, .. } = explanation;
@@ -213,7 +213,7 @@ fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// How often each verdict was given, by target and metric.
+/// The number of each verdict, by target and metric.
 pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     let mut columns: Vec<Column> = [
         "SLOWER/WORSE",
@@ -249,7 +249,7 @@ fn count_cells(counts: Counts) -> Vec<Cell> {
     Verdict::ALL.into_iter().map(cell).collect()
 }
 
-/// The rule in words, with the figures in force.
+/// The rule as text, with the figures in force.
 pub(super) fn rule(comparison: &Comparison) -> String {
     let Rules { delta, q, power, equivalence_alpha, .. } = comparison.rules;
     let rules = &comparison.rules;

@@ -1,4 +1,4 @@
-//! Imported tables of the Insert Benchmark held against the rules of its reports.
+//! Checks imported Insert Benchmark tables against the rules of its reports.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::domain::metric::Metric;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::{Check, ImportOptions, Published, PublishedRun};
 
-/// Adds what was checked, and what does not follow, to what is said.
+/// Adds the number of checks and the mismatches to the messages.
 pub(super) fn check(published: &mut Published, options: &ImportOptions) {
     let metrics = std::mem::take(&mut published.metrics);
     if !metrics.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn check(published: &mut Published, options: &ImportOptions) {
     }
 }
 
-/// What the columns of a row say of each other.
+/// Checks the columns of a row against each other.
 fn check_identities(
     metrics: &[(std::path::PathBuf, MetricsRow)],
     cpus: Option<u32>,
@@ -53,10 +53,10 @@ fn check_identities(
     published.checks.push(Check { what, agree, of: metrics.len() });
 }
 
-/// Query steps that did not reach 95 % of their rate of inserts.
+/// Query steps that did not reach 95 % of their insert rate.
 fn note_missed_targets(published: &mut Published) {
     let mut missed = Vec::new();
-    // Clients that are not known are 0.
+    // Unknown client counts are 0.
     let clients = |run: &PublishedRun| run.record.workload.clients;
     for run in published.runs.iter().filter(|run| clients(run) > 0) {
         for step in &run.steps {
@@ -77,7 +77,7 @@ fn note_missed_targets(published: &mut Published) {
     published.notices.append(&mut missed);
 }
 
-/// Numbers and colours of a summary table.
+/// Checks numbers and colours of a summary table.
 fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mut Published) {
     let classes = |by_2021: bool| -> Vec<Vec<Shade>> {
         (0..table.steps.len())
@@ -87,7 +87,7 @@ fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mu
     let wrong = |shades: &[Vec<Shade>]| -> Vec<(usize, String)> {
         let mut wrong = Vec::new();
         for (place, (line, target, cells)) in table.rows.iter().enumerate() {
-            // What was asked for has the gray of its row.
+            // The target value has the gray of its row.
             if table.is_target_row(target) {
                 continue;
             }
@@ -161,7 +161,7 @@ fn insert_rate(published: &Published, label: &str, step: &str) -> Option<f64> {
     step.outcome.extra.get(&Metric::InsertRate).copied()
 }
 
-/// The letter that summary files write for a colour.
+/// The letter of a colour in summary files.
 fn letter(shade: Shade) -> char {
     match shade {
         Shade::Plain => '-',

@@ -1,4 +1,4 @@
-//! `rqps import`: results that others published become run folders.
+//! `rqps import`: converts published results into run folders.
 
 mod insert;
 

@@ -9,21 +9,21 @@ use super::super::heat::Heat;
 use super::escape::{attribute, id, text};
 use crate::report::html::{RunLink, data};
 
-/// Cells with more characters than this may be broken into lines.
+/// Cells with more characters than this may wrap.
 const LONG_CELL: usize = 40;
 
-/// Tables with more rows than this are higher than a screen.
+/// Tables with more rows than this exceed a screen.
 const TALL_TABLE: usize = 60;
 
-/// Writes blocks and collects the data that scripts need.
+/// Writes blocks and collects the data for scripts.
 pub(super) struct Writer {
-    /// Folder → place in the list of runs.
+    /// Folder → index in the list of runs.
     places: BTreeMap<String, usize>,
-    /// Ids that were given, so that none is given twice.
+    /// Ids in use, so that each id is unique.
     ids: BTreeSet<String>,
     /// Script elements with JSON.
     data: String,
-    /// Folds around what is being written.
+    /// Nesting depth of folds at the current position.
     depth: usize,
 }
 
@@ -63,12 +63,12 @@ impl Writer {
         }
     }
 
-    /// What is folded is words to a browser with scripts, until one asks for it: thousands of cells
-    /// that nobody looks at yet would take most of the time in which the page opens. Without
-    /// scripts it is there like all else.
+    /// With scripts, the browser keeps folded content as text until someone opens it: layout of
+    /// thousands of hidden cells would dominate the load time. Without scripts, the content is
+    /// visible.
     fn push_fold(&mut self, html: &mut String, within: &str, fold: &Fold) {
         let id = self.unique(&format!("{within}-{}", id(&fold.summary)));
-        // Such an element cannot hold another of its kind.
+        // Such an element cannot contain another one.
         let (open, close) =
             if self.depth == 0 { ("<noscript>", "</noscript>") } else { Default::default() };
         let _ = writeln!(
@@ -116,7 +116,7 @@ impl Writer {
             _ => html.push_str("<div class=\"scroll\"><table>"),
         }
         if !table.caption.is_empty() {
-            // The dashes are the field's, for text.
+            // The published dashes are for text only.
             let caption = table.caption.trim_start_matches("--- ");
             let _ = write!(html, "<caption>{}</caption>", text(caption));
         }
@@ -141,8 +141,8 @@ impl Writer {
         html.push_str("</tbody></table></div>\n");
     }
 
-    /// Where all numbers of a row come from the same runs the row leads there (scripts put a button
-    /// at its end), else each cell by itself.
+    /// If all numbers of a row come from the same runs, the row links there (scripts add a button
+    /// at its end); otherwise each cell links by itself.
     fn push_row(&self, html: &mut String, table: &Table, row: &[Cell]) {
         let mut sources: Vec<&[String]> =
             row.iter().map(|cell| &*cell.runs).filter(|runs| !runs.is_empty()).collect();
@@ -161,7 +161,7 @@ impl Writer {
         html.push_str("</tr>\n");
     }
 
-    /// Places of folders in the list of runs, apart by blanks.
+    /// Indexes of folders in the list of runs, separated by blanks.
     fn runs(&self, folders: &[String]) -> String {
         let places = folders.iter().filter_map(|folder| self.places.get(folder));
         places.map(usize::to_string).collect::<Vec<_>>().join(" ")
@@ -202,7 +202,7 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
         let _ = write!(style, " style=\"--a:{strength}%\"");
     }
     if let Some(mark) = cell.mark {
-        // Published colours are light: they need dark words in a dark page too.
+        // Published colours are light, so they need dark text even in dark mode.
         let Mark { colour, meaning, .. } = mark;
         let meaning = attribute(meaning);
         let _ = write!(style, " style=\"background:{colour};color:#111\" title=\"{meaning}\"");
@@ -228,7 +228,7 @@ fn push_number(html: &mut String, cell: &Cell, number: f64, digits: Digits) {
     }
 }
 
-/// Class and strength of the colour of a comparison, in per cent: none where the interval holds 1,
+/// Class and strength of the colour of a comparison, in per cent: none if the interval contains 1,
 /// full from a factor of 2 on.
 fn tone(cell: &Cell) -> Option<(&'static str, u32)> {
     let tone = cell.tone?;

@@ -1,4 +1,4 @@
-//! What scripts draw, as compact JSON: columns of numbers rather than objects, six digits.
+//! Chart data as compact JSON: columns of numbers instead of objects, six digits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,13 +12,13 @@ use crate::domain::metric::Direction;
 use crate::domain::verdict::Verdict;
 use crate::stats::summary::median;
 
-/// Series with more points than this are looked at, not read.
+/// Series with more points than this have reduced precision.
 const LOOKED_AT: usize = 20;
 
-/// Folder → place in the list of runs.
+/// Folder → index in the list of runs.
 type Places = BTreeMap<String, usize>;
 
-/// A script element that holds JSON.
+/// A script element with JSON.
 pub(super) fn push_json(html: &mut String, id: &str, json: &str) {
     let json = in_script(json);
     let _ = writeln!(html, "<script type=\"application/json\" id=\"data-{id}\">{json}</script>");
@@ -29,7 +29,7 @@ pub(super) fn runs(runs: &[RunLink]) -> String {
     list(runs, |run| format!("[{},{}]", quoted(&address(&run.address)), quoted(&run.name)))
 }
 
-/// What a chart shows, for those who cannot see it.
+/// Text alternative of a chart.
 pub(super) fn description(chart: &Chart) -> String {
     let points = || chart.series.iter().flat_map(|series| &series.points).map(|point| point.y);
     let finite = || points().filter(|y| y.is_finite());
@@ -95,8 +95,8 @@ fn axis(axis: &Axis) -> String {
     )
 }
 
-/// Columns that hold nothing are left out, as is x where it counts from 0, and what is as in the
-/// series before (`before`): runs of one target have all but their numbers in common.
+/// Omits empty columns, x if it counts from 0, and values equal to those of the previous series
+/// (`before`), because runs of one target differ only in their numbers.
 fn series(series: &Series, before: Option<&Series>, places: &Places) -> String {
     let line = match series.line {
         Line::None => "none",
@@ -132,8 +132,8 @@ fn series(series: &Series, before: Option<&Series>, places: &Places) -> String {
     json
 }
 
-/// Values and their intervals. A line of many points is looked at, not read: `y` counts units of
-/// `k`, and `lo` and `hi` are so many units below and above.
+/// Values and their intervals. A line with many points has reduced precision: `y` counts units of
+/// `k`, and `lo` and `hi` are distances below and above in these units.
 fn heights(points: &[Point]) -> String {
     let unit = if points.len() > LOOKED_AT { unit(points) } else { None };
     let has_interval = points.iter().any(|point| point.interval.is_some());
@@ -167,8 +167,8 @@ fn heights(points: &[Point]) -> String {
     json
 }
 
-/// So many units, and the decimals that are written of them: none where whole ones tell the value
-/// to half a per cent. What is far below the others, such as a second of a stall, is read.
+/// The number of units, with as many decimals as needed: none if an integer is within half a per
+/// cent of the value. Much smaller values, such as a second of a stall, keep decimals.
 fn rounded(units: f64) -> (f64, usize) {
     let size = units.abs().log10().floor();
     let decimals = if size.is_finite() { (2.0 - size).clamp(0.0, 15.0) as usize } else { 0 };
@@ -176,7 +176,7 @@ fn rounded(units: f64) -> (f64, usize) {
     ((units * power).round() / power, decimals)
 }
 
-/// Without the zeros at its end.
+/// Removes trailing zeros.
 fn written(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match decimals {
@@ -186,8 +186,8 @@ fn written(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A round number of which the median value has 400 to 1000, so that none can be told from the next
-/// in a chart; `None` where there is no such value, or one that is infinite.
+/// A round unit such that the median value has 400 to 1000 units, so that the rounding is invisible
+/// in a chart; `None` without such a value, or with an infinite value.
 fn unit(points: &[Point]) -> Option<f64> {
     let sizes: Vec<f64> = points
         .iter()
@@ -206,8 +206,8 @@ fn unit(points: &[Point]) -> Option<f64> {
     round.map(|round| round * power / 1000.0)
 }
 
-/// Start and step of evenly spaced points. Seconds are so but for what the clock took: less than
-/// can be seen. The last may be shorter, and then ends a little early.
+/// Start and step of evenly spaced points. Clock deviations of seconds are too small to see. The
+/// last interval may be shorter, and then ends slightly early.
 fn even(points: &[Point]) -> Option<(f64, f64)> {
     let [first, .., before, last] = points else {
         return points.iter().enumerate().all(|(i, p)| p.x == i as f64).then_some((0.0, 1.0));
@@ -225,8 +225,8 @@ fn of_runs(folders: &[String], places: &Places) -> String {
     list(&known, usize::to_string)
 }
 
-/// The overview: metrics (`n` name, `u` unit, `up` more is better, null where neither way is) and
-/// steps (`n` name, `g` group, `u` unit of the rate, `h` id of its part of the page, `f` file
+/// The overview: metrics (`n` name, `u` unit, `up` more is better, null if neither direction is)
+/// and steps (`n` name, `g` group, `u` unit of the rate, `h` id of its part of the page, `f` file
 /// names, `c` targets).
 pub(super) fn heat(heat: &Heat, places: &Places) -> String {
     let words = |of_rate: bool| list(&Verdict::ALL, |v| quoted(heat::word(*v, of_rate)));
@@ -268,7 +268,7 @@ fn heat_row(row: &heat::Row, places: &Places) -> String {
     )
 }
 
-/// `m` a ratio for each metric, `a` absolute medians, `s` samples, `x` why there is nothing.
+/// `m` a ratio for each metric, `a` absolute medians, `s` samples, `x` why the cell is empty.
 fn heat_cell(cell: &heat::Cell, files: &[&str], places: &Places) -> String {
     let samples = list(&cell.samples, |sample| {
         let run = places.get(&sample.folder).copied().unwrap_or(0);
@@ -293,10 +293,10 @@ fn heat_cell(cell: &heat::Cell, files: &[&str], places: &Places) -> String {
     json
 }
 
-/// Ratio, low, high, pairs, place of the verdict; of a rate also what the verdict rests on.
+/// Ratio, low, high, pairs, index of the verdict; for a rate also the evidence of the verdict.
 fn heat_ratio(ratio: Option<&heat::Ratio>, with_reason: bool) -> String {
     let Some(ratio) = ratio else { return "null".to_owned() };
-    // JSON has no infinity; this reads back as one.
+    // JSON has no infinity; this number reads back as infinity.
     let value = if ratio.ratio.is_infinite() { "1e999".to_owned() } else { number(ratio.ratio) };
     let low = optional(ratio.interval.map(|interval| interval.low));
     let high = optional(ratio.interval.map(|interval| interval.high));
@@ -321,7 +321,7 @@ fn optional(value: Option<f64>) -> String {
     value.map_or("null".to_owned(), number)
 }
 
-/// Six digits; what is no number is `null`, what is infinite `"inf"`.
+/// Six digits; NaN becomes `null`, infinity `"inf"`.
 fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "null".to_owned(),

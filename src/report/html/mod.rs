@@ -1,7 +1,7 @@
-//! A report as one HTML file that needs nothing besides itself: no network, no folder of parts.
+//! A report as one self-contained HTML file: no network, no other files.
 //!
-//! The document is written as plain HTML with its charts and the overview as JSON beside it;
-//! scripts draw those when they come into view. A policy in the head forbids every request.
+//! The document is plain HTML, with its charts and the overview as JSON beside it; scripts draw
+//! those when they scroll into view. A policy in the head forbids every request.
 
 mod blocks;
 mod data;
@@ -32,24 +32,24 @@ const SCRIPTS: [&str; 4] = [
 ];
 const NOTICE: &str = include_str!("assets/ECHARTS-NOTICE");
 
-/// Nothing is loaded from anywhere; images are those that the page makes itself.
+/// Forbids all loading; the page creates its images itself.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data: blob:; base-uri 'none'; form-action 'none'";
 
-/// What an HTML report is made of.
+/// Input of an HTML report.
 pub struct Material<'a> {
-    /// What was found.
+    /// The comparison.
     pub comparison: &'a Comparison,
-    /// What it was found in: where the rows by the second are.
+    /// The dataset, which locates the rows per second.
     pub dataset: &'a Dataset,
-    /// Reads the rows by the second of a step.
+    /// Reads the rows per second of a step.
     pub seconds: &'a SecondsOf<'a>,
-    /// Run folder as the dataset names it → its address as seen from the file that the report is
-    /// written to, without a slash at the end. A folder that is missing here is its own address.
+    /// Run folder in the dataset → its address relative to the file of the report, without a
+    /// trailing slash. A folder without an entry is its own address.
     pub links: &'a BTreeMap<String, String>,
 }
 
-/// The whole file.
+/// Renders the complete file.
 pub fn render(material: &Material) -> String {
     let document = page::document(material.comparison, material.dataset, material.seconds);
     let run = |run: &RunFacts| {
@@ -66,13 +66,13 @@ pub fn render(material: &Material) -> String {
     render_document(&document, &lead, &runs)
 }
 
-/// A run folder that numbers lead to.
+/// A run folder that numbers link to.
 pub(super) struct RunLink {
-    /// As cells name it.
+    /// Name in cells.
     pub(super) folder: String,
-    /// As a link.
+    /// Link address.
     pub(super) address: String,
-    /// As the reader knows it.
+    /// Displayed name.
     pub(super) name: String,
 }
 
@@ -98,7 +98,7 @@ fn render_document(document: &Document, lead: &str, runs: &[RunLink]) -> String 
     push_footer(&mut html);
     data::push_json(&mut html, "runs", &data::runs(runs));
     html.push_str(&writer.into_data());
-    // Not run until the first chart is drawn.
+    // Runs when the first chart is drawn.
     let _ = write!(
         html,
         "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n"
@@ -127,13 +127,13 @@ fn push_head(html: &mut String, title: &str) {
 
 fn push_navigation(html: &mut String, sections: &[Section]) {
     html.push_str("<nav aria-label=\"Sections\"><ul>");
-    // A warning's head is a sentence.
+    // The head of a warning is a sentence.
     let first = |section: &Section| {
         section.heading.split([':', '(']).next().unwrap_or("").trim().to_owned()
     };
     for section in sections.iter().filter(|section| !section.heading.is_empty()) {
         let name = first(section);
-        // Sections of one benchmark begin with its name: what follows tells them apart.
+        // Sections of a benchmark begin with its name, so the rest distinguishes them.
         let shared = sections.iter().filter(|other| first(other) == name).count() > 1;
         let rest = section.heading.split_once(':').map(|(_, rest)| rest.trim());
         let name = rest.filter(|_| shared).unwrap_or(&name);

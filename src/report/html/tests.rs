@@ -1,4 +1,4 @@
-//! The shape of the file; what a browser makes of it is in tests/html.rs.
+//! The structure of the file; tests/html.rs tests it in a browser.
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
 use super::super::document::{Block, Cell, Column, Digits, Fold, Table};
@@ -18,7 +18,7 @@ fn page(blocks: Vec<Block>) -> String {
     let section = Section { id: "x", heading: "Head <1>".to_owned(), blocks };
     let document = Document { title: "a & b".to_owned(), sections: vec![section] };
     let html = render_document(&document, "lead", &runs());
-    // The library has nothing of ours in it.
+    // The library contains none of our own code.
     html.replace(ECHARTS, "")
 }
 
@@ -105,7 +105,7 @@ fn charts_are_data_and_ids_are_given_once() {
     assert!(html.contains(r#""y":[1,null,"inf"],"lo":[null,null,0.5],"hi":[null,null,2]"#));
 }
 
-/// Seconds of two runs of one target, one second of which stalled: that one is told as it was.
+/// Seconds of two runs of one target, with one stalled second that keeps its value.
 #[test]
 fn long_lines_are_written_in_units_and_names_once() {
     let mut chart = Chart::new("c", "rate", Form::Lines);
@@ -133,7 +133,7 @@ fn every_request_is_forbidden() {
     }
 }
 
-/// The file that was vendored is the one that its authors published.
+/// The vendored file equals the published file.
 #[test]
 fn the_library_is_the_published_one() {
     use sha2::{Digest, Sha256};
