@@ -2,7 +2,7 @@
 //!
 //! Data goes one way: plan → blocks → build → server → driver process → intervals and samples → run
 //! folder → comparison →
-//! document → text. ARCHITECTURE.md says which module may know which; `tests/tidy.rs` holds it to
+//! document → text. ARCHITECTURE.md says which module may know which; `tests/tidy` holds it to
 //! that.
 
 // L4

@@ -1,0 +1,176 @@
+//! Things that have one home: lists of metrics, threads, what the name of a step tells.
+
+use std::collections::BTreeSet;
+
+use syn::visit::Visit;
+
+use crate::exceptions::hold_all_but_exceptions;
+use crate::sources::*;
+
+/// Where lists of metrics stand.
+const METRICS: &str = "src/domain/metric.rs";
+
+/// Who may start threads: everybody else has a crew or `parallel`.
+const THREADS: &[&str] =
+    &["src/driver/crew.rs", "src/driver/link.rs", "src/parallel.rs", "src/os/", "src/lab/"];
+
+/// Ways to ask what a text holds.
+const QUESTIONS: &[&str] = &[
+    "contains",
+    "ends_with",
+    "find",
+    "parse",
+    "rfind",
+    "rsplit",
+    "rsplit_once",
+    "split",
+    "split_once",
+    "starts_with",
+    "strip_prefix",
+    "strip_suffix",
+];
+
+/// How a step is called where its name is read.
+const STEPS: &[&str] = &["step", "record"];
+
+/// Functions that take a name and only show it.
+const SHOWING: &[&str] = &["text", "quoted", "Some", "id", "name"];
+
+#[test]
+fn things_stand_where_they_belong() {
+    let files = shipped();
+    hold_all_but_exceptions("homes", files.iter().flat_map(|(path, text)| homes(path, text)));
+}
+
+#[test]
+fn a_thing_in_another_place_is_found() {
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        let found: Vec<String> = homes(path, text).into_iter().collect();
+        assert_eq!(found, expected, "{path}: {text}");
+    };
+    let list = "const A: [Metric; 1] = [Metric::Rate];";
+    check("src/report/x.rs", list, &["report/x: a list of metrics"]);
+    check(
+        "src/report/x.rs",
+        "fn f() { static A: &[crate::x::Metric] = &[]; }",
+        &["report/x: a list of metrics"],
+    );
+    check("src/domain/metric.rs", list, &[]);
+    check("src/report/x.rs", "const A: Metric = Metric::Rate; fn f(a: &[Metric]) {}", &[]);
+    for start in ["std::thread::spawn(f)", "thread::scope(f)", "thread::Builder::new()"] {
+        let text = format!("fn g() {{ {start}; }}");
+        check("src/dbms/x.rs", &text, &["dbms/x: a thread"]);
+        check("src/lab/x.rs", &text, &[]);
+        check("src/driver/crew.rs", &text, &[]);
+        check("src/dbms/x.rs", &format!("#[cfg(test)] mod tests {{ {text} }}"), &[]);
+    }
+    check("src/dbms/x.rs", "fn g() { std::thread::sleep(a); }", &[]);
+    for asked in [
+        "if step.name == \"scan\" {}",
+        "step.record.name.starts_with(\"l.\");",
+        "match step.name.as_str() { _ => 1 }",
+        "match &step.name { _ => 1 }",
+        "is_query(&step.name);",
+        "Point::of_step(&self.step.name);",
+    ] {
+        let text = format!("fn f() {{ {asked} }}");
+        check("src/analyze/x.rs", &text, &["analyze/x: asks the name of a step"]);
+        check("src/benchmarks/kv/import/x.rs", &text, &[]);
+        check("src/import/x.rs", &text, &[]);
+    }
+    for shown in [
+        "Cell::text(&step.name);",
+        "step.name.clone();",
+        "step.name == other.name;",
+        "all.contains(&step.name);",
+    ] {
+        check("src/analyze/x.rs", &format!("fn f() {{ {shown} }}"), &[]);
+    }
+}
+
+fn homes(path: &str, text: &str) -> BTreeSet<String> {
+    let mut lists = Lists { count: 0 };
+    lists.visit_file(&parse(path, text));
+    let tests = test_lines(path, text);
+    let mut words = flat(tokens(path, text));
+    words.retain(|(_, line)| !is_test_line(&tests, *line));
+    let words: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
+    let starts = |three: &[&str]| {
+        three[..2] == ["thread", "::"] && ["spawn", "scope", "Builder"].contains(&three[2])
+    };
+    let has_threads = THREADS.iter().any(|home| path.starts_with(home));
+    let imports = path.starts_with("src/import/") || path.contains("/import/");
+    let imports = imports || path.ends_with("/import.rs");
+    let faults = [
+        ("a list of metrics", path != METRICS && lists.count > 0),
+        ("a thread", !has_threads && words.windows(3).any(starts)),
+        ("asks the name of a step", !imports && asks_a_name(&words)),
+    ];
+    let faults = faults.into_iter().filter(|(_, is_there)| *is_there);
+    faults.map(|(what, _)| format!("{}: {what}", short(path))).collect()
+}
+
+/// Whether something is decided by the name of a step.
+fn asks_a_name(words: &[&str]) -> bool {
+    let at = |at: usize| words.get(at).copied().unwrap_or("-");
+    (0..words.len()).any(|name| {
+        let is_step = name >= 2 && at(name) == "name" && at(name - 1) == ".";
+        if !is_step || !STEPS.contains(&at(name - 2)) {
+            return false;
+        }
+        // A literal is an empty word.
+        let compared = at(name + 1) == "=" && at(name + 2) == "=" && at(name + 3).is_empty();
+        let differs = at(name + 1) == "!" && at(name + 2) == "=" && at(name + 3).is_empty();
+        let questioned = at(name + 1) == "." && QUESTIONS.contains(&at(name + 2));
+        let mut first = name - 2;
+        while first >= 2 && at(first - 1) == "." {
+            first -= 2;
+        }
+        let before = |back: usize| first.checked_sub(back).map_or("-", at);
+        let matched = before(1) == "match" || (before(1) == "&" && before(2) == "match");
+        let handed = before(1) == "&" && before(2) == "(" && at(name + 1) == ")";
+        let function = before(3);
+        let judged = handed
+            && before(4) != "."
+            && function.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && !SHOWING.contains(&function);
+        compared || differs || questioned || matched || judged
+    })
+}
+
+/// Counts constants that are lists of metrics, those that only tests see left out.
+struct Lists {
+    count: usize,
+}
+
+impl Lists {
+    fn look(&mut self, ty: &syn::Type) {
+        let element = match ty {
+            syn::Type::Array(array) => &array.elem,
+            syn::Type::Slice(slice) => &slice.elem,
+            syn::Type::Reference(reference) => return self.look(&reference.elem),
+            _ => return,
+        };
+        if let syn::Type::Path(path) = element.as_ref() {
+            let last = path.path.segments.last();
+            self.count += usize::from(last.is_some_and(|last| last.ident == "Metric"));
+        }
+    }
+}
+
+impl Visit<'_> for Lists {
+    fn visit_item_const(&mut self, item: &syn::ItemConst) {
+        self.look(&item.ty);
+    }
+    fn visit_impl_item_const(&mut self, item: &syn::ImplItemConst) {
+        self.look(&item.ty);
+    }
+    fn visit_item_static(&mut self, item: &syn::ItemStatic) {
+        self.look(&item.ty);
+    }
+    fn visit_item_mod(&mut self, item: &syn::ItemMod) {
+        if !is_test(&item.attrs) {
+            syn::visit::visit_item_mod(self, item);
+        }
+    }
+}

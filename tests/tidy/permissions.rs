@@ -1,0 +1,100 @@
+//! Who may do what: unsafe code, printing, exits, the environment.
+
+use crate::sources::{flat, hold, is_test_line, rust_files, sources, test_lines, tokens};
+
+/// Files besides src/cli that may open a standard stream: two processes of rqps talk over it.
+const SPEAKERS: &[&str] = &["src/os/warden.rs"];
+
+#[test]
+fn only_the_c_interfaces_are_unsafe() {
+    hold(rust_files(), unsafe_code);
+}
+
+#[test]
+fn unsafe_elsewhere_is_found() {
+    let text = "fn f() { g!(unsafe { h() }) }";
+    assert_eq!(unsafe_code("src/lab/mod.rs", text).len(), 1);
+    assert_eq!(unsafe_code("src/os/tree.rs", text), [""; 0]);
+    assert_eq!(unsafe_code("src/osmosis/tree.rs", text).len(), 1);
+    let words = "//! unsafe\n#![deny(unsafe_code)] const S: &str = \"unsafe\";";
+    assert_eq!(unsafe_code("src/lab/mod.rs", words), [""; 0]);
+}
+
+fn unsafe_code(path: &str, text: &str) -> Vec<String> {
+    if path.starts_with("src/os/") || path.starts_with("src/embed/") {
+        return Vec::new();
+    }
+    let words = flat(tokens(path, text));
+    let found = words.iter().filter(|(word, _)| word == "unsafe");
+    found.map(|(_, line)| format!("{path}:{line}: unsafe is for src/embed and src/os")).collect()
+}
+
+#[test]
+fn only_the_command_line_prints_exits_and_reads_the_environment() {
+    hold(sources(), shell_only);
+}
+
+#[test]
+fn printing_elsewhere_is_found() {
+    let check = |text: &str, count: usize| {
+        assert_eq!(shell_only("src/lab/mod.rs", text).len(), count, "{text}");
+        assert_eq!(shell_only("src/cli/mod.rs", text), [""; 0]);
+    };
+    check("fn f() { println!(\"x\"); }", 1);
+    check("fn f() { vec![eprint!(\"x\"), dbg!(1)]; }", 2);
+    check("fn f() { std::process::exit(1) }", 1);
+    check("use std::process; fn f() { process::exit(1) }", 1);
+    check("fn f() { std::env::var(\"HOME\"); }", 1);
+    check("use std::env;", 1);
+    check("use std::{env, fs};", 1);
+    check("use std::env::var_os;", 1);
+    check("fn f() { std::io::stdout(); }", 1);
+    check("#[cfg(test)] mod tests { fn f() { println!(\"x\"); } }", 0);
+    check("const V: &str = env!(\"CARGO_PKG_VERSION\"); // println!", 0);
+    check("fn f() { writeln!(out, \"std::env\"); self.exit(); }", 0);
+}
+
+fn shell_only(path: &str, text: &str) -> Vec<String> {
+    if path.starts_with("src/cli/") {
+        return Vec::new();
+    }
+    let tests = test_lines(path, text);
+    let words = flat(tokens(path, text));
+    let word = |at: usize| words.get(at).map_or("", |(word, _)| word.as_str());
+    let mut found = Vec::new();
+    for (at, (first, line)) in words.iter().enumerate() {
+        let what = match (first.as_str(), word(at + 1)) {
+            ("println" | "print" | "eprintln" | "eprint" | "dbg", "!") => "prints",
+            ("stdout" | "stderr", "(") if !SPEAKERS.contains(&path) => "opens a standard stream",
+            ("process", "::") if word(at + 2) == "exit" => "exits",
+            ("std", "::") if word(at + 2) == "env" => "reads the environment",
+            ("std", "::") if word(at + 2) == "{" && braces_hold(&words[at + 2..], "env") => {
+                "reads the environment"
+            }
+            _ => continue,
+        };
+        // `Command::stdout(…)` sets up somebody else's stream.
+        let method = at > 0 && word(at - 1) == ".";
+        if !method && !is_test_line(&tests, *line) {
+            found.push(format!("{path}:{line}: {what}, which only src/cli may"));
+        }
+    }
+    found
+}
+
+/// True if `name` is an entry of the braces at the front of `words`.
+fn braces_hold(words: &[(String, usize)], name: &str) -> bool {
+    let mut depth = 0;
+    for (at, (word, _)) in words.iter().enumerate() {
+        match word.as_str() {
+            "{" => depth += 1,
+            "}" if depth == 1 => return false,
+            "}" => depth -= 1,
+            _ if depth == 1 && word == name && matches!(words[at - 1].0.as_str(), "{" | ",") => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
