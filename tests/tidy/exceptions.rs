@@ -405,11 +405,9 @@ phrases: benchmarks/vector/data/hdf5/parse: nothing was
 phrases: cli/doctor: go on with
 phrases: cli/doctor: nothing was
 phrases: cli/gate: nothing was
-phrases: cli/import/insert: is said
 phrases: cli/measure: broken off
 phrases: cli/measure: go on with
 phrases: cli/report: go on with
-phrases: cli/vector: is told
 phrases: lab/gatekeeper: thrown away
 phrases: lab/resume: broken off
 phrases: lab/resume: thrown away
