@@ -333,7 +333,6 @@ imports: benchmarks/insert/import/raw -> benchmarks/sysbench/import/sources
 imports: benchmarks/insert/import/record -> benchmarks/sysbench/import/record
 imports: benchmarks/insert/import/sources -> benchmarks/sysbench/import/sources
 imports: benchmarks/insert/import/taker -> benchmarks/sysbench/import/record
-imports: benchmarks/insert/tests is no facet
 imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/record
 imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/sources
 imports: benchmarks/kv/presets -> benchmarks/mod
@@ -353,7 +352,6 @@ imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/s
 imports: benchmarks/vector/mod -> workload/select
 imports: benchmarks/vector/steps -> benchmarks/mod
 imports: benchmarks/vector/steps -> benchmarks/vector/mod
-imports: benchmarks/vector/tests is no facet
 imports: driver/client -> benchmarks/vector/driver/searcher
 imports: driver/load -> benchmarks/sysbench/rows
 imports: driver/mod -> benchmarks/insert/driver/mod
