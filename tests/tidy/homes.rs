@@ -90,7 +90,12 @@ fn a_thing_in_another_place_is_found() {
 
 fn homes(path: &str, text: &str) -> BTreeSet<String> {
     let mut lists = Lists { count: 0 };
-    lists.visit_file(&parse(path, text));
+    if text.contains("Metric") {
+        lists.visit_file(&parse(path, text));
+    }
+    if lists.count == 0 && !text.contains("thread::") && !text.contains(".name") {
+        return BTreeSet::new();
+    }
     let tests = test_lines(path, text);
     let mut words = flat(tokens(path, text));
     words.retain(|(_, line)| !is_test_line(&tests, *line));
