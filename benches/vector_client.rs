@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rqps::benchmarks::vector::driver::encode::Form;
 use rqps::domain::endpoint::{Address, Login};
 use rqps::os::tree;
-use rqps::wire::postgres::Client;
+use rqps::wire::postgres::PostgresClient;
 use rqps::wire::{Value, ValueType};
 
 const DIMS: usize = 784;
@@ -81,7 +81,7 @@ fn cost(kind: ValueType, value: &Value<'_>, rows: u32) -> Result<f64, String> {
     let listener = UnixListener::bind(&path).map_err(|error| error.to_string())?;
     let server = std::thread::spawn(move || serve(&listener, rows));
     let login = Login { user: "u".to_owned(), ..Login::default() };
-    let mut client = Client::connect(&Address::Unix(path), &login, Duration::from_secs(5))
+    let mut client = PostgresClient::connect(&Address::Unix(path), &login, Duration::from_secs(5))
         .map_err(|error| error.to_string())?;
     let statement = client.prepare("q", &[kind]).map_err(|error| error.to_string())?;
     let mut ids = Vec::with_capacity(K as usize);

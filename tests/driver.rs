@@ -15,7 +15,7 @@ use rqps::domain::script::{Distribution, Operation, Parameter, Protocol, Script,
 use rqps::driver::protocol::{
     DriverEvent, DriverRequest, LoadRequest, RequestBody, ScriptRequest, VERSION,
 };
-use rqps::embed::sqlite::{Connection, Sqlite};
+use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 
 const ROWS: u64 = 1_000;
 const TABLES: u32 = 2;
@@ -253,7 +253,7 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
 }
 
 fn count(path: &Path) -> u64 {
-    let mut connection = Connection::open(&Arc::new(Sqlite::compiled_in()), path, 0).unwrap();
+    let mut connection = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), path, 0).unwrap();
     let sql = "SELECT (SELECT count(*) FROM sbtest1) + (SELECT count(*) FROM sbtest2)";
     connection.rows(sql).unwrap()[0][0].as_ref().unwrap().parse().unwrap()
 }

@@ -20,7 +20,8 @@ use rqps::dbms::{ControlPlane, Interrupt, Site, config, control_plane};
 use rqps::domain::build::{Build, Dbms, Manifest, Version};
 use rqps::domain::endpoint::{Address, Endpoint, Login};
 use rqps::os::user;
-use rqps::wire::{mysql, postgres};
+use rqps::wire::mysql::MysqlClient;
+use rqps::wire::postgres::PostgresClient;
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
@@ -107,11 +108,11 @@ impl Theirs {
         type Rows = Vec<Vec<Option<String>>>;
         let mut ask: Box<dyn FnMut(&str) -> Rows> = match self.dbms {
             Dbms::Postgres => {
-                let mut client = postgres::Client::connect(&address, &login, patience).unwrap();
+                let mut client = PostgresClient::connect(&address, &login, patience).unwrap();
                 Box::new(move |sql| client.rows(sql).unwrap_or_else(|e| panic!("{sql}: {e}")))
             }
             _ => {
-                let mut client = mysql::Client::connect(&address, &login, patience).unwrap();
+                let mut client = MysqlClient::connect(&address, &login, patience).unwrap();
                 Box::new(move |sql| client.rows(sql).unwrap_or_else(|e| panic!("{sql}: {e}")))
             }
         };

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use made::Size;
-use rqps::embed::sqlite::{Connection, Sqlite};
+use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 
 const SIZE: Size = Size { targets: 2, steps: 8, blocks: 3, seconds: 5 };
 
@@ -32,7 +32,8 @@ fn tables_hold_every_run_step_second_and_ratio() {
         let text = std::fs::read_to_string(csv.join(format!("{table}.csv"))).unwrap();
         text.lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut sqlite = Connection::open(&Arc::new(Sqlite::compiled_in()), &database, 0).unwrap();
+    let mut sqlite =
+        SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), &database, 0).unwrap();
     let mut ask = |sql: &str| -> String {
         let rows = sqlite.rows(sql).unwrap();
         rows[0][0].clone().unwrap_or_default()

@@ -35,7 +35,7 @@ use rqps::driver::protocol::{
     DriverEvent, DriverRequest, Interval, RequestBody, StepRequest, VERSION,
 };
 use rqps::driver::{Ending, run_job};
-use rqps::embed::sqlite::{Connection, Sqlite};
+use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
@@ -146,7 +146,7 @@ impl Database {
 
     fn ask(&self, sql: &str) -> Vec<String> {
         let sqlite = Arc::new(Sqlite::compiled_in());
-        let mut connection = Connection::open(&sqlite, &self.path(), 1000).unwrap();
+        let mut connection = SqliteConnection::open(&sqlite, &self.path(), 1000).unwrap();
         let rows = connection.rows(sql).unwrap();
         rows.into_iter().map(|row| row.into_iter().next().unwrap().unwrap()).collect()
     }
@@ -332,7 +332,7 @@ fn a_worker_that_cannot_go_on_ends_the_step_at_once() {
     run(&job(Dialect::Sqlite, database.endpoint(), &workload, &all[0]));
     database.ask("SELECT 1");
     let sqlite = Arc::new(Sqlite::compiled_in());
-    let mut connection = Connection::open(&sqlite, &database.path(), 1000).unwrap();
+    let mut connection = SqliteConnection::open(&sqlite, &database.path(), 1000).unwrap();
     connection
         .simple(
             "CREATE TRIGGER no BEFORE DELETE ON pi1 BEGIN SELECT raise(ABORT, 'no more deletes'); \

@@ -21,7 +21,7 @@ use rqps::dbms::{ControlPlane, Interrupt, Site, config, control_plane};
 use rqps::domain::build::{Build, Dbms, Manifest, Version};
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::os::user;
-use rqps::wire::postgres;
+use rqps::wire::postgres::PostgresClient;
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
@@ -415,11 +415,11 @@ fn somebodys_postgres(scene: &Scene, root: &Path) -> Box<dyn ControlPlane> {
     plane
 }
 
-fn client(plane: &dyn ControlPlane) -> postgres::Client {
+fn client(plane: &dyn ControlPlane) -> PostgresClient {
     let (Endpoint::Server(address), login): (Endpoint, Login) = plane.endpoint() else {
         panic!("no server")
     };
-    postgres::Client::connect(&address, &login, Duration::from_secs(30)).unwrap()
+    PostgresClient::connect(&address, &login, Duration::from_secs(30)).unwrap()
 }
 
 #[test]

@@ -21,7 +21,8 @@ use rqps::os::process::{
     CLEAN_EXIT, ProcessError, ProcessSpec, Stop, StopSignal, Warden, parent_of, tree,
 };
 use rqps::os::user;
-use rqps::wire::{mysql, postgres};
+use rqps::wire::mysql::MysqlClient;
+use rqps::wire::postgres::PostgresClient;
 
 mod builds;
 mod skipped;
@@ -276,11 +277,11 @@ fn lab_with_server() {
     let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
     thread::spawn(move || match dbms {
         Dbms::Postgres => {
-            let mut client = postgres::Client::connect(&address, &login, PATIENCE).unwrap();
+            let mut client = PostgresClient::connect(&address, &login, PATIENCE).unwrap();
             client.simple("SELECT pg_sleep(1000)")
         }
         _ => {
-            let mut client = mysql::Client::connect(&address, &login, PATIENCE).unwrap();
+            let mut client = MysqlClient::connect(&address, &login, PATIENCE).unwrap();
             client.simple("SELECT sleep(1000)")
         }
     });
@@ -432,9 +433,9 @@ fn version_of(root: &Path, names: &[&str]) -> String {
 fn rows(plane: &dyn ControlPlane, sql: &str) -> Vec<String> {
     let (Endpoint::Server(address), login) = plane.endpoint() else { panic!("no server") };
     let rows = if login.user == "rqps" {
-        postgres::Client::connect(&address, &login, PATIENCE).unwrap().rows(sql)
+        PostgresClient::connect(&address, &login, PATIENCE).unwrap().rows(sql)
     } else {
-        mysql::Client::connect(&address, &login, PATIENCE).unwrap().rows(sql)
+        MysqlClient::connect(&address, &login, PATIENCE).unwrap().rows(sql)
     };
     let text = |row: Vec<Option<String>>| row.into_iter().flatten().collect::<Vec<_>>().join("|");
     rows.unwrap_or_else(|error| panic!("{sql}: {error}")).into_iter().map(text).collect()
@@ -610,7 +611,7 @@ fn check_io(dbms: Dbms, root: &Path, version: &str, (name, said, direct): (&str,
     let mut file = file.to_owned();
     if dbms == Dbms::Postgres {
         // A transaction keeps open what it reads.
-        let mut client = postgres::Client::connect(&address, &login, PATIENCE).unwrap();
+        let mut client = PostgresClient::connect(&address, &login, PATIENCE).unwrap();
         client.simple("CREATE TABLE t AS SELECT generate_series(1, 10000) AS id").unwrap();
         client.simple("BEGIN").unwrap();
         client.rows("SELECT count(*) FROM t").unwrap();
@@ -902,7 +903,7 @@ fn a_server_by_its_address_is_measured_and_left_alone() {
         assert_eq!(other.server_pid(), plane.server_pid());
         assert_eq!(rows(&*plane, SCHEMAS), ["rqps_00000000000a"]);
         let (Endpoint::Server(own), own_login) = other.endpoint() else { panic!("no server") };
-        let mut session = postgres::Client::connect(&own, &own_login, PATIENCE).unwrap();
+        let mut session = PostgresClient::connect(&own, &own_login, PATIENCE).unwrap();
         for setup in other.session_setup() {
             session.simple(&setup).unwrap();
         }

@@ -15,7 +15,9 @@ use rqps::benchmarks::sysbench::rows::{Row, Table};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::driver::protocol::{DriverRequest, LoadRequest, RequestBody, VERSION};
-use rqps::wire::{Value, ValueType, WireError, mysql, postgres};
+use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};
+use rqps::wire::postgres::PostgresClient;
+use rqps::wire::{Value, ValueType, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Of connects and replies. Values of 17 MB take seconds where the disk is busy.
@@ -149,7 +151,7 @@ fn code(result: Result<impl Sized, WireError>) -> String {
 
 // Postgres.
 
-fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
+fn start_postgres(root: &Path, extra: &[&str]) -> (Server, PostgresClient) {
     let folder = private_folder();
     let data = folder.path().join("data");
     let mut initdb = unprivileged(&root.join("bin/initdb"));
@@ -161,7 +163,7 @@ fn start_postgres(root: &Path, extra: &[&str]) -> (Server, postgres::Client) {
     command.args(["-p", &port.to_string(), "-h", "127.0.0.1", "-c", "fsync=off"]).args(extra);
     let mut server = start(&mut command, folder, port, &format!(".s.PGSQL.{port}"));
     let client = ready(&mut server, |address| {
-        postgres::Client::connect(address, &login("tester", "", "postgres"), TIMEOUT)
+        PostgresClient::connect(address, &login("tester", "", "postgres"), TIMEOUT)
     });
     (server, client)
 }
@@ -187,7 +189,7 @@ fn postgres_statements() {
         postgres_copy(&mut client);
         // Killed from another session, the client learns why.
         let mut other =
-            postgres::Client::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
+            PostgresClient::connect(&server.unix(), &login("tester", "", "postgres"), TIMEOUT)
                 .unwrap();
         other.simple(&format!("SELECT pg_terminate_backend({})", client.connection_id())).unwrap();
         let error = client.simple("SELECT 1").unwrap_err();
@@ -198,7 +200,7 @@ fn postgres_statements() {
     });
 }
 
-fn postgres_prepared(client: &mut postgres::Client) {
+fn postgres_prepared(client: &mut PostgresClient) {
     client.simple("CREATE TABLE t (id int PRIMARY KEY, k int, c text)").unwrap();
     let types = [ValueType::Int, ValueType::Int, ValueType::Text];
     let insert = client.prepare("INSERT INTO t VALUES ($1, $2, $3)", &types).unwrap();
@@ -227,7 +229,7 @@ fn postgres_prepared(client: &mut postgres::Client) {
     assert_eq!(client.execute(point, &[Value::Int(7)]).unwrap().rows, 0);
 }
 
-fn postgres_refusals(client: &mut postgres::Client) {
+fn postgres_refusals(client: &mut PostgresClient) {
     client.simple("INSERT INTO t VALUES (1, 1, 'one')").unwrap();
     let insert = client.prepare("INSERT INTO t VALUES ($1, 0, '')", &[ValueType::Int]).unwrap();
     client.simple("BEGIN").unwrap();
@@ -254,7 +256,7 @@ fn postgres_refusals(client: &mut postgres::Client) {
     assert_eq!(rows.len(), 2);
 }
 
-fn postgres_big_replies(client: &mut postgres::Client) {
+fn postgres_big_replies(client: &mut PostgresClient) {
     let many = client
         .prepare("SELECT repeat('x', 900), g FROM generate_series(1, $1) g", &[ValueType::Int])
         .unwrap();
@@ -271,7 +273,7 @@ fn postgres_big_replies(client: &mut postgres::Client) {
     assert_eq!(client.simple("SELECT 1").unwrap().rows, 1);
 }
 
-fn postgres_copy(client: &mut postgres::Client) {
+fn postgres_copy(client: &mut PostgresClient) {
     client.simple("TRUNCATE t").unwrap();
     let mut next = 0;
     let taken = client
@@ -323,7 +325,7 @@ fn postgres_logins() {
             fs::write(server.folder.path().join("data/pg_hba.conf"), rules).unwrap();
             admin.simple("SELECT pg_reload_conf()").unwrap();
             let connect = |address: &Address, password: &str, database: &str| {
-                postgres::Client::connect(address, &login(&user, password, database), TIMEOUT)
+                PostgresClient::connect(address, &login(&user, password, database), TIMEOUT)
             };
             // The postmaster reloads when it gets to it.
             let begin = Instant::now();
@@ -348,7 +350,7 @@ fn postgres_gone() {
     let folder = private_folder();
     let socket = folder.path().join(".s.PGSQL.5432");
     let address = Address::Unix(socket.clone());
-    let error = postgres::Client::connect(&address, &login("a", "", "a"), TIMEOUT).err().unwrap();
+    let error = PostgresClient::connect(&address, &login("a", "", "a"), TIMEOUT).err().unwrap();
     let words = format!("connect to {}: No such file or directory (os error 2)", socket.display());
     assert_eq!(error.to_string(), words);
 }
@@ -432,7 +434,7 @@ impl MysqlTree {
         }
     }
 
-    fn start(&self, extra: &[String]) -> (Server, mysql::Client) {
+    fn start(&self, extra: &[String]) -> (Server, MysqlClient) {
         let folder = private_folder();
         self.initialize(folder.path());
         let port = free_port();
@@ -448,7 +450,7 @@ impl MysqlTree {
         }
         let mut server = start(&mut command, folder, port, "sock");
         let client = ready(&mut server, |address| {
-            mysql::Client::connect(address, &login("root", "", "mysql"), TIMEOUT)
+            MysqlClient::connect(address, &login("root", "", "mysql"), TIMEOUT)
         });
         (server, client)
     }
@@ -475,10 +477,10 @@ fn mysql_statements() {
         mysql_refusals(&mut client);
         mysql_big(&mut client);
         let mut other =
-            mysql::Client::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+            MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
         mysql_local_files(&mut other);
         let mut other =
-            mysql::Client::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
+            MysqlClient::connect(&server.unix(), &login("root", "", "d"), TIMEOUT).unwrap();
         other.simple(&format!("KILL {}", client.connection_id())).unwrap();
         let error = refused_after_kill(&mut client);
         assert!(matches!(error, WireError::Io { .. }), "{error:?}");
@@ -489,7 +491,7 @@ fn mysql_statements() {
 
 /// The error by which a client learns that it was killed. A busy server may answer statements for a
 /// while, and may say that it interrupts one, before it closes the connection.
-fn refused_after_kill(client: &mut mysql::Client) -> WireError {
+fn refused_after_kill(client: &mut MysqlClient) -> WireError {
     let begin = Instant::now();
     loop {
         match client.simple("SELECT 1") {
@@ -501,7 +503,7 @@ fn refused_after_kill(client: &mut mysql::Client) -> WireError {
     }
 }
 
-fn mysql_prepared(client: &mut mysql::Client) {
+fn mysql_prepared(client: &mut MysqlClient) {
     client
         .simple("CREATE TABLE t (id int PRIMARY KEY, k int, c varchar(60)) ENGINE=InnoDB")
         .unwrap();
@@ -535,7 +537,7 @@ fn mysql_prepared(client: &mut mysql::Client) {
     assert_eq!(client.execute(point, &[Value::Int(7)]).unwrap().rows, 0);
 }
 
-fn mysql_refusals(client: &mut mysql::Client) {
+fn mysql_refusals(client: &mut MysqlClient) {
     client.simple("INSERT INTO t VALUES (1, 1, 'one')").unwrap();
     // The first execution, which tells the types, is refused; the next must tell them again.
     let insert = client.prepare("INSERT INTO t VALUES (?, 0, '')", &[ValueType::Int]).unwrap();
@@ -560,7 +562,7 @@ fn mysql_refusals(client: &mut mysql::Client) {
 
 const LOCAL: &str = "LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE f";
 
-fn mysql_local_files(client: &mut mysql::Client) {
+fn mysql_local_files(client: &mut MysqlClient) {
     client.simple("CREATE TABLE f (id int PRIMARY KEY, c varchar(60)) ENGINE=InnoDB").unwrap();
     let mut calls = 0;
     let mut fill = |out: &mut Vec<u8>| {
@@ -573,7 +575,7 @@ fn mysql_local_files(client: &mut mysql::Client) {
     };
     client.simple("SET GLOBAL local_infile = 0").unwrap();
     let refused = code(client.load_local(LOCAL, &mut fill));
-    assert!(mysql::LOCAL_REFUSED.contains(&refused.as_str()), "{refused}");
+    assert!(LOCAL_REFUSED.contains(&refused.as_str()), "{refused}");
     client.simple("SET GLOBAL local_infile = 1").unwrap();
     // What was not asked for is never sent.
     assert_eq!(client.simple(LOCAL).unwrap().affected, 0);
@@ -598,7 +600,7 @@ fn mysql_local_files(client: &mut mysql::Client) {
 }
 
 /// LOAD DATA statements of all sessions so far.
-fn loads(client: &mut mysql::Client) -> u64 {
+fn loads(client: &mut MysqlClient) -> u64 {
     let rows = client.rows("SHOW GLOBAL STATUS LIKE 'Com_load'").unwrap();
     rows[0][1].as_ref().unwrap().parse().unwrap()
 }
@@ -671,7 +673,7 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
     });
 }
 
-fn mysql_big(client: &mut mysql::Client) {
+fn mysql_big(client: &mut MysqlClient) {
     client.simple("CREATE TABLE b (id int PRIMARY KEY, c longtext) ENGINE=InnoDB").unwrap();
     let mut sql = "INSERT INTO b VALUES (0, '')".to_owned();
     for id in 1..20_000 {
@@ -727,17 +729,17 @@ fn mysql_logins() {
         }
         if sha2 {
             admin.simple("CREATE USER old IDENTIFIED WITH sha256_password BY 'x'").unwrap();
-            let connect = mysql::Client::connect(&server.unix(), &login("old", "x", ""), TIMEOUT);
+            let connect = MysqlClient::connect(&server.unix(), &login("old", "x", ""), TIMEOUT);
             let error = connect.err().unwrap().to_string();
             assert!(error.contains("sha256_password, which is not supported"), "{error}");
         }
     });
 }
 
-fn mysql_login(server: &Server, admin: &mut mysql::Client, user: &str) {
+fn mysql_login(server: &Server, admin: &mut MysqlClient, user: &str) {
     for address in [server.tcp(Tls::Off), server.unix()] {
         let connect = |user: &str, password: &str, database: &str| {
-            mysql::Client::connect(&address, &login(user, password, database), TIMEOUT)
+            MysqlClient::connect(&address, &login(user, password, database), TIMEOUT)
         };
         // Forgets cached hashes: the first login is the long way, the second the short one.
         admin.simple("FLUSH PRIVILEGES").unwrap();
@@ -824,7 +826,7 @@ mod tls {
                 start_postgres(root, &["-c", "ssl=on", "-c", &certificate, "-c", &key]);
             let user = login("tester", "", "postgres");
             check(&server, folder.path(), |address| {
-                let mut client = postgres::Client::connect(address, &user, TIMEOUT)?;
+                let mut client = PostgresClient::connect(address, &user, TIMEOUT)?;
                 let used = client.rows("SELECT ssl FROM pg_stat_ssl WHERE pid=pg_backend_pid()")?;
                 assert_eq!(used, [[Some("t".to_owned())]]);
                 let many = "SELECT repeat('x', 1000) FROM generate_series(1, 5000)";
@@ -839,7 +841,7 @@ mod tls {
                 Ok(())
             });
             let (plain, _) = start_postgres(root, &[]);
-            let error = postgres::Client::connect(&plain.tcp(Tls::Require), &user, TIMEOUT);
+            let error = PostgresClient::connect(&plain.tcp(Tls::Require), &user, TIMEOUT);
             let error = error.err().unwrap().to_string();
             assert!(error.contains("has TLS switched off"), "{error}");
         });
@@ -867,7 +869,7 @@ mod tls {
                 // So that the password itself is sent each time.
                 admin_flush(&server);
                 let user = login("secure", "sësame", "");
-                let mut client = mysql::Client::connect(address, &user, TIMEOUT)?;
+                let mut client = MysqlClient::connect(address, &user, TIMEOUT)?;
                 let used = client.rows("SHOW STATUS LIKE 'Ssl_cipher'")?;
                 assert_ne!(used[0][1].as_deref(), Some(""));
                 Ok(())
@@ -877,7 +879,7 @@ mod tls {
 
     fn admin_flush(server: &Server) {
         let root = login("root", "", "");
-        let mut admin = mysql::Client::connect(&server.unix(), &root, TIMEOUT).unwrap();
+        let mut admin = MysqlClient::connect(&server.unix(), &root, TIMEOUT).unwrap();
         admin.simple("FLUSH PRIVILEGES").unwrap();
     }
 }

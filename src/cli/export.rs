@@ -11,7 +11,7 @@ use crate::analyze::{self, Comparison};
 use crate::cli::args::{Export, ExportFormat};
 use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
-use crate::embed::sqlite::{Connection, Sqlite, Statement, Value};
+use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
 use crate::report::quoted;
 use crate::results;
@@ -73,7 +73,7 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
     if path.exists() {
         bail!("it is there already\nhint: name a new file, or take it away");
     }
-    let mut database = Connection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;
+    let mut database = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;
     database.simple("BEGIN")?;
     let mut count = 0;
     for table in &TABLES {
@@ -84,8 +84,8 @@ fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<
             count += 1;
             // SQLite cannot parse `inf`; it reads a number beyond its range as infinity.
             let values = row.iter().zip(table.columns).map(|(cell, (_, kind))| match kind {
-                SqlType::Real if cell == "inf" => Value::Text(b"9e999"),
-                _ => Value::Text(cell.as_bytes()),
+                SqlType::Real if cell == "inf" => SqliteValue::Text(b"9e999"),
+                _ => SqliteValue::Text(cell.as_bytes()),
             });
             database.execute(insert, values)?;
             Ok(())
@@ -108,7 +108,7 @@ fn column((name, kind): &(&str, SqlType)) -> String {
 }
 
 /// Converts empty texts to NULL.
-fn prepare(database: &mut Connection, table: &Flat) -> Result<Statement> {
+fn prepare(database: &mut SqliteConnection, table: &Flat) -> Result<Statement> {
     let values: Vec<String> =
         (1..=table.columns.len()).map(|place| format!("nullif(?{place}, '')")).collect();
     let insert = format!("INSERT INTO {} VALUES ({})", table.name, values.join(", "));

@@ -8,5 +8,4 @@
 pub mod distribution;
 pub mod rng;
 
-/// Version of all sequences together.
-pub const VERSION: u32 = 1;
+pub use rng::VERSION;

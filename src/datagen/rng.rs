@@ -4,6 +4,9 @@
 //! Decimal digits have their own path because update-nonindex and the loader need 165 of them per
 //! row: one random integer gives a whole group, and a group is spelled eight digits at a time.
 
+/// Version of all sequences of [`datagen`](super) together.
+pub const VERSION: u32 = 1;
+
 /// Length of a group of digits in the text columns.
 const GROUP: usize = 11;
 /// 10 to the power of [`GROUP`].

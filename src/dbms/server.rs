@@ -15,7 +15,9 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Login};
 use crate::os::process::{CLEAN_EXIT, ProcessSpec, Stop, StopSignal, Warden};
 use crate::os::user::{check_reachable, chown_tree};
-use crate::wire::{WireError, mysql, postgres};
+use crate::wire::WireError;
+use crate::wire::mysql::MysqlClient;
+use crate::wire::postgres::PostgresClient;
 
 /// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -61,9 +63,9 @@ pub(super) fn one_value(
     Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
 }
 
-impl ControlConnection for postgres::Client {
+impl ControlConnection for PostgresClient {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
-        postgres::Client::rows(self, sql)
+        PostgresClient::rows(self, sql)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), WireError> {
@@ -71,9 +73,9 @@ impl ControlConnection for postgres::Client {
     }
 }
 
-impl ControlConnection for mysql::Client {
+impl ControlConnection for MysqlClient {
     fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
-        mysql::Client::rows(self, sql)
+        MysqlClient::rows(self, sql)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), WireError> {
@@ -89,8 +91,8 @@ pub(super) fn connect(
     timeout: Duration,
 ) -> Result<Box<dyn ControlConnection>, WireError> {
     Ok(match dialect {
-        Dialect::Postgres => Box::new(postgres::Client::connect(address, login, timeout)?),
-        Dialect::Mysql => Box::new(mysql::Client::connect(address, login, timeout)?),
+        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, timeout)?),
+        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, timeout)?),
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
         }
@@ -107,12 +109,12 @@ pub(super) fn first_query(
     const QUERY: &str = "SELECT 1";
     match dialect {
         Dialect::Postgres => {
-            let mut client = postgres::Client::connect(address, login, timeout)?;
+            let mut client = PostgresClient::connect(address, login, timeout)?;
             client.set_read_timeout(Some(timeout))?;
             client.simple(QUERY)?;
         }
         Dialect::Mysql => {
-            let mut client = mysql::Client::connect(address, login, timeout)?;
+            let mut client = MysqlClient::connect(address, login, timeout)?;
             client.set_read_timeout(Some(timeout))?;
             client.simple(QUERY)?;
         }

@@ -16,7 +16,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::{ControlPlane, DbmsError, Site};
 use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::embed::sqlite::{self, Connection};
+use crate::embed::sqlite::{self, SqliteConnection};
 use crate::os::host;
 
 /// The hidden subcommand that runs [`sqlite_process`].
@@ -144,7 +144,7 @@ fn carry_out(work: &Work) -> Result<Vec<Vec<Row>>, String> {
         Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
         None => sqlite::Sqlite::compiled_in(),
     };
-    let mut connection = Connection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
+    let mut connection = SqliteConnection::open(&Arc::new(sqlite), &work.path, BUSY_TIMEOUT_MS)
         .map_err(|error| format!("open {}: {error}", work.path.display()))?;
     let mut all = Vec::new();
     for statement in &work.statements {

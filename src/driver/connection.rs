@@ -11,8 +11,9 @@ use crate::driver::fake::Fake;
 use crate::driver::guest;
 use crate::driver::protocol::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
+use crate::wire::mysql::MysqlClient;
+use crate::wire::postgres::PostgresClient;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
-use crate::wire::{mysql, postgres};
 
 /// How long connecting and logging in may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -24,11 +25,11 @@ const SQLITE_BUSY_MS: u32 = 5_000;
 /// A connection.
 pub(crate) enum Connection {
     /// A server that speaks Postgres.
-    Postgres(postgres::Client),
+    Postgres(PostgresClient),
     /// A server that speaks MySQL.
-    Mysql(mysql::Client),
+    Mysql(MysqlClient),
     /// SQLite in this process.
-    Sqlite(sqlite::Connection),
+    Sqlite(sqlite::SqliteConnection),
     /// The fake DBMS.
     Fake(Box<Fake>),
 }
@@ -103,16 +104,16 @@ impl Connector {
     fn connect(&self, address: &Address) -> Result<Connection, String> {
         let session = match self.dialect {
             Dialect::Mysql => {
-                mysql::Client::connect(address, &self.login, CONNECT).map(Connection::Mysql)
+                MysqlClient::connect(address, &self.login, CONNECT).map(Connection::Mysql)
             }
-            _ => postgres::Client::connect(address, &self.login, CONNECT).map(Connection::Postgres),
+            _ => PostgresClient::connect(address, &self.login, CONNECT).map(Connection::Postgres),
         };
         session.map_err(|error| format!("failed to {error}"))
     }
 
     fn open_file(&self, path: &Path) -> Result<Connection, String> {
         let sqlite = self.sqlite.as_ref().ok_or("failed to open a file: no library was loaded")?;
-        sqlite::Connection::open(sqlite, path, SQLITE_BUSY_MS)
+        sqlite::SqliteConnection::open(sqlite, path, SQLITE_BUSY_MS)
             .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
     }
@@ -147,8 +148,8 @@ impl Connection {
             Connection::Mysql(client) => client.execute(statement, values),
             Connection::Sqlite(connection) => {
                 let values = values.iter().map(|value| match value {
-                    Value::Int(int) => sqlite::Value::Int(*int),
-                    Value::Text(text) | Value::Bytes(text) => sqlite::Value::Text(text),
+                    Value::Int(int) => sqlite::SqliteValue::Int(*int),
+                    Value::Text(text) | Value::Bytes(text) => sqlite::SqliteValue::Text(text),
                 });
                 connection
                     .execute(Statement::from_index(statement.0), values)

@@ -163,7 +163,7 @@ impl Sqlite {
 
 /// One connection to a database file. Used by one thread at a time, so SQLite's own mutexes are
 /// switched off.
-pub struct Connection {
+pub struct SqliteConnection {
     sqlite: Arc<Sqlite>,
     database: *mut ffi::sqlite3,
     statements: Vec<Prepared>,
@@ -174,24 +174,25 @@ struct Prepared {
     columns: c_int,
 }
 
-impl Connection {
+impl SqliteConnection {
     /// Opens or creates the database at `path`. A lock held by another connection is waited for up
     /// to `busy_timeout_ms`, then it is an error with code 5.
     pub fn open(
         sqlite: &Arc<Sqlite>,
         path: &Path,
         busy_timeout_ms: u32,
-    ) -> Result<Connection, SqliteError> {
+    ) -> Result<SqliteConnection, SqliteError> {
         let text = path.to_string_lossy().into_owned();
         let name = CString::new(text.clone()).map_err(|_| SqliteError::Nul(text))?;
         let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE | ffi::SQLITE_OPEN_NOMUTEX;
         let mut database = ptr::null_mut();
         // SAFETY: `name` is NUL-terminated and lives through the call; `database` receives a handle
-        // that `Connection` owns even if the call fails, as the documentation asks.
+        // that `SqliteConnection` owns even if the call fails, as the documentation asks.
         let code = unsafe {
             (sqlite.functions.sqlite3_open_v2)(name.as_ptr(), &raw mut database, flags, ptr::null())
         };
-        let connection = Connection { sqlite: Arc::clone(sqlite), database, statements: vec![] };
+        let connection =
+            SqliteConnection { sqlite: Arc::clone(sqlite), database, statements: vec![] };
         connection.check(code)?;
         // SAFETY: the handle is open.
         unsafe {
@@ -223,7 +224,7 @@ impl Connection {
     pub fn execute<'a>(
         &mut self,
         statement: Statement,
-        values: impl ExactSizeIterator<Item = Value<'a>>,
+        values: impl ExactSizeIterator<Item = SqliteValue<'a>>,
     ) -> Result<Executed, SqliteError> {
         let functions = &self.sqlite.functions;
         let Prepared { handle, columns } = self.statements[statement.0];
@@ -242,8 +243,8 @@ impl Connection {
             // steps, so the old pointer is never read again.
             let code = unsafe {
                 match value {
-                    Value::Int(int) => (functions.sqlite3_bind_int64)(handle, position, int),
-                    Value::Text(text) => (functions.sqlite3_bind_text)(
+                    SqliteValue::Int(int) => (functions.sqlite3_bind_int64)(handle, position, int),
+                    SqliteValue::Text(text) => (functions.sqlite3_bind_text)(
                         handle,
                         position,
                         text.as_ptr().cast(),
@@ -371,7 +372,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for SqliteConnection {
     fn drop(&mut self) {
         let functions = &self.sqlite.functions;
         // SAFETY: every statement is finalised once, before its database is closed; a null database
@@ -387,7 +388,7 @@ impl Drop for Connection {
 
 /// A value for a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum SqliteValue<'a> {
     /// INTEGER.
     Int(i64),
     /// TEXT.
@@ -439,10 +440,10 @@ unsafe fn copy_text(
 mod tests {
     use super::*;
 
-    fn open(sqlite: Sqlite) -> (tempfile::TempDir, Connection) {
+    fn open(sqlite: Sqlite) -> (tempfile::TempDir, SqliteConnection) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("test.db");
-        let connection = Connection::open(&Arc::new(sqlite), &path, 0).unwrap();
+        let connection = SqliteConnection::open(&Arc::new(sqlite), &path, 0).unwrap();
         (folder, connection)
     }
 
@@ -451,14 +452,14 @@ mod tests {
         connection.simple("CREATE TABLE t (id INTEGER PRIMARY KEY, c TEXT)").unwrap();
         let insert = connection.prepare("INSERT INTO t VALUES (?, ?)").unwrap();
         for id in 1..=3 {
-            let values = [Value::Int(id), Value::Text(b"abc")];
+            let values = [SqliteValue::Int(id), SqliteValue::Text(b"abc")];
             let executed = connection.execute(insert, values.into_iter()).unwrap();
             assert_eq!(executed, Executed { changed: 1, ..Executed::default() });
         }
         let select = connection.prepare("SELECT id, c FROM t WHERE id >= ?").unwrap();
-        let executed = connection.execute(select, [Value::Int(2)].into_iter()).unwrap();
+        let executed = connection.execute(select, [SqliteValue::Int(2)].into_iter()).unwrap();
         assert_eq!(executed, Executed { rows: 2, changed: 0, bytes: 22, result_set: true });
-        let nothing = connection.execute(select, [Value::Int(9)].into_iter()).unwrap();
+        let nothing = connection.execute(select, [SqliteValue::Int(9)].into_iter()).unwrap();
         assert_eq!(nothing, Executed { result_set: true, ..Executed::default() });
         let delete = connection.simple("DELETE FROM t WHERE id = 9").unwrap();
         assert_eq!(delete, Executed::default());
@@ -504,7 +505,8 @@ mod tests {
         let (folder, mut first) = open(Sqlite::compiled_in());
         let path = folder.path().join("test.db");
         first.simple("CREATE TABLE t (id INTEGER)").unwrap();
-        let mut second = Connection::open(&Arc::new(Sqlite::compiled_in()), &path, 0).unwrap();
+        let mut second =
+            SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), &path, 0).unwrap();
         first.simple("BEGIN IMMEDIATE").unwrap();
         match second.simple("BEGIN IMMEDIATE") {
             Err(SqliteError::Refused { code: ffi::SQLITE_BUSY, .. }) => {}

@@ -16,8 +16,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::WireError;
 use crate::domain::endpoint::Address;
+use crate::wire::WireError;
 
 /// Enough for the reply of any statement but a scan, and a scan gains nothing from more: servers
 /// flush every 8 or 16 KiB.

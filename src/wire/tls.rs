@@ -15,8 +15,8 @@ use rustls::{
     StreamOwned,
 };
 
-use super::WireError;
 use crate::domain::endpoint::Tls;
+use crate::wire::WireError;
 
 /// An encrypted connection.
 pub(super) type TlsStream = StreamOwned<ClientConnection, TcpStream>;

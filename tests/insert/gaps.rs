@@ -24,7 +24,7 @@ fn deletes_and_the_rate_are_kept_on_a_table_with_gaps() {
         if step.name == "l.i1" {
             // Every third key is gone, and a stretch of more than any delete takes.
             let sqlite = Arc::new(Sqlite::compiled_in());
-            let mut connection = Connection::open(&sqlite, &database.path(), 1000).unwrap();
+            let mut connection = SqliteConnection::open(&sqlite, &database.path(), 1000).unwrap();
             let sql = "DELETE FROM pi1 WHERE transactionid % 3 = 0 OR transactionid < 900";
             connection.simple(sql).unwrap();
         }

@@ -150,10 +150,6 @@ cycles: results/counters
 cycles: results/read
 cycles: results/seconds
 cycles: results/store
-cycles: wire/mysql/login
-cycles: wire/mysql/mod
-cycles: wire/postgres/login
-cycles: wire/postgres/mod
 cycles: workload/select
 faces: analyze/caveat/comparability imports from its own face
 faces: analyze/caveat/completeness imports from its own face
@@ -219,7 +215,6 @@ faces: cli/mod defines things
 faces: cli/mod is longer than 60 lines
 faces: cli/report imports from its own face
 faces: cli/vector imports from its own face
-faces: datagen/mod defines things
 faces: dbms/external imports from its own face
 faces: dbms/fake imports from its own face
 faces: dbms/guest/mod defines things
@@ -244,10 +239,6 @@ faces: driver/mod is longer than 60 lines
 faces: driver/placement imports from its own face
 faces: driver/step imports from its own face
 faces: driver/turns imports from its own face
-faces: embed/rocksdb/mod defines things
-faces: embed/rocksdb/mod is longer than 60 lines
-faces: embed/rocksdb/options imports from its own face
-faces: embed/rocksdb/session imports from its own face
 faces: import/folder imports from its own face
 faces: import/mod defines things
 faces: import/mod is longer than 60 lines
@@ -282,20 +273,6 @@ faces: report/mod is longer than 60 lines
 faces: stats/mod defines things
 faces: stats/moderated imports from its own face
 faces: stats/paired imports from its own face
-faces: wire/mod defines things
-faces: wire/mod is longer than 60 lines
-faces: wire/mysql/login imports from its own face
-faces: wire/mysql/mod defines things
-faces: wire/mysql/mod imports from its own face
-faces: wire/mysql/mod is longer than 60 lines
-faces: wire/mysql/packet imports from its own face
-faces: wire/postgres/login imports from its own face
-faces: wire/postgres/message imports from its own face
-faces: wire/postgres/mod defines things
-faces: wire/postgres/mod imports from its own face
-faces: wire/postgres/mod is longer than 60 lines
-faces: wire/socket imports from its own face
-faces: wire/tls imports from its own face
 glossary: no row explains crew
 glossary: no row explains measurement
 glossary: no row explains observer
@@ -419,9 +396,6 @@ type names: Cell: report/document
 type names: Cell: report/heat
 type names: Check: benchmarks/vector/driver/verify
 type names: Check: import/published
-type names: Client: driver/client
-type names: Client: wire/mysql/mod
-type names: Client: wire/postgres/mod
 type names: Clients: driver/step
 type names: Clients: obtain/mod
 type names: Clock: driver/clock
@@ -430,7 +404,6 @@ type names: Column: report/document
 type names: Column: results/seconds
 type names: Connection: driver/connection
 type names: Connection: driver/placement
-type names: Connection: embed/sqlite
 type names: Counts: analyze/verdict/mod
 type names: Counts: driver/client
 type names: Dataset: benchmarks/vector/data/mod
@@ -448,7 +421,7 @@ type names: Form: report/chart
 type names: Format: import/mod
 type names: Format: report/mod
 type names: Found: benchmarks/vector/driver/verify
-type names: Found: embed/rocksdb/session
+type names: Found: embed/rocksdb/handle
 type names: Found: obtain/mod
 type names: Index: benchmarks/sysbench/steps
 type names: Index: domain/vector
@@ -504,9 +477,8 @@ type names: Table: benchmarks/sysbench/rows
 type names: Table: report/document
 type names: Turn: benchmarks/insert/driver/turns
 type names: Turn: domain/run
-type names: Value: embed/sqlite
 type names: Value: report/document
-type names: Value: wire/mod
+type names: Value: wire/statement
 type names: Values: analyze/metrics
 type names: Values: benchmarks/kv/rows
 type names: Values: benchmarks/vector/data/matrix

@@ -3,10 +3,9 @@
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use super::super::socket::{Channel, check_tls};
-use super::packet::{self, Reader, ServerError};
+use super::packet::{self, HEADER, Reader, ServerError};
 use crate::domain::endpoint::{Address, Login};
-use crate::wire::mysql::{Client, HEADER};
+use crate::wire::socket::{Channel, check_tls};
 use crate::wire::{WireError, rsa};
 
 const CLIENT_LONG_PASSWORD: u32 = 1;
@@ -25,8 +24,8 @@ const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
 
 /// What this client can do. CLIENT_FOUND_ROWS is left out, as in sysbench: `affected` is the number
 /// of rows that changed. CLIENT_LONG_PASSWORD tells MariaDB to use none of its own extensions.
-/// CLIENT_LOCAL_FILES is for [`Client::load_local`], which sends rows from memory; no file of this
-/// host is ever sent, whatever the server asks for.
+/// CLIENT_LOCAL_FILES is for bulk loads, which send rows from memory; no file of this host is ever
+/// sent, whatever the server asks for.
 const CAPABILITIES: u32 = CLIENT_LONG_PASSWORD
     | CLIENT_LONG_FLAG
     | CLIENT_LOCAL_FILES
@@ -50,13 +49,22 @@ const LONGEST_STATEMENT: u32 = 1 << 30;
 const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 
+/// What a session begins with.
+pub(super) struct Welcome {
+    pub(super) channel: Channel,
+    pub(super) connection_id: u32,
+    pub(super) server_version: String,
+    /// True if client and server agreed that result sets end with an OK packet.
+    pub(super) deprecate_eof: bool,
+}
+
 /// Answers the greeting, and the server's questions until it says OK. `address` is given if TLS may
 /// be asked for.
 pub(super) fn log_in(
     mut channel: Channel,
     address: Option<&Address>,
     login: &Login,
-) -> Result<Client, WireError> {
+) -> Result<Welcome, WireError> {
     let (body, mut sequence) = receive(&mut channel)?;
     if body.first() == Some(&packet::ERR) {
         return Err(ServerError::parse(&body).into_wire());
@@ -85,10 +93,8 @@ pub(super) fn log_in(
     exchange.respond(capabilities, &greeting.plugin)?;
     exchange.until_ok()?;
     exchange.channel.logged_in()?;
-    Ok(Client {
+    Ok(Welcome {
         channel: exchange.channel,
-        output: Vec::with_capacity(4096),
-        statements: Vec::new(),
         connection_id: greeting.connection_id,
         server_version: greeting.version,
         deprecate_eof: capabilities & CLIENT_DEPRECATE_EOF != 0,

@@ -3,11 +3,11 @@
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 
-use super::super::WireError;
-use super::super::socket::Channel;
-use super::Client;
+use super::incoming::{header, whole};
 use super::message::{self, HEADER, ServerError, begin, end, text};
 use crate::domain::endpoint::{Address, Login};
+use crate::wire::WireError;
+use crate::wire::socket::Channel;
 
 const PROTOCOL_3_0: u32 = 196_608;
 
@@ -28,43 +28,51 @@ pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel
     channel.encrypt(address)
 }
 
+/// What a session begins with.
+pub(super) struct Welcome {
+    pub(super) channel: Channel,
+    pub(super) connection_id: u32,
+    pub(super) server_version: String,
+}
+
 /// Sends the startup message and answers the server until it is ready.
-pub(super) fn log_in(client: &mut Client, login: &Login) -> Result<(), WireError> {
-    client.output.clear();
-    startup(&mut client.output, login).map_err(WireError::Protocol)?;
-    client.channel.send(&client.output)?;
+pub(super) fn log_in(mut channel: Channel, login: &Login) -> Result<Welcome, WireError> {
+    let mut output = Vec::new();
+    startup(&mut output, login).map_err(WireError::Protocol)?;
+    channel.send(&output)?;
     let mut exchange = Exchange { login, scram: None, verified: true };
+    let (mut connection_id, mut server_version) = (0, String::new());
     loop {
-        let (kind, length) = client.header()?;
-        let body = client.whole(kind, length)?.to_vec();
-        client.channel.consume(HEADER + length);
+        let (kind, length) = header(&mut channel)?;
+        let body = whole(&mut channel, kind, length)?.to_vec();
+        channel.consume(HEADER + length);
         match kind {
             b'R' => {
-                client.output.clear();
-                let answer = exchange.answer(&body, &mut client.output);
-                answer.map_err(|what| client.channel.confused(what))?;
-                if !client.output.is_empty() {
-                    client.channel.send(&client.output)?;
+                output.clear();
+                let answer = exchange.answer(&body, &mut output);
+                answer.map_err(|what| channel.confused(what))?;
+                if !output.is_empty() {
+                    channel.send(&output)?;
                 }
             }
             b'S' => {
                 let mut words = body.split(|byte| *byte == 0);
                 if words.next() == Some(b"server_version") {
                     let version = words.next().unwrap_or_default();
-                    client.server_version = String::from_utf8_lossy(version).into_owned();
+                    server_version = String::from_utf8_lossy(version).into_owned();
                 }
             }
             b'K' => {
                 if let Some(number) = body.first_chunk::<4>() {
-                    client.connection_id = u32::from_be_bytes(*number);
+                    connection_id = u32::from_be_bytes(*number);
                 }
             }
             b'E' => return Err(ServerError::parse(&body).into_wire()),
             b'N' => {}
-            b'Z' => return Ok(()),
+            b'Z' => return Ok(Welcome { channel, connection_id, server_version }),
             other => {
                 let what = format!("message {:?} was not expected", char::from(other));
-                return Err(client.channel.confused(what));
+                return Err(channel.confused(what));
             }
         }
     }

@@ -4,9 +4,10 @@ use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::Arc;
 
+use super::database::Database;
+use super::error::RocksdbError;
 use super::functions::Object;
 use crate::domain::kv::KEY_BYTES;
-use crate::embed::rocksdb::{Database, RocksdbError};
 
 /// Keys of one call of [`Handle::multi_get`] at most.
 pub const BATCH_MAX: usize = 100;

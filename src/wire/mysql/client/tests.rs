@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use super::login::{Greeting, log_in, scramble};
-use crate::wire::mysql::*;
+use super::*;
+use crate::wire::mysql::login::{Greeting, scramble};
 
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 /// Reply to COM_STMT_PREPARE: statement 5, one placeholder, no column.
@@ -19,11 +19,11 @@ const GREETING: &[u8] = b"\x4a\0\0\0\x0a8.0.33\0\x02\x01\0\0\x01\x02\x03\x04\x05
     \x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14\0caching_sha2_password\0";
 
 /// A client that finds `reply` waiting, and the server's end of the socket.
-fn client(reply: &[u8], deprecate_eof: bool) -> (Client, UnixStream) {
+fn client(reply: &[u8], deprecate_eof: bool) -> (MysqlClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    let mut client = Client {
+    let mut client = MysqlClient {
         channel: Channel::over_pair(ours),
         output: Vec::new(),
         statements: Vec::new(),
@@ -167,7 +167,7 @@ fn gives_no_file_away() {
 fn logs_in() {
     let more = b"\x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0";
     let (client, mut server) = client(&[GREETING, more].concat(), true);
-    let client = log_in(client.channel, None, &login()).unwrap();
+    let client = MysqlClient::log_in(client.channel, None, &login()).unwrap();
     assert_eq!((client.connection_id(), client.server_version()), (258, "8.0.33"));
     assert!(client.deprecate_eof);
     let bytes = sent(&mut server);
@@ -182,7 +182,7 @@ fn answers_a_switch_of_methods() {
     let switch = b"\x2c\0\0\x02\xfemysql_native_password\0abcdefghijklmnopqrst\0";
     let ok = b"\x07\0\0\x04\0\0\0\x02\0\0\0";
     let (client, mut server) = client(&[GREETING, switch, ok].concat(), true);
-    log_in(client.channel, None, &login()).unwrap();
+    MysqlClient::log_in(client.channel, None, &login()).unwrap();
     let bytes = sent(&mut server);
     let proof = scramble(b"mysql_native_password", "p", b"abcdefghijklmnopqrst");
     assert_eq!(proof.len(), 20);
@@ -193,7 +193,7 @@ fn answers_a_switch_of_methods() {
 fn names_what_a_login_lacks() {
     let check = |reply: &[u8], words: &str| {
         let (client, _server) = client(reply, true);
-        let error = log_in(client.channel, None, &login()).err().unwrap().to_string();
+        let error = MysqlClient::log_in(client.channel, None, &login()).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
     };
     check(b"\x0b\0\0\0\xff\x10\x04Too many", "Too many");
@@ -270,7 +270,7 @@ proptest! {
             (1, Some(statement)) => drop(client.execute(statement, &[Value::Int(1)])),
             (2, _) => drop(client.rows("")),
             (3, _) => drop(client.simple("")),
-            _ => drop(log_in(client.channel, None, &login())),
+            _ => drop(MysqlClient::log_in(client.channel, None, &login())),
         }
     }
 

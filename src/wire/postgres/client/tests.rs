@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 
-use super::message::ServerError;
-use crate::wire::postgres::*;
+use super::*;
+use crate::wire::postgres::message::ServerError;
 
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
@@ -15,11 +15,11 @@ const READY: &[u8] = b"Z\0\0\0\x05I";
 const PREPARED: &[u8] = b"1\0\0\0\x04t\0\0\0\x0a\0\x01\0\0\0\x14n\0\0\0\x04Z\0\0\0\x05I";
 
 /// A client that finds `reply` waiting, and the server's end of the socket.
-fn client(reply: &[u8]) -> (Client, UnixStream) {
+fn client(reply: &[u8]) -> (PostgresClient, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(reply).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    let mut client = Client {
+    let mut client = PostgresClient {
         channel: Channel::over_pair(ours),
         output: Vec::new(),
         statements: Vec::new(),
@@ -194,7 +194,7 @@ fn logs_in_by_md5_and_reads_what_the_server_tells() {
           K\0\0\0\x0c\0\0\x01\x02\0\0\0\0Z\0\0\0\x05I",
     );
     let login = Login { user: "u".to_owned(), password: "p".to_owned(), database: "d".to_owned() };
-    let client = Client::log_in(client.channel, &login).unwrap();
+    let client = PostgresClient::log_in(client.channel, &login).unwrap();
     assert_eq!((client.connection_id(), client.server_version()), (258, "17.2"));
     let bytes = sent(&mut server);
     let startup = b"\0\0\0\x31\0\x03\0\0user\0u\0database\0d\0application_name\0rqps\0\0";
@@ -209,7 +209,7 @@ fn names_what_a_login_lacks() {
     let check = |reply: &[u8], words: &str| {
         let (client, _server) = client(reply);
         let login = Login { user: "u".to_owned(), ..Login::default() };
-        let error = Client::log_in(client.channel, &login).err().unwrap().to_string();
+        let error = PostgresClient::log_in(client.channel, &login).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
     };
     check(b"R\0\0\0\x08\0\0\0\x03", "wants a password for user \"u\" and none was given");
@@ -255,7 +255,7 @@ proptest! {
             (1, Some(statement)) => drop(client.execute(statement, &[Value::Int(1)])),
             (2, _) => drop(client.rows("")),
             (3, _) => drop(client.copy_in("", &mut |_| false)),
-            _ => drop(Client::log_in(client.channel, &login)),
+            _ => drop(PostgresClient::log_in(client.channel, &login)),
         }
     }
 

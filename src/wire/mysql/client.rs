@@ -1,0 +1,384 @@
+//! The session of a client: what it asks, and how it reads the answers.
+
+use std::time::Duration;
+
+use super::login;
+use super::packet::{self, HEADER, LONGEST};
+use crate::domain::endpoint::{Address, Login};
+use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
+use crate::wire::socket::{Channel, check_tls};
+use crate::wire::{Prepared, Reply, TextRows, Value, ValueType, WireError};
+
+const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
+
+/// Errors with which a server says good-bye: shutdown, killed, killed (MariaDB), idle too long,
+/// connection forced to close.
+const FAREWELLS: [u16; 5] = [1053, 3169, 1927, 4031, 1080];
+
+/// Errors of a server that takes no local files: `local_infile` is off in MySQL 5 and MariaDB, in
+/// MySQL 8, and in later MariaDB.
+pub const LOCAL_REFUSED: [&str; 3] = ["1148", "3948", "4166"];
+
+/// A session.
+pub struct MysqlClient {
+    channel: Channel,
+    /// The packet being built; kept so that its memory is reused.
+    output: Vec<u8>,
+    statements: Vec<Statement>,
+    connection_id: u32,
+    server_version: String,
+    /// True if result sets end with an OK packet and columns with nothing (MySQL 5.7, MariaDB
+    /// 10.2); false if both end with an EOF packet.
+    deprecate_eof: bool,
+}
+
+/// What is known of a prepared statement.
+struct Statement {
+    /// COM_STMT_EXECUTE of this statement up to the values, twice: for the first execution, which
+    /// tells the types, and for all others.
+    first: Vec<u8>,
+    later: Vec<u8>,
+    types: Vec<ValueType>,
+    /// True once the server has taken the types.
+    bound: bool,
+}
+
+impl MysqlClient {
+    /// Connects and logs in. A refused login is [`WireError::Server`] with the error number: `1045`
+    /// wrong password, `1049` no such database, `1040` too many connections. `timeout` holds for
+    /// the connection and each read of the login; afterwards reads wait for ever.
+    pub fn connect(
+        address: &Address,
+        login: &Login,
+        timeout: Duration,
+    ) -> Result<MysqlClient, WireError> {
+        check_tls(address)?;
+        MysqlClient::log_in(Channel::connect(address, timeout)?, Some(address), login)
+    }
+
+    fn log_in(
+        channel: Channel,
+        address: Option<&Address>,
+        login: &Login,
+    ) -> Result<MysqlClient, WireError> {
+        let welcome = login::log_in(channel, address, login)?;
+        Ok(MysqlClient {
+            channel: welcome.channel,
+            output: Vec::with_capacity(4096),
+            statements: Vec::new(),
+            connection_id: welcome.connection_id,
+            server_version: welcome.server_version,
+            deprecate_eof: welcome.deprecate_eof,
+        })
+    }
+
+    /// The server's number of this connection.
+    pub fn connection_id(&self) -> u32 {
+        self.connection_id
+    }
+
+    /// The version as the server told: `8.0.33`, `10.11.5-MariaDB`. The `5.5.5-` that MariaDB puts
+    /// before it for old replicas is taken off.
+    pub fn server_version(&self) -> &str {
+        &self.server_version
+    }
+
+    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
+        self.channel.set_read_timeout(timeout)
+    }
+
+    /// Prepares a statement with `?` placeholders: integers are BIGINT, text is VARCHAR.
+    pub fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
+        self.command(packet::COM_STMT_PREPARE, sql.as_bytes())?;
+        let length = self.header()?;
+        if self.channel.available()[HEADER] == packet::ERR {
+            return Err(self.refused(length));
+        }
+        let Some(described) = packet::prepared(self.whole(length)?) else {
+            return Err(self.channel.confused("the answer to a prepare makes no sense"));
+        };
+        self.channel.skip(HEADER + length)?;
+        for definitions in [described.parameters, described.columns] {
+            self.skip_definitions(u64::from(definitions))?;
+        }
+        if usize::from(described.parameters) != types.len() {
+            return Err(WireError::Protocol(format!(
+                "the statement has {} placeholders, not {}: {sql}",
+                described.parameters,
+                types.len()
+            )));
+        }
+        self.statements.push(Statement {
+            first: packet::execute_beginning(described.statement, types, true),
+            later: packet::execute_beginning(described.statement, types, false),
+            types: types.to_vec(),
+            bound: types.is_empty(),
+        });
+        Ok(Prepared(self.statements.len() - 1))
+    }
+
+    /// Runs a prepared statement: one write, and one read unless the reply is long. Results come
+    /// in binary.
+    #[inline]
+    pub fn execute(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+    ) -> Result<Reply, WireError> {
+        self.execute_with(statement, values, &mut CountRows)
+    }
+
+    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
+    /// held. Allocates nothing once `ids` has room.
+    #[inline]
+    pub fn execute_ids(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        ids: &mut Vec<u32>,
+    ) -> Result<Reply, WireError> {
+        ids.clear();
+        self.execute_with(statement, values, &mut Ids { ids, number: packet::single_number })
+    }
+
+    #[inline]
+    fn execute_with<S: RowSink>(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        sink: &mut S,
+    ) -> Result<Reply, WireError> {
+        let number = statement.0;
+        let Some(statement) = self.statements.get_mut(number) else {
+            return Err(WireError::Protocol(format!(
+                "the session has no prepared statement number {number}"
+            )));
+        };
+        let bound = statement.bound;
+        let beginning = if bound { &statement.later } else { &statement.first };
+        self.output.clear();
+        packet::execute(&mut self.output, beginning, &statement.types, values)
+            .map_err(WireError::Protocol)?;
+        self.channel.send(&self.output)?;
+        let reply = self.finish(sink)?;
+        if !bound {
+            // Only now is it certain that the server has the types.
+            self.statements[number].bound = true;
+        }
+        Ok(reply)
+    }
+
+    /// Runs text (COM_QUERY). Several statements may be joined by semicolons; their counts are
+    /// added up.
+    pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        self.finish(&mut CountRows)
+    }
+
+    /// Runs text and reads its rows as text. For the control plane: allocates for every value.
+    pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        let mut rows = Rows { rows: Vec::new(), text: packet::text_row };
+        self.finish(&mut rows)?;
+        Ok(rows.rows)
+    }
+
+    /// Runs `LOAD DATA LOCAL INFILE …` and sends it a file that exists only here: `fill` appends
+    /// up to some 100 KB of it at a time and returns false when that was the last. The name in the
+    /// statement means nothing. Returns the rows that the server took.
+    ///
+    /// A server that does not allow it refuses before the first call of `fill`, with
+    /// [`WireError::Server`] of one of [`LOCAL_REFUSED`].
+    pub fn load_local(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        let length = self.header()?;
+        if self.channel.available()[HEADER] != packet::LOCAL_INFILE {
+            self.finish(&mut CountRows)?;
+            let what = format!("this is not a LOAD DATA LOCAL INFILE: {sql}");
+            return Err(WireError::Protocol(what));
+        }
+        // The server's packet has number 1, and the numbers go on.
+        let mut sequence = 2u8;
+        self.channel.skip(HEADER + length)?;
+        let mut more = true;
+        while more {
+            packet::begin_file_part(&mut self.output);
+            more = fill(&mut self.output);
+            packet::end_file_part(&mut self.output, sequence)
+                .map_err(|what| self.channel.confused(what))?;
+            if !self.output.is_empty() {
+                self.channel.send(&self.output)?;
+                sequence = sequence.wrapping_add(1);
+            }
+        }
+        self.channel.send(&packet::end_of_file(sequence))?;
+        Ok(self.finish(&mut CountRows)?.affected)
+    }
+
+    fn command(&mut self, command: u8, argument: &[u8]) -> Result<(), WireError> {
+        self.output.clear();
+        packet::command(&mut self.output, command, argument);
+        self.channel.send(&self.output)
+    }
+
+    /// Waits for the header of the next packet and the first byte of its body; returns the body's
+    /// length.
+    #[inline]
+    fn header(&mut self) -> Result<usize, WireError> {
+        self.channel.need(HEADER + 1)?;
+        match packet::body_length(self.channel.available()) {
+            0 => Err(self.channel.confused("an empty packet came; is that a MySQL server?")),
+            length => Ok(length),
+        }
+    }
+
+    /// Waits for a whole packet, whose header was just read.
+    #[inline]
+    fn whole(&mut self, length: usize) -> Result<&[u8], WireError> {
+        self.channel.need(HEADER + length)?;
+        Ok(&self.channel.available()[HEADER..HEADER + length])
+    }
+
+    /// Consumes an error packet.
+    #[cold]
+    fn refused(&mut self, length: usize) -> WireError {
+        let error = match self.whole(length) {
+            Ok(body) => packet::ServerError::parse(body),
+            Err(error) => return error,
+        };
+        self.channel.consume(HEADER + length);
+        if FAREWELLS.contains(&error.number) {
+            return self.channel.fault(error.into_io());
+        }
+        error.into_wire()
+    }
+
+    /// Reads all that a statement gives back.
+    #[inline]
+    fn finish<S: RowSink>(&mut self, sink: &mut S) -> Result<Reply, WireError> {
+        let before = self.channel.consumed();
+        let mut reply = Reply::default();
+        while self.result(&mut reply, sink)? {}
+        reply.bytes = self.channel.consumed() - before;
+        Ok(reply)
+    }
+
+    /// Reads one result; true if another follows.
+    #[inline]
+    fn result<S: RowSink>(&mut self, reply: &mut Reply, sink: &mut S) -> Result<bool, WireError> {
+        let length = self.header()?;
+        match self.channel.available()[HEADER] {
+            packet::OK => {
+                let ended = packet::Ended::by_ok(self.whole(length)?);
+                self.ended(ended, length, reply)
+            }
+            packet::ERR => Err(self.refused(length)),
+            packet::LOCAL_INFILE => self.no_local_file(length),
+            _ => {
+                let Some(columns) = packet::column_count(self.whole(length)?) else {
+                    return Err(self.channel.confused("a result has no number of columns"));
+                };
+                self.channel.consume(HEADER + length);
+                reply.result_set = true;
+                self.skip_definitions(columns)?;
+                self.result_rows(reply, sink)
+            }
+        }
+    }
+
+    /// The server wants a file of this host: it gets an empty one, and answers as to any statement.
+    #[cold]
+    fn no_local_file(&mut self, length: usize) -> Result<bool, WireError> {
+        self.channel.skip(HEADER + length)?;
+        self.channel.send(&[0, 0, 0, 2])?;
+        Ok(true)
+    }
+
+    #[inline]
+    fn ended(
+        &mut self,
+        ended: Option<packet::Ended>,
+        length: usize,
+        reply: &mut Reply,
+    ) -> Result<bool, WireError> {
+        let Some(ended) = ended else {
+            return Err(self.channel.confused("the end of a result makes no sense"));
+        };
+        self.channel.consume(HEADER + length);
+        reply.affected += ended.affected;
+        Ok(ended.status & SERVER_MORE_RESULTS_EXISTS != 0)
+    }
+
+    #[inline]
+    fn result_rows<S: RowSink>(
+        &mut self,
+        reply: &mut Reply,
+        sink: &mut S,
+    ) -> Result<bool, WireError> {
+        // True while the next packet belongs to a row of 16 MB or more that has begun.
+        let mut within_row = false;
+        loop {
+            if within_row {
+                // The last part of a long row may be empty.
+                self.channel.need(HEADER)?;
+                let length = packet::body_length(self.channel.available());
+                self.channel.skip(HEADER + length)?;
+                within_row = length == LONGEST;
+                continue;
+            }
+            let length = self.header()?;
+            match self.channel.available()[HEADER] {
+                packet::EOF if length < 9 && !self.deprecate_eof => {
+                    let ended = packet::Ended::by_eof(self.whole(length)?);
+                    return self.ended(ended, length, reply);
+                }
+                packet::EOF if length < LONGEST && self.deprecate_eof => {
+                    let ended = packet::Ended::by_ok(self.whole(length)?);
+                    return self.ended(ended, length, reply);
+                }
+                packet::ERR => return Err(self.refused(length)),
+                _ => {}
+            }
+            reply.rows += 1;
+            within_row = length == LONGEST;
+            if S::WANTS_ROWS {
+                if within_row {
+                    let what = "a row of 16 MB or more cannot be read, only counted";
+                    return Err(self.channel.confused(what));
+                }
+                if !sink.row(self.whole(length)?) {
+                    return Err(self.channel.confused("a row makes no sense"));
+                }
+            }
+            self.channel.skip(HEADER + length)?;
+        }
+    }
+
+    /// Takes off the definitions of columns or parameters, and what ends them.
+    #[inline]
+    fn skip_definitions(&mut self, count: u64) -> Result<(), WireError> {
+        if count == 0 {
+            return Ok(());
+        }
+        for _ in 0..count {
+            let length = self.header()?;
+            self.channel.skip(HEADER + length)?;
+        }
+        if !self.deprecate_eof {
+            let length = self.header()?;
+            if self.channel.available()[HEADER] != packet::EOF {
+                return Err(self.channel.confused("the definitions of columns have no end"));
+            }
+            self.channel.skip(HEADER + length)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+//! The session of a client: what it asks, and how it reads the answers.
+
+use std::time::Duration;
+
+use super::incoming::{header, whole};
+use super::{login, message};
+use crate::domain::endpoint::{Address, Login};
+use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
+use crate::wire::socket::{Channel, check_tls};
+use crate::wire::{Prepared, Reply, TextRows, Value, ValueType, WireError};
+
+/// Bytes of COPY data that are gathered before they are written.
+const COPY_BYTES: usize = 256 * 1024;
+
+/// Notices that are kept until somebody takes them.
+const NOTICES_KEPT: usize = 20;
+
+/// A session.
+pub struct PostgresClient {
+    channel: Channel,
+    /// The message being built; kept so that its memory is reused.
+    output: Vec<u8>,
+    statements: Vec<Statement>,
+    connection_id: u32,
+    server_version: String,
+    notices: Vec<String>,
+}
+
+/// What is known of a prepared statement.
+struct Statement {
+    /// The Bind message up to the values.
+    bind: Vec<u8>,
+    types: Vec<ValueType>,
+    result_set: bool,
+}
+
+/// How the statement was sent: decides what follows a refused COPY.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    Simple,
+    Extended,
+}
+
+impl PostgresClient {
+    /// Connects and logs in. A refused login is [`WireError::Server`] with the SQLSTATE: `28P01`
+    /// wrong password, `3D000` no such database, `57P03` still starting. `timeout` holds for the
+    /// connection and each read of the login; afterwards reads wait for ever.
+    pub fn connect(
+        address: &Address,
+        login: &Login,
+        timeout: Duration,
+    ) -> Result<PostgresClient, WireError> {
+        let tls = check_tls(address)?;
+        let mut channel = Channel::connect(address, timeout)?;
+        if tls {
+            channel = login::encrypt(channel, address)?;
+        }
+        PostgresClient::log_in(channel, login)
+    }
+
+    fn log_in(channel: Channel, login: &Login) -> Result<PostgresClient, WireError> {
+        let mut welcome = login::log_in(channel, login)?;
+        welcome.channel.logged_in()?;
+        Ok(PostgresClient {
+            channel: welcome.channel,
+            output: Vec::with_capacity(4096),
+            statements: Vec::new(),
+            connection_id: welcome.connection_id,
+            server_version: welcome.server_version,
+            notices: Vec::new(),
+        })
+    }
+
+    /// Process id of the server's side, as the server told.
+    pub fn connection_id(&self) -> u32 {
+        self.connection_id
+    }
+
+    /// `server_version` as the server told: `17.2`, `15.14 (Debian 15.14-0+deb12u1)`.
+    pub fn server_version(&self) -> &str {
+        &self.server_version
+    }
+
+    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
+        self.channel.set_read_timeout(timeout)
+    }
+
+    /// Prepares a statement with `$1` placeholders: integers are declared int8, text varchar.
+    pub fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
+        let number = self.statements.len();
+        self.output.clear();
+        message::parse(&mut self.output, number, sql, types)
+            .and_then(|()| message::describe(&mut self.output, number))
+            .map_err(WireError::Protocol)?;
+        message::sync(&mut self.output);
+        self.channel.send(&self.output)?;
+        let described = self.finish_prepare()?;
+        if described.parameters != types.len() {
+            return Err(WireError::Protocol(format!(
+                "the statement has {} placeholders, not {}: {sql}",
+                described.parameters,
+                types.len()
+            )));
+        }
+        self.statements.push(Statement {
+            bind: message::bind_beginning(number, types),
+            types: types.to_vec(),
+            result_set: described.result_set,
+        });
+        Ok(Prepared(number))
+    }
+
+    /// Runs a prepared statement: one write, and one read unless the reply is long. Integers are
+    /// sent binary and results asked for in binary, as sysbench's driver does.
+    #[inline]
+    pub fn execute(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+    ) -> Result<Reply, WireError> {
+        self.execute_with(statement, values, &mut CountRows)
+    }
+
+    /// The same for a statement that returns one column of whole numbers, which replace what `ids`
+    /// held. Allocates nothing once `ids` has room.
+    #[inline]
+    pub fn execute_ids(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        ids: &mut Vec<u32>,
+    ) -> Result<Reply, WireError> {
+        ids.clear();
+        self.execute_with(statement, values, &mut Ids { ids, number: message::single_number })
+    }
+
+    /// What the server said by the way (NOTICE, WARNING) since the last call.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    #[inline]
+    fn execute_with<S: RowSink>(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        sink: &mut S,
+    ) -> Result<Reply, WireError> {
+        let Some(statement) = self.statements.get(statement.0) else {
+            return Err(WireError::Protocol(format!(
+                "the session has no prepared statement number {}",
+                statement.0
+            )));
+        };
+        self.output.clear();
+        message::bind_and_execute(&mut self.output, &statement.bind, &statement.types, values)
+            .map_err(WireError::Protocol)?;
+        let result_set = statement.result_set;
+        self.channel.send(&self.output)?;
+        let reply = Reply { result_set, ..Reply::default() };
+        self.finish(Sent::Extended, reply, sink)
+    }
+
+    /// Runs text through the simple protocol. Several statements may be joined by semicolons; their
+    /// counts are added up.
+    pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+        self.query(sql)?;
+        self.finish(Sent::Simple, Reply::default(), &mut CountRows)
+    }
+
+    /// Runs text and reads its rows as text. For the control plane: allocates for every value.
+    pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
+        self.query(sql)?;
+        let mut rows = Rows { rows: Vec::new(), text: message::text_row };
+        self.finish(Sent::Simple, Reply::default(), &mut rows)?;
+        Ok(rows.rows)
+    }
+
+    /// Runs `COPY … FROM STDIN` and feeds it: `fill` appends rows in COPY's text form and returns
+    /// false when those were the last. Returns the number of rows that the server took.
+    pub fn copy_in(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<u64, WireError> {
+        self.query(sql)?;
+        if !self.copy_begins()? {
+            self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;
+            return Err(WireError::Protocol(format!("this is not a COPY … FROM STDIN: {sql}")));
+        }
+        self.output.clear();
+        let mut more = true;
+        while more {
+            let beginning = message::begin_copy_data(&mut self.output);
+            more = fill(&mut self.output);
+            message::end_copy_data(&mut self.output, beginning).map_err(WireError::Protocol)?;
+            if !more {
+                message::copy_done(&mut self.output);
+            }
+            if !more || self.output.len() >= COPY_BYTES {
+                self.channel.send(&self.output)?;
+                self.output.clear();
+                // Only an error makes the server speak now. It ignores what was sent after it.
+                more &= self.channel.spoken()? != Some(b'E');
+            }
+        }
+        let reply = self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;
+        Ok(reply.affected)
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(), WireError> {
+        self.output.clear();
+        message::query(&mut self.output, sql).map_err(WireError::Protocol)?;
+        self.channel.send(&self.output)
+    }
+
+    /// Reads until the server is ready again. An error of the statement is kept until then, so
+    /// that the session stays in step.
+    #[inline]
+    fn finish<S: RowSink>(
+        &mut self,
+        sent: Sent,
+        mut reply: Reply,
+        sink: &mut S,
+    ) -> Result<Reply, WireError> {
+        let before = self.channel.consumed();
+        let mut refused = None;
+        loop {
+            let (kind, length) = header(&mut self.channel)?;
+            match kind {
+                b'D' => {
+                    reply.rows += 1;
+                    if S::WANTS_ROWS && !sink.row(whole(&mut self.channel, kind, length)?) {
+                        return Err(self.channel.confused("a row makes no sense"));
+                    }
+                }
+                b'2' => {}
+                b'C' => {
+                    reply.affected += message::affected(whole(&mut self.channel, kind, length)?)
+                }
+                b'Z' => {
+                    self.channel.need(message::HEADER + length)?;
+                    self.channel.consume(message::HEADER + length);
+                    break;
+                }
+                _ => self.unusual(sent, kind, length, &mut reply, &mut refused)?,
+            }
+            self.channel.skip(message::HEADER + length)?;
+        }
+        reply.bytes = self.channel.consumed() - before;
+        match refused {
+            None => Ok(reply),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The messages that a point query does not meet.
+    #[cold]
+    fn unusual(
+        &mut self,
+        sent: Sent,
+        kind: u8,
+        length: usize,
+        reply: &mut Reply,
+        refused: &mut Option<WireError>,
+    ) -> Result<(), WireError> {
+        match kind {
+            b'T' => reply.result_set = true,
+            b'E' => {
+                let error = message::ServerError::parse(whole(&mut self.channel, kind, length)?);
+                if error.is_fatal() {
+                    return Err(self.channel.fault(error.into_io()));
+                }
+                // The first is the cause.
+                refused.get_or_insert(error.into_wire());
+            }
+            b'G' => {
+                self.output.clear();
+                message::copy_fail(&mut self.output, "no rows were meant to be sent");
+                if sent == Sent::Extended {
+                    // While it waited for rows the server took no notice of the first Sync.
+                    message::sync(&mut self.output);
+                }
+                self.channel.send(&self.output)?;
+            }
+            b'W' => return Err(self.channel.confused("streaming replication is not spoken")),
+            b'N' => {
+                let notice = message::ServerError::parse(whole(&mut self.channel, kind, length)?)
+                    .into_words();
+                // A server that complains about every row must not fill memory.
+                if self.notices.len() < NOTICES_KEPT {
+                    self.notices.push(notice);
+                }
+            }
+            // ParseComplete, CloseComplete, NoData, EmptyQuery, PortalSuspended, settings,
+            // notifications, COPY to the client: nothing to count.
+            b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
+            other => {
+                let what = format!("message {:?} was not expected", char::from(other));
+                return Err(self.channel.confused(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_prepare(&mut self) -> Result<Described, WireError> {
+        let mut described = Described::default();
+        let mut refused = None;
+        loop {
+            let (kind, length) = header(&mut self.channel)?;
+            match kind {
+                b't' => {
+                    described.parameters =
+                        message::parameters(whole(&mut self.channel, kind, length)?)
+                }
+                b'T' => described.result_set = true,
+                b'Z' => {
+                    self.channel.skip(message::HEADER + length)?;
+                    break;
+                }
+                _ => {
+                    let mut ignored = Reply::default();
+                    self.unusual(Sent::Extended, kind, length, &mut ignored, &mut refused)?;
+                }
+            }
+            self.channel.skip(message::HEADER + length)?;
+        }
+        refused.map_or(Ok(described), Err)
+    }
+
+    /// True if the server now waits for rows; false if its reply is something else, which is left
+    /// to be read.
+    fn copy_begins(&mut self) -> Result<bool, WireError> {
+        loop {
+            let (kind, length) = header(&mut self.channel)?;
+            match kind {
+                b'G' => {
+                    self.channel.skip(message::HEADER + length)?;
+                    return Ok(true);
+                }
+                b'N' | b'S' | b'A' => self.channel.skip(message::HEADER + length)?,
+                _ => return Ok(false),
+            }
+        }
+    }
+}
+
+/// What the server said of a statement that it prepared.
+#[derive(Default)]
+struct Described {
+    parameters: usize,
+    result_set: bool,
+}
+
+#[cfg(test)]
+mod tests;

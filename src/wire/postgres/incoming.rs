@@ -1,0 +1,32 @@
+//! Messages as they come in: what both the login and the session after it read.
+
+use super::message::{HEADER, LONGEST_KEPT, body_length};
+use crate::wire::WireError;
+use crate::wire::socket::Channel;
+
+/// Waits for the header of the next message: its type and the length of its body.
+#[inline]
+pub(super) fn header(channel: &mut Channel) -> Result<(u8, usize), WireError> {
+    channel.need(HEADER)?;
+    let bytes = channel.available();
+    let kind = bytes[0];
+    match body_length(bytes) {
+        Some(length) => Ok((kind, length)),
+        None => Err(channel.confused(format!(
+            "message {:?} has an impossible length; is that a Postgres server?",
+            char::from(kind)
+        ))),
+    }
+}
+
+/// Waits for a whole message, whose header was just read.
+pub(super) fn whole(channel: &mut Channel, kind: u8, length: usize) -> Result<&[u8], WireError> {
+    if length > LONGEST_KEPT {
+        return Err(channel.confused(format!(
+            "message {:?} of {length} bytes is too long; is that a Postgres server?",
+            char::from(kind)
+        )));
+    }
+    channel.need(HEADER + length)?;
+    Ok(&channel.available()[HEADER..HEADER + length])
+}
