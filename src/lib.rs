@@ -1,23 +1,27 @@
 //! rqps, the database performance-regression lab.
 //!
 //! Data goes one way: plan → blocks → build → server → driver process → intervals and samples → run
-//! folder → comparison →
-//! document → text. ARCHITECTURE.md says which module may know which; `tests/tidy` holds it to
-//! that.
+//! folder → comparison → document → text. ARCHITECTURE.md says which module may know which;
+//! `tests/tidy` holds it to that.
 
-// L4
+// L8
 pub mod cli;
-// L3
+// L7
+pub mod campaign;
+// L6
 pub mod lab;
-// L2
-pub mod analyze;
+// L5
+pub mod plan;
+// L4
 pub mod benchmarks;
-pub mod dbms;
-pub mod driver;
+// L3
 pub mod import;
 pub mod obtain;
-pub mod plan;
 pub mod report;
+// L2
+pub mod analyze;
+pub mod dbms;
+pub mod driver;
 pub mod results;
 pub mod workload;
 // L1

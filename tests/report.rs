@@ -565,10 +565,44 @@ fn a_report_needs_no_histograms_once_runs_are_read() {
 }
 
 #[test]
+fn seconds_give_what_folders_of_older_versions_stored() {
+    let is_of_host = |outcome: &Outcome| {
+        outcome.extra.contains_key(&Metric::CpuIdle) || outcome.series.contains_key("host_iowait")
+    };
+    for set in ["kv", "insert"] {
+        let dirs = [PathBuf::from(format!("tests/data/golden/{set}"))];
+        let strip = |run: &mut Run, seconds: ReadSeconds| {
+            for step in &mut run.steps {
+                let outcome = &mut Arc::make_mut(step).outcome;
+                let means = [Metric::CpuIdle, Metric::CpuUser, Metric::DiskReadAwait];
+                outcome.extra.retain(|metric, _| !means.contains(metric));
+                let of_host = |name: &str| name.starts_with("host_") || name.starts_with("disk_");
+                outcome.series.retain(|name, _| !of_host(name));
+                assert!(!is_of_host(outcome));
+            }
+            digest(run, seconds);
+            run.steps.clone()
+        };
+        let stored = read(&dirs).unwrap();
+        let (_, computed) = read_each(&dirs, strip).unwrap();
+        let mut compared = 0;
+        for (run, computed) in stored.runs.iter().zip(computed) {
+            for (step, computed) in run.steps.iter().zip(computed) {
+                let (stored, computed) = (&step.outcome, &computed.outcome);
+                assert_eq!(computed.extra, stored.extra, "{}", step.name);
+                assert_eq!(computed.series, stored.series, "{}", step.name);
+                compared += usize::from(is_of_host(stored));
+            }
+        }
+        assert!(compared > 0, "{set} stored nothing");
+    }
+}
+
+#[test]
 fn what_is_made_of_runs_comes_in_their_order() {
     let dirs =
         [format!("b02-1-{NEW}"), format!("b01-1-{BASE}")].map(|run| Path::new(DATA).join(run));
-    let (dataset, names) = read_each(&dirs, |run| run.folder.clone()).unwrap();
+    let (dataset, names) = read_each(&dirs, |run, _| run.folder.clone()).unwrap();
     let folders: Vec<String> = dataset.runs.iter().map(|run| run.folder.clone()).collect();
     assert_eq!(names, folders);
     assert_eq!(names, [format!("{DATA}/b01-1-{BASE}"), format!("{DATA}/b02-1-{NEW}")]);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::histogram::Histogram;
 use super::metrics::{self, Values};
-use crate::domain::run::{Run, Status, StepRecord};
+use super::seconds;
+use crate::domain::run::{ReadSeconds, Run, Status, StepRecord};
 use crate::stats::stability::Stability;
 
 /// Quantiles that are kept of every histogram, for charts of the distribution.
@@ -40,9 +41,11 @@ pub fn measure(run: &Run) -> Vec<Option<Measured>> {
     run.steps.iter().map(|step| Some(step).filter(counts).map(|step| of_step(step))).collect()
 }
 
-/// The same, after which the run is without the latencies of its steps, so that a run does not take
-/// much memory: nothing is computed from them any more. Those of single kinds of workers stay.
-pub fn digest(run: &mut Run) -> Vec<Option<Measured>> {
+/// The same with what benchmarks compute from the seconds of their steps. The run is without the
+/// latencies of its steps then, so that it does not take much memory: nothing is computed from them
+/// any more. Those of single kinds of workers stay.
+pub fn digest(run: &mut Run, seconds: ReadSeconds) -> Vec<Option<Measured>> {
+    seconds::add(run, seconds);
     let measured = measure(run);
     for step in &mut run.steps {
         let outcome = &mut Arc::make_mut(step).outcome;

@@ -12,6 +12,7 @@ pub mod measured;
 pub mod metrics;
 pub mod plans;
 pub mod remarks;
+mod seconds;
 pub mod sessions;
 pub mod turns;
 pub mod verdict;

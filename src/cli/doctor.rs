@@ -4,22 +4,21 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, calibrate, promise};
-use crate::analyze::{self, VerdictOptions};
+use crate::analyze;
+use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, promise};
+use crate::campaign::{self, Calibrated};
 use crate::cli::args::{BlocksWord, Doctor, DoctorFormat, GuestOptions};
 use crate::cli::{exit, folders, measure};
 use crate::domain::gate::{Calibration, Canary};
 use crate::domain::host::Host;
 use crate::domain::verdict::Rules;
-use crate::lab::calibrations;
 use crate::os::host;
 use crate::os::noise::findings::{self, Finding, Level};
 use crate::os::noise::{canary, readings};
 use crate::plan::words;
-use crate::results;
 
 /// Duration for which rqps watches the idle host.
 const WATCH: Duration = Duration::from_secs(3);
@@ -156,7 +155,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     let plan = measure::plan_of(&targets, &shape)?;
     // This run creates a calibration, so an earlier one must not judge it.
     let guest = GuestOptions::default();
-    let (summary, out) = measure::measure(plan, &said.folders, &guest, PathBuf::new())?;
+    let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
     for fault in &summary.faults {
         tell!("rqps: failed: {fault}");
     }
@@ -164,10 +163,8 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         tell!("rqps: stopped; go on with `rqps run --resume {}`", out.display());
         return Ok(exit::INTERRUPTED);
     }
-    let dataset = results::read(std::slice::from_ref(&out)).context("read the results")?;
-    let comparison = analyze::compare(&dataset, &VerdictOptions::default()).context("compare")?;
-    let known = calibrate(&dataset, &comparison, target)?;
-    let file = calibrations::keep(&folders::calibrations()?, &known)?;
+    let Calibrated { known, comparison, file } =
+        campaign::calibrate(&out, target, &folders::calibrations()?)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
     match said.format {
         DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&known)?),

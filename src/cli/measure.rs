@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::benchmarks::{self, StepSet};
+use crate::campaign;
 use crate::cli::args::{
     BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
     OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch, WorkloadArgs,
@@ -17,11 +18,12 @@ use crate::cli::{exit, folders, gate, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
+use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
 use crate::lab::{self, ExecutionOptions, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
-use crate::units;
+use crate::{results, units};
 
 /// The embedded default compared with a configuration that differs in one important setting.
 const QUICKSTART_TARGETS: [&str; 2] = ["sqlite", "sqlite:small-cache"];
@@ -274,7 +276,11 @@ fn carry_out(
 ) -> Result<u8> {
     // Checks early whether the report is possible, not after hours of measuring.
     gate::with_options(&plan.gate.clone().unwrap_or_default(), rules)?;
-    let (summary, out) = measure(plan, folders, guest, folders::calibrations()?)?;
+    let (calibrations, faults) = results::read_calibrations(&folders::calibrations()?);
+    for fault in faults {
+        tell!("rqps: {}", fault::text(&fault.into()));
+    }
+    let (summary, out) = measure(plan, folders, guest, calibrations)?;
     finish(&summary, &out, format, rules)
 }
 
@@ -283,7 +289,7 @@ pub(super) fn measure(
     plan: Plan,
     folders: &Folders,
     guest: &GuestOptions,
-    calibrations: PathBuf,
+    calibrations: Vec<Calibration>,
 ) -> Result<(lab::Summary, PathBuf)> {
     vector::check_files(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
@@ -302,7 +308,7 @@ pub(super) fn measure(
         stop: stop_flag()?,
     };
     let mut display = Display::new();
-    let summary = lab::carry_out(&assignment, &mut |event| display.show(event));
+    let summary = campaign::carry_out(&assignment, &mut |event| display.show(event));
     drop(display);
     // Names the folder only if it exists: an early error creates none.
     let summary = summary.with_context(|| match out.is_dir() {

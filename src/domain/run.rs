@@ -458,6 +458,9 @@ pub struct Second {
     pub extra: BTreeMap<String, f64>,
 }
 
+/// Reads the seconds of a step of a run from its CSV. The error is a text for a reader.
+pub type ReadSeconds = fn(&Run, &StepRecord) -> Result<Vec<Second>, String>;
+
 /// What was read from result folders: all that analysis is handed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dataset {

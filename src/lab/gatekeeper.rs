@@ -12,6 +12,7 @@ use crate::lab::Execution;
 use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
+use crate::plan::Interleave;
 use crate::results::ResultSet;
 
 /// A block is not begun while the canary before it is out of range; but no longer than this many
@@ -52,9 +53,9 @@ impl HostMonitor {
     pub(super) fn open(
         bench: &Execution<'_>,
         source: CanarySource,
-        calibration: Option<Calibration>,
         progress: &mut Progress<'_>,
     ) -> Result<HostMonitor> {
+        let calibration = calibration(bench);
         let there = bench.results.gate()?;
         let is_new = there.is_none();
         let gate = there.unwrap_or_else(|| HostLog {
@@ -267,6 +268,29 @@ impl HostMonitor {
         };
         progress.note(&format!("block {}: canaries out of range ({fault}): {end}", entry.block));
     }
+}
+
+/// The calibration that fits best: of this host, and of a product, a number of clients, a placement
+/// and an idle state as like those of the plan as there are; of equals the latest.
+fn calibration(bench: &Execution<'_>) -> Option<Calibration> {
+    let plan = &bench.assignment.plan;
+    let dbms = plan.targets.first().map(|target| target.dbms);
+    let likeness = |known: &Calibration| {
+        let workload = &plan.workload;
+        let same = [
+            Some(known.dbms) == dbms,
+            known.placement == workload.placement,
+            known.idle == workload.idle,
+            known.clients == workload.clients,
+        ];
+        same.iter().filter(|same| **same).count()
+    };
+    let of_host = bench.assignment.calibrations.iter().filter(|known| {
+        // The noise of steps in turns says nothing about that of whole steps.
+        let alike = known.turns == (plan.interleave == Interleave::Turns);
+        alike && known.host_fingerprint == bench.host_fingerprint
+    });
+    of_host.max_by_key(|known| (likeness(known), known.made.clone())).cloned()
 }
 
 fn rule(source: &CanarySource, calibration: Option<&Calibration>) -> CanaryRule {

@@ -166,7 +166,7 @@ mod tests {
             out: PathBuf::from(out),
             cache: PathBuf::new(),
             configs: None,
-            calibrations: PathBuf::new(),
+            calibrations: Vec::new(),
             work: None,
             program: PathBuf::new(),
             host_lock: PathBuf::new(),

@@ -422,19 +422,6 @@ pub(super) fn record(
     {
         *size = bytes as f64 / f64::from(1 << 30);
     }
-    match step.work {
-        StepBody::Kv(_) => measured
-            .outcome
-            .extra
-            .extend(crate::benchmarks::kv::analyze::averages(&measured.seconds)),
-        StepBody::Insert(_) => {
-            measured
-                .outcome
-                .series
-                .extend(crate::benchmarks::insert::analyze::stalls::host_series(&measured.seconds));
-        }
-        _ => {}
-    }
     StepRecord {
         per_second: measured.seconds.iter().filter_map(per_second).collect(),
         stalled: measured

@@ -3,9 +3,8 @@
 //! writes run folders. It judges nothing and prints nothing; whoever watches gets [`Event`]s.
 
 mod block;
-pub mod calibrations;
 mod canaries;
-mod course;
+mod decider;
 mod driver_process;
 pub mod event;
 pub mod fault;
@@ -18,10 +17,14 @@ pub mod place;
 mod prepare;
 mod progress;
 mod resume;
+mod scheduler;
 mod selection;
 mod server_log;
 mod subject;
 mod turns;
+
+pub use decider::{Decider, Decision, UndecidedStep};
+pub use event::Event;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,14 +35,14 @@ use anyhow::{Context, Result};
 
 use crate::domain::benchmark::Idle;
 use crate::domain::build::Dbms;
+use crate::domain::gate::Calibration;
 use crate::lab::canaries::CanarySource;
-use crate::lab::course::BlockScheduler;
-use crate::lab::event::Event;
 use crate::lab::gatekeeper::{Fate, HostMonitor};
 use crate::lab::outfit::ResolvedTarget;
 use crate::lab::place::{Reservation, WorkFolders};
 use crate::lab::progress::Progress;
 use crate::lab::resume::History;
+use crate::lab::scheduler::BlockScheduler;
 use crate::lab::subject::TargetState;
 use crate::obtain::Cache;
 use crate::os::spinner::Spinner;
@@ -58,8 +61,8 @@ pub struct ExecutionOptions {
     pub cache: PathBuf,
     /// The user's configurations, searched before the shipped ones.
     pub configs: Option<PathBuf>,
-    /// Where A/A calibrations of hosts are kept.
-    pub calibrations: PathBuf,
+    /// A/A calibrations, of this host and of others.
+    pub calibrations: Vec<Calibration>,
     /// Where data and snapshots go; `None` puts them beside the results.
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.
@@ -101,26 +104,29 @@ impl Execution<'_> {
     }
 }
 
-/// Carries out the plan.
+/// Carries out the plan; `decider` says after each block what the next one measures.
 ///
 /// # Errors
 /// What stops everything: a build that cannot be obtained, a configuration that does not exist, a
 /// folder that cannot be written, another rqps on this host. Of what can be known before the result
 /// folder is made none is made. A target that fails later is a line in the summary and the others
 /// go on.
-pub fn carry_out(assignment: &ExecutionOptions, events: &mut dyn FnMut(Event)) -> Result<Summary> {
+pub fn carry_out(
+    assignment: &ExecutionOptions,
+    decider: &mut dyn Decider,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary> {
     let mut progress = Progress::new(events);
     let (claim, outfits) = look_ahead(assignment, &mut progress)?;
     let bench = open(assignment, claim)?;
     let mut subjects = subject::all(&bench, outfits)?;
     let source = canary_source(&bench, &subjects);
-    let calibration = calibrations::find(&assignment.calibrations, &bench, &mut progress);
-    let mut keeper = HostMonitor::open(&bench, source, calibration, &mut progress)?;
+    let mut keeper = HostMonitor::open(&bench, source, &mut progress)?;
     let history = resume::history(&bench.results, subjects.len())?;
     for note in &history.notes {
         progress.note(note);
     }
-    blocks(&bench, &mut subjects, &mut keeper, &history, &mut progress)?;
+    blocks(&bench, &mut subjects, decider, (&mut keeper, &history), &mut progress)?;
     let interrupted = bench.stopped();
     if !interrupted {
         guest::clean_up(assignment, &mut progress)?;
@@ -134,8 +140,8 @@ pub fn carry_out(assignment: &ExecutionOptions, events: &mut dyn FnMut(Event)) -
 fn blocks(
     bench: &Execution<'_>,
     subjects: &mut [TargetState],
-    keeper: &mut HostMonitor,
-    history: &History,
+    decider: &mut dyn Decider,
+    (keeper, history): (&mut HostMonitor, &History),
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let plan = &bench.assignment.plan;
@@ -145,7 +151,7 @@ fn blocks(
     let mut course = BlockScheduler::new(bench, &stages, cached);
     let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
     progress.plan(plan, &stages, left);
-    course.look(bench, history.last_done(), keeper, progress)?;
+    course.decide(bench, history.last_done(), decider, (keeper, progress))?;
     let mut prepared = false;
     for (block, order) in (1..).zip(&orders) {
         if bench.stopped() {
@@ -177,7 +183,7 @@ fn blocks(
             attempt += 1;
         };
         if fate.is_some() {
-            course.look(bench, block, keeper, progress)?;
+            course.decide(bench, block, decider, (keeper, progress))?;
         }
     }
     Ok(())

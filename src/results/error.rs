@@ -76,6 +76,9 @@ fn in_field(field: &Option<String>) -> String {
 
 /// How to do without the file.
 fn way_around(path: &Path) -> &'static str {
+    if path.parent().is_some_and(|folder| folder.ends_with("calibrations")) {
+        return ", or remove it and calibrate this host again";
+    }
     match path.file_name().and_then(|name| name.to_str()) {
         Some("host.json" | "plan.toml") => "",
         Some("gate.json") => ", or remove it to do without what the host did beside the blocks",

@@ -2,12 +2,14 @@
 //! (docs/results.md). Written whole or not at all; nothing is computed here.
 
 mod atomic;
+mod calibrations;
 mod counters;
 mod error;
 pub(crate) mod read;
 mod seconds;
 mod store;
 
+pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;
 pub use error::ResultsError;
 pub use read::{read, read_each, read_run};

@@ -11,24 +11,25 @@ use serde::de::DeserializeOwned;
 
 use crate::domain::gate::HostLog;
 use crate::domain::host::{Host, Tuning};
-use crate::domain::run::{Dataset, FORMAT, Run, RunRecord, StepRecord};
+use crate::domain::run::{Dataset, FORMAT, ReadSeconds, Run, RunRecord, StepRecord};
 use crate::os::host::fingerprint;
 use crate::parallel;
-use crate::results::{ResultSet, ResultsError};
+use crate::results::{ResultSet, ResultsError, seconds};
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
 /// without a `run.json` and files that are no steps are passed over.
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
-    read_each(dirs, |_| ()).map(|(dataset, _)| dataset)
+    read_each(dirs, |_, _| ()).map(|(dataset, _)| dataset)
 }
 
-/// The same, with what `take` makes of each run as soon as it is read, in the order of the runs.
-/// What it removes from a run is not held in memory while the others are read.
+/// The same, with what `take` makes of each run as soon as it is read, in the order of the runs. It
+/// may ask for the seconds of a step. What it removes from a run is not held in memory while the
+/// others are read.
 pub fn read_each<T: Send>(
     dirs: &[PathBuf],
-    take: impl Fn(&mut Run) -> T + Sync,
+    take: impl Fn(&mut Run, ReadSeconds) -> T + Sync,
 ) -> Result<(Dataset, Vec<T>), ResultsError> {
     let mut sets = Sets::default();
     let mut places: Vec<RunLocation> = Vec::new();
@@ -39,7 +40,9 @@ pub fn read_each<T: Send>(
     }
     let runs = parallel::map(places, |place| {
         let mut run = read_run(&place.shown, &place.result_set)?;
-        let taken = take(&mut run);
+        let seconds: ReadSeconds =
+            |run, step| seconds::seconds_of(run, step).map_err(|error| error.to_string());
+        let taken = take(&mut run, seconds);
         Ok((run, taken))
     });
     let mut runs = runs.into_iter().collect::<Result<Vec<(Run, T)>, ResultsError>>()?;

@@ -244,7 +244,10 @@ fn is_there(path: &Path) -> Result<bool, ResultsError> {
 
 /// Pretty JSON with a final line end, proven to read back: JSON has no NaN and no infinity, and a
 /// record that holds one must not be found out years later.
-fn json<T: Serialize + DeserializeOwned>(value: &T, what: &str) -> Result<Vec<u8>, ResultsError> {
+pub(super) fn json<T: Serialize + DeserializeOwned>(
+    value: &T,
+    what: &str,
+) -> Result<Vec<u8>, ResultsError> {
     let unwritable = |why: String| ResultsError::Unwritable { what: format!("`{what}`"), why };
     let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
     if let Err(fault) = serde_json::from_str::<T>(&text) {

@@ -18,6 +18,7 @@ cycles: analyze/compare
 cycles: analyze/groups
 cycles: analyze/measured
 cycles: analyze/metrics
+cycles: analyze/seconds
 cycles: analyze/verdict/explain
 cycles: analyze/verdict/family
 cycles: analyze/verdict/host
@@ -125,15 +126,14 @@ cycles: import/one_set
 cycles: import/stream
 cycles: import/text
 cycles: lab/block
-cycles: lab/calibrations
 cycles: lab/canaries
-cycles: lab/course
 cycles: lab/gatekeeper
 cycles: lab/guest
 cycles: lab/measure
 cycles: lab/mod
 cycles: lab/outfit
 cycles: lab/prepare
+cycles: lab/scheduler
 cycles: lab/subject
 cycles: lab/turns
 cycles: obtain/debian/apt
@@ -244,9 +244,7 @@ faces: import/mod defines things
 faces: import/mod is longer than 60 lines
 faces: import/one_set imports from its own face
 faces: lab/block imports from its own face
-faces: lab/calibrations imports from its own face
 faces: lab/canaries imports from its own face
-faces: lab/course imports from its own face
 faces: lab/gatekeeper imports from its own face
 faces: lab/guest imports from its own face
 faces: lab/measure imports from its own face
@@ -254,6 +252,7 @@ faces: lab/mod defines things
 faces: lab/mod is longer than 60 lines
 faces: lab/outfit imports from its own face
 faces: lab/prepare imports from its own face
+faces: lab/scheduler imports from its own face
 faces: lab/subject imports from its own face
 faces: lab/turns imports from its own face
 faces: obtain/debian/mod defines things
@@ -303,6 +302,8 @@ imports: analyze/caveat/measuring -> benchmarks/insert/analyze/rules
 imports: analyze/compare -> benchmarks/vector/analyze/equal_recall
 imports: analyze/metrics -> benchmarks/insert/analyze/metrics
 imports: analyze/metrics -> benchmarks/kv/analyze/mod
+imports: analyze/seconds -> benchmarks/insert/analyze/stalls
+imports: analyze/seconds -> benchmarks/kv/analyze/samples
 imports: analyze/write_rate -> benchmarks/insert/analyze/rules
 imports: benchmarks/insert/check -> benchmarks/insert/mod
 imports: benchmarks/insert/import/mytools -> benchmarks/sysbench/import/record
@@ -344,13 +345,7 @@ imports: import/mod -> benchmarks/vector/import/ann_benchmarks
 imports: import/published -> benchmarks/insert/import/summary
 imports: import/published -> benchmarks/insert/import/tables
 imports: lab/block -> benchmarks/mod
-imports: lab/course -> analyze/compare
-imports: lab/course -> analyze/mod
-imports: lab/course -> analyze/verdict/mod
-imports: lab/course -> analyze/verdict/open
 imports: lab/guest -> benchmarks/mod
-imports: lab/measure -> benchmarks/insert/analyze/stalls
-imports: lab/measure -> benchmarks/kv/analyze/samples
 imports: lab/memory -> benchmarks/mod
 imports: lab/outfit -> benchmarks/mod
 imports: lab/prepare -> benchmarks/mod

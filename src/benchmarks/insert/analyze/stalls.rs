@@ -236,7 +236,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// What is kept of the host for each second of a step, to be told of its stalls: shares of all CPUs
+/// What the host did in each second of a step, to be told of its stalls: shares of all CPUs
 /// that waited for a disk and that the hypervisor took, and the mean milliseconds that a read and a
 /// write of the disk under the data took. Empty if any of them was not sampled; without remnants of
 /// seconds, as the other series.

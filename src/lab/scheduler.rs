@@ -1,22 +1,18 @@
-//! The course of a plan: which block comes next, with which stages, and when there is enough.
+//! Which block of a plan comes next, and with which phases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::analyze::compare::{Comparison, StepComparison};
-use crate::analyze::verdict::{OpenStep, open_steps};
-use crate::analyze::{self, VerdictOptions};
 use crate::domain::benchmark::Phase;
-use crate::domain::metric::Metric;
-use crate::domain::verdict::Rules;
 use crate::lab::Execution;
+use crate::lab::decider::{Decider, Decision, UndecidedStep};
 use crate::lab::gatekeeper::HostMonitor;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
-use crate::plan::{Auto, Blocks, cost};
-use crate::{results, units};
+use crate::plan::{Blocks, cost};
+use crate::units;
 
 /// Steps that a note names; the rest is counted.
 const NAMED: usize = 6;
@@ -26,8 +22,8 @@ pub(super) struct BlockScheduler {
     stages: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.
     cached: bool,
-    /// The steps that are open, once they were looked at.
-    open: Option<Vec<OpenStep>>,
+    /// The undecided steps, as far as the decider has told.
+    open: Option<Vec<UndecidedStep>>,
     targets: f64,
     /// Seconds that blocks of this sitting took, and what they were estimated at.
     pace: (f64, f64),
@@ -95,52 +91,44 @@ impl BlockScheduler {
         self.pace = (self.pace.0 + seconds, self.pace.1 + estimate);
     }
 
-    /// After a block that counts, or when a plan is resumed: which steps are open. Says so, and has
-    /// it written into `gate.json`.
+    /// After a block that counts, or when a plan is resumed: asks which steps need more blocks,
+    /// reports it, and writes it into `gate.json`.
     ///
     /// # Errors
-    /// The results cannot be read or compared.
-    pub(super) fn look(
+    /// The decider cannot tell; `gate.json` cannot be written.
+    pub(super) fn decide(
         &mut self,
         bench: &Execution<'_>,
         block: u32,
-        keeper: &mut HostMonitor,
-        progress: &mut Progress<'_>,
+        decider: &mut dyn Decider,
+        (keeper, progress): (&mut HostMonitor, &mut Progress<'_>),
     ) -> Result<()> {
-        let Blocks::Auto(auto) = bench.assignment.plan.blocks else { return Ok(()) };
-        let Some(schedule) = bench.assignment.plan.blocks.schedule() else { return Ok(()) };
-        if block < auto.min {
-            return Ok(());
-        }
-        let folder = bench.results.folder().to_owned();
-        let dataset = results::read(&[folder]).context("look at the results so far")?;
-        let gate = bench.assignment.plan.gate.as_ref();
-        let rules = gate.map_or_else(Rules::default, |gate| gate.over(Rules::default()));
-        let options = VerdictOptions { rules, ..VerdictOptions::default() };
-        let comparison =
-            analyze::compare(&dataset, &options).context("look at the results so far")?;
-        let open = open_steps(&comparison, &schedule);
-        let needs = |step: &OpenStep| Some(step.pairs_needed.saturating_sub(block).max(1));
-        let record: BTreeMap<String, Option<u32>> = open
+        let (open, steps, stop) = match decider.after(block)? {
+            Decision::All => return Ok(()),
+            Decision::Only { open, steps } => (open, steps, None),
+            Decision::Stop(reason) => (Vec::new(), 0, Some(reason)),
+        };
+        let most = bench.assignment.plan.blocks.most();
+        let record = open
             .iter()
-            .map(|step| (step.step.clone(), needs(step).filter(|_| block < auto.max)))
-            .collect();
-        keeper.note_open(bench, record)?;
-        let text = match open.is_empty() {
-            true => end_text(block, auto, &comparison),
-            false => self.open_text(bench, (block, auto), &open, &comparison, keeper),
+            .map(|step| (step.step.clone(), Some(step.more(block)).filter(|_| block < most)));
+        keeper.note_open(bench, record.collect())?;
+        let left = self.left(bench, block, &open);
+        let text = match stop {
+            Some(reason) => format!("after block {block}: {reason}"),
+            None => self.open_text(bench, block, (&open, steps), (left, keeper)),
         };
         progress.note(&text);
-        progress.left(self.left(bench, block, auto, &open));
+        progress.left(left);
         self.open = Some(open);
         Ok(())
     }
 
     /// Seconds that the open steps will probably take: fewer and fewer of them.
-    fn left(&self, bench: &Execution<'_>, block: u32, auto: Auto, open: &[OpenStep]) -> f64 {
+    fn left(&self, bench: &Execution<'_>, block: u32, open: &[UndecidedStep]) -> f64 {
         let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
         let mut seconds = 0.0;
-        for coming in block + 1..=last.max(block + 1).min(auto.max) {
+        for coming in block + 1..=last.max(block + 1).min(bench.assignment.plan.blocks.most()) {
             let still: BTreeSet<String> = open
                 .iter()
                 .filter(|step| step.pairs_needed.max(block + 1) >= coming)
@@ -157,53 +145,35 @@ impl BlockScheduler {
     fn open_text(
         &self,
         bench: &Execution<'_>,
-        (block, auto): (u32, Auto),
-        open: &[OpenStep],
-        comparison: &Comparison,
-        keeper: &HostMonitor,
+        block: u32,
+        (open, steps): (&[UndecidedStep], usize),
+        (left, keeper): (f64, &HostMonitor),
     ) -> String {
         let mut named: Vec<String> = open
             .iter()
             .take(NAMED)
-            .map(|step| {
-                let more = step.pairs_needed.saturating_sub(block).max(1);
-                format!("{} (about {more} more)", step.step)
-            })
+            .map(|step| format!("{} (about {} more)", step.step, step.more(block)))
             .collect();
         if open.len() > NAMED {
             named.push(format!("{} others", open.len() - NAMED));
         }
         let time =
             |seconds: f64| units::duration(Duration::from_secs_f64(seconds.max(0.0).round()));
-        let left = self.left(bench, block, auto, open);
-        let budget = auto.budget_seconds.map(|budget| budget - keeper.spent_seconds());
+        let budget = budget_seconds(bench).map(|budget| budget - keeper.spent_seconds());
         let end = match budget {
             Some(budget) if budget < left => {
                 format!("about {} more, of which the budget has {}", time(left), time(budget))
             }
             _ => format!("about {} more", time(left)),
         };
-        let (count, steps) = (open.len(), comparison.steps.len());
+        let count = open.len();
         format!("after block {block}: {count} of {steps} steps open: {}; {end}", named.join(", "))
     }
 }
 
-/// What is said when nothing is open any more: settled, or out of looks.
-fn end_text(block: u32, auto: Auto, comparison: &Comparison) -> String {
-    let settled = |step: &&StepComparison| {
-        step.targets.iter().skip(1).all(|target| {
-            let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
-            told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
-        })
-    };
-    let steps = comparison.steps.len();
-    let count = comparison.steps.iter().filter(settled).count();
-    if count == steps {
-        return format!("after block {block}: all {steps} steps are settled");
+fn budget_seconds(bench: &Execution<'_>) -> Option<f64> {
+    match bench.assignment.plan.blocks {
+        Blocks::Auto(auto) => auto.budget_seconds,
+        Blocks::Fixed(_) => None,
     }
-    format!(
-        "after block {block}: {count} of {steps} steps are settled, and the plan allows no more \
-         than {} blocks (--max-blocks)",
-        auto.max
-    )
 }

@@ -1,0 +1,32 @@
+//! Turns an A/A run (one target against itself) into a calibration of its host.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::analyze::{self, Comparison, VerdictOptions, calibration};
+use crate::domain::gate::Calibration;
+use crate::results;
+
+/// A calibration that was just made.
+pub struct Calibrated {
+    /// What is stored.
+    pub known: Calibration,
+    /// What it was made of.
+    pub comparison: Comparison,
+    /// Where it is stored.
+    pub file: PathBuf,
+}
+
+/// Calibrates the host by the A/A run in `results`, and stores the calibration in `folder`.
+/// `target` is the target as it was written.
+///
+/// # Errors
+/// The results cannot be read or are no A/A run; the calibration cannot be written.
+pub fn calibrate(results: &Path, target: &str, folder: &Path) -> Result<Calibrated> {
+    let dataset = results::read(&[results.to_owned()]).context("read the results")?;
+    let comparison = analyze::compare(&dataset, &VerdictOptions::default()).context("compare")?;
+    let known = calibration::calibrate(&dataset, &comparison, target)?;
+    let file = results::keep_calibration(folder, &known)?;
+    Ok(Calibrated { known, comparison, file })
+}

@@ -1,0 +1,8 @@
+//! Loops of measuring, judging and deciding: when a plan has measured enough, and what an A/A run
+//! tells about its host. The lab below measures and judges nothing.
+
+mod calibrate;
+mod stopping;
+
+pub use calibrate::{Calibrated, calibrate};
+pub use stopping::carry_out;

@@ -1,0 +1,85 @@
+//! When a plan with `blocks = "auto"` has measured enough: when every step is decided.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::analyze::compare::{Comparison, StepComparison};
+use crate::analyze::verdict::open_steps;
+use crate::analyze::{self, VerdictOptions};
+use crate::domain::metric::Metric;
+use crate::domain::verdict::{LookSchedule, Rules};
+use crate::lab::{self, Decider, Decision, Event, ExecutionOptions, Summary, UndecidedStep};
+use crate::plan::{Auto, Blocks, Plan};
+use crate::results;
+
+/// Carries out a plan until its steps are decided or its blocks are measured.
+///
+/// # Errors
+/// As [`lab::carry_out`]; the results so far cannot be judged.
+pub fn carry_out(options: &ExecutionOptions, events: &mut dyn FnMut(Event)) -> Result<Summary> {
+    let mut decider = StopRule::new(&options.plan, options.out.clone());
+    lab::carry_out(options, &mut decider, events)
+}
+
+/// Looks at the verdicts so far, by the schedule that their error rates are corrected for.
+struct StopRule {
+    /// The result folder.
+    folder: PathBuf,
+    /// `None` for a fixed number of blocks.
+    auto: Option<(Auto, LookSchedule)>,
+    rules: Rules,
+}
+
+impl StopRule {
+    fn new(plan: &Plan, folder: PathBuf) -> StopRule {
+        let auto = match plan.blocks {
+            Blocks::Auto(auto) => plan.blocks.schedule().map(|schedule| (auto, schedule)),
+            Blocks::Fixed(_) => None,
+        };
+        let rules = plan.gate.as_ref().map(|gate| gate.over(Rules::default()));
+        StopRule { folder, auto, rules: rules.unwrap_or_default() }
+    }
+}
+
+impl Decider for StopRule {
+    fn after(&mut self, block: u32) -> Result<Decision> {
+        let Some((auto, schedule)) = &self.auto else { return Ok(Decision::All) };
+        if block < auto.min {
+            return Ok(Decision::All);
+        }
+        let folders = std::slice::from_ref(&self.folder);
+        let dataset = results::read(folders).context("look at the results so far")?;
+        let options = VerdictOptions { rules: self.rules.clone(), ..VerdictOptions::default() };
+        let comparison =
+            analyze::compare(&dataset, &options).context("look at the results so far")?;
+        let open = open_steps(&comparison, schedule);
+        if open.is_empty() {
+            return Ok(Decision::Stop(end_text(*auto, &comparison)));
+        }
+        let open = open
+            .into_iter()
+            .map(|open| UndecidedStep { step: open.step, pairs_needed: open.pairs_needed });
+        Ok(Decision::Only { open: open.collect(), steps: comparison.steps.len() })
+    }
+}
+
+/// Why no step needs another block: all are decided, or the plan allows no more looks.
+fn end_text(auto: Auto, comparison: &Comparison) -> String {
+    let settled = |step: &&StepComparison| {
+        step.targets.iter().skip(1).all(|target| {
+            let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
+            told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
+        })
+    };
+    let steps = comparison.steps.len();
+    let count = comparison.steps.iter().filter(settled).count();
+    if count == steps {
+        return format!("all {steps} steps are settled");
+    }
+    format!(
+        "{count} of {steps} steps are settled, and the plan allows no more than {} blocks \
+         (--max-blocks)",
+        auto.max
+    )
+}
