@@ -89,6 +89,15 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
     }
 }
 
+/// True for presets that have the shape of published results.
+pub fn is_published(benchmark: &str, preset: &str) -> bool {
+    match benchmark {
+        "sysbench" => presets::Preset::named(preset).is_some_and(presets::Preset::is_published),
+        "kv" => kv::is_published(preset),
+        _ => false,
+    }
+}
+
 /// The configuration that a preset asks for, of targets whose DBMS has one of that name and whose
 /// words name none.
 pub fn config(benchmark: &str, preset: &str) -> Option<&'static str> {

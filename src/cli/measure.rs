@@ -236,8 +236,7 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
 }
 
 fn interleave(shape: &WorkloadArgs, targets: &[Target], workload: &Workload) -> Interleave {
-    let preset = benchmarks::sysbench::presets::Preset::named(&shape.preset);
-    let is_published = preset.is_some_and(benchmarks::sysbench::presets::Preset::is_published);
+    let is_published = benchmarks::is_published(&shape.bench, &shape.preset);
     match shape.interleave {
         Some(InterleaveWord::Turns) => Interleave::Turns,
         Some(InterleaveWord::Step) => Interleave::Step,

@@ -213,7 +213,8 @@ impl Step {
         match &self.work {
             StepBody::Script(_) => true,
             StepBody::Vector(work) => work.is_warm_search(),
-            StepBody::Insert(_) | StepBody::Kv(_) => false,
+            StepBody::Kv(work) => work.takes_turns(),
+            StepBody::Insert(_) => false,
         }
     }
 

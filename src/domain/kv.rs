@@ -215,6 +215,19 @@ pub struct KvWork {
     pub overrides: Vec<KvOption>,
 }
 
+impl KvWork {
+    /// True if several databases can be measured at once in turns of milliseconds: clients that
+    /// only read, one call after the other, with no writer beside them and no maintenance after.
+    pub fn takes_turns(&self) -> bool {
+        let reads = match self.action {
+            KvOperation::Read | KvOperation::MultiRead { .. } | KvOperation::Range { .. } => true,
+            KvOperation::FillSequential | KvOperation::Overwrite | KvOperation::Maintain => false,
+        };
+        let alone = self.writer_mb.is_none() && self.after.is_empty();
+        reads && alone && self.operations.is_none() && self.pace == Pace::Closed
+    }
+}
+
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,6 +14,7 @@ use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::script::program::{Program, StatementError, Tally};
+use crate::driver::turns::Player;
 use crate::wire::WireError;
 
 /// Nanoseconds of a second.
@@ -174,21 +175,6 @@ impl Client {
         self.run_until(limit, stop)
     }
 
-    /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when
-    /// the last one ended, and how many were completed.
-    pub(crate) fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
-        self.last_end = self.clock.now();
-        let mut events = 0;
-        loop {
-            let event = self.event(until)?;
-            self.record(&event);
-            events += u64::from(event.complete);
-            if event.end >= until {
-                return Ok((event.end, events));
-            }
-        }
-    }
-
     /// Closes the window and tells what was counted.
     pub(crate) fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
@@ -329,6 +315,31 @@ pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
         Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
         Dialect::KeyValue => false,
         Dialect::Fake => code == "40001",
+    }
+}
+
+impl Player for Client {
+    type Counts = Counts;
+
+    fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
+        self.last_end = self.clock.now();
+        let mut events = 0;
+        loop {
+            let event = self.event(until)?;
+            self.record(&event);
+            events += u64::from(event.complete);
+            if event.end >= until {
+                return Ok((event.end, events));
+            }
+        }
+    }
+
+    fn open_window(&mut self, start: u64) {
+        Client::open_window(self, Window { start, end: u64::MAX, whole_events: true });
+    }
+
+    fn close_window(&mut self) -> Counts {
+        Client::close_window(self)
     }
 }
 

@@ -106,7 +106,10 @@ pub(crate) fn measure<W: Write>(
     }
     link.say(&DriverEvent::Warming)?;
     let finished = match &shared.team {
-        Some(team) => team.lead(&mut crew, IntervalMeter::new(&shared.recorders, 0), link)?,
+        Some(team) => {
+            let mut meter = IntervalMeter::new(&shared.recorders, 0);
+            team.lead(&mut crew, &mut |own| meter.interval(own), link)?
+        }
         None => {
             let window = shared.warm_up(&mut crew, link)?;
             let meter = IntervalMeter::new(&shared.recorders, window.start);

@@ -8,12 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::run::{Outcome, Turn, TurnFacts};
 use crate::driver::Stop;
-use crate::driver::client::{Client, Counts, SECOND, Window};
+use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Finished, Spent};
 use crate::driver::link::LabLink;
-use crate::driver::measure::IntervalMeter;
-use crate::driver::protocol::DriverEvent;
+use crate::driver::protocol::{DriverEvent, Interval};
 use crate::driver::ring::{Ring, State, TurnPhase, TurnRequest};
 use crate::os::clock;
 use crate::os::standstill::Standstill;
@@ -25,6 +24,22 @@ const LOOK_EVERY: u32 = 32;
 const LENGTHS: usize = 99;
 /// The window is cut into so many shares at most.
 const SHARES_MOST: u32 = 100;
+
+/// A client as it takes turns: it carries out one event after the other.
+pub(crate) trait Player {
+    /// What it counts in a window.
+    type Counts;
+
+    /// Carries out events until `until`, one at least, and finishes the one in flight. Returns when
+    /// the last one ended, and how many were completed. The error is a whole fault.
+    fn turn(&mut self, until: u64) -> Result<(u64, u64), String>;
+
+    /// Events count from now on.
+    fn open_window(&mut self, start: u64);
+
+    /// Events no longer count; what was counted.
+    fn close_window(&mut self) -> Self::Counts;
+}
 
 /// What the coordinator is told.
 pub(crate) enum TurnNews {
@@ -86,13 +101,13 @@ impl Team {
     }
 
     /// The coordinator's part: sends the clients into their turns, and says the start of the window
-    /// and its intervals, which are of own time.
-    pub(crate) fn lead<W: Write>(
+    /// and its intervals, which `interval` makes and which are of own time.
+    pub(crate) fn lead<T: Send + 'static, W: Write>(
         &self,
-        crew: &mut Crew<Counts>,
-        mut meter: IntervalMeter,
+        crew: &mut Crew<T>,
+        interval: &mut dyn FnMut(u64) -> Interval,
         link: &mut LabLink<W>,
-    ) -> Result<Finished<Counts>, Stop> {
+    ) -> Result<Finished<T>, Stop> {
         self.ring.arrive(self.place, TurnPhase::Gather);
         let mut cpu = Cpu::default();
         let mut heed = |news: Option<TurnNews>, link: &mut LabLink<W>| -> Result<(), Stop> {
@@ -102,9 +117,7 @@ impl Team {
                     cpu = tree::own_cpu();
                     link.say(&DriverEvent::WindowStart)?;
                 }
-                Some(TurnNews::Cut(own)) => {
-                    link.say(&DriverEvent::Interval(meter.interval(own)))?
-                }
+                Some(TurnNews::Cut(own)) => link.say(&DriverEvent::Interval(interval(own)))?,
                 None => {}
             }
             Ok(())
@@ -112,7 +125,7 @@ impl Team {
         let done = crew.take_turns(&mut heed, link)?;
         let cpu = tree::own_cpu().since(cpu);
         let end = self.log().own_ns;
-        link.say(&DriverEvent::Interval(meter.interval(end)))?;
+        link.say(&DriverEvent::Interval(interval(end)))?;
         let done = done.into_iter().map(Some).collect();
         Ok(Finished { done, cpu, end, limited: false })
     }
@@ -135,12 +148,12 @@ impl Team {
 
     /// Client `index` takes its turns until all are over. `tell` hears what the coordinator is to
     /// know.
-    pub(crate) fn play(
+    pub(crate) fn play<P: Player>(
         &self,
         index: u32,
-        client: &mut Client,
+        client: &mut P,
         tell: &dyn Fn(TurnNews),
-    ) -> Result<(Counts, Spent), String> {
+    ) -> Result<(P::Counts, Spent), String> {
         let mut seen = State::FIRST;
         let mut cpu_before = None;
         loop {
@@ -154,8 +167,7 @@ impl Team {
                 TurnPhase::Window => {
                     if cpu_before.is_none() {
                         cpu_before = Some(tree::thread_cpu_ns());
-                        let start = client.clock().now();
-                        client.open_window(Window { start, end: u64::MAX, whole_events: true });
+                        client.open_window(self.clock.now());
                     }
                     self.turn(client, seen, tell)?;
                 }
@@ -203,9 +215,9 @@ impl Team {
         }
     }
 
-    fn turn(
+    fn turn<P: Player>(
         &self,
-        client: &mut Client,
+        client: &mut P,
         state: State,
         tell: &dyn Fn(TurnNews),
     ) -> Result<(), String> {

@@ -344,6 +344,14 @@ mod tests {
             benchmarks::set(workload, "rate=50").expect("a rate");
         };
         assert_eq!(default(&two, open, false), Interleave::Step);
+        let kv = |workload: &mut Workload| {
+            *workload = benchmarks::workload("kv", "quick").expect("a preset").0;
+        };
+        assert_eq!(default(&["a=rocksdb@9", "b=rocksdb@10"], kv, false), Interleave::Turns);
+        let insert = |workload: &mut Workload| {
+            *workload = benchmarks::workload("insert", "quick").expect("a preset").0;
+        };
+        assert_eq!(default(&two, insert, false), Interleave::Run);
     }
 
     #[test]

@@ -63,8 +63,9 @@ pub enum Interleave {
 impl Interleave {
     /// How targets take turns unless something else is asked for.
     ///
-    /// In turns within steps where two or more targets are measured by sysbench steps, without a
-    /// schedule and in no published shape: those keep the way in which they were published.
+    /// In turns within steps where two or more targets are measured by sysbench steps or by the
+    /// RocksDB sequence, without a schedule and in no published shape: those keep the way in which
+    /// they were published. A step that cannot take turns goes by step.
     ///
     /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
     /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped
@@ -74,7 +75,7 @@ impl Interleave {
         let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
         match workload.shape {
             BenchmarkParameters::Insert(_) => Interleave::Run,
-            BenchmarkParameters::Sysbench
+            BenchmarkParameters::Sysbench | BenchmarkParameters::Kv(_)
                 if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
             {
                 Interleave::Turns

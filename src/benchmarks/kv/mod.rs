@@ -9,6 +9,6 @@ pub mod rows;
 mod settings;
 mod steps;
 
-pub use presets::workload;
+pub use presets::{is_published, workload};
 pub use settings::set;
 pub use steps::{BLOCK_BYTES, is_needed, stages};

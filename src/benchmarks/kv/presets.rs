@@ -59,6 +59,12 @@ pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
     Ok((Workload { shape: BenchmarkParameters::Kv(shape), ..workload }, StepSet::Full))
 }
 
+/// True for the shapes of published results.
+pub fn is_published(name: &str) -> bool {
+    let size = name.split_once('-').map_or(name, |(size, _)| size);
+    !SMALL.iter().any(|small| small.name == size)
+}
+
 /// Both parts of a preset.
 pub(in crate::benchmarks) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
     let (size, data) = name.split_once('-').unwrap_or((name, "byrx"));

@@ -114,6 +114,8 @@ pub(super) struct Client<S> {
     pub(super) recorder: Arc<Recorder>,
     /// When calls are due, under an open pace.
     pub(super) schedule: Option<ArrivalSchedule>,
+    /// Operations that earlier runs have counted in the recorder.
+    pub(super) before: u64,
 }
 
 /// When a client stops: at a time or after a number of operations, whichever comes first.
@@ -121,15 +123,18 @@ pub(super) struct Client<S> {
 pub(super) struct Until {
     pub(super) time: u64,
     pub(super) operations: u64,
+    /// Operations that it makes whatever the time is.
+    pub(super) least: u64,
 }
 
 impl<S: Store> Client<S> {
     /// Runs operations from now on. The error is a whole fault.
     pub(super) fn run(&mut self, work: &KvWork, until: Until) -> Result<Counts, String> {
-        let Client { store, numbers, values, clock, recorder, schedule } = self;
+        let Client { store, numbers, values, clock, recorder, schedule, before } = self;
         let bytes = (KEY_BYTES as u64) + u64::from(work.value_bytes);
         let written = Found { entries: 1, bytes };
-        let mut pace = Pacer { clock, recorder, until, schedule: schedule.as_mut() };
+        let schedule = schedule.as_mut();
+        let mut pace = Pacer { clock, recorder, until, schedule, before: *before };
         let counts = match work.action {
             KvOperation::FillSequential => {
                 let mut next = 0;
@@ -172,6 +177,7 @@ struct Pacer<'a> {
     recorder: &'a Recorder,
     until: Until,
     schedule: Option<&'a mut ArrivalSchedule>,
+    before: u64,
 }
 
 impl Pacer<'_> {
@@ -198,11 +204,12 @@ impl Pacer<'_> {
     ) -> Result<Counts, RocksdbError> {
         let start = self.clock.now();
         let mut counts = Counts { start, end: start, ..Counts::default() };
-        while counts.operations < self.until.operations && counts.end < self.until.time {
+        let Until { time, operations, least } = self.until;
+        while counts.operations < operations && (counts.end < time || counts.operations < least) {
             let found = call()?;
             let now = self.clock.now();
             counts.add(&found, operations_per_call);
-            self.recorder.event(now - counts.end, 0, counts.operations);
+            self.recorder.event(now - counts.end, 0, self.before + counts.operations);
             counts.end = now;
         }
         Ok(counts)
@@ -227,7 +234,7 @@ impl Pacer<'_> {
             counts.due += 1;
             counts.behind_ns = counts.behind_ns.max(begun - due);
             counts.add(&found, operations_per_call);
-            self.recorder.event(now - due, now - begun, counts.operations);
+            self.recorder.event(now - due, now - begun, self.before + counts.operations);
             counts.end = now;
         }
         let (due, behind_ns) = schedule.backlog(self.until.time);
@@ -241,6 +248,16 @@ impl Pacer<'_> {
 }
 
 impl Counts {
+    /// Adds a turn: `start` and `end` span the time of all turns without the gaps between them.
+    pub(super) fn add_turn(&mut self, turn: &Counts) {
+        self.events += turn.events;
+        self.operations += turn.operations;
+        self.entries += turn.entries;
+        self.missed += turn.missed;
+        self.bytes += turn.bytes;
+        self.end += turn.end - turn.start;
+    }
+
     #[inline]
     fn add(&mut self, found: &Found, operations: u64) {
         self.events += 1;
@@ -263,15 +280,16 @@ pub(super) fn overhead(work: &KvWork) -> Option<f64> {
         clock: Clock::Real(crate::os::clock::RealClock::starting_at(Instant::now())),
         recorder: Arc::new(Recorder::new(false)),
         schedule: None,
+        before: 0,
     };
-    let until = Until { time: u64::MAX, operations: CALIBRATION };
+    let until = Until { time: u64::MAX, operations: CALIBRATION, least: 0 };
     client.run(work, until).ok()?;
     let counts = client.run(work, until).ok()?;
     Some((counts.end - counts.start) as f64 / counts.operations.max(1) as f64)
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::domain::benchmark::Pace;
 
@@ -317,7 +335,7 @@ mod tests {
         }
     }
 
-    fn work(action: KvOperation) -> KvWork {
+    pub(in crate::benchmarks::kv::driver) fn work(action: KvOperation) -> KvWork {
         KvWork {
             action,
             clients: 1,
@@ -334,16 +352,26 @@ mod tests {
         }
     }
 
-    fn run(action: KvOperation, operations: u64) -> (Counts, Notebook) {
-        let mut client = Client {
+    /// A client of a store that remembers keys.
+    pub(in crate::benchmarks::kv::driver) fn reader() -> Client<impl Store> {
+        client()
+    }
+
+    fn client() -> Client<Notebook> {
+        Client {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
             values: Values::new(400),
             clock: Clock::Real(crate::os::clock::RealClock::new()),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
-        };
-        let until = Until { time: u64::MAX, operations };
+            before: 0,
+        }
+    }
+
+    fn run(action: KvOperation, operations: u64) -> (Counts, Notebook) {
+        let mut client = client();
+        let until = Until { time: u64::MAX, operations, least: 0 };
         (client.run(&work(action), until).unwrap(), client.store)
     }
 
@@ -379,9 +407,10 @@ mod tests {
             clock: Clock::Real(crate::os::clock::RealClock::new()),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
+            before: 0,
         };
         let time = client.clock.now() + 2_000_000;
-        let until = Until { time, operations: u64::MAX };
+        let until = Until { time, operations: u64::MAX, least: 0 };
         let counts = client.run(&work(KvOperation::Overwrite), until).unwrap();
         // The operation in flight at the end counts.
         assert!(counts.end >= time && counts.operations > 0, "{counts:?}");
@@ -415,8 +444,9 @@ mod tests {
             clock,
             recorder: Arc::clone(&recorder),
             schedule: ArrivalSchedule::of(Pace::Open { events_per_second: 1000.0 }, 5, 0, 1),
+            before: 0,
         };
-        let until = Until { time: window_ns, operations: u64::MAX };
+        let until = Until { time: window_ns, operations: u64::MAX, least: 0 };
         (client.run(&work(KvOperation::Read), until).unwrap(), recorder)
     }
 

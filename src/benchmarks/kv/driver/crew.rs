@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::benchmarks::kv::driver::client::{Client, Counts, Store, Until};
 use crate::benchmarks::kv::driver::maintain;
+use crate::benchmarks::kv::driver::player::TurnClient;
 use crate::benchmarks::kv::driver::writer::Writer;
 use crate::benchmarks::kv::rows::{KeyNumbers, Values};
 use crate::domain::benchmark::Pace;
@@ -16,13 +17,17 @@ use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::Stop;
 use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
-use crate::driver::crew::{Crew, Done, Finished, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::crew::{
+    Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
+};
 use crate::driver::link::LabLink;
 use crate::driver::measure::IntervalMeter;
 use crate::driver::placement::{self, Seating};
 use crate::driver::protocol::{DriverRequest, Interval, StepRequest};
 use crate::driver::recorder::{Recorder, histograms};
+use crate::driver::ring::TurnRequest;
 use crate::driver::schedule::ArrivalSchedule;
+use crate::driver::turns::Team;
 use crate::embed::rocksdb::{Database, Durability, Handle};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
@@ -48,6 +53,8 @@ struct Shared<S> {
     writer: Option<(Arc<Recorder>, f64)>,
     /// Where the clients run, and after them the writer.
     seats: Vec<CpuAssignment>,
+    /// How the clients take turns with those of other targets, if they do.
+    team: Option<Team>,
 }
 
 /// Runs the clients of a step, and the writer if there is a limit for one.
@@ -62,40 +69,56 @@ pub(super) fn measure<W: Write>(
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
-    run(job.seed, task, beside, open, &|| tree_state(database), link)
+    run(job.seed, task, job.turns.as_ref(), beside, open, &|| tree_state(database), link)
 }
 
 fn run<S: Store + 'static, W: Write>(
     seed: u64,
     task: &StepRequest<KvWork>,
+    turns: Option<&TurnRequest>,
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
+    let clock = Clock::Real(RealClock::starting_at(begun));
+    let team =
+        turns.map(|turns| Team::join(turns, task.work.clients, clock.clone())).transpose()?;
     let is_open = matches!(task.work.pace, Pace::Open { .. });
     let recorder = |scheduled| Arc::new(Recorder::new(scheduled));
     let shared = Arc::new(Shared {
         work: task.work.clone(),
         seed,
-        clock: Clock::Real(RealClock::starting_at(begun)),
+        clock,
         open,
         clients: (0..task.work.clients).map(|_| recorder(is_open)).collect(),
         writer: writer_mb.map(|mb| (recorder(false), mb)),
         seats: seating.seats,
+        team,
     });
     let mut crew = Crew::start(begun, members(&shared))?;
     crew.gather(link)?;
-    let start = shared.clock.now() + LEAD_NS;
-    let counted = shared.work.operations.is_some();
-    let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
-    let window = Window { start, end, whole_events: true };
-    let mut seconds = Seconds::new(&shared, window, tree);
-    let finished = crew.measure(window, &mut seconds, link)?;
+    let finished = match &shared.team {
+        Some(team) => {
+            let window = Window { start: 0, end: u64::MAX, whole_events: true };
+            let mut seconds = Seconds::new(&shared, window, tree);
+            team.lead(&mut crew, &mut |own| seconds.cut(own), link)?
+        }
+        None => {
+            let start = shared.clock.now() + LEAD_NS;
+            let counted = shared.work.operations.is_some();
+            let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
+            let window = Window { start, end, whole_events: true };
+            crew.measure(window, &mut Seconds::new(&shared, window, tree), link)?
+        }
+    };
     // The database is closed by its connector, so the threads must let go of it first.
     crew.join(link)?;
     let mut outcome = shared.outcome(finished);
+    if let Some(team) = &shared.team {
+        team.report(&mut outcome, link)?;
+    }
     outcome.notes.extend(seating.notes);
     Ok(outcome)
 }
@@ -128,24 +151,30 @@ impl<S: Store> Shared<S> {
 
     fn operate(
         &self,
-        (thread, client): (u64, usize),
+        (thread, index): (u64, usize),
         recorder: Arc<Recorder>,
         stand: &Stand<Counts>,
     ) -> Result<(), String> {
         let work = &self.work;
-        self.sit(client)?;
+        self.sit(index)?;
         let mut client = Client {
             store: (self.open)(),
             numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
             values: Values::new(work.value_bytes as usize),
             clock: self.clock.clone(),
             recorder,
-            schedule: ArrivalSchedule::of(work.pace, self.seed, client as u32, work.clients),
+            schedule: ArrivalSchedule::of(work.pace, self.seed, index as u32, work.clients),
+            before: 0,
         };
         stand.ready(Ready::default());
+        if let Some(team) = &self.team {
+            return play(team, index as u32, TurnClient::new(client, work), stand);
+        }
         let Some(window) = stand.window() else { return Ok(()) };
         self.clock.wait_until(window.start);
-        let until = Until { time: window.end, operations: work.operations.unwrap_or(u64::MAX) };
+        // A thread that wakes after the window makes one call, so that the step has a rate.
+        let operations = work.operations.unwrap_or(u64::MAX);
+        let until = Until { time: window.end, operations, least: 1 };
         let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
         stand.done(counts?, spent);
         Ok(())
@@ -223,6 +252,22 @@ impl<S: Store> Shared<S> {
         }
         outcome
     }
+}
+
+/// Client `index` takes its turns when the order comes.
+fn play<S: Store>(
+    team: &Team,
+    index: u32,
+    mut client: TurnClient<'_, S>,
+    stand: &Stand<Counts>,
+) -> Result<(), String> {
+    while let Some(order) = stand.order() {
+        if order == Order::TakeTurns {
+            let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
+            stand.done(counts, spent);
+        }
+    }
+    Ok(())
 }
 
 /// Largest share of its CPU that one thread used.
@@ -375,9 +420,11 @@ mod tests {
         });
         let mut link = LabLink::alone(Vec::new());
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
-        run(1, &task, (Some(2.0), seating), open, &Vec::new, &mut link).map_err(|stop| match stop {
-            Stop::Fault(fault) => fault,
-            Stop::Gone => "gone".to_owned(),
+        run(1, &task, None, (Some(2.0), seating), open, &Vec::new, &mut link).map_err(|stop| {
+            match stop {
+                Stop::Fault(fault) => fault,
+                Stop::Gone => "gone".to_owned(),
+            }
         })
     }
 

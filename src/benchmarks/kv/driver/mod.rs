@@ -5,6 +5,7 @@ mod client;
 mod crew;
 mod limiter;
 mod maintain;
+mod player;
 mod setup;
 mod writer;
 
