@@ -47,6 +47,7 @@ cycles: benchmarks/kv/driver/client
 cycles: benchmarks/kv/driver/crew
 cycles: benchmarks/kv/driver/maintain
 cycles: benchmarks/kv/driver/mod
+cycles: benchmarks/kv/driver/player
 cycles: benchmarks/kv/driver/writer
 cycles: benchmarks/kv/import/metrics
 cycles: benchmarks/kv/import/output
