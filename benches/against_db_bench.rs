@@ -323,7 +323,7 @@ fn drive(job: &DriverRequest) -> Result<Outcome> {
     let output = child.stdout.take().context("the driver has no standard output")?;
     let mut line = serde_json::to_vec(job)?;
     line.push(b'\n');
-    input.write_all(&line).context("hand the driver its job")?;
+    input.write_all(&line).context("send the driver its request")?;
     let mut measured = None;
     for line in BufReader::new(output).lines() {
         match serde_json::from_str(&line.context("listen to the driver")?)? {

@@ -66,6 +66,6 @@ fn a_database_that_is_there_is_not_touched() {
     let done = export(&set, "sqlite", &database);
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.contains("mine.db") && said.contains("there already"), "{said}");
+    assert!(said.contains("mine.db") && said.contains("already exists"), "{said}");
     assert_eq!(std::fs::read_to_string(&database).unwrap(), "mine");
 }

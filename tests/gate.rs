@@ -180,8 +180,8 @@ fn wrong_words_end_with_two() {
     let set = set([SAME, SAME, SAME]);
     for (words, part) in [
         (&["--tau", "5%"][..], "tau must be"),
-        (&["--delta", "much"], "write it as 2% or 0.02"),
-        (&["--metrics", "speed"], "no metric is called `speed`"),
+        (&["--delta", "much"], "write a share as 2% or 0.02"),
+        (&["--metrics", "speed"], "unknown metric `speed`"),
         (&["--format", "yaml"], "yaml"),
         (&["--base", "x"], "there is no such target"),
         (&["--thresholds", "absent.toml"], "absent.toml"),

@@ -624,7 +624,7 @@ fn a_server_killed_in_l_i1_fails_its_run_and_the_plan_goes_on() {
     assert!(complete("l.i0") && complete("l.x"), "finished steps are kept");
     assert_eq!(scene.runs()[0].1["status"].as_object().map(|status| status.len()), Some(1));
     let mut resumed = scene.start(scene.resume());
-    let of_i1 = |said: &str| said.contains("it is measured again") && scene.steps().len() >= 3;
+    let of_i1 = |said: &str| said.contains("repeating block") && scene.steps().len() >= 3;
     assert!(resumed.until(of_i1).is_none(), "{}", resumed.said());
     assert!(resumed.said().contains("block 1: a failed"), "{}", resumed.said());
     assert_eq!(scene.runs().len(), 2, "another attempt: {:?}", scene.runs());
@@ -710,7 +710,7 @@ fn impossible_shapes_are_refused_before_anything_starts() {
     refused(&["query_steps=0:range"], "RATE:KIND");
     refused(&["i0_commit=5000"], "more than all rows");
     refused(&["clients=3", "tables=2"], "3 clients need a table each");
-    refused(&["shared=yes"], "deletes are not possible on a shared table");
+    refused(&["shared=yes"], "deletes need a table for each client");
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn a_limit_on_memory_holds_for_the_process_that_loads_the_library() {
     let output = compare(&[&target], &folder.path().join("out"), &more);
     let said = text(&output.stderr);
     assert!(!output.status.success(), "{}", text(&output.stdout));
-    assert!(said.contains("memory_limit was too little: the kernel killed 1"), "{said}");
+    assert!(said.contains("memory_limit is too small: the kernel killed 1"), "{said}");
 }
 
 /// Runs with one setting that is wrong; returns what was said.

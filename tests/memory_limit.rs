@@ -192,7 +192,7 @@ fn a_server_that_does_not_fit_is_told_so() {
     let output = compare(&scene, "a=mysql@8.0.33", &scene.path("out"), "64M").output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("memory_limit was too little: the kernel killed 1 of its"), "{said}");
+    assert!(said.contains("memory_limit is too small: the kernel killed 1 of its"), "{said}");
 }
 
 #[test]

@@ -63,17 +63,17 @@ fn what_leads_nowhere_is_told_on_a_busy_host_and_leaves_nothing() {
     scene.refused(&["compare", "mysql@5.6.99:nope"], "configs/mysql/nope.conf");
     scene.refused(&["compare", "fake@1", "sqlite=/nowhere/libsqlite3.so"], "/nowhere/lib");
     scene.refused(&["compare", "postgres@17+nope"], "nope");
-    scene.refused(&["compare", "fake@1", "--set", "tables=10000", "--set", "rows=2G"], "MB are");
+    scene.refused(&["compare", "fake@1", "--set", "tables=10000", "--set", "rows=2G"], "MB and");
     let plan = text(&scene.run(&["plan", "fake@1", "--steps", "scan"]).stdout);
     let file = scene.path("plan.toml");
     fs::write(&file, plan.replace("scan", "scam")).expect("write");
-    scene.refused(&["run", &file], "`scam` matches none; near it: scan");
+    scene.refused(&["run", &file], "no step matches `scam`; similar names: scan");
     fs::create_dir(scene.path("taken")).expect("folder");
     fs::write(scene.path("taken/letter"), "").expect("write");
     let taken = scene.path("taken");
     scene.refused(&["compare", "fake@1", "--out", &taken], "`letter` and no plan.toml");
     // What could be right is told what it waits for, and has made nothing either.
-    scene.refused(&["compare", "fake@1"], "another rqps measures");
+    scene.refused(&["compare", "fake@1"], "another rqps is measuring");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn a_version_that_nobody_has_leaves_nothing() {
 #[test]
 fn doctor_names_the_word_as_it_was_written() {
     let scene = Scene::new();
-    scene.refused(&["doctor", "--aa", "nope"], "target `nope`: no DBMS is called `nope`");
-    scene.refused(&["doctor", "--aa", "x=fake@1"], "leave the label out");
+    scene.refused(&["doctor", "--aa", "nope"], "target `nope`: unknown DBMS `nope`");
+    scene.refused(&["doctor", "--aa", "x=fake@1"], "leave out the label");
 }
 
 #[test]

@@ -714,12 +714,12 @@ fn a_folder_of_something_else_is_refused() {
     fs::create_dir(&hidden).unwrap();
     fs::write(hidden.join(".lock"), "").unwrap();
     assert!(ResultSet::create(&hidden, "plan", &host()).is_ok(), "a lock file is no content");
-    check_refusal(ResultSet::open(&folder.path().join("none")), &["there is no such folder"]);
+    check_refusal(ResultSet::open(&folder.path().join("none")), &["no such folder"]);
     check_refusal(ResultSet::open(folder.path()), &["it holds no plan.toml", "rqps compare"]);
     check_refusal(read(&[folder.path().to_owned()]), &["it holds no plan.toml"]);
     let (record, _) = sample_runs().swap_remove(0);
     set.begin_run(&record).unwrap();
-    check_refusal(set.begin_run(&record), &["b01-1-mysql-5.6.14", "begun before"]);
+    check_refusal(set.begin_run(&record), &["b01-1-mysql-5.6.14", "already holds a run"]);
 }
 
 #[test]
@@ -731,7 +731,7 @@ fn what_cannot_be_a_file_or_json_is_refused() {
     step.outcome.client_busiest = f64::NAN;
     check_refusal(run.write_step(&step, &[]), &["01-point-query.warm.json", "client_busiest"]);
     step = StepRecord { name: "../x".to_owned(), ..steps[0].clone() };
-    check_refusal(run.write_step(&step, &[]), &["step `01-../x`", "name of a file"]);
+    check_refusal(run.write_step(&step, &[]), &["step `01-../x`", "valid file name"]);
     check_refusal(run.write_log("a/b", ""), &["log `a/b`"]);
     check_refusal(run.write_log(".hidden", ""), &[".hidden"]);
     assert!(read(&[set.folder().to_owned()]).unwrap().runs[0].steps.is_empty());

@@ -153,12 +153,12 @@ fn check_faults(folder: &Path, status: ExitStatus, why: &str) {
 fn a_driver_that_is_killed_fails_its_step_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let status = disturbed(folder.path(), "-KILL");
-    check_faults(folder.path(), status, "the driver process ended before its job was done");
+    check_faults(folder.path(), status, "the driver process ended early");
 }
 
 #[test]
 fn a_driver_that_stands_still_fails_its_step_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let status = disturbed(folder.path(), "-STOP");
-    check_faults(folder.path(), status, "stood still");
+    check_faults(folder.path(), status, "was stuck");
 }

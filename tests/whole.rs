@@ -245,7 +245,7 @@ fn a_second_rqps_is_refused_with_the_reason() {
         assert_eq!(second.status.code(), Some(2));
         let said = text(&second.stderr);
         let reason =
-            if out == "one" { "another rqps writes there" } else { "another rqps measures" };
+            if out == "one" { "another rqps is writing" } else { "another rqps is measuring" };
         assert!(said.contains(reason), "{said}");
         assert!(said.contains(&first.id().to_string()), "the holder is named: {said}");
     }
@@ -264,7 +264,7 @@ fn wrong_words_are_told_what_to_do() {
         assert!(said.contains(part), "{words:?}: {said}");
     };
     fails(&["compare"], "TARGET");
-    fails(&["compare", "oracle@19"], "no DBMS is called `oracle`");
+    fails(&["compare", "oracle@19"], "unknown DBMS `oracle`");
     fails(&["compare", "sqlite", "--preset", "huge"], "known: quick");
     fails(&["compare", "sqlite", "--steps", "pointquery"], "point-query");
     fails(&["compare", "sqlite", "--set", "rowz=5"], "rows");
@@ -273,11 +273,11 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--clients", "0"], "clients to `0`");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
     fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");
-    fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "no such setting");
+    fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "unknown key");
     fails(&["run", "/nonexistent/plan.toml"], "/nonexistent/plan.toml");
     fails(&["run", "--resume", "/nonexistent"], "/nonexistent");
     fails(&["report", "/nonexistent"], "/nonexistent");
-    fails(&["report", "/nonexistent"], "there is no such folder");
+    fails(&["report", "/nonexistent"], "no such folder");
     fails(&["builds", "oracle"], "no such DBMS");
     fails(&["compare", "postgres://host/db"], "names no user");
     let folder = tempfile::tempdir().expect("folder");
@@ -289,7 +289,7 @@ fn wrong_words_are_told_what_to_do() {
     std::fs::write(&file, "").expect("write");
     std::fs::write(path("planned/plan.toml"), run(&["plan", "fake@1"]).stdout).expect("write");
     fails(&["report", &empty], "it holds no plan.toml");
-    fails(&["report", &planned], "it holds a plan and nothing measured");
+    fails(&["report", &planned], "it holds a plan but no results");
     fails(&["report", &file], "it is a file");
     fails(&["run", "--resume", &empty], "it holds no plan.toml");
     fails(&["compare", "fake@1", "--out", &file], "it is a file");
@@ -370,8 +370,8 @@ fn a_block_out_of_range_of_the_canaries_is_measured_again() {
     let output = compare(&targets, &out, &["--blocks", "4", "--configs", &configs]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("block 2: canaries out of range (after it, spin 1.90"), "{said}");
-    assert!(said.contains("thrown away, and measured again"), "{said}");
+    assert!(said.contains("block 2 is disturbed (after it, spin 1.90"), "{said}");
+    assert!(said.contains("rqps discards and repeats it"), "{said}");
     let statuses = statuses(&out);
     assert_eq!(statuses.len(), 10, "{statuses:?}");
     for (run, status) in &statuses {
@@ -406,7 +406,7 @@ fn a_host_that_stays_noisy_does_not_keep_a_plan_from_ending() {
     let output = compare(&targets, &out, &["--blocks", "4", "--configs", &configs]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("verdicts allow for the noise of the host"), "{said}");
+    assert!(said.contains("verdicts account for the host's noise"), "{said}");
     // One block may be thrown away of four; then they are kept, and told.
     let gate = gate(&out);
     let blocks = gate["blocks"].as_array().expect("blocks");
@@ -471,14 +471,14 @@ fn settled_steps_are_left_out_and_open_ones_go_on() {
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("after block 4: 1 of 2 steps open: delete (about"), "{said}");
-    assert!(said.contains("2 steps are settled"), "{said}");
+    assert!(said.contains("2 steps decided"), "{said}");
     let gate = gate(&out);
     let blocks = gate["blocks"].as_array().expect("blocks");
     assert!((5..=6).contains(&blocks.len()), "{}", blocks.len());
     assert_eq!(blocks[3]["skipped"], serde_json::json!({}));
     assert!(blocks[3]["open"]["delete"].is_number());
     let why = blocks[4]["skipped"]["point-query"].as_str().expect("a reason");
-    assert!(why.contains("settled; it changes no data"), "{why}");
+    assert!(why.contains("decided; it changes no data"), "{why}");
     let runs: Vec<String> = statuses(&out).into_iter().map(|run| run.0).collect();
     assert_eq!(runs.len(), 2 * blocks.len());
     for run in &runs {
@@ -554,7 +554,7 @@ fn a_budget_ends_a_plan_and_a_plan_says_what_it_may_cost() {
     let output = run(&auto(&configs, &word, &["--budget", "1ms"]));
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("the budget ends here"), "{said}");
+    assert!(said.contains("stopping for the budget"), "{said}");
     assert_eq!(statuses(&out).len(), 2);
     let plan = run(&["plan", "sqlite", "sqlite:small-cache", "--blocks", "auto", "--budget", "2h"]);
     let plan = text(&plan.stdout);
@@ -581,7 +581,9 @@ fn a_target_against_itself_calibrates_its_host() {
     let output = rqps().env("RQPS_STATE", &state).args(&words).output().expect("start rqps");
     let (told, said) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}");
-    for part in ["fake@1 against itself, 4 blocks", "This host can promise", "Slot effect:"] {
+    for part in
+        ["fake@1 against itself, 4 blocks", "Blocks needed to find a difference", "Slot effect:"]
+    {
         assert!(told.contains(part), "{told}");
     }
     let files: Vec<_> =

@@ -51,7 +51,7 @@ impl Driver {
         let output = child.stdout.take().context("the driver has no standard output")?;
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
-        input.write_all(&line).context("hand the driver its job")?;
+        input.write_all(&line).context("send the driver its request")?;
         Ok(Driver { child, _input: input, output: BufReader::new(output) })
     }
 

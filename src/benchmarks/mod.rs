@@ -75,7 +75,7 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
             None => {
                 let known: Vec<_> = presets::ALL.iter().map(|preset| preset.name).collect();
                 Err(format!(
-                    "use the preset `{preset}`: there is none (known: {})",
+                    "use the preset `{preset}`: no such preset (known: {})",
                     known.join(", ")
                 ))
             }
@@ -84,7 +84,8 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
         "kv" => kv::workload(preset),
         "vector" => vector::workload(preset).map(|workload| (workload, StepSet::default())),
         _ => Err(format!(
-            "run the benchmark `{benchmark}`: there is none (known: sysbench, insert, kv, vector)"
+            "run the benchmark `{benchmark}`: no such benchmark (known: sysbench, insert, kv, \
+             vector)"
         )),
     }
 }

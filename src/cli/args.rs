@@ -47,7 +47,7 @@ pub(super) enum Command {
     Doctor(Doctor),
     /// Import published results and other tools' output as run folders
     Import(Import),
-    /// Verify data sets of vectors
+    /// Verify vector data sets
     #[command(subcommand)]
     Vector(Vector),
     /// List obtainable builds
@@ -112,8 +112,8 @@ pub(super) struct Quickstart {
 #[derive(Debug, Args)]
 pub(super) struct Compare {
     /// Targets, the baseline first: DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a
-    /// DSN. LABEL= may stand before each, :CONFIG after each but a DSN (examples: mysql@8.0.33
-    /// old=postgres=/opt/pg:big postgres://user@host/db)
+    /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
+    /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db
     #[arg(required = true, value_name = "TARGET", help_heading = "What to compare")]
     pub targets: Vec<String>,
     #[command(flatten)]
@@ -132,12 +132,12 @@ pub(super) struct Compare {
 /// What rqps may do on servers that it does not run.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct GuestOptions {
-    /// On a server given by a DSN: leave the tables, in the schema or database that rqps made for
-    /// them [default: removed at the end of each block]
+    /// On a server given by a DSN: keep the tables in the schema or database that rqps made for
+    /// them [default: remove them at the end of each block]
     #[arg(long, help_heading = HOST)]
     pub keep: bool,
     /// On a server given by a DSN where rqps may not make a schema or database of its own: drop
-    /// these tables, whose names the benchmark needs. Their data are lost
+    /// these tables because the benchmark needs their names. Their data are lost
     #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
     #[arg(help_heading = HOST)]
     pub replace: Vec<String>,
@@ -186,28 +186,27 @@ pub(super) struct WorkloadArgs {
     /// valid keys
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = WORKLOAD)]
     pub settings: Vec<String>,
-    /// Memory limit of each target (its server, or the client process that loads a library), page
-    /// cache of its files included, such as 4G: makes data IO-bound on a big machine
+    /// Memory limit of each target (its server, or the client process that loads a library),
+    /// including the page cache of its files, such as 4G: makes data IO-bound on a big machine
     #[arg(long, value_name = "SIZE", help_heading = HOST)]
     pub memory_limit: Option<String>,
     /// Open loop: events per second of all clients together [default: closed loop]
     #[arg(long, value_name = "EVENTS_PER_SECOND", allow_negative_numbers = true)]
     #[arg(help_heading = WORKLOAD)]
     pub rate: Option<f64>,
-    /// How targets take turns in a block: turns of 20 ms within a step (all servers up), by step
-    /// (all servers up) or by run (one server at a time)
-    /// [default: turns for two and more targets of sysbench but for published presets; run for the
-    /// Insert Benchmark; else step]
+    /// How targets take turns in a block: every 20 ms within a step (all servers up), by step (all
+    /// servers up) or by run (one server at a time) [default: turns for sysbench with several
+    /// targets and no published preset; run for the Insert Benchmark; else step]
     #[arg(long, value_enum, help_heading = HOW_LONG)]
     pub interleave: Option<InterleaveWord>,
-    /// CPUs of client and server: on the same CPU, on different CPUs, or left to the operating
-    /// system [default: together for sysbench with no more clients than CPUs, else os]
+    /// CPUs of client and server: on the same CPU, on different CPUs, or as the operating system
+    /// chooses [default: together for sysbench with at most as many clients as CPUs, else os]
     #[arg(long, value_enum, help_heading = HOST)]
     pub placement: Option<PlacementWord>,
-    /// Idle CPUs: keep them awake, or leave them to the operating system [default: os]
+    /// Idle CPUs: keep them awake, or let the operating system halt them [default: os]
     #[arg(long, value_enum, help_heading = HOST)]
     pub idle: Option<IdleWord>,
-    /// Seed of data, order and statements
+    /// Seed of the data, the target order and the statements
     #[arg(
         long,
         help_heading = WORKLOAD,
@@ -229,8 +228,8 @@ pub(super) struct Folders {
     /// Your configurations: DIR/DBMS/NAME.conf
     #[arg(long, value_name = "DIR", default_value = "configs")]
     pub configs: PathBuf,
-    /// Parent of the temporary folder for data and snapshots, removed at the end [default: beside
-    /// the results]
+    /// Parent of the temporary folder for data and snapshots, which rqps removes at the end
+    /// [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
     #[command(flatten)]
@@ -286,7 +285,7 @@ pub(super) struct Gate {
     /// o/s]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub metrics: Vec<String>,
-    /// Largest share of unclear verdicts that passes [default: 50%]
+    /// Largest allowed share of unclear verdicts [default: 50%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub unclear_max: Option<f64>,
     /// Exit with 3 if any verdict is unclear
@@ -320,7 +319,7 @@ fn share(word: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number / scale),
-        _ => Err("write it as 2% or 0.02".to_owned()),
+        _ => Err("write a share as 2% or 0.02".to_owned()),
     }
 }
 
@@ -377,17 +376,18 @@ pub(super) struct Import {
     /// Format of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
     /// ann-benchmarks (see docs/importing.md)
     pub format: String,
-    /// Files and folders to import; plain outputs may be written LABEL=FILE or LABEL/STEP=FILE
+    /// Files and folders to import; name plain outputs as LABEL=FILE or LABEL/STEP=FILE
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<String>,
     /// Result folder to write; new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Prefer published vmstat means over the samples (published means count repeated heads as
+    /// Prefer published vmstat means over the samples (published means count repeated headers as
     /// samples of zeros)
     #[arg(long)]
     pub compat: bool,
-    /// Disk of the data, as iostat names it [default: the disk that gives the published means]
+    /// Disk that holds the data, as iostat names it [default: the disk that matches the published
+    /// means]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
     /// Client counts of the table's columns, in order: 1,2,3
@@ -405,10 +405,10 @@ pub(super) struct Import {
     /// Treat several rows of one target and step as repetitions: each becomes a block
     #[arg(long)]
     pub repeats: bool,
-    /// Take rows of one size of an Insert Benchmark result, as its tags have it: 20m
+    /// Import only rows of this size of an Insert Benchmark result, as in its tags: 20m
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
-    /// Compare results of different sizes or hosts, which are refused otherwise
+    /// Allow results of different sizes or hosts in one import
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
     pub across: Vec<AcrossWhat>,
 }

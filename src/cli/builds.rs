@@ -34,8 +34,8 @@ pub(super) fn list(words: &Builds) -> Result<u8> {
         );
     }
     say!(
-        "A version is the build that is written so above, else the newest that begins with its \
-         numbers, else\nit is tried as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
+        "rqps looks a version up in this list, then takes the newest build whose version begins \
+         with it, else\ntries it as given. DBMS=deb:SUITE/PACKAGE takes packages of any Debian \
          suite, DBMS=PATH an installed tree."
     );
     Ok(exit::FINE)
@@ -47,7 +47,7 @@ pub(super) fn get(words: &Get) -> Result<u8> {
     for target in words::targets(&words.targets)? {
         let label = target.label.clone();
         if let BuildSource::Dsn(_) = target.source {
-            bail!("get {label}: it is a server that runs already, nothing is to be fetched");
+            bail!("get {label}: this server already runs, so there is nothing to fetch");
         }
         let mut say = |what: &str| tell!("rqps: {label}: {what}");
         let build = obtain::obtain(target.dbms, &target.source, &cache, &mut say)?;

@@ -59,7 +59,7 @@ fn look(words: &Doctor) -> Result<u8> {
     let here = PathBuf::from(".");
     let folder = words.folders.work.as_ref().or(words.folders.out.as_ref()).unwrap_or(&here);
     let existing = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
-    tell!("rqps: watching this host for {} s; it should have nothing to do", WATCH.as_secs());
+    tell!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
     let idle = readings::idleness(WATCH, &mut |_| true);
     let canary = canary::read(existing);
     let facts = host::read(existing);
@@ -80,7 +80,7 @@ fn look(words: &Doctor) -> Result<u8> {
 fn text(report: &Report) -> String {
     let host = &report.host;
     let mut text = String::new();
-    let said = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "not told".to_owned());
+    let said = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "unknown".to_owned());
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         text,
@@ -112,11 +112,11 @@ fn text(report: &Report) -> String {
     }
     let noisy = report.findings.iter().filter(|finding| finding.level == Level::Noisy).count();
     let _ = match noisy {
-        0 => writeln!(text, "\nNothing noisy was seen while nothing was measured."),
-        1 => writeln!(text, "\n1 thing is noisy here."),
-        _ => writeln!(text, "\n{noisy} things are noisy here."),
+        0 => writeln!(text, "\nNo noise found on the idle host."),
+        1 => writeln!(text, "\n1 noise source found."),
+        _ => writeln!(text, "\n{noisy} noise sources found."),
     };
-    text.push_str("What that does to rates is measured with `rqps doctor --aa TARGET`.\n");
+    text.push_str("Run `rqps doctor --aa TARGET` to measure their effect on rates.\n");
     text
 }
 
@@ -142,7 +142,10 @@ fn push_wrapped(text: &mut String, head: &str, words: &str) {
 /// `--aa`: measures, calibrates, stores and prints.
 fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     if words::label_of(target).is_some() {
-        bail!("measure `{target}` against itself: leave the label out, there will be two");
+        bail!(
+            "measure `{target}` against itself: leave out the label; the A/A test labels both \
+               sides"
+        );
     }
     // Errors must show the target as written, which the labels would hide.
     words::targets(&[target.to_owned()])?;
@@ -160,7 +163,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
         tell!("rqps: failed: {fault}");
     }
     if summary.interrupted {
-        tell!("rqps: stopped; go on with `rqps run --resume {}`", out.display());
+        tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());
         return Ok(exit::INTERRUPTED);
     }
     let Calibrated { known, comparison, file } =
@@ -213,46 +216,50 @@ fn calibration_text(
     }
     let _ = writeln!(
         text,
-        "\nNoise: s_d {} over all steps, at most {} (90 %). One step alone shows a difference of",
+        "\nNoise: s_d {} over all steps, at most {} (90 %). Minimum detectable effect (MDE) of one \
+         step:",
         percent(known.sd_ln().unwrap_or(0.0)),
         percent(told.sd_upper)
     );
     for (blocks, share) in &told.detectable {
         let _ = writeln!(text, "  {:>6.1} % with {blocks} blocks", 100.0 * share);
     }
-    let _ = writeln!(text, "This host can promise ({}):", rules.text());
+    let _ = writeln!(text, "Blocks needed to find a difference ({}):", rules.text());
     for (share, blocks) in &told.blocks_needed {
         let blocks = match blocks {
             Some(blocks) => format!("with {blocks} blocks"),
-            None => "not at all".to_owned(),
+            None => "not possible on this host".to_owned(),
         };
         let _ = writeln!(text, "  {:>3.0} % {blocks}", 100.0 * share);
     }
     let _ = writeln!(
         text,
-        "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}); by the \
-         verdicts of a report {verdict_alarms}",
+        "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}); a report's \
+         verdicts give {verdict_alarms}",
         told.false_alarms,
         known.steps.len(),
         told.false_alarms_max
     );
     let slot = match known.slot.p {
-        Some(p) => format!("{} faster in the first place, p {p:.3}", percent(known.slot.mean_ln)),
-        None => "too few blocks to tell".to_owned(),
+        Some(p) => format!("{} faster in first position, p {p:.3}", percent(known.slot.mean_ln)),
+        None => "unknown: too few blocks".to_owned(),
     };
     let _ = writeln!(text, "Slot effect: {slot}");
     if told.slot_matters {
         let _ = writeln!(
             text,
-            "BROKEN: p is below {SLOT_ALPHA}: which target comes first decides on this host. Look \
-             at memory, caches and --interleave."
+            "BROKEN: p is below {SLOT_ALPHA}: the order of the targets changes their rates on this \
+             host. Look at memory, caches and --interleave."
         );
     }
     if told.false_alarms > told.false_alarms_max {
-        text.push_str("BROKEN: more false alarms than chance gives; blocks are not alike here.\n");
+        text.push_str(
+            "BROKEN: more false alarms than chance allows; blocks differ from each other \
+                       on this host.\n",
+        );
     }
     if known.out_of_range > 0 {
-        let _ = writeln!(text, "{} blocks were out of range of the canaries.", known.out_of_range);
+        let _ = writeln!(text, "The canaries found {} disturbed blocks.", known.out_of_range);
     }
     text
 }

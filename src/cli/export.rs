@@ -71,7 +71,7 @@ fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u
 /// Writes all tables with the compiled-in SQLite, in one transaction.
 fn to_sqlite(path: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u64> {
     if path.exists() {
-        bail!("it is there already\nhint: name a new file, or take it away");
+        bail!("it already exists\nhint: name a new file, or remove this one");
     }
     let mut database = SqliteConnection::open(&Arc::new(Sqlite::compiled_in()), path, 0)?;
     database.simple("BEGIN")?;

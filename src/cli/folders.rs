@@ -61,7 +61,7 @@ pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
     match said.is_dir() {
         true => Ok(Some(said.to_owned())),
         false if said == Path::new("configs") => Ok(None),
-        false => bail!("look for configurations in {}: there is no such folder", said.display()),
+        false => bail!("look for configurations in {}: no such folder", said.display()),
     }
 }
 

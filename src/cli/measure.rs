@@ -89,22 +89,22 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     plan.gate = gate::said(&words.rules);
-    let Some(first) = plan.targets.first() else { bail!("plan: there is no target") };
+    let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let stages = plan.stages(first)?;
     let cost = cost::estimate(&plan, &stages);
     say!("{}", file::print(&plan));
     let total = units::duration(seconds(cost.total_seconds));
     let all = match plan.blocks {
-        Blocks::Fixed(_) => format!("about {total} in all"),
+        Blocks::Fixed(_) => format!("about {total} in total"),
         Blocks::Auto(auto) => format!(
-            "from {} ({} blocks) to {total} ({} blocks or the budget) in all",
+            "{} ({} blocks) to {total} ({} blocks or the budget) in total",
             units::duration(seconds(cost.least_seconds)),
             auto.min,
             auto.max
         ),
     };
     say!(
-        "# {all} ({} for loading); up to {} measured windows; about {} of disk while it runs",
+        "# {all} ({} for loading); up to {} measured windows; about {} of disk space while it runs",
         units::duration(seconds(cost.load_seconds)),
         cost.windows,
         units::bytes(cost.disk_bytes)
@@ -128,7 +128,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         (true, true) => words.plan.join("plan.toml"),
         (false, true) => {
             bail!(
-                "run {}: it is a folder\nhint: name a plan file, or add --resume to go on with it",
+                "run {}: it is a folder\nhint: name a plan file, or add --resume to resume this \
+                 folder",
                 words.plan.display()
             )
         }
@@ -136,8 +137,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     };
     if words.resume && words.plan.is_dir() && matches!(path.try_exists(), Ok(false)) {
         bail!(
-            "go on with {}: it holds no plan.toml\nhint: name the folder that a measurement told \
-             when it was broken off",
+            "resume {}: it holds no plan.toml\nhint: name the result folder that the interrupted \
+             command printed",
             words.plan.display()
         );
     }
@@ -154,7 +155,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         folders.out = Some(words.plan.clone());
     }
     if words.resume && folders.out.is_none() {
-        bail!("resume: say which result folder, as PLAN or with --out");
+        bail!("resume: no result folder; name it as PLAN or with --out");
     }
     carry_out(plan, &folders, &words.guest, words.format, &words.rules)
 }
@@ -217,7 +218,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         canaries: shape.canaries == Switch::On,
         gate: None,
     };
-    file::check(&plan).context("make a plan of these words")?;
+    file::check(&plan).context("make a plan from these arguments")?;
     Ok(plan)
 }
 
@@ -324,7 +325,7 @@ fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOption
     }
     if summary.interrupted {
         tell!(
-            "rqps: stopped; what was finished is in {}\nhint: go on with `rqps run --resume {}`",
+            "rqps: stopped; finished runs are in {}\nhint: resume with `rqps run --resume {}`",
             out.display(),
             out.display()
         );

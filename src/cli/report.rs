@@ -38,7 +38,7 @@ pub(super) fn ended(comparison: &Comparison) -> u8 {
     }
     let runs = &comparison.runs;
     let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
-    tell!("rqps: no step was measured: of {} runs {failed} failed", runs.len());
+    tell!("rqps: no measured step: {failed} of {} runs failed", runs.len());
     let first = runs.iter().find_map(|run| match &run.status {
         Status::Failed(why) => Some((&run.folder, why.trim())),
         _ => None,
@@ -46,7 +46,7 @@ pub(super) fn ended(comparison: &Comparison) -> u8 {
     if let Some((folder, why)) = first {
         tell!("{folder}: {why}");
     }
-    tell!("hint: mend the cause and go on with `rqps run --resume DIR`");
+    tell!("hint: fix the cause and resume with `rqps run --resume DIR`");
     exit::RUN_FAILED
 }
 

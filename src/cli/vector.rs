@@ -31,7 +31,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let BenchmarkParameters::Vector(shape) = &workload.shape else { return Ok(exit::USAGE) };
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
     let cache = folders::cache(words.cache.cache.as_deref())?.join("datasets");
-    tell!("rqps: making or reading the set");
+    tell!("rqps: generating or reading the data set");
     let data = Dataset::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
     tell!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
     let truth = data
@@ -57,14 +57,14 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let mut wrong = print(&checks);
     if !specified {
         say!(
-            "what statistics should be is known of 60000 generated rows of 784, and recall of \
-             these and of fashion-mnist"
+            "rqps knows the expected statistics of 60000 generated rows of 784 dimensions, and the \
+             expected recall of these rows and of fashion-mnist"
         );
     }
     wrong += tell_given(&data, &given::wrong(&data, &truth, SAMPLE));
     match wrong {
-        0 => say!("all checks hold"),
-        wrong => say!("{wrong} of the checks FAILED"),
+        0 => say!("all checks passed"),
+        wrong => say!("{wrong} checks FAILED"),
     }
     Ok(if wrong == 0 { exit::FINE } else { exit::RUN_FAILED })
 }
@@ -116,7 +116,7 @@ fn print(checks: &[Check]) -> u32 {
                 check.source,
                 interval.low,
                 interval.high,
-                if check.is_close() { ", which holds the limit" } else { "" }
+                if check.is_close() { ", within the limit" } else { "" }
             ),
         };
         wrong += u32::from(!check.holds());
@@ -132,9 +132,9 @@ fn print(checks: &[Check]) -> u32 {
 /// Prints whether the neighbours in the file are correct. Returns 1 if they are wrong.
 fn tell_given(data: &Dataset, wrong: &Option<String>) -> u32 {
     match (&data.given, wrong) {
-        (_, Some(what)) => say!("the neighbours of the file are WRONG: {what}"),
+        (_, Some(what)) => say!("the file's neighbours are WRONG: {what}"),
         (Some(given), None) => {
-            say!("the neighbours of the file (k = {}) agree with exact ones", given.k);
+            say!("the file's neighbours (k = {}) agree with the exact ones", given.k);
         }
         (None, None) => {}
     }
@@ -164,7 +164,7 @@ impl Watch {
             Progress::More(more) => {
                 if !more.is_empty() {
                     tell!(
-                        "rqps: {} graphs more, of indexes with a recall near its limit",
+                        "rqps: building {} more graphs of indexes whose recall is near its limit",
                         more.len()
                     );
                 }
@@ -183,7 +183,7 @@ impl Watch {
                     });
                     let begun: Vec<String> = begun.collect();
                     let later = self.left.len() - begun.len();
-                    tell!("rqps: {}; {later} not begun yet", begun.join(", "));
+                    tell!("rqps: {}; {later} not yet started", begun.join(", "));
                 }
             }
             Progress::Asked(of, points) => {

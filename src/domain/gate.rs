@@ -78,8 +78,8 @@ pub struct BlockRecord {
     pub before: Option<Canary>,
     /// After its last server was stopped; `None` if canaries are off, or the block was broken off.
     pub after: Option<Canary>,
-    /// Why the canaries call the host another one than usual: "after it, spin 1.31 times as
-    /// slow as usual, allowed up to 1.15"; `None` if they are in range or off.
+    /// Why the canaries call the host another one than usual: "after it, spin 1.31 times as slow as
+    /// usual (limit 1.15)"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
     /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
     /// measured again. A block that is out of range after too many were is kept: to measure it

@@ -139,8 +139,8 @@ impl TryFrom<String> for QueryStep {
     fn try_from(text: String) -> Result<QueryStep, String> {
         let wanted = || {
             format!(
-                "`{text}` is no query step: write RATE:KIND, such as 100:range or 1000:point, \
-                 with a rate from 1 to 10000000 rows a second for each client"
+                "`{text}` is not a query step: write RATE:KIND, such as 100:range or 1000:point, \
+                 with a rate from 1 to 10000000 rows per second and client"
             )
         };
         let (rate, kind) = text.split_once(':').unwrap_or((&text, "range"));

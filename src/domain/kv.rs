@@ -321,7 +321,7 @@ impl DriverSettings {
                     "best" => CacheWord::Best,
                     _ => {
                         return Err(wrong(
-                            "it is one of lru, hyper_clock, fixed_hyper_clock, best",
+                            "write one of lru, hyper_clock, fixed_hyper_clock, best",
                         ));
                     }
                 }
@@ -329,17 +329,16 @@ impl DriverSettings {
             "cache_mb" => {
                 let megabytes = value.parse().ok().filter(|mb| (1..=1 << 30).contains(mb));
                 self.cache_mb =
-                    Some(megabytes.ok_or_else(|| wrong("it is a whole number of MiB"))?);
+                    Some(megabytes.ok_or_else(|| wrong("write a whole number of MiB"))?);
             }
             "writer_mb" => {
                 let rate = value.parse().ok().filter(|mb: &f64| (0.0..=1e6).contains(mb));
-                self.writer_mb = Some(rate.ok_or_else(|| wrong("it is a number of MiB/s"))?);
+                self.writer_mb = Some(rate.ok_or_else(|| wrong("write a number of MiB/s"))?);
             }
             "version" => self.version = crate::domain::build::Version::new(value).numbers(),
             _ => {
                 return Err(wrong(
-                    "there is no such setting; there are rqps.cache, rqps.cache_mb and \
-                     rqps.writer_mb",
+                    "unknown key; valid keys: rqps.cache, rqps.cache_mb, rqps.writer_mb",
                 ));
             }
         }
@@ -376,7 +375,7 @@ mod tests {
             DriverSettings::take(vec![KvOption::new(key, value)]).unwrap_err()
         };
         assert!(wrong("rqps.cache", "clock").contains("one of lru"));
-        assert!(wrong("rqps.cash", "lru").contains("no such setting"));
+        assert!(wrong("rqps.cash", "lru").contains("unknown key"));
         assert!(wrong("rqps.writer_mb", "-1").contains("MiB/s"));
     }
 

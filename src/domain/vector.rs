@@ -196,13 +196,14 @@ impl TryFrom<String> for PgBuild {
         };
         let Some(build) = parse() else {
             return Err(format!(
-                "`{text}` is no index of pgvector: write m/ef_construction, 16/64"
+                "`{text}` is not a pgvector index: write m/ef_construction, such as 16/64"
             ));
         };
         let PgBuild { m, ef_construction } = build;
         if !(2..=100).contains(&m) || !(4..=1000).contains(&ef_construction) {
             return Err(format!(
-                "pgvector cannot build {build}: m is from 2 to 100, ef_construction from 4 to 1000"
+                "pgvector cannot build {build}: m must be from 2 to 100, ef_construction from 4 to \
+                 1000"
             ));
         }
         if ef_construction < 2 * m {
@@ -602,7 +603,7 @@ mod tests {
             assert!(error.contains(words), "{error}");
         };
         check("16", "m/ef_construction");
-        check("1/64", "m is from 2 to 100");
+        check("1/64", "m must be from 2 to 100");
         check("16/2000", "from 4 to 1000");
         check("64/96", "at least 2 m, here 128");
         let build = PgBuild::try_from("16/32".to_owned()).unwrap();

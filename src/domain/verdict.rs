@@ -284,11 +284,11 @@ pub fn metric(word: &str) -> Result<Metric, String> {
     let judged = |metric: &Metric| metric.better() != Direction::Neither;
     match Metric::ALL.iter().copied().find(named) {
         Some(metric) if judged(&metric) => Ok(metric),
-        Some(_) => Err(format!("no verdict is given on `{word}`: neither way of it is better")),
+        Some(_) => Err(format!("`{word}` gets no verdict: neither direction is better")),
         None => {
             let judged = Metric::ALL.iter().copied().filter(judged);
             let heads: Vec<&str> = judged.map(Metric::name).collect();
-            Err(format!("no metric is called `{word}` (known: {})", heads.join(", ")))
+            Err(format!("unknown metric `{word}` (known: {})", heads.join(", ")))
         }
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(Verdict::of_difference(Metric::CpuPerOp, 0.1, false), Verdict::Slower);
         assert_eq!(Verdict::of_difference(Metric::P99, -0.1, true), Verdict::FasterSmall);
         assert_eq!(Verdict::of_difference(Metric::UserCpu, 0.1, false), Verdict::NoVerdict);
-        assert!(metric("u_cpu").unwrap_err().contains("neither way"));
+        assert!(metric("u_cpu").unwrap_err().contains("neither direction"));
         assert_eq!(metric("cs/o"), Ok(Metric::ContextSwitchesPerOp));
         assert_eq!(Verdict::Slower.word(Metric::CpuPerOp), "WORSE");
         assert_eq!(Verdict::Slower.word(Metric::Rate), "SLOWER");

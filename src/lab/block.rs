@@ -310,7 +310,7 @@ impl ActiveRun<'_> {
     pub(super) fn may_measure(&mut self, step: &Step, number: u32) -> Result<bool> {
         let Some(cause) = self.rests_on_a_failure(step) else { return Ok(true) };
         // The fault was told when it came; without its ground the step could only tell it anew.
-        let text = format!("not measured, because {cause} failed");
+        let text = format!("skipped because {cause} failed");
         let record = measure::empty_record(step, number, Status::Failed(text));
         self.folder.write_step(&record, &[])?;
         Ok(false)

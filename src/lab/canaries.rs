@@ -119,7 +119,7 @@ pub(super) fn slow(rule: CanaryRule, reference: &[&Canary], reading: &Canary) ->
         let (difference, half) = (kind.ln(reading)? - centre, half.max(kind.level_floor.ln()));
         (difference > half).then(|| {
             let [times, most] = [difference, half].map(f64::exp);
-            format!("{} {times:.2} times as slow as usual, allowed up to {most:.2}", kind.name)
+            format!("{} {times:.2} times as slow as usual (limit {most:.2})", kind.name)
         })
     });
     joined(faults.collect())
@@ -140,7 +140,7 @@ pub(super) fn changed(known: &[[Canary; 2]], block: [&Canary; 2]) -> Option<Stri
         ((change - centre).abs() > half).then(|| {
             let [times, least, most] = [change, centre - half, centre + half].map(f64::exp);
             let name = kind.name;
-            format!("{name} {times:.2} times as slow as before it, allowed {least:.2} to {most:.2}")
+            format!("{name} {times:.2} times as slow as before it (limits {least:.2} to {most:.2})")
         })
     });
     joined(faults.collect())
@@ -222,7 +222,7 @@ mod tests {
             assert_eq!(level(rule, &steady, &canary(106.0)), None);
             assert_eq!(level(rule, &steady, &canary(70.0)), None);
             let fault = level(rule, &steady, &canary(130.0)).unwrap();
-            assert!(fault.starts_with("spin 1.30 times as slow as usual, allowed up to 1.15"));
+            assert!(fault.starts_with("spin 1.30 times as slow as usual (limit 1.15)"));
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
                     fault.contains(&format!("{times:.2} times as slow as before it")),
                     "{fault}"
                 );
-                assert!(fault.ends_with("allowed 0.97 to 1.03"), "{fault}");
+                assert!(fault.ends_with("(limits 0.97 to 1.03)"), "{fault}");
             }
         }
     }

@@ -64,7 +64,7 @@ impl DriverProcess {
         let output = child.stdout.take().context("the driver has no standard output")?;
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
-        input.write_all(&line).context("hand the driver its job")?;
+        input.write_all(&line).context("send the driver its request")?;
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
@@ -84,7 +84,7 @@ impl DriverProcess {
     /// # Errors
     /// It is gone.
     pub(super) fn go_on(&mut self) -> Result<()> {
-        self.input.write_all(b"\n").context("let the driver go on")
+        self.input.write_all(b"\n").context("let the driver continue")
     }
 
     /// The next message; `None` when `wait` passed without one.
@@ -97,7 +97,7 @@ impl DriverProcess {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 let status = self.child.wait().context("wait for the driver")?;
-                Err(anyhow!("the driver process ended before its job was done ({status})"))
+                Err(anyhow!("the driver process ended early ({status})"))
             }
         }
     }

@@ -248,11 +248,11 @@ impl HostMonitor {
         };
         let by = match self.gate.canaries {
             CanaryRule::Calibration => "the A/A calibration of this host",
-            _ => "the canaries of this plan itself; `rqps doctor --aa TARGET` would know better",
+            _ => "this plan's own canaries; run `rqps doctor --aa TARGET` for a calibrated range",
         };
         progress.note(&format!(
             "canaries before and after each block ({:.1} s each): spin {}, memory {}, fsync {}; \
-             range by {by}",
+             range from {by}",
             first.seconds,
             value(first.spin_ns.map(|ns| ns / 1e6), "ms"),
             value(first.memory_mb_s.map(|rate| rate / 1000.0), "GB/s"),
@@ -262,11 +262,12 @@ impl HostMonitor {
 
     fn say_fate(&self, entry: &BlockRecord, fault: &str, progress: &mut Progress<'_>) {
         let end = if entry.discarded {
-            "thrown away, and measured again"
+            "rqps discards and repeats it"
         } else {
-            "kept: too many were out of range before; verdicts allow for the noise of the host"
+            "kept, because too many blocks were disturbed before; verdicts account for the host's \
+             noise"
         };
-        progress.note(&format!("block {}: canaries out of range ({fault}): {end}", entry.block));
+        progress.note(&format!("block {} is disturbed ({fault}): {end}", entry.block));
     }
 }
 

@@ -129,11 +129,11 @@ fn check_replace(assignment: &ExecutionOptions) -> Result<()> {
     match replace.iter().find(|name| !names.contains(name)) {
         None => Ok(()),
         Some(name) if names.is_empty() => {
-            bail!("replace the table {name}: no target of this plan is a server that already runs")
+            bail!("replace the table {name}: no target of this plan is a running server (a DSN)")
         }
         Some(name) => bail!(
             "replace the table {name}: this plan makes no table of that name\nhint: \
-             --replace-tables takes names that rqps called in the way, such as {}",
+             --replace-tables takes table names that rqps reported as conflicts, such as {}",
             names[0]
         ),
     }
@@ -199,6 +199,6 @@ mod tests {
         let mut own = assignment("/results", &["sbtest1"]);
         own.plan.targets = words::targets(&["sqlite".to_owned()]).expect("words");
         let error = check_replace(&own).expect_err("no server of somebody else's");
-        assert!(error.to_string().contains("already runs"), "{error}");
+        assert!(error.to_string().contains("running server"), "{error}");
     }
 }

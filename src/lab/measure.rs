@@ -115,7 +115,7 @@ impl StepRunner<'_> {
                 bail!("stopped by the user");
             }
             if began.elapsed() > patience {
-                bail!("the driver said nothing for {} s", patience.as_secs());
+                bail!("no message from the driver for {} s", patience.as_secs());
             }
         }
     }
@@ -143,7 +143,7 @@ impl StepRunner<'_> {
                 DriverEvent::Loaded { rows, load_seconds, index_seconds } => {
                     return Ok(LoadRecord { rows, load_seconds, index_seconds, data_bytes: None });
                 }
-                other => bail!("the driver was to load and said {other:?}"),
+                other => bail!("expected a load result from the driver, got {other:?}"),
             }
         }
     }
@@ -199,7 +199,12 @@ impl StepRunner<'_> {
                 DriverEvent::Measured(mut outcome) => {
                     let turns_took = outcome.turns.as_ref().map(|turns| turns.wall_seconds);
                     outcome.server_log = log.events(turns_took.unwrap_or(outcome.seconds));
-                    let Some(window) = window else { bail!("the driver measured no window") };
+                    let Some(window) = window else {
+                        bail!(
+                            "the driver returned no measured \
+                                                            window"
+                        )
+                    };
                     let mut measured = window.close(*outcome, &mut sampler);
                     measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
                     if self.taking.is_some() {
@@ -211,7 +216,7 @@ impl StepRunner<'_> {
                     self.put_counters(&mut measured, before);
                     return Ok(measured);
                 }
-                other => bail!("the driver was to measure and said {other:?}"),
+                other => bail!("expected a measurement from the driver, got {other:?}"),
             }
         }
     }
@@ -261,7 +266,7 @@ fn disturbance(watch: Watch, job: &DriverRequest) -> Disturbance {
     let mut seen = watch.end();
     if matches!(job.endpoint, Endpoint::Server(_)) && !known {
         seen.foreign_cpu = None;
-        let reason = "the server's processes are not known, and may be among the others";
+        let reason = "unknown server processes, which may be among the others";
         seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
     }
     seen

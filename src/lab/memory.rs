@@ -20,8 +20,8 @@ pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<Memor
     let Some(bytes) = benchmarks::memory_limit(workload) else { return Ok(None) };
     if let BuildSource::Dsn(_) = target.source {
         bail!(
-            "limit the memory of {}: its processes are not rqps's own; limit it where it is \
-             started, and leave memory_limit out",
+            "limit the memory of {}: rqps does not run this server; limit its memory where you \
+             start it, and leave memory_limit out",
             target.label
         );
     }
@@ -50,7 +50,7 @@ pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
     if plan.interleave == Interleave::Turns && all > memory_bytes {
         bail!(
             "run {targets} targets at once: caches of {} MiB each need {} MiB, and this host has \
-             {} MiB\nhint: make the cache smaller (--set cache=), or measure one after the other \
+             {} MiB\nhint: use a smaller cache (--set cache=), or measure one target at a time \
              (--interleave run)",
             cache >> 20,
             all >> 20,
@@ -63,5 +63,5 @@ pub(super) fn check_together(plan: &Plan, memory_bytes: u64) -> Result<()> {
 /// Why a server may have failed: processes of it that the kernel killed for the limit.
 pub(super) fn killed(group: Option<&MemoryGroup>) -> Option<String> {
     let killed = group?.killed().filter(|killed| *killed > 0)?;
-    Some(format!("memory_limit was too little: the kernel killed {killed} of its processes"))
+    Some(format!("memory_limit is too small: the kernel killed {killed} of its processes"))
 }

@@ -90,8 +90,8 @@ impl<'a> Search<'a> {
             };
             if let Some(closed) = closed_to_servers(run_as, &build) {
                 bail!(
-                    "run {label}: servers run as an unprivileged user, and {} is closed to \
-                     others\nhint: move the build, or open that folder (chmod o+x)",
+                    "run {label}: servers run as an unprivileged user, who may not enter {}\nhint: \
+                     move the build, or allow access to that folder (chmod o+x)",
                     closed.display()
                 );
             }

@@ -42,7 +42,7 @@ impl Reservation {
         let doing = format!("rqps, results in {}", results.display());
         let of_results = results.is_dir().then(|| lock_results(results, &doing)).transpose()?;
         let host = Lock::acquire(host_lock, &doing).with_context(|| {
-            "measure on this host: another rqps measures on it, and each would be noise to the \
+            "measure on this host: another rqps is measuring here, and each would disturb the \
              other; wait for it or stop it"
         })?;
         Ok(Reservation { run_as, doing, results: of_results, host })
@@ -51,7 +51,7 @@ impl Reservation {
 
 fn lock_results(results: &Path, doing: &str) -> Result<Lock> {
     Lock::acquire(&results.join(".lock"), doing).with_context(|| {
-        format!("use the result folder {}: another rqps writes there", results.display())
+        format!("use the result folder {}: another rqps is writing to it", results.display())
     })
 }
 
@@ -133,11 +133,11 @@ pub(super) fn check_space_for(
 
 fn check_space(folder: &Path, there: &Path, bytes: u64) -> Result<()> {
     let free = disk::free_bytes(there)
-        .with_context(|| format!("ask how much is free under {}", there.display()))?;
+        .with_context(|| format!("get the free space of {}", there.display()))?;
     if free < bytes {
         bail!(
-            "keep data and snapshots in {}: about {} MB are needed and {} MB are free\n\
-             hint: use fewer rows, or another disk with --work",
+            "keep data and snapshots in {}: they need about {} MB and {} MB are free\nhint: use \
+             fewer rows, or another disk with --work",
             folder.display(),
             bytes / 1_000_000,
             free / 1_000_000

@@ -74,7 +74,7 @@ fn one(
     }
     let mark = subject.folder.join("snapshot.json");
     if let Some(load) = kept(bench, subject, &mark) {
-        progress.doing(&subject.target.label, "take the snapshot that is there", None);
+        progress.doing(&subject.target.label, "use the existing snapshot", None);
         return Ok(load);
     }
     if subject.folder.exists() {
@@ -160,7 +160,7 @@ pub(super) fn load(
     };
     let load = seat.load(task, progress)?;
     drop(seat);
-    progress.doing(label, "write what was loaded", None);
+    progress.doing(label, "write the loaded data to disk", None);
     control.after_load()?;
     progress.event(Event::Loaded {
         label: label.clone(),

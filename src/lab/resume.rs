@@ -55,12 +55,12 @@ pub(super) fn history(results: &ResultSet, targets: usize) -> Result<History> {
         let why = runs
             .iter()
             .find_map(|run| fates.reason_to_repeat(run))
-            .or_else(|| (runs.len() < targets).then(|| "it was broken off".to_owned()));
+            .or_else(|| (runs.len() < targets).then(|| "interrupted".to_owned()));
         history.notes.push(match why {
-            Some(why) => format!("block {block}: {why}; it is measured again"),
+            Some(why) => format!("repeating block {block}: {why}"),
             None => {
                 history.done.insert(block);
-                format!("block {block} was measured before; its results stay")
+                format!("block {block} is already measured; keeping its results")
             }
         });
     }
@@ -104,14 +104,14 @@ impl Fates {
     fn reason_to_repeat(&self, run: &RunRecord) -> Option<String> {
         let label = &run.key.label;
         match &run.status {
-            Status::Discarded(_) => Some("it was thrown away".to_owned()),
+            Status::Discarded(_) => Some("discarded".to_owned()),
             Status::Failed(_) => Some(format!("{label} failed")),
             Status::Complete => {
                 let failed = self.of_runs.get(&run.key.folder())?;
                 let step = failed.iter().find(|step| !self.always_fails(label, step))?;
                 Some(format!("{step} of {label} failed"))
             }
-            _ => Some("it was broken off".to_owned()),
+            _ => Some("interrupted".to_owned()),
         }
     }
 

@@ -11,8 +11,8 @@ pub(super) struct Selection {
 }
 
 /// Why a step is left out.
-const NOTHING_FOLLOWS: &str = "settled, and no open step comes after it";
-const CHANGES_NOTHING: &str = "settled; it changes no data, and all data are cached";
+const NOTHING_FOLLOWS: &str = "decided, and no undecided step follows it";
+const CHANGES_NOTHING: &str = "decided; it changes no data, and all data are cached";
 
 impl Selection {
     /// All stages.

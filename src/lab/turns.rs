@@ -25,7 +25,7 @@ const FROZEN: Duration = Duration::from_secs(5);
 const TURNS_LAID_DOWN: usize = 1024;
 
 /// Why figures of the whole host are missing.
-const OF_ALL: &str = "targets took turns, and the counter is of all of them together";
+const OF_ALL: &str = "targets took turns, and this counter covers all of them together";
 
 /// How the step of one target takes part in turns.
 pub(super) struct Taking<'a> {
@@ -82,7 +82,7 @@ impl<'a> Taking<'a> {
             self.pulse.set((now, Instant::now()));
         } else if since.elapsed() > FROZEN {
             let seconds = FROZEN.as_secs();
-            bail!("the driver stood still for {seconds} s in its turn (stopped by a signal?)");
+            bail!("the driver was stuck for {seconds} s in its turn (stopped by a signal?)");
         }
         Ok(())
     }

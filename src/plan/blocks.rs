@@ -66,8 +66,8 @@ impl Blocks {
             }
             Blocks::Auto(auto) if auto.min < 2 || auto.max < auto.min || !limits(auto.max) => {
                 Some(format!(
-                    "blocks = \"auto\" must look first at 2 blocks or more, and last at no fewer \
-                     and 999 at most, not from {} to {}",
+                    "blocks = \"auto\" needs min from 2 and max from min to 999, not min {} and \
+                     max {}",
                     auto.min, auto.max
                 ))
             }
@@ -83,7 +83,11 @@ impl Blocks {
 
 /// As a plan file spells them: `4`, `"auto"`, or `{ min = 4, max = 12, budget = "30m" }`.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "blocks must be a number, \"auto\", or a table of min, max, budget")]
+#[serde(
+    untagged,
+    expecting = "blocks must be a number, \"auto\", or a table with min, max and \
+                               budget"
+)]
 pub(super) enum Spelled {
     Number(u32),
     Word(Word),

@@ -71,7 +71,11 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
     let file: PlanFile =
         serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))?;
     if !unknown.is_empty() {
-        let text = format!("a plan has no `{}`; `rqps plan` prints one", unknown.join("`, `"));
+        let text = format!(
+            "unknown table or key `{}` in a plan; `rqps plan` prints a valid \
+                            one",
+            unknown.join("`, `")
+        );
         return Err(PlanError::Value(text));
     }
     let seed = file.seed.parse().map_err(|_| {
@@ -124,7 +128,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     if plan.benchmark != workload.shape.benchmark() {
         return wrong(&format!(
-            "the benchmark is called `{}`, and the workload has the shape of `{}`",
+            "the plan names benchmark `{}`, but its workload belongs to `{}`",
             plan.benchmark,
             workload.shape.benchmark()
         ));
@@ -139,8 +143,8 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let external = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
     if let (Some(target), Some(Waiting::Stopped)) = (external, workload.waiting) {
         return wrong(&format!(
-            "waiting=stopped stops servers in the turns of others, and {} is not rqps's own: leave \
-             it out",
+            "waiting=stopped stops servers during the turns of others, but rqps does not run {}: \
+             leave it out",
             target.label
         ));
     }
@@ -153,7 +157,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     let seconds = [workload.read_seconds, workload.write_seconds];
     if seconds.iter().any(|seconds| !(*seconds > 0.0 && *seconds <= 86_400.0)) {
-        return wrong("read_seconds and write_seconds must be above 0 and 86400 at most");
+        return wrong("read_seconds and write_seconds must be above 0 and at most 86400");
     }
     let pauses = [(workload.warmup_seconds, 3600.0), (workload.settle_scale, 10.0)];
     if pauses.iter().any(|(pause, most)| !(0.0..=*most).contains(pause)) {
@@ -181,7 +185,7 @@ fn check_products(plan: &Plan) -> Result<(), PlanError> {
         let Target { label, dbms, .. } = target;
         let hint = match key_value {
             true => "the benchmark kv needs rocksdb or speedb",
-            false => "it has no SQL; measure it with --bench kv",
+            false => "it has no SQL; use --bench kv",
         };
         let benchmark = &plan.benchmark;
         return Err(PlanError::Value(format!("run {benchmark} on {label} ({dbms}): {hint}")));
@@ -203,8 +207,7 @@ pub fn print(plan: &Plan) -> String {
         workload: plan.workload.clone(),
         gate: plan.gate.clone(),
     };
-    toml::to_string(&file)
-        .unwrap_or_else(|error| format!("# the plan cannot be printed: {error}\n"))
+    toml::to_string(&file).unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
 }
 
 /// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`.
@@ -259,7 +262,7 @@ mod tests {
         assert_eq!(gate_rules("blocks = 3").expect("none"), GateRules::default());
         for (wrong, part) in [
             ("[gate]\ntau = 0.05", "tau must be"),
-            ("[gate]\nmetrics = [\"speed\"]", "no metric is called `speed`"),
+            ("[gate]\nmetrics = [\"speed\"]", "unknown metric `speed`"),
             ("[gate]\ndetla = 0.1", "detla"),
         ] {
             let error = gate_rules(wrong).expect_err(part).to_string();
@@ -309,18 +312,18 @@ mod tests {
         fails("blocks = 4", "blocks = 0", "blocks must be from 1");
         fails("blocks = 4", "blokcs = 4", "blokcs");
         fails("blocks = 4", "blocks = \"many\"", "blocks must be a number, \"auto\"");
-        fails("blocks = 4", "blocks = { min = 9, max = 5 }", "from 9 to 5");
-        fails("blocks = 4", "blocks = { min = 1 }", "from 1 to 12");
+        fails("blocks = 4", "blocks = { min = 9, max = 5 }", "min 9 and max 5");
+        fails("blocks = 4", "blocks = { min = 1 }", "min 1 and max 12");
         fails("blocks = 4", "blocks = { budget = \"soon\" }", "soon");
         fails("blocks = 4", "blocks = { budget = \"0s\" }", "above 0");
         fails("clients = 1", "clients = 0", "clients must be");
         fails("rows = 200000", "rows = 9000000000000000000", "rows from 1 to");
-        fails("read_seconds = 2.0", "read_seconds = 1e300", "86400 at most");
+        fails("read_seconds = 2.0", "read_seconds = 1e300", "at most 86400");
         fails("settle_scale = 0.02", "settle_scale = nan", "settle_scale from 0 to 10");
-        fails("point*", "pint*", "`pint*` matches none");
-        fails("clients = 1", "clients = 1\nclient = 2", "a plan has no `workload.client`");
-        fails("clients = 1", "clients = 1\nwaiting = \"stopped\"", "b is not rqps's own");
-        fails("\"sysbench\"", "\"tpcc\"", "the benchmark is called `tpcc`");
+        fails("point*", "pint*", "no step matches `pint*`");
+        fails("clients = 1", "clients = 1\nclient = 2", "unknown table or key `workload.client`");
+        fails("clients = 1", "clients = 1\nwaiting = \"stopped\"", "rqps does not run b");
+        fails("\"sysbench\"", "\"tpcc\"", "the plan names benchmark `tpcc`");
         fails("mysql@5.6.14", "oracle@5.6.14", "oracle");
     }
 

@@ -38,8 +38,8 @@ pub fn targets(words: &[String]) -> Result<Vec<Target>, WordError> {
         let (mut target, label_given) = parse(word)?;
         let taken = |label: &str| targets.iter().any(|other| other.label == label);
         if taken(&target.label) && label_given {
-            let fault = format!("the label `{}` is taken by another target", target.label);
-            return Err(error(word, &fault, "give every target a label of its own"));
+            let fault = format!("two targets have the label `{}`", target.label);
+            return Err(error(word, &fault, "give every target its own label"));
         }
         let plain = target.label.clone();
         let mut again = 2;
@@ -120,7 +120,7 @@ pub fn label_of(word: &str) -> Option<(&str, &str)> {
 fn check_label(word: &str, label: &str) -> Result<(), WordError> {
     let safe = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
     if label.is_empty() || label.len() > 60 || !label.chars().all(safe) || label.starts_with('.') {
-        let fault = format!("`{label}` cannot be a label");
+        let fault = format!("`{label}` is not a valid label");
         return Err(error(word, &fault, "use up to 60 letters, digits and . _ + -"));
     }
     Ok(())
@@ -131,7 +131,7 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
     let dbms = match Dbms::from_name(scheme) {
         Some(dbms @ (Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb)) => dbms,
         _ => {
-            let fault = format!("no DBMS is reached by `{scheme}://`");
+            let fault = format!("no DBMS has the scheme `{scheme}://`");
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
         }
     };
@@ -139,7 +139,7 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
     if let Err(fault) = Dsn::parse(rest)
         && !matches!(fault, DsnError::NoTls(_))
     {
-        let hint = "the whole is DBMS://USER:PASSWORD@HOST:PORT/DATABASE";
+        let hint = "write DBMS://USER:PASSWORD@HOST:PORT/DATABASE";
         return Err(error(word, &fault.to_string(), hint));
     }
     let host = address.rsplit_once('@').map_or(address, |(_, host)| host);
@@ -161,12 +161,12 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
     let (name, what) = rest.split_at(end);
     let Some(dbms) = Dbms::from_name(name) else {
         let known: Vec<_> = Dbms::ALL.iter().map(|dbms| dbms.name()).collect();
-        let fault = format!("no DBMS is called `{name}` (known: {})", known.join(", "));
+        let fault = format!("unknown DBMS `{name}` (known: {})", known.join(", "));
         return Err(error(word, &fault, hint));
     };
     let (what, config) = split_config(what);
     if config == Some("") {
-        return Err(error(word, "nothing follows the colon", "name a configuration after it"));
+        return Err(error(word, "no configuration after the colon", "append a configuration name"));
     }
     let (source, storage_engine) = source(word, dbms, what)?;
     let config = config.unwrap_or(default_config(storage_engine.as_deref())).to_owned();
@@ -232,7 +232,7 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
         }
         None if dbms == Dbms::Sqlite => BuildSource::CompiledIn,
         _ => {
-            let fault = format!("it does not say which {dbms}");
+            let fault = format!("it names no version or path of {dbms}");
             let hint =
                 format!("write {dbms}@VERSION or {dbms}=PATH; `rqps builds {dbms}` lists versions");
             return Err(error(word, &fault, &hint));
@@ -260,7 +260,7 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
         }
         _ => {
             let hint = format!("write {dbms}=deb:SUITE/PACKAGE, as in deb:trixie/mariadb-server");
-            Err(error(word, "it does not name a suite of Debian and a package", &hint))
+            Err(error(word, "it names no Debian suite and package", &hint))
         }
     }
 }
@@ -420,16 +420,16 @@ mod tests {
 
     #[test]
     fn bad_words_say_what_to_do() {
-        fails("oracle@19", "no DBMS is called `oracle`");
+        fails("oracle@19", "unknown DBMS `oracle`");
         fails("mysql", "mysql@VERSION or mysql=PATH");
         fails("mysql@", "mysql@VERSION");
         fails("postgres@seventeen", "not a version");
         fails("postgres://localhost/bench", "names no user");
-        fails("redis://localhost", "no DBMS is reached by `redis://`");
-        fails("a b=mysql@8.0.33", "cannot be a label");
-        fails("sqlite:", "nothing follows the colon");
+        fails("redis://localhost", "no DBMS has the scheme `redis://`");
+        fails("a b=mysql@8.0.33", "not a valid label");
+        fails("sqlite:", "no configuration after the colon");
         let twice = ["x=sqlite".to_owned(), "x=sqlite:small".to_owned()];
-        assert!(targets(&twice).expect_err("twice").to_string().contains("taken"));
+        assert!(targets(&twice).expect_err("twice").to_string().contains("two targets"));
         let hidden = targets(&["oops://me:secret@host/".to_owned()]).expect_err("scheme");
         assert!(!hidden.to_string().contains("secret"), "{hidden}");
     }

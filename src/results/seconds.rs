@@ -99,7 +99,7 @@ fn server_mut(row: &mut Second) -> &mut CpuTime {
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a number of the kind that belongs here"))
+    text.parse().map_err(|_| format!("`{text}` is not a valid number for this column"))
 }
 
 /// The whole file. No value of it needs quotes.

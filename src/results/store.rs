@@ -35,8 +35,7 @@ impl ResultSet {
             let there = set.host()?;
             if fingerprint(&there) != fingerprint(host) {
                 let why = format!(
-                    "its results were measured on another host, or the host has changed \
-                     ({})",
+                    "its results come from another host, or the host has changed ({})",
                     differing_facts(&there, host)
                 );
                 return Err(ResultsError::Occupied { path: dir.to_owned(), why });
@@ -81,13 +80,13 @@ impl ResultSet {
     pub fn open(dir: &Path) -> Result<ResultSet, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
         let why = if !dir.exists() {
-            "there is no such folder"
+            "no such folder"
         } else if !dir.is_dir() {
             "it is a file, not a folder"
         } else if !is_there(&set.plan_path())? {
             "it holds no plan.toml"
         } else if !is_there(&set.host_path())? {
-            "it holds a plan and nothing measured; `rqps run` carries out a plan"
+            "it holds a plan but no results; `rqps run` carries out a plan"
         } else {
             set.host()?;
             return Ok(set);
@@ -146,7 +145,7 @@ impl ResultSet {
         check_name(&name, "run folder")?;
         let folder = self.folder.join(name);
         if folder.join("run.json").exists() {
-            let why = "it holds a run that was begun before".to_owned();
+            let why = "it already holds a run".to_owned();
             return Err(ResultsError::Occupied { path: folder, why });
         }
         atomic::create_folder(&folder)?;
@@ -252,7 +251,7 @@ pub(super) fn json<T: Serialize + DeserializeOwned>(
     let mut text = serde_json::to_string_pretty(value).map_err(|e| unwritable(e.to_string()))?;
     if let Err(fault) = serde_json::from_str::<T>(&text) {
         let line = text.lines().nth(fault.line().saturating_sub(1)).unwrap_or("").trim();
-        return Err(unwritable(format!("`{line}` would not read back: {fault}")));
+        return Err(unwritable(format!("`{line}` cannot be read back: {fault}")));
     }
     text.push('\n');
     Ok(text.into_bytes())
@@ -262,7 +261,7 @@ pub(super) fn json<T: Serialize + DeserializeOwned>(
 fn check_name(name: &str, what: &str) -> Result<(), ResultsError> {
     let bad = |c: char| c == '/' || c.is_control();
     if name.is_empty() || name.starts_with('.') || name.contains(bad) {
-        let why = "it cannot be the name of a file".to_owned();
+        let why = "not a valid file name".to_owned();
         return Err(ResultsError::Unwritable { what: format!("{what} `{name}`"), why });
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::domain::benchmark::{Group, Phase};
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SelectError {
     /// Nothing has such a name.
-    #[error("choose steps: `{glob}` matches none; near it: {near}")]
+    #[error("choose steps: no step matches `{glob}`; similar names: {near}")]
     NoMatch {
         /// What was asked for.
         glob: String,
@@ -16,7 +16,7 @@ pub enum SelectError {
         near: String,
     },
     /// A `[` without its `]`, or nothing at all.
-    #[error("choose steps: `{glob}` is no pattern: {why}; use names with *, ? and [abc]")]
+    #[error("choose steps: invalid pattern `{glob}`: {why}; use names with *, ? and [abc]")]
     Malformed {
         /// What was asked for.
         glob: String,
@@ -24,7 +24,7 @@ pub enum SelectError {
         why: &'static str,
     },
     /// Every step that was included was excluded too.
-    #[error("choose steps: `{globs}` leaves none; drop one of the patterns that begin with `!`")]
+    #[error("choose steps: `{globs}` excludes every step; remove a pattern that begins with `!`")]
     NothingLeft {
         /// All patterns.
         globs: String,
@@ -153,7 +153,7 @@ fn check(pattern: &str, names: &[&str]) -> Result<(), SelectError> {
         return malformed("it is empty");
     }
     if !well_formed(glob) {
-        return malformed("a [ has no ]");
+        return malformed("a [ without ]");
     }
     if names.iter().any(|name| matches(glob, name)) {
         return Ok(());
@@ -373,17 +373,17 @@ mod tests {
     fn what_matches_nothing_is_answered_with_what_is_near() {
         check_error(
             &["poin-query"],
-            "choose steps: `poin-query` matches none; near it: point-query, \
+            "choose steps: no step matches `poin-query`; similar names: point-query, \
              point-query.pre, point-query.warm",
         );
         check_error(
             &["scan,Update-*"],
-            "choose steps: `Update-*` matches none; near it: update-inlist, update-index, \
+            "choose steps: no step matches `Update-*`; similar names: update-inlist, update-index, \
              update-nonindex, update-one, update-zipf",
         );
         check_error(
             &["!covered"],
-            "choose steps: `!covered` matches none; near it: range-notcovered-si.pre, \
+            "choose steps: no step matches `!covered`; similar names: range-notcovered-si.pre, \
              points-covered-pk, points-notcovered-pk, range-covered-pk, range-notcovered-pk",
         );
     }
@@ -392,20 +392,21 @@ mod tests {
     fn malformed_patterns_are_refused() {
         check_error(
             &["update-[ab"],
-            "choose steps: `update-[ab` is no pattern: a [ has no ]; use names with *, ? and [abc]",
+            "choose steps: invalid pattern `update-[ab`: a [ without ]; use names with *, ? and \
+             [abc]",
         );
         check_error(
             &["scan,"],
-            "choose steps: `` is no pattern: it is empty; use names with *, ? and [abc]",
+            "choose steps: invalid pattern ``: it is empty; use names with *, ? and [abc]",
         );
         check_error(
             &["scan", "!scan"],
-            "choose steps: `scan,!scan` leaves none; \
-             drop one of the patterns that begin with `!`",
+            "choose steps: `scan,!scan` excludes every step; \
+             remove a pattern that begins with `!`",
         );
         check_error(
             &["!*"],
-            "choose steps: `!*` leaves none; drop one of the patterns that begin with `!`",
+            "choose steps: `!*` excludes every step; remove a pattern that begins with `!`",
         );
     }
 

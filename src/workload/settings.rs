@@ -10,19 +10,19 @@ use crate::workload::value::{bytes, choice, count, memory_limit, number, seconds
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SetError {
     /// No `=`.
-    #[error("set `{text}`: there is no `=`; write key=value, for example rows=1M")]
+    #[error("set `{text}`: no `=`; write key=value, for example rows=1M")]
     NoEquals {
         /// What was given.
         text: String,
     },
     /// No such key.
-    #[error("set `{key}`: there is no such setting; there are {}", Keys)]
+    #[error("set `{key}`: unknown key; valid keys: {}", Keys)]
     UnknownKey {
         /// What was given.
         key: String,
     },
     /// No such key of a benchmark that has keys of its own.
-    #[error("set `{key}`: the benchmark `{benchmark}` has no such setting; there are {known}")]
+    #[error("set `{key}`: unknown key of the benchmark `{benchmark}`; valid keys: {known}")]
     UnknownKeyOf {
         /// What was given.
         key: String,
@@ -115,7 +115,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "settle_scale",
-        about: "share of the published wait after loading and writing, 0 to 10",
+        about: "multiple of the published rest after loading and writing, 0 to 10",
         apply: |workload, value| {
             workload.settle_scale = number(value, 0.0, 10.0)?;
             Ok(())
@@ -123,7 +123,8 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "cache",
-        about: "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: from the data",
+        about: "the DBMS's own cache, 8M to 64T in powers of 1024, or auto: derived from the data \
+                size",
         apply: |workload, value| {
             workload.cache_bytes = if value == "auto" { None } else { Some(bytes(value)?) };
             Ok(())
@@ -131,7 +132,8 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "memory_limit",
-        about: "memory of a target and of the page cache of its files, 64M to 64T, or none",
+        about: "memory limit of a target including the page cache of its files, 64M to 64T, or \
+                none",
         apply: |workload, value| {
             workload.memory_limit = memory_limit(value)?;
             Ok(())
@@ -139,7 +141,8 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "rate",
-        about: "events per second of all clients on a Poisson schedule, 0.01 to 100M, or closed",
+        about: "events per second of all clients together (Poisson arrivals), 0.01 to 100M, or \
+                closed",
         apply: |workload, value| {
             workload.pace = match value {
                 "closed" => Pace::Closed,
@@ -153,7 +156,8 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "prepared",
-        about: "yes: statements are prepared once per client; no: sent as text, parsed each time",
+        about: "yes: each client prepares its statements once; no: the server parses each \
+                statement's text",
         apply: |workload, value| {
             workload.plain_statements = !yes_or_no(value)?;
             Ok(())
@@ -192,7 +196,8 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "waiting",
-        about: "running or stopped: what a server does in the turns of others; auto: by step",
+        about: "state of a server during the turns of others, running or stopped; auto: depends on \
+                the step",
         apply: |workload, value| {
             let choices = [
                 ("auto", None),
@@ -290,38 +295,38 @@ mod tests {
 
     #[test]
     fn absurd_values_are_refused() {
-        let rows = "it is a whole number from 200 to 2000000000, such as 200 or 10M";
+        let rows = "write a whole number from 200 to 2000000000, such as 200 or 10M";
         for value in ["0", "199", "-5", "", "1.5M", "3G", "99999999999999999999", "10 MM", "x", "M"]
         {
             check_error(&format!("rows={value}"), &format!("set rows to `{value}`: {rows}"));
         }
         check_error(
             "tables=0",
-            "set tables to `0`: it is a whole number from 1 to 10000, such as 1 or 8",
+            "set tables to `0`: write a whole number from 1 to 10000, such as 1 or 8",
         );
-        let seconds = "it is a number from 0.1 to 86400";
+        let seconds = "write a number from 0.1 to 86400";
         for value in ["0", "-1", "NaN", "inf", "1e9", "", "ten"] {
             check_error(
                 &format!("read_seconds={value}"),
                 &format!("set read_seconds to `{value}`: {seconds}"),
             );
         }
-        let size = "it is a size from 8M to 64T such as 512M or 4G, or auto";
+        let size = "write a size from 8M to 64T such as 512M or 4G, or auto";
         for value in ["0", "1M", "-4G", "4X", "65T", "4i", "99999999999999T", ""] {
             check_error(&format!("cache={value}"), &format!("set cache to `{value}`: {size}"));
         }
-        check_error("rate=0", "set rate to `0`: it is a number from 0.01 to 100000000, or closed");
-        check_error("idle=no", "set idle to `no`: it is one of awake, os");
+        check_error("rate=0", "set rate to `0`: write a number from 0.01 to 100000000, or closed");
+        check_error("idle=no", "set idle to `no`: write one of awake, os");
     }
 
     #[test]
     fn unknown_keys_are_answered_with_the_known() {
         check_error(
             "row=5",
-            "set `row`: there is no such setting; there are tables, rows, clients, seconds, \
+            "set `row`: unknown key; valid keys: tables, rows, clients, seconds, \
              read_seconds, write_seconds, warmup_seconds, settle_scale, cache, memory_limit, \
              rate, prepared, placement, idle, turn_ms, waiting",
         );
-        check_error("rows", "set `rows`: there is no `=`; write key=value, for example rows=1M");
+        check_error("rows", "set `rows`: no `=`; write key=value, for example rows=1M");
     }
 }

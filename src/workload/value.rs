@@ -4,7 +4,7 @@
 pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     let wanted = || {
         let example = if high < 1_000_000 { "8" } else { "10M" };
-        format!("it is a whole number from {low} to {high}, such as {low} or {example}")
+        format!("write a whole number from {low} to {high}, such as {low} or {example}")
     };
     let (digits, unit) = split_unit(text);
     let factor: u64 = match unit {
@@ -20,7 +20,7 @@ pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
 
 /// Bytes with a unit of powers of 1024: `512M`, `4GiB`, `4GB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let wanted = || "it is a size from 8M to 64T such as 512M or 4G, or auto".to_string();
+    let wanted = || "write a size from 8M to 64T such as 512M or 4G, or auto".to_string();
     let (digits, unit) = split_unit(text);
     let shift = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -39,7 +39,7 @@ pub(crate) fn memory_limit(value: &str) -> Result<Option<u64>, String> {
     if value == "none" {
         return Ok(None);
     }
-    let why = |_| "it is a size from 64M to 64T such as 512M or 4G, or none".to_owned();
+    let why = |_| "write a size from 64M to 64T such as 512M or 4G, or none".to_owned();
     let bytes = bytes(value).map_err(why)?;
     if bytes < 64 << 20 { Err(why(String::new())) } else { Ok(Some(bytes)) }
 }
@@ -52,7 +52,7 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 /// A decimal number; infinities and the like are outside any limits.
 pub(crate) fn number(text: &str, low: f64, high: f64) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok();
-    let wanted = || format!("it is a number from {low} to {high}");
+    let wanted = || format!("write a number from {low} to {high}");
     value.filter(|value| (low..=high).contains(value)).ok_or_else(wanted)
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "on" | "true" => Ok(true),
         "no" | "off" | "false" => Ok(false),
-        _ => Err("it is yes or no".to_string()),
+        _ => Err("write yes or no".to_string()),
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, Stri
         Some((_, value)) => Ok(*value),
         None => {
             let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-            Err(format!("it is one of {}", words.join(", ")))
+            Err(format!("write one of {}", words.join(", ")))
         }
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn list<T: PartialEq>(
         }
     }
     if all.is_empty() {
-        Err("it is a list with commas, of at least one".to_string())
+        Err("write a list separated by commas, with at least one entry".to_string())
     } else {
         Ok(all)
     }

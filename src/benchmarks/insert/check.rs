@@ -39,8 +39,8 @@ fn tables(workload: &Workload, shape: &InsertShape) -> Option<String> {
     let (tables, clients) = (workload.tables, workload.clients);
     if shape.shared && shape.deletes {
         return Some(
-            "deletes are not possible on a shared table (shared=yes): several clients would delete \
-             the same rows; use deletes=no, or a table for each client"
+            "deletes need a table for each client: with shared=yes several clients would delete \
+             the same rows; use deletes=no or shared=no"
                 .to_owned(),
         );
     }
@@ -51,7 +51,7 @@ fn tables(workload: &Workload, shape: &InsertShape) -> Option<String> {
     }
     if !shape.shared && clients > tables {
         return Some(format!(
-            "{clients} clients need a table each and there are {tables}; use tables={clients}, or \
+            "{clients} clients need a table each, not {tables} tables; use tables={clients}, or \
              shared=yes deletes=no for one table"
         ));
     }
@@ -76,8 +76,8 @@ fn commits(workload: &Workload, shape: &InsertShape) -> Option<String> {
     steps.into_iter().find(|(_, commit, _, rows)| u64::from(*commit) > *rows).map(
         |(key, commit, rows_key, rows)| {
             format!(
-                "{key}={commit} is more than all rows of that step ({rows_key}={rows}); a commit \
-                 has at most as many rows as there are"
+                "{key}={commit} is more than all rows of that step ({rows_key}={rows}); use at \
+                 most {rows}"
             )
         },
     )
@@ -92,7 +92,7 @@ fn steps(shape: &InsertShape) -> Option<String> {
     };
     match shape.query_steps.iter().find(point) {
         Some(step) if shape.profile.is_2021() => {
-            Some(format!("{step}: the profiles of 2021 have no point queries; use profile=2026"))
+            Some(format!("{step}: the 2021 profiles have no point queries; use profile=2026"))
         }
         _ => None,
     }
@@ -101,8 +101,8 @@ fn steps(shape: &InsertShape) -> Option<String> {
 fn pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
     if let Pace::Open { events_per_second } = workload.pace {
         return Some(format!(
-            "its steps have rates of their own, not --rate {events_per_second}; use \
-             --set query_steps={events_per_second:.0}:range"
+            "its steps set their own rates, so --rate {events_per_second} has no place; use --set \
+             query_steps={events_per_second:.0}:range"
         ));
     }
     let commit = shape.rows_per_commit.query;
@@ -111,7 +111,11 @@ fn pacing(workload: &Workload, shape: &InsertShape) -> Option<String> {
         .iter()
         .find(|step| shape.query_seconds * f64::from(step.rows_per_second) < 1.0);
     short.map(|step| {
-        format!("{step}: not one row falls into {} s ({commit} a commit)", shape.query_seconds)
+        format!(
+            "{step}: the rate is below one row in {} s ({commit} rows per \
+                 commit)",
+            shape.query_seconds
+        )
     })
 }
 
@@ -119,9 +123,9 @@ fn memory(workload: &Workload, shape: &InsertShape) -> Option<String> {
     let (limit, cache) = (shape.memory_limit?, workload.cache_bytes?);
     (cache >= limit).then(|| {
         format!(
-            "a cache of {} MiB does not fit into memory_limit, {} MiB, which is for all that the \
-             server holds and for the page cache of its files; take a smaller cache, or leave it \
-             out to have 60 % of the limit at most",
+            "a cache of {} MiB does not fit into memory_limit ({} MiB), which covers the whole \
+             server and the page cache of its files; use a smaller cache, or leave it out for at \
+             most 60 % of the limit",
             cache >> 20,
             limit >> 20
         )
@@ -131,7 +135,7 @@ fn memory(workload: &Workload, shape: &InsertShape) -> Option<String> {
 fn of_dialect(workload: &Workload, shape: &InsertShape, dialect: Dialect) -> Option<String> {
     match dialect {
         Dialect::Sqlite | Dialect::Fake if shape.memory_limit.is_some() => Some(
-            "SQLite runs inside the client, whose memory cannot be limited alone; leave \
+            "SQLite runs inside the client, so its memory alone cannot be limited; leave \
              memory_limit out, or use --set cache=SIZE"
                 .to_owned(),
         ),

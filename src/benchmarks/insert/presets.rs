@@ -139,7 +139,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
     let Some(found) = PRESETS.iter().find(wanted) else {
         let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(format!(
-            "use the preset `{preset}` of the Insert Benchmark: there is none (known: {})",
+            "use the preset `{preset}`: the Insert Benchmark has no such preset (known: {})",
             known.join(", ")
         ));
     };

@@ -87,6 +87,6 @@ fn step_limit(value: &str) -> Result<Option<f64>, String> {
     if value == "none" {
         return Ok(None);
     }
-    let why = |_| "it is a number from 1.5 to 1000, times the planned length, or none".to_owned();
+    let why = |_| "write a number from 1.5 to 1000, times the planned length, or none".to_owned();
     number(value, 1.5, 1000.0).map(Some).map_err(why)
 }

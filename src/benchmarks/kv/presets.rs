@@ -121,7 +121,7 @@ impl Small {
 fn unknown(name: &str) -> String {
     let machines: Vec<_> = HARDWARE.iter().map(|hardware| hardware.name).collect();
     format!(
-        "use the preset `{name}`: there is none (known: quick, standard, full, {}, each with \
+        "use the preset `{name}`: no such preset (known: quick, standard, full, {}, each with \
          -byrx, -byos, -iobuf or -iodir after it, those with _none, _lz4 or _zstd)",
         machines.join(", ")
     )
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((shape.compression, shape.direct_io), (Compression::Lz4, false));
         assert_eq!(parts("c48r128-iobuf").unwrap().0.memory_limit, None);
         assert!(parts("c1r1").unwrap_err().contains("known: quick, standard, full, c4r16"));
-        assert!(parts("quick-byox").unwrap_err().contains("there is none"));
+        assert!(parts("quick-byox").unwrap_err().contains("no such preset"));
     }
 
     /// Bytes of the data at the least: values compressed by half, no index or filter.

@@ -117,7 +117,9 @@ mod tests {
         let wrong = |error: SetError| error.to_string();
         assert!(wrong(check("style=flat").unwrap_err()).contains("leveled, universal"));
         assert!(wrong(check("reads=maybe").unwrap_err()).contains("yes or no"));
-        assert!(wrong(check("tables=2").unwrap_err()).contains("`kv` has no such setting"));
+        assert!(
+            wrong(check("tables=2").unwrap_err()).contains("unknown key of the benchmark `kv`")
+        );
         assert!(wrong(check("option.=1").unwrap_err()).contains("option.KEY=VALUE"));
         assert!(wrong(check("keys").unwrap_err()).contains("no `=`"));
         let BenchmarkParameters::Kv(shape) = &workload.shape else { panic!("{workload:?}") };

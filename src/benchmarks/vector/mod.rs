@@ -94,8 +94,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         Dialect::Postgres | Dialect::Mysql => {}
         Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
             return Err(
-                "search vectors on this DBMS: they are searched by postgres with pgvector and by \
-                 mariadb from 11.7 on"
+                "search vectors on this DBMS: only postgres with pgvector and mariadb since 11.7 \
+                 have a vector index"
                     .to_owned(),
             );
         }
@@ -103,8 +103,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
     let least = shape.ef.iter().min().copied().unwrap_or(0);
     if dialect == Dialect::Postgres && least < shape.k {
         return Err(format!(
-            "search with ef={least} and k={}: pgvector returns no more rows than \
-             ef_search; take an ef of at least k",
+            "search with ef={least} and k={}: pgvector returns at most ef_search rows; use an ef \
+             of at least k",
             shape.k
         ));
     }
@@ -112,7 +112,7 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && workload.rows < u64::from(shape.k)
     {
         return Err(format!(
-            "search with rows={} and k={}: there cannot be more neighbours than rows",
+            "search with rows={} and k={}: k cannot exceed the number of rows",
             workload.rows, shape.k
         ));
     }
@@ -122,9 +122,8 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
         && spare + u64::from(shape.k) > workload.rows
     {
         return Err(format!(
-            "carry out the case mixed: it inserts {spare} rows at insert_rate={} \
-             and there are {} in all; take a \
-             lower rate, shorter windows or more rows",
+            "run the case mixed: it inserts {spare} rows at insert_rate={} but the set has {}; use \
+             a lower rate, shorter windows or more rows",
             shape.insert_rate, workload.rows
         ));
     }
@@ -138,13 +137,13 @@ pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String>
 pub fn check_target(target: &Target) -> Result<(), String> {
     match target.dbms {
         Dbms::Mysql => Err(format!(
-            "search vectors on {}: MySQL has no index of vectors; MariaDB has one from 11.7 \
-             on (mariadb@11.8)",
+            "search vectors on {}: MySQL has no vector index; MariaDB has one since 11.7 \
+             (mariadb@11.8)",
             target.label
         )),
         Dbms::Mariadb if target.storage_engine.as_deref() == Some("rocksdb") => Err(format!(
-            "search vectors on {}: MyRocks has no index of vectors; InnoDB has one (leave \
-             out +myrocks)",
+            "search vectors on {}: MyRocks has no vector index; InnoDB has one (leave out \
+             +myrocks)",
             target.label
         )),
         _ => Ok(()),

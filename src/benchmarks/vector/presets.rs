@@ -86,7 +86,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
     let Some(found) = PRESETS.iter().find(|known| known.name == preset) else {
         let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(format!(
-            "use the preset `{preset}` of vector search: there is none (known: {})",
+            "use the preset `{preset}`: vector search has no such preset (known: {})",
             known.join(", ")
         ));
     };

@@ -38,7 +38,7 @@ own_settings! { VectorShape:
     "insert_rate", |_, shape, value|
         shape.insert_rate = number(value, 0.01, 1e6)?;
     "variant", |_, shape, value| shape.variant = Variant::from_name(value)
-        .ok_or("it is one of vector, halfvec, halfvec-rerank, halfvec-column, bit")?;
+        .ok_or("write one of vector, halfvec, halfvec-rerank, halfvec-column, bit")?;
     "iterative", |_, shape, value| shape.iterative = iterative(value)?;
     "build_workers", |_, shape, value|
         shape.build_workers = count(value, 0, 1024)? as u32;
@@ -125,7 +125,7 @@ fn queries(shape: &mut VectorShape, value: &str) -> Result<(), String> {
 fn dims(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { dims, .. } => *dims = count(value, 1, 16_000)? as u32,
-        DataSource::Files { .. } => return Err("a file has the dimensions that it has".to_owned()),
+        DataSource::Files { .. } => return Err("a file has fixed dimensions".to_owned()),
     }
     Ok(())
 }
@@ -133,7 +133,9 @@ fn dims(shape: &mut VectorShape, value: &str) -> Result<(), String> {
 fn data_seed(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { seed, .. } => *seed = count(value, 0, u64::MAX)?,
-        DataSource::Files { .. } => return Err("a file is not generated".to_owned()),
+        DataSource::Files { .. } => {
+            return Err("a file is not generated, so it has no seed, so it has no seed".to_owned());
+        }
     }
     Ok(())
 }
@@ -148,7 +150,7 @@ fn distance(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { .. } if wanted == Distance::Euclidean => {}
         DataSource::Fashion { .. } => {
-            return Err("the generated set is made for euclidean distances".to_owned());
+            return Err("the generated set is euclidean only".to_owned());
         }
         DataSource::Files { distance, .. } => *distance = Some(wanted),
     }
@@ -159,7 +161,9 @@ fn distance(shape: &mut VectorShape, value: &str) -> Result<(), String> {
 fn neighbours(shape: &mut VectorShape, value: &str) -> Result<(), String> {
     match &mut shape.data {
         DataSource::Fashion { .. } => {
-            Err("those of the generated set are computed; name files with data= first".to_owned())
+            Err("rqps computes the neighbours of a generated set; name files with data= \
+                 first"
+                .to_owned())
         }
         DataSource::Files { neighbours, .. } => {
             *neighbours = match value {
@@ -176,7 +180,7 @@ fn cases(value: &str) -> Result<Vec<Case>, String> {
         return Ok(Case::ALL.to_vec());
     }
     let known = Case::ALL.map(|case| (case.name(), case));
-    list(value, |word| choice(word, &known).map_err(|why| why + "; or the whole is `all`"))
+    list(value, |word| choice(word, &known).map_err(|why| why + "; or write `all`"))
 }
 
 fn iterative(value: &str) -> Result<Iterative, String> {

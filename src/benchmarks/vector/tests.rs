@@ -183,13 +183,13 @@ fn wrong_settings_say_what_would_be_right() {
     };
     check("pgvector=64/64", "ef_construction must be at least 2 m");
     check("mariadb=2", "3");
-    check("cases=swep", "it is one of sweep, target");
+    check("cases=swep", "write one of sweep, target");
     check("ef=", "at least one");
     check("targets=1.5", "0.01 to 1");
     check("variant=float8", "vector, halfvec, halfvec-rerank, halfvec-column, bit");
-    check("tables=3", "no such setting; there are data");
+    check("tables=3", "valid keys: data");
     check("distance=cosine", "euclidean");
-    check("neighbours=x.ivecs", "are computed");
+    check("neighbours=x.ivecs", "computes the neighbours");
     assert!(workload("huge").unwrap_err().contains("quick, standard, full"));
 }
 
@@ -206,9 +206,9 @@ fn what_cannot_be_measured_is_refused_before() {
         }
     };
     check(&[], Dialect::Postgres, "");
-    check(&["ef=5"], Dialect::Postgres, "no more rows than ef_search");
+    check(&["ef=5"], Dialect::Postgres, "at most ef_search rows");
     check(&["ef=5"], Dialect::Mysql, "");
-    check(&["rows=5"], Dialect::Mysql, "more neighbours than rows");
+    check(&["rows=5"], Dialect::Mysql, "k cannot exceed");
     check(&["cases=mixed", "insert_rate=5000"], Dialect::Mysql, "lower rate");
-    check(&[], Dialect::Sqlite, "mariadb from 11.7");
+    check(&[], Dialect::Sqlite, "mariadb since 11.7");
 }

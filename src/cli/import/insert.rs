@@ -47,9 +47,9 @@ fn check_identities(
     }
     let with = match cpus {
         Some(cpus) => format!(" on {cpus} CPUs"),
-        None => ", but for cpupq, whose CPUs are not known (--cpus)".to_owned(),
+        None => ", except cpupq: the number of CPUs is unknown (--cpus)".to_owned(),
     };
-    let what = format!("columns of rows that follow from others{with}");
+    let what = format!("columns recomputed from other columns{with}");
     published.checks.push(Check { what, agree, of: metrics.len() });
 }
 
@@ -66,7 +66,7 @@ fn note_missed_targets(published: &mut Published) {
                 && !rules::meets_sla(*achieved, target)
             {
                 let text = format!(
-                    "{} inserted {achieved} rows/s of {target}: its rate of queries says little",
+                    "{} inserted {achieved} rows/s of {target}: its query rate is not comparable",
                     step.name
                 );
                 let file = run.record.key.label.clone();
@@ -96,7 +96,7 @@ fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mu
                 if cell.class != expected {
                     let step = &table.steps[column];
                     let what = format!(
-                        "{step} of {target}: colour {} is published, {expected} follows",
+                        "{step} of {target}: the published colour is {}, the rules give {expected}",
                         cell.class
                     );
                     wrong.push((*line, what));
@@ -107,8 +107,8 @@ fn check_colours(path: &Path, table: &SummaryTable, clients: u32, published: &mu
     };
     let (now, then) = (wrong(&classes(false)), wrong(&classes(true)));
     let (rule, wrong) = match then.len() < now.len() {
-        true => ("by the rule of November 2021, which took every target for missed", then),
-        false => ("by the rules of reports", now),
+        true => ("by the rule of November 2021, which counted every target as missed", then),
+        false => ("by the rules of rqps reports", now),
     };
     let rows = table.rows.iter().filter(|(_, target, _)| !table.is_target_row(target));
     let of = rows.count() * table.steps.len();
