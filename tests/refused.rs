@@ -110,7 +110,7 @@ fn a_report_of_nothing_but_failures_says_so() {
         let output = scene.run(words);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{words:?}: {said}");
-        assert!(said.contains("no step was measured: of 1 runs 1 failed"), "{words:?}: {said}");
+        assert!(said.contains("no measured step: 1 of 1 runs failed"), "{words:?}: {said}");
         assert!(said.contains("connect to 127.0.0.1:1"), "{words:?}: {said}");
     }
     // Where something was measured there is a report, and failures are in it.

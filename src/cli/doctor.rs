@@ -234,8 +234,8 @@ fn calibration_text(
     }
     let _ = writeln!(
         text,
-        "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}); a report's \
-         verdicts give {verdict_alarms}",
+        "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}; verdicts: \
+         {verdict_alarms})",
         told.false_alarms,
         known.steps.len(),
         told.false_alarms_max
@@ -248,14 +248,12 @@ fn calibration_text(
     if told.slot_matters {
         let _ = writeln!(
             text,
-            "BROKEN: p is below {SLOT_ALPHA}: the order of the targets changes their rates on this \
-             host. Look at memory, caches and --interleave."
+            "BROKEN: p < {SLOT_ALPHA}: target order changes rates. See --interleave."
         );
     }
     if told.false_alarms > told.false_alarms_max {
         text.push_str(
-            "BROKEN: more false alarms than chance allows; blocks differ from each other \
-                       on this host.\n",
+            "BROKEN: more false alarms than chance allows; blocks are not alike on this host.\n",
         );
     }
     if known.out_of_range > 0 {

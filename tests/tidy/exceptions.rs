@@ -373,15 +373,7 @@ phrases: benchmarks/insert/report: is told
 phrases: benchmarks/sysbench/import/output: broken off
 phrases: benchmarks/vector/data/given: is said
 phrases: benchmarks/vector/data/hdf5/parse: nothing was
-phrases: cli/doctor: go on with
-phrases: cli/doctor: nothing was
 phrases: cli/gate: nothing was
-phrases: cli/measure: broken off
-phrases: cli/measure: go on with
-phrases: cli/report: go on with
-phrases: lab/gatekeeper: thrown away
-phrases: lab/resume: broken off
-phrases: lab/resume: thrown away
 phrases: report/verdicts: nothing was
 type names: Block: benchmarks/sysbench/import/tables
 type names: Block: report/document
