@@ -49,10 +49,10 @@ impl Decider for StopRule {
             return Ok(Decision::All);
         }
         let folders = std::slice::from_ref(&self.folder);
-        let dataset = results::read(folders).context("look at the results so far")?;
+        let dataset = results::read(folders).context("analyse the results so far")?;
         let options = VerdictOptions { rules: self.rules.clone(), ..VerdictOptions::default() };
         let comparison =
-            analyze::compare(&dataset, &options).context("look at the results so far")?;
+            analyze::compare(&dataset, &options).context("analyse the results so far")?;
         let open = open_steps(&comparison, schedule);
         if open.is_empty() {
             return Ok(Decision::Stop(end_text(*auto, &comparison)));
@@ -75,11 +75,10 @@ fn end_text(auto: Auto, comparison: &Comparison) -> String {
     let steps = comparison.steps.len();
     let count = comparison.steps.iter().filter(settled).count();
     if count == steps {
-        return format!("all {steps} steps are settled");
+        return format!("all {steps} steps decided");
     }
     format!(
-        "{count} of {steps} steps are settled, and the plan allows no more than {} blocks \
-         (--max-blocks)",
+        "{count} of {steps} steps decided; stopping at the limit of {} blocks (--max-blocks)",
         auto.max
     )
 }

@@ -216,8 +216,7 @@ fn calibration_text(
     }
     let _ = writeln!(
         text,
-        "\nNoise: s_d {} over all steps, at most {} (90 %). Minimum detectable effect (MDE) of one \
-         step:",
+        "\nNoise: s_d {} over all steps, at most {} (90 %). MDE of one step:",
         percent(known.sd_ln().unwrap_or(0.0)),
         percent(told.sd_upper)
     );

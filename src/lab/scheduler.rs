@@ -64,7 +64,7 @@ impl BlockScheduler {
             && keeper.spent_seconds() + wanted > budget
         {
             progress.note(&format!(
-                "the budget ends here: {:.0} of {budget:.0} s are spent, and block {block} would \
+                "stopping for the budget: {:.0} of {budget:.0} s are spent and block {block} would \
                  take about {wanted:.0} s",
                 keeper.spent_seconds()
             ));
@@ -152,7 +152,7 @@ impl BlockScheduler {
         let mut named: Vec<String> = open
             .iter()
             .take(NAMED)
-            .map(|step| format!("{} (about {} more)", step.step, step.more(block)))
+            .map(|step| format!("{} (about {} more blocks)", step.step, step.more(block)))
             .collect();
         if open.len() > NAMED {
             named.push(format!("{} others", open.len() - NAMED));
@@ -162,9 +162,9 @@ impl BlockScheduler {
         let budget = budget_seconds(bench).map(|budget| budget - keeper.spent_seconds());
         let end = match budget {
             Some(budget) if budget < left => {
-                format!("about {} more, of which the budget has {}", time(left), time(budget))
+                format!("about {} left, but only {} in the budget", time(left), time(budget))
             }
-            _ => format!("about {} more", time(left)),
+            _ => format!("about {} left", time(left)),
         };
         let count = open.len();
         format!("after block {block}: {count} of {steps} steps open: {}; {end}", named.join(", "))
