@@ -12,9 +12,8 @@ use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use rqps::driver::protocol::{
-    DriverEvent, DriverRequest, LoadRequest, RequestBody, ScriptRequest, VERSION,
-};
+use rqps::driver::event::DriverEvent;
+use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, ScriptRequest, VERSION};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 
 const ROWS: u64 = 1_000;

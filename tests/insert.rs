@@ -31,9 +31,8 @@ use rqps::domain::benchmark::{
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
-use rqps::driver::protocol::{
-    DriverEvent, DriverRequest, Interval, RequestBody, StepRequest, VERSION,
-};
+use rqps::driver::event::{DriverEvent, Interval};
+use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::driver::{Ending, run_job};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 use rustix::process::Signal;

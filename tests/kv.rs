@@ -12,7 +12,7 @@ use rqps::domain::benchmark::{Pace, Placement};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::kv::{KvOperation, KvWork};
-use rqps::driver::protocol::{DriverRequest, RequestBody, StepRequest, VERSION};
+use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::rocksdb::marker::{Marker, State};
 use rqps::os::cgroup::MemoryGroup;
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rqps::benchmarks::sysbench::rows::{Row, Table};
 use rqps::domain::build::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
-use rqps::driver::protocol::{DriverRequest, LoadRequest, RequestBody, VERSION};
+use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, VERSION};
 use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};
 use rqps::wire::postgres::PostgresClient;
 use rqps::wire::{Value, ValueType, WireError};

@@ -12,7 +12,8 @@ use rqps::benchmarks::{self, StepSet};
 use rqps::domain::benchmark::{Pace, Phase, Placement, Step};
 use rqps::domain::build::Dialect;
 use rqps::domain::run::Outcome;
-use rqps::driver::protocol::{DriverEvent, DriverRequest, RequestBody, ScriptRequest, VERSION};
+use rqps::driver::event::DriverEvent;
+use rqps::driver::request::{DriverRequest, RequestBody, ScriptRequest, VERSION};
 
 use super::RQPS;
 use super::sample::{Sample, Used, switches};

@@ -162,8 +162,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
 
 /// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
-    let (mut workload, order) =
-        benchmarks::workload(&shape.bench, &shape.preset).map_err(anyhow::Error::msg)?;
+    let spec = benchmarks::named(&shape.bench).map_err(anyhow::Error::msg)?;
+    let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
     for setting in &shape.settings {
         benchmarks::set(&mut workload, setting)?;
     }
@@ -191,16 +191,18 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         Some(PlacementWord::Apart) => Placement::Apart,
         Some(PlacementWord::Os) => Placement::Os,
         None if is_set("placement") => workload.placement,
-        // Client threads and library threads share one process, so nothing is pinned.
-        None if workload.shape.benchmark() == "kv" => Placement::Os,
-        // A client of the Insert Benchmark has several connections.
-        None if !workload.shape.is_sysbench() => workload.placement,
-        None if workload.clients as usize <= affinity::allowed_cpus().len() => Placement::Together,
-        None => Placement::Os,
+        None => match spec.placement {
+            Some(placement) => placement(&workload),
+            None if workload.clients as usize <= affinity::allowed_cpus().len() => {
+                Placement::Together
+            }
+            None => Placement::Os,
+        },
     };
     benchmarks::finish(&mut workload);
-    let all = configured(targets, benchmarks::config(&shape.bench, &shape.preset))?;
-    let interleave = interleave(shape, &all, &workload);
+    let preset = (spec.preset)(&shape.preset);
+    let all = configured(targets, preset.config)?;
+    let interleave = interleave(shape, &all, &workload, preset.is_published);
     let plan = Plan {
         targets: all,
         benchmark: shape.bench.clone(),
@@ -236,8 +238,12 @@ fn configured(said: &[String], config: Option<&str>) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-fn interleave(shape: &WorkloadArgs, targets: &[Target], workload: &Workload) -> Interleave {
-    let is_published = benchmarks::is_published(&shape.bench, &shape.preset);
+fn interleave(
+    shape: &WorkloadArgs,
+    targets: &[Target],
+    workload: &Workload,
+    is_published: bool,
+) -> Interleave {
     match shape.interleave {
         Some(InterleaveWord::Turns) => Interleave::Turns,
         Some(InterleaveWord::Step) => Interleave::Step,

@@ -9,7 +9,7 @@ use crate::domain::build::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
 use crate::driver::guest;
-use crate::driver::protocol::DriverRequest;
+use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;

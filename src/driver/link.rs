@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use crate::driver::protocol::DriverEvent;
+use crate::driver::event::DriverEvent;
 
 /// The other side is gone.
 #[derive(Debug)]

@@ -15,8 +15,9 @@ use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::{DriverEvent, DriverRequest, LoadRequest};
+use crate::driver::request::{DriverRequest, LoadRequest};
 use crate::os::affinity;
 use crate::wire::mysql::LOCAL_REFUSED;
 use crate::wire::{Prepared, Value, ValueType, WireError};
@@ -478,7 +479,7 @@ fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
 mod tests {
     use super::*;
 
-    use crate::driver::protocol::RequestBody;
+    use crate::driver::request::RequestBody;
 
     fn job(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
         let task = LoadRequest {

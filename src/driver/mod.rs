@@ -5,14 +5,15 @@ pub(crate) mod client;
 pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod crew;
+pub mod event;
 pub(crate) mod fake;
 pub(crate) mod guest;
 pub(crate) mod link;
 pub(crate) mod load;
 pub(crate) mod measure;
 pub(crate) mod placement;
-pub mod protocol;
 pub(crate) mod recorder;
+pub mod request;
 pub mod ring;
 pub(crate) mod schedule;
 pub(crate) mod script;
@@ -23,8 +24,9 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use crate::driver::connection::Connector;
+use crate::driver::event::DriverEvent;
 use crate::driver::link::{LabGone, LabLink};
-use crate::driver::protocol::{DriverEvent, DriverRequest, RequestBody, VERSION};
+use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.

@@ -8,7 +8,7 @@ use crate::domain::build::Dialect;
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
 use crate::driver::link::LabLink;
-use crate::driver::protocol::ScriptRequest;
+use crate::driver::request::ScriptRequest;
 use crate::os::affinity::{self, CpuAssignment};
 
 /// The seats of all clients, and what could not be done.

@@ -10,10 +10,11 @@ use crate::driver::client::{Client, Counts, Event, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
+use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
 use crate::driver::measure::{self, IntervalMeter};
-use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, ScriptRequest};
 use crate::driver::recorder::Recorder;
+use crate::driver::request::{DriverRequest, ScriptRequest};
 use crate::driver::script::explain as plans;
 use crate::driver::turns::Team;
 use crate::driver::{Stop, placement};
@@ -230,7 +231,7 @@ mod tests {
     use crate::domain::benchmark::{Pace, Placement, RateUnit};
 
     use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
-    use crate::driver::protocol::RequestBody;
+    use crate::driver::request::RequestBody;
 
     fn task(sql: &str, rate: RateUnit) -> ScriptRequest {
         let operation = Operation {

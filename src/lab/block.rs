@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::benchmarks;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Phase, Prerequisite, Step};
 use crate::domain::build::Version;
@@ -140,7 +139,7 @@ fn start<'a>(
     } else {
         disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
             .map(|_| ())
-            .and_then(|()| match benchmarks::memory_limit(&bench.assignment.plan.workload) {
+            .and_then(|()| match bench.assignment.plan.memory_limit() {
                 // Cached by this process, they would be outside of the limit.
                 Some(_) => disk::drop_cached(&data),
                 None => Ok(()),
@@ -148,7 +147,7 @@ fn start<'a>(
             .with_context(|| format!("restore the snapshot of {}", subject.target.label))
     };
     let started = restored.and_then(|()| {
-        let group = memory::group(&bench.assignment.plan.workload, &subject.target)?;
+        let group = memory::group(&bench.assignment.plan, &subject.target)?;
         let path = group.as_ref().map(|group| group.path().to_owned());
         let mut control = subject.control(bench, data.clone(), logs.clone(), path)?;
         control.start().map_err(|error| match memory::killed(group.as_ref()) {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::driver::protocol::{DriverEvent, DriverRequest};
+use crate::driver::event::DriverEvent;
+use crate::driver::request::DriverRequest;
 
 /// How the process is started, by its DBMS.
 #[derive(Debug, Default)]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks;
 use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
 use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
@@ -43,7 +42,7 @@ fn guest(assignment: &ExecutionOptions, target: &Target) -> Result<Guest> {
         host,
         label: target.label.clone(),
         time: now(),
-        names: benchmarks::names_made(target.dbms.dialect(), &plan.workload),
+        names: plan.names_made(target),
         keep: *keep,
         replace: replace.clone(),
     })
@@ -120,12 +119,8 @@ pub(super) fn clean_up(assignment: &ExecutionOptions, progress: &mut Progress<'_
 fn check_replace(assignment: &ExecutionOptions) -> Result<()> {
     let ExecutionOptions { plan, replace, .. } = assignment;
     let external = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
-    let names: Vec<String> = plan
-        .targets
-        .iter()
-        .filter(external)
-        .flat_map(|target| benchmarks::names_made(target.dbms.dialect(), &plan.workload))
-        .collect();
+    let names: Vec<String> =
+        plan.targets.iter().filter(external).flat_map(|target| plan.names_made(target)).collect();
     match replace.iter().find(|name| !names.contains(name)) {
         None => Ok(()),
         Some(name) if names.is_empty() => {
@@ -144,6 +139,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
+    use crate::benchmarks;
     use crate::benchmarks::sysbench::presets;
     use crate::plan::{Blocks, Plan, words};
 

@@ -17,9 +17,9 @@ use crate::domain::run::{
     Counter, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
 use crate::domain::script::Script;
-use crate::driver::protocol::{
-    DriverEvent, DriverRequest, Interval, LoadRequest, RequestBody, ScriptRequest, StepRequest,
-    VERSION,
+use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::request::{
+    DriverRequest, LoadRequest, RequestBody, ScriptRequest, StepRequest, VERSION,
 };
 use crate::lab::Execution;
 use crate::lab::driver_process::{DriverProcess, Start};

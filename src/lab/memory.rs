@@ -4,8 +4,6 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::benchmarks;
-use crate::domain::benchmark::Workload;
 use crate::domain::build::{BuildSource, Dialect};
 use crate::domain::target::Target;
 use crate::os::cgroup::MemoryGroup;
@@ -16,8 +14,8 @@ use crate::plan::{Interleave, Plan};
 ///
 /// # Errors
 /// The limit is not possible here; the text says why and what to do.
-pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<MemoryGroup>> {
-    let Some(bytes) = benchmarks::memory_limit(workload) else { return Ok(None) };
+pub(super) fn group(plan: &Plan, target: &Target) -> Result<Option<MemoryGroup>> {
+    let Some(bytes) = plan.memory_limit() else { return Ok(None) };
     if let BuildSource::Dsn(_) = target.source {
         bail!(
             "limit the memory of {}: rqps does not run this server; limit its memory where you \
@@ -33,7 +31,7 @@ pub(super) fn group(workload: &Workload, target: &Target) -> Result<Option<Memor
 /// # Errors
 /// As [`group`].
 pub(super) fn try_out(plan: &Plan) -> Result<()> {
-    plan.targets.iter().try_for_each(|target| group(&plan.workload, target).map(drop))
+    plan.targets.iter().try_for_each(|target| group(plan, target).map(drop))
 }
 
 /// Refuses caches that do not fit into memory beside each other, where all targets are up at once.

@@ -7,22 +7,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::benchmarks;
 use crate::dbms;
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
-use crate::domain::kv::KEY_BYTES;
 use crate::domain::target::Target;
 use crate::lab::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Clients, Found};
 use crate::os::host;
 use crate::os::user::User;
+use crate::plan::Plan;
 use crate::wire::dsn::Dsn;
 
-/// Bytes that a loaded row takes in a cache, indexes and page overhead included, rounded up.
-const CACHED_ROW_BYTES: u64 = 400;
 /// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
 const CACHE_FLOOR_BYTES: u64 = 256 << 20;
 
@@ -113,7 +109,7 @@ fn configure(assignment: &ExecutionOptions, target: &Target, build: &Build) -> R
     let plan = &assignment.plan;
     let memory = host::memory_bytes() / plan.targets.len() as u64;
     let version = &build.manifest.version;
-    let cache = cache_bytes(&plan.workload, memory);
+    let cache = cache_bytes(plan, memory);
     let configs = assignment.configs.as_deref();
     dbms::config::load(target.dbms, &target.config, configs, version, cache)
         .with_context(|| format!("configure {}", target.label))
@@ -128,18 +124,8 @@ fn closed_to_servers(run_as: Option<&User>, build: &Build) -> Option<PathBuf> {
 
 /// What was asked for, or enough for all data, but no more than 60 % of a target's share of memory,
 /// or of the limit that is put on it.
-pub(super) fn cache_bytes(workload: &Workload, memory_share: u64) -> u64 {
-    let wanted = data_bytes(workload).max(CACHE_FLOOR_BYTES);
-    let memory = memory_share.min(benchmarks::memory_limit(workload).unwrap_or(u64::MAX));
-    workload.cache_bytes.unwrap_or(wanted.min(memory / 10 * 6))
-}
-
-/// Bytes of all data in a cache.
-pub(super) fn data_bytes(workload: &Workload) -> u64 {
-    let row = match &workload.shape {
-        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
-        BenchmarkParameters::Kv(shape) => (u64::from(shape.value_bytes) + KEY_BYTES as u64) * 3 / 2,
-        _ => CACHED_ROW_BYTES,
-    };
-    u64::from(workload.tables) * workload.rows * row
+pub(super) fn cache_bytes(plan: &Plan, memory_share: u64) -> u64 {
+    let wanted = plan.size().cached_bytes.max(CACHE_FLOOR_BYTES);
+    let memory = memory_share.min(plan.memory_limit().unwrap_or(u64::MAX));
+    plan.workload.cache_bytes.unwrap_or(wanted.min(memory / 10 * 6))
 }

@@ -142,8 +142,7 @@ pub(super) fn load(
 ) -> Result<Option<LoadRecord>> {
     let dialect = subject.target.dbms.dialect();
     let storage_engine = subject.target.storage_engine.as_deref();
-    let workload = &bench.assignment.plan.workload;
-    let Some(task) = crate::benchmarks::load_task(dialect, workload, storage_engine) else {
+    let Some(task) = bench.assignment.plan.load_request(&subject.target) else {
         return Ok(None);
     };
     let label = &subject.target.label;
@@ -185,7 +184,7 @@ pub(super) fn settle(
     let load = SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
-        table: crate::benchmarks::table_name(&workload.shape).to_owned(),
+        table: bench.assignment.plan.table_name().to_owned(),
         scale: workload.settle_scale,
     };
     let label = subject.target.label.clone();

@@ -12,7 +12,7 @@ use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
-use crate::lab::outfit::{ResolvedTarget, cache_bytes, data_bytes};
+use crate::lab::outfit::{ResolvedTarget, cache_bytes};
 use crate::lab::progress::Progress;
 use crate::lab::{Execution, guest};
 
@@ -54,7 +54,7 @@ impl TargetState {
         let plan = &bench.assignment.plan;
         let share = bench.memory_bytes / plan.targets.len() as u64;
         let known = !self.is_external() && self.target.config == "default";
-        known && cache_bytes(&plan.workload, share) >= data_bytes(&plan.workload)
+        known && cache_bytes(plan, share) >= plan.size().cached_bytes
     }
 
     /// The control plane of this target on a data folder; its server is started in `memory_group`.

@@ -1,8 +1,8 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
-use crate::benchmarks;
-use crate::domain::benchmark::{BenchmarkParameters, Phase};
-use crate::domain::kv::{KEY_BYTES, KvShape};
+use crate::domain::benchmark::Phase;
+use crate::domain::build::Dialect;
+use crate::domain::target::Target;
 use crate::plan::{Auto, Blocks, Plan};
 
 /// Starting a driver process, connecting, preparing, asking for plans.
@@ -13,12 +13,10 @@ const RUN_OVERHEAD_SECONDS: f64 = 6.0;
 const PREPARE_SECONDS: f64 = 20.0;
 /// Rows loaded and indexed per second, on the slow side.
 const LOAD_ROWS_PER_SECOND: f64 = 100_000.0;
-/// Trying a library, making and removing a folder.
-const KV_PREPARE_SECONDS: f64 = 1.0;
-/// A tree that is overwritten is up to so many times as large as its keys and values.
-const KV_SPACE: f64 = 2.0;
-/// Bytes of a loaded row with both indexes: 2.1 of the published table sizes, rounded up.
-const ROW_BYTES: f64 = 280.0;
+/// Trying a library of keys and values, making and removing a folder.
+const LIBRARY_PREPARE_SECONDS: f64 = 1.0;
+/// A fresh server's own files, with their snapshot: redo logs and system tables, bytes.
+const SERVER_BYTES: f64 = 2.0 * 700e6;
 
 /// An estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,10 +58,7 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
     let windows = stages.iter().filter(|stage| matches!(stage, Phase::Measure(_))).count();
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
-    let (load_seconds, disk_bytes) = match &plan.workload.shape {
-        BenchmarkParameters::Kv(shape) => of_kv(plan, shape),
-        _ => of_tables(plan, settle),
-    };
+    let load_seconds = load_seconds(plan, settle);
     let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
@@ -77,32 +72,30 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
         total_seconds: through(most).min(budget),
         least_seconds: through(plan.blocks.fewest()).min(budget),
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),
-        disk_bytes: disk_bytes as u64,
+        disk_bytes: disk_bytes(plan) as u64,
     }
 }
 
-/// Tables of a server or of SQLite: seconds before the first step, and bytes of disk, of all
-/// targets.
-fn of_tables(plan: &Plan, settle: f64) -> (f64, f64) {
-    let targets = plan.targets.len() as f64;
+/// Seconds before the first step, of all targets.
+fn load_seconds(plan: &Plan, settle: f64) -> f64 {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
-    let loading = match benchmarks::is_loaded_first(&plan.workload) {
-        true => rows as f64 / LOAD_ROWS_PER_SECOND + settle,
-        false => 0.0,
+    let of_target = |target: &Target| {
+        let prepare = match target.dbms.dialect() {
+            Dialect::KeyValue => LIBRARY_PREPARE_SECONDS,
+            _ => PREPARE_SECONDS,
+        };
+        match plan.load_request(target) {
+            Some(_) => prepare + (rows as f64 / LOAD_ROWS_PER_SECOND + settle),
+            None => prepare,
+        }
     };
-    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
-    // A fresh server's own files: redo logs and system tables.
-    let fixed = servers as f64 * 700e6;
-    let written = benchmarks::rows_written(&plan.workload) as f64;
-    (targets * (PREPARE_SECONDS + loading), 2.0 * (fixed + targets * written * ROW_BYTES))
+    plan.targets.iter().map(of_target).sum()
 }
 
-/// The RocksDB sequence: loading is one of its steps, and an empty folder is all that is copied.
-/// Seconds before the first step, and bytes of disk, of all targets.
-fn of_kv(plan: &Plan, shape: &KvShape) -> (f64, f64) {
-    let targets = plan.targets.len() as f64;
-    let entry = (KEY_BYTES as u64 + u64::from(shape.value_bytes)) as f64;
-    (targets * KV_PREPARE_SECONDS, targets * plan.workload.rows as f64 * entry * KV_SPACE)
+/// Bytes of disk of all targets.
+fn disk_bytes(plan: &Plan) -> f64 {
+    let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
+    servers as f64 * SERVER_BYTES + plan.targets.len() as f64 * plan.size().disk_bytes
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::benchmarks::spec::Interface;
 use crate::benchmarks::{self, StepSet};
 use crate::domain::benchmark::{Waiting, Workload};
 use crate::domain::build::{BuildSource, Dialect};
@@ -164,10 +165,9 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return wrong("warmup_seconds must be from 0 to 3600, and settle_scale from 0 to 10");
     }
     for target in &plan.targets {
-        benchmarks::check(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
-        if plan.benchmark == "vector" {
-            benchmarks::vector::check_target(target).map_err(PlanError::Value)?;
-        }
+        let spec = benchmarks::of(workload);
+        (spec.check)(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
+        (spec.check_target)(target).map_err(PlanError::Value)?;
         plan.stages(target)?;
     }
     Ok(())
@@ -175,7 +175,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
 
 /// Refuses a benchmark on a DBMS that cannot do it.
 fn check_products(plan: &Plan) -> Result<(), PlanError> {
-    let key_value = plan.benchmark == "kv";
+    let key_value = benchmarks::of(&plan.workload).speaks == Interface::KeyValue;
     let speaks = |dialect: Dialect| match dialect {
         Dialect::KeyValue => key_value,
         Dialect::Fake => true,

@@ -14,11 +14,14 @@ use serde::{Deserialize, Serialize};
 
 pub use self::blocks::{Auto, Blocks};
 
+use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
-use crate::domain::benchmark::{BenchmarkParameters, Pace, Phase, Workload};
+use crate::domain::benchmark::{Pace, Phase, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
+use crate::driver::request::LoadRequest;
+use crate::workload::select::SelectError;
 
 /// A plan, expanded from words or a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,14 +76,14 @@ impl Interleave {
     /// writing its dirty pages back: into the other's measurement, and at no cost to itself.
     pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
         let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
-        match workload.shape {
-            BenchmarkParameters::Insert(_) => Interleave::Run,
-            BenchmarkParameters::Sysbench | BenchmarkParameters::Kv(_)
+        match benchmarks::of(workload).turns {
+            DefaultTurns::Run => Interleave::Run,
+            DefaultTurns::Within
                 if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
             {
                 Interleave::Turns
             }
-            _ => Interleave::Step,
+            DefaultTurns::Within | DefaultTurns::Step => Interleave::Step,
         }
     }
 }
@@ -91,12 +94,37 @@ impl Plan {
     ///
     /// # Errors
     /// A glob that matches no step.
-    pub fn stages(
-        &self,
-        target: &Target,
-    ) -> Result<Vec<Phase>, crate::workload::select::SelectError> {
-        let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
-        benchmarks::vector::for_target(&mut stages, target);
-        benchmarks::choose(stages, &self.steps, &self.workload)
+    pub fn stages(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
+        let spec = benchmarks::of(&self.workload);
+        let mut stages = (spec.phases)(target.dbms.dialect(), self.order, &self.workload);
+        (spec.for_target)(&mut stages, target);
+        (spec.choose)(stages, &self.steps)
+    }
+
+    /// How the tables of a target are made and filled before the first step; `None` where that is
+    /// a step.
+    pub fn load_request(&self, target: &Target) -> Option<LoadRequest> {
+        let storage_engine = target.storage_engine.as_deref();
+        benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
+    }
+
+    /// The name of a table, with `{table}` for its number; empty without tables.
+    pub fn table_name(&self) -> &'static str {
+        benchmarks::of(&self.workload).table_name
+    }
+
+    /// Every name that is made in the database of a target.
+    pub fn names_made(&self, target: &Target) -> Vec<String> {
+        benchmarks::names_made(target.dbms.dialect(), &self.workload)
+    }
+
+    /// An estimate of the data of one target.
+    pub fn size(&self) -> DataSize {
+        (benchmarks::of(&self.workload).size)(&self.workload)
+    }
+
+    /// Memory that a target with the page cache of its files may take, bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        benchmarks::memory_limit(&self.workload)
     }
 }

@@ -1,8 +1,23 @@
 //! Choosing steps by name: `--steps 'point-*,!*_range=1000'`.
 
-use crate::benchmarks::kv;
-use crate::benchmarks::sysbench::steps::WARM_UPS;
-use crate::domain::benchmark::{Group, Phase};
+use crate::domain::benchmark::{Group, Phase, Step};
+
+/// The steps that come along with those that were chosen.
+pub struct Companions {
+    /// Steps that only warm: the name of each, and patterns of the steps that it warms.
+    pub warm_ups: &'static [(&'static str, &'static [&'static str])],
+    /// True for a step without which no other can be: the load of a benchmark that measures it.
+    pub is_needed: fn(&Step) -> bool,
+}
+
+impl Companions {
+    /// Nothing comes along.
+    pub const NONE: Companions = Companions { warm_ups: &[], is_needed: |_| false };
+
+    fn is_warm_up(&self, name: &str) -> bool {
+        self.warm_ups.iter().any(|(warm_up, _)| *warm_up == name)
+    }
+}
 
 /// Why a choice of steps is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -37,13 +52,18 @@ pub enum SelectError {
 /// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class;
 /// case counts; a pattern must match the whole name. One string may hold several, with commas.
 ///
-/// A step that only warms comes along with the steps that it warms unless it is excluded by name.
+/// A step that only warms comes along with the steps that it warms unless it is excluded by name;
+/// `companions` says which those are.
 /// A [`Phase::Settle`] stays where a kept write comes before it and a kept step after it.
 ///
 /// # Errors
 ///
 /// When a pattern is malformed or matches no step of `stages`, and when nothing is left.
-pub fn select(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+pub fn select(
+    stages: Vec<Phase>,
+    globs: &[String],
+    companions: &Companions,
+) -> Result<Vec<Phase>, SelectError> {
     let patterns: Vec<&str> = globs.iter().flat_map(|glob| split(glob)).map(str::trim).collect();
     if patterns.is_empty() {
         return Ok(stages);
@@ -60,12 +80,16 @@ pub fn select(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
             including.is_empty() || including.iter().any(|pattern| matches(pattern, name));
         included && !excluded(name)
     };
+    let is_warm_up = |name: &str| companions.is_warm_up(name);
+    let is_needed =
+        |stage: &Phase| matches!(stage, Phase::Measure(step) if (companions.is_needed)(step));
     // Warm-ups that nobody asked for are no reason to run anything.
     if !names.iter().any(|name| chosen(name) && !(including.is_empty() && is_warm_up(name))) {
         return Err(SelectError::NothingLeft { globs: patterns.join(",") });
     }
     let needed = |name: &str| {
-        let Some((_, warmed)) = WARM_UPS.iter().find(|(warm_up, _)| *warm_up == name) else {
+        let Some((_, warmed)) = companions.warm_ups.iter().find(|(warm_up, _)| *warm_up == name)
+        else {
             return false;
         };
         let warms = |other: &&str| {
@@ -77,7 +101,7 @@ pub fn select(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
     let keep: Vec<bool> = stages
         .iter()
         .map(|stage| match name(stage) {
-            _ if is_foundation(stage) => true,
+            _ if is_needed(stage) => true,
             Some(name) if is_warm_up(name) => needed(name) || (asked(name) && !excluded(name)),
             Some(name) => chosen(name),
             None => true,
@@ -116,15 +140,6 @@ fn name(stage: &Phase) -> Option<&str> {
         Phase::Measure(step) => Some(&step.name),
         Phase::Settle => None,
     }
-}
-
-/// True for a step without which no other can be: the load of a benchmark that measures it.
-fn is_foundation(stage: &Phase) -> bool {
-    matches!(stage, Phase::Measure(step) if kv::is_needed(step))
-}
-
-fn is_warm_up(name: &str) -> bool {
-    WARM_UPS.iter().any(|(warm_up, _)| *warm_up == name)
 }
 
 /// Splits at the commas outside of `[…]`.
@@ -285,130 +300,6 @@ fn well_formed(glob: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmarks::sysbench::presets as preset;
-    use crate::benchmarks::{StepSet, stages};
-    use crate::domain::build::Dialect;
-
-    /// Names of what is kept, with `|` for settling.
-    fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
-        let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
-        let all = stages(Dialect::Mysql, order, &preset::QUICK.workload());
-        let kept = select(all, &globs)?;
-        let names: Vec<&str> = kept.iter().map(|stage| name(stage).unwrap_or("|")).collect();
-        Ok(names.join(" "))
-    }
-
-    fn kept(globs: &[&str]) -> Result<String, SelectError> {
-        kept_of(StepSet::Abbreviated, globs)
-    }
-
-    fn check(globs: &[&str], want: &str) {
-        assert_eq!(kept(globs).unwrap(), want, "{globs:?}");
-    }
-
-    fn check_error(globs: &[&str], want: &str) {
-        assert_eq!(kept(globs).unwrap_err().to_string(), want);
-    }
-
-    #[test]
-    fn a_name_brings_its_warm_up() {
-        check(&["point-query"], "point-query.warm point-query");
-        check(&["scan"], "point-query.warm scan.warm scan");
-        check(&["range-covered-si"], "point-query.warm points-covered-si.warm range-covered-si");
-        check(&["*.pre"], "point-query.warm scan.warmpre point-query.pre range-notcovered-si.pre");
-        check(&["scan.warm"], "scan.warm");
-        check(&["scan", "!*.warm"], "scan");
-    }
-
-    #[test]
-    fn settling_stays_between_writes_and_reads_only() {
-        check(&["read-write*"], "point-query.warm read-write_range=10 read-write_range=100");
-        check(&["update-one,hot-points"], "point-query.warm update-one | hot-points");
-        // Writes after the last settling have nothing to settle for.
-        check(&["delete", "insert"], "point-query.warm delete insert");
-    }
-
-    #[test]
-    fn patterns_match_whole_names() {
-        check(
-            &["random-points_range=10*"],
-            "point-query.warm random-points_range=10 random-points_range=100 \
-             random-points_range=1000",
-        );
-        check(&["random-points_range=10"], "point-query.warm random-points_range=10");
-        check(
-            &["read-only_range=1?,read-only-[so]*"],
-            "point-query.warm read-only_range=10 read-only-simple read-only-sum read-only-order",
-        );
-        check(
-            &["update-[!iz]*,update-[i-o]n*,!update-inlist"],
-            "point-query.warm update-index update-nonindex update-one",
-        );
-    }
-
-    #[test]
-    fn no_patterns_keep_everything() {
-        let all = stages(Dialect::Mysql, StepSet::Full, &preset::QUICK.workload());
-        assert_eq!(select(all.clone(), &[]).unwrap(), all);
-        assert_eq!(select(all.clone(), &["*".to_string()]).unwrap(), all);
-    }
-
-    #[test]
-    fn exclusions_alone_keep_the_others() {
-        let kept = kept(&["!*range*", "!read-*", "!*-si", "!update-*"]).unwrap();
-        assert_eq!(
-            kept,
-            "point-query.warm scan.warmpre point-query.pre write-only | scan.warm scan \
-             point-query hot-points points-covered-pk points-notcovered-pk delete insert"
-        );
-    }
-
-    #[test]
-    fn the_full_order_is_chosen_from_alike() {
-        let kept = kept_of(StepSet::Full, &["point-query*"]).unwrap();
-        assert_eq!(kept, "point-query.warm point-query.pre point-query");
-    }
-
-    #[test]
-    fn what_matches_nothing_is_answered_with_what_is_near() {
-        check_error(
-            &["poin-query"],
-            "choose steps: no step matches `poin-query`; similar names: point-query, \
-             point-query.pre, point-query.warm",
-        );
-        check_error(
-            &["scan,Update-*"],
-            "choose steps: no step matches `Update-*`; similar names: update-inlist, update-index, \
-             update-nonindex, update-one, update-zipf",
-        );
-        check_error(
-            &["!covered"],
-            "choose steps: no step matches `!covered`; similar names: range-notcovered-si.pre, \
-             points-covered-pk, points-notcovered-pk, range-covered-pk, range-notcovered-pk",
-        );
-    }
-
-    #[test]
-    fn malformed_patterns_are_refused() {
-        check_error(
-            &["update-[ab"],
-            "choose steps: invalid pattern `update-[ab`: a [ without ]; use names with *, ? and \
-             [abc]",
-        );
-        check_error(
-            &["scan,"],
-            "choose steps: invalid pattern ``: it is empty; use names with *, ? and [abc]",
-        );
-        check_error(
-            &["scan", "!scan"],
-            "choose steps: `scan,!scan` excludes every step; \
-             remove a pattern that begins with `!`",
-        );
-        check_error(
-            &["!*"],
-            "choose steps: `!*` excludes every step; remove a pattern that begins with `!`",
-        );
-    }
 
     #[test]
     fn globs_match_as_in_a_shell() {
@@ -434,7 +325,7 @@ mod tests {
         #[test]
         fn no_pattern_panics(glob in "[a-c*?!,\\[\\]-]{0,12}", name in "[a-c-]{0,8}") {
             let _ = matches(&glob, &name);
-            let _ = kept(&[&glob]);
+            let _ = select(Vec::new(), &[glob], &Companions::NONE);
         }
 
         #[test]

@@ -41,7 +41,6 @@ cycles: benchmarks/insert/import/mytools
 cycles: benchmarks/insert/import/record
 cycles: benchmarks/insert/import/sizes
 cycles: benchmarks/insert/import/taker
-cycles: benchmarks/insert/steps
 cycles: benchmarks/kv/analyze/mod
 cycles: benchmarks/kv/driver/client
 cycles: benchmarks/kv/driver/crew
@@ -53,15 +52,10 @@ cycles: benchmarks/kv/import/metrics
 cycles: benchmarks/kv/import/output
 cycles: benchmarks/kv/import/table
 cycles: benchmarks/kv/import/tables
-cycles: benchmarks/kv/presets
-cycles: benchmarks/kv/settings
-cycles: benchmarks/mod
 cycles: benchmarks/sysbench/import/columns
 cycles: benchmarks/sysbench/import/mytools
 cycles: benchmarks/sysbench/import/plain
 cycles: benchmarks/sysbench/import/verify
-cycles: benchmarks/sysbench/presets
-cycles: benchmarks/sysbench/steps
 cycles: benchmarks/vector/analyze/equal_recall
 cycles: benchmarks/vector/analyze/recall
 cycles: benchmarks/vector/data/cache
@@ -83,8 +77,6 @@ cycles: benchmarks/vector/driver/search
 cycles: benchmarks/vector/driver/searcher
 cycles: benchmarks/vector/driver/target
 cycles: benchmarks/vector/import/ann_benchmarks
-cycles: benchmarks/vector/mod
-cycles: benchmarks/vector/steps
 cycles: cli/builds
 cycles: cli/doctor
 cycles: cli/export
@@ -151,7 +143,6 @@ cycles: results/counters
 cycles: results/read
 cycles: results/seconds
 cycles: results/store
-cycles: workload/select
 faces: analyze/caveat/comparability imports from its own face
 faces: analyze/caveat/completeness imports from its own face
 faces: analyze/caveat/course imports from its own face
@@ -167,22 +158,14 @@ faces: analyze/verdict/host imports from its own face
 faces: analyze/verdict/mod defines things
 faces: analyze/verdict/mod is longer than 60 lines
 faces: analyze/verdict/summary imports from its own face
-faces: benchmarks/insert/check imports from its own face
 faces: benchmarks/insert/driver/fake imports from its own face
 faces: benchmarks/insert/driver/mod defines things
 faces: benchmarks/insert/driver/mod is longer than 60 lines
 faces: benchmarks/insert/driver/prepare imports from its own face
-faces: benchmarks/insert/mod defines things
-faces: benchmarks/insert/mod is longer than 60 lines
 faces: benchmarks/kv/analyze/mod defines things
 faces: benchmarks/kv/analyze/mod is longer than 60 lines
 faces: benchmarks/kv/driver/mod defines things
 faces: benchmarks/kv/driver/mod is longer than 60 lines
-faces: benchmarks/kv/presets imports from its own face
-faces: benchmarks/mod defines things
-faces: benchmarks/mod is longer than 60 lines
-faces: benchmarks/sysbench/presets imports from its own face
-faces: benchmarks/sysbench/steps imports from its own face
 faces: benchmarks/vector/data/cache imports from its own face
 faces: benchmarks/vector/data/fvecs imports from its own face
 faces: benchmarks/vector/data/given imports from its own face
@@ -203,9 +186,6 @@ faces: benchmarks/vector/driver/mod defines things
 faces: benchmarks/vector/driver/mod is longer than 60 lines
 faces: benchmarks/vector/driver/search imports from its own face
 faces: benchmarks/vector/driver/target imports from its own face
-faces: benchmarks/vector/mod defines things
-faces: benchmarks/vector/mod is longer than 60 lines
-faces: benchmarks/vector/steps imports from its own face
 faces: cli/builds imports from its own face
 faces: cli/doctor imports from its own face
 faces: cli/gate imports from its own face
@@ -306,7 +286,6 @@ imports: analyze/metrics -> benchmarks/kv/analyze/mod
 imports: analyze/seconds -> benchmarks/insert/analyze/stalls
 imports: analyze/seconds -> benchmarks/kv/analyze/samples
 imports: analyze/write_rate -> benchmarks/insert/analyze/rules
-imports: benchmarks/insert/check -> benchmarks/insert/mod
 imports: benchmarks/insert/import/mytools -> benchmarks/sysbench/import/record
 imports: benchmarks/insert/import/raw -> benchmarks/sysbench/import/sources
 imports: benchmarks/insert/import/record -> benchmarks/sysbench/import/record
@@ -315,9 +294,6 @@ imports: benchmarks/insert/import/taker -> benchmarks/sysbench/import/record
 imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/record
 imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/sources
 imports: benchmarks/kv/presets -> benchmarks/mod
-imports: benchmarks/sysbench/presets -> benchmarks/mod
-imports: benchmarks/sysbench/steps -> benchmarks/mod
-imports: benchmarks/sysbench/steps -> driver/protocol
 imports: benchmarks/vector/data/cache -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/given -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/hdf5 -> benchmarks/vector/driver/truth
@@ -328,9 +304,7 @@ imports: benchmarks/vector/driver/verify -> stats/paired
 imports: benchmarks/vector/driver/verify -> stats/summary
 imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/record
 imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/sources
-imports: benchmarks/vector/mod -> workload/select
 imports: benchmarks/vector/steps -> benchmarks/mod
-imports: benchmarks/vector/steps -> benchmarks/vector/mod
 imports: driver/client -> benchmarks/vector/driver/searcher
 imports: driver/load -> benchmarks/sysbench/rows
 imports: driver/mod -> benchmarks/insert/driver/mod
@@ -345,24 +319,16 @@ imports: import/mod -> benchmarks/sysbench/import/plain
 imports: import/mod -> benchmarks/vector/import/ann_benchmarks
 imports: import/published -> benchmarks/insert/import/summary
 imports: import/published -> benchmarks/insert/import/tables
-imports: lab/block -> benchmarks/mod
-imports: lab/guest -> benchmarks/mod
-imports: lab/memory -> benchmarks/mod
-imports: lab/outfit -> benchmarks/mod
-imports: lab/prepare -> benchmarks/mod
 imports: report/build -> benchmarks/insert/report
 imports: report/build -> benchmarks/kv/report
 imports: report/build -> benchmarks/vector/report
 imports: results/read -> os/host
 imports: results/store -> os/host
-imports: workload/select -> benchmarks/kv/mod
-imports: workload/select -> benchmarks/kv/steps
-imports: workload/select -> benchmarks/sysbench/steps
 limits: analyze/compare has up to 800 lines
 limits: benchmarks/insert/import/record has up to 550 lines
 limits: benchmarks/insert/report has up to 600 lines
 limits: benchmarks/kv/import/tables has up to 700 lines
-limits: benchmarks/sysbench/steps has up to 750 lines
+limits: benchmarks/sysbench/steps has up to 700 lines
 limits: cli/args has up to 550 lines
 limits: dbms/guest/mod has up to 650 lines
 limits: domain/vector has up to 600 lines
@@ -413,7 +379,7 @@ type names: Found: embed/rocksdb/handle
 type names: Found: obtain/mod
 type names: Index: benchmarks/sysbench/steps
 type names: Index: domain/vector
-type names: Interval: driver/protocol
+type names: Interval: driver/event
 type names: Interval: stats/mod
 type names: Level: analyze/gate
 type names: Level: benchmarks/kv/analyze/stats

@@ -45,7 +45,7 @@ const FACETS_SHARE: &[&str] = &["domain", "units"];
 /// [`FACETS_SHARE`], those on its left and those beside it.
 const FACETS: &[(&[&str], &[&str])] = &[
     (&["parameters"], &[]),
-    (&["presets", "settings", "steps", "schema", "check"], &["workload"]),
+    (&["presets", "settings", "steps", "schema", "check"], &["workload", "benchmarks::spec"]),
     (&["rows"], &["datagen"]),
     (&["data"], &["datagen", "os"]),
     (&["driver"], &["driver", "wire", "embed", "os", "datagen"]),
@@ -53,7 +53,7 @@ const FACETS: &[(&[&str], &[&str])] = &[
     (&["report"], &["report", "analyze"]),
     (&["import"], &["import", "stats"]),
     // The row of the benchmark.
-    (&["mod"], &["benchmarks::spec"]),
+    (&["mod"], &["benchmarks::spec", "workload"]),
 ];
 
 /// What the row of a benchmark is made of: a hook belongs to the module that calls it.

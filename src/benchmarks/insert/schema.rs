@@ -1,7 +1,10 @@
 //! The tables of the Insert Benchmark, their indexes, and the statements on them, per dialect.
 
+use crate::benchmarks::insert::settings::shape;
+use crate::benchmarks::spec::DataSize;
+use crate::domain::benchmark::Workload;
 use crate::domain::build::Dialect;
-use crate::domain::insert::{Deletes, Draw, Profile, Queries, Query, QueryKind};
+use crate::domain::insert::{Deletes, Draw, InsertShape, Profile, Queries, Query, QueryKind};
 use crate::domain::script::Protocol;
 
 /// Rows that a query asks for.
@@ -354,4 +357,36 @@ pub(super) fn size(dialect: Dialect) -> Vec<String> {
         Dialect::KeyValue | Dialect::Fake => return Vec::new(),
     };
     vec![sql.to_owned()]
+}
+
+/// Names of all tables, and of what shares a name space with them.
+pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let tables = if shape.shared { 1 } else { workload.clients };
+    let mut names = vec![TABLE.to_owned()];
+    if dialect == Dialect::Postgres {
+        names.extend(names_beside(shape.profile, shape.partitions));
+    }
+    let of_table = |table: u32| {
+        let table = table.to_string();
+        names.iter().map(move |name| name.replace("{table}", &table)).collect::<Vec<_>>()
+    };
+    (1..=tables).flat_map(of_table).collect()
+}
+
+/// How large the data become.
+pub(super) fn data_size(workload: &Workload) -> DataSize {
+    let rows = shape(workload).map_or(0, |shape| rows_written(workload, shape));
+    DataSize::of_tables(workload, rows)
+}
+
+/// Rows that are inserted and not deleted again.
+fn rows_written(workload: &Workload, shape: &InsertShape) -> u64 {
+    let clients = u64::from(workload.clients);
+    if shape.deletes {
+        return workload.rows * clients;
+    }
+    let rates: u64 = shape.query_steps.iter().map(|step| u64::from(step.rows_per_second)).sum();
+    let queried = (rates as f64 * shape.query_seconds) as u64;
+    (workload.rows + shape.i1_rows + shape.i2_rows + queried) * clients
 }

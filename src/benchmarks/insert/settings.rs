@@ -90,3 +90,17 @@ fn step_limit(value: &str) -> Result<Option<f64>, String> {
     let why = |_| "write a number from 1.5 to 1000, times the planned length, or none".to_owned();
     number(value, 1.5, 1000.0).map(Some).map_err(why)
 }
+
+/// The parameters of this benchmark, if the workload is of it.
+pub fn shape(workload: &Workload) -> Option<&InsertShape> {
+    match &workload.shape {
+        BenchmarkParameters::Insert(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Settles what follows from other settings: the number of tables.
+pub fn finish(workload: &mut Workload) {
+    let Some(shape) = shape(workload) else { return };
+    workload.tables = shape.tables.unwrap_or(if shape.shared { 1 } else { workload.clients });
+}

@@ -1,12 +1,13 @@
 //! Which steps there are, in which order, and what the clients of each do.
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
+use crate::benchmarks::insert::settings::shape;
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
 };
-use crate::workload::select::{SelectError, select};
+use crate::workload::select::{Companions, SelectError, select};
 
 /// Statements between generator and worker, 2021 and since.
 const QUEUES: (u32, u32) = (4, 8);
@@ -24,7 +25,8 @@ const LOAD_MORE_SECONDS: f64 = 60.0;
 const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
 
 /// All stages of the benchmark.
-pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec<Phase> {
+pub fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
     let maker = Maker { dialect, workload, shape };
     let mut stages = vec![maker.load("l.i0"), maker.load("l.x"), maker.load("l.i1")];
     if !shape.profile.is_2021() {
@@ -42,7 +44,7 @@ pub fn stages(dialect: Dialect, workload: &Workload, shape: &InsertShape) -> Vec
 /// # Errors
 /// As [`select`].
 pub fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
-    let kept = select(stages.clone(), globs)?;
+    let kept = select(stages.clone(), globs, &Companions::NONE)?;
     let is_kept = |step: &Step| {
         kept.iter().any(|stage| matches!(stage, Phase::Measure(kept) if kept.name == step.name))
     };

@@ -1,7 +1,7 @@
 //! Both eras as the published client (github.com/mdcallag/mytools, bench/ibench) has them.
 
 use crate::benchmarks::insert::*;
-use crate::domain::benchmark::{Phase, Step, StepBody};
+use crate::domain::benchmark::{Phase, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::workload::settings::SetError;
@@ -17,7 +17,7 @@ fn with(settings: &[&str]) -> Workload {
 
 fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let workload = with(settings);
-    let all = stages(dialect, &workload, shape(&workload).unwrap());
+    let all = stages(dialect, &workload);
     let step = |stage| match stage {
         Phase::Measure(step) => Some(*step),
         Phase::Settle => None,
@@ -107,7 +107,7 @@ fn the_steps_of_2026_are_the_published_ones() {
         ],
     );
     let workload = with(&[]);
-    let all = stages(Dialect::Postgres, &workload, shape(&workload).unwrap());
+    let all = stages(Dialect::Postgres, &workload);
     let settles: Vec<usize> = (0..all.len()).filter(|index| all[*index] == Phase::Settle).collect();
     assert_eq!(settles, [4], "one cleanup, between l.i2 and the first query step");
 }
@@ -161,7 +161,7 @@ fn maintenance_of_2021_is_that_of_postgres_alone() {
 #[test]
 fn chosen_steps_bring_along_what_they_work_on() {
     let workload = with(&[]);
-    let all = || stages(Dialect::Mysql, &workload, shape(&workload).unwrap());
+    let all = || stages(Dialect::Mysql, &workload);
     let names = |globs: &[&str]| -> Vec<(String, bool)> {
         let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
         let chosen = choose(all(), &globs).unwrap();

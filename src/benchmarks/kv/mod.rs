@@ -9,6 +9,25 @@ pub mod rows;
 mod settings;
 mod steps;
 
-pub use presets::{is_published, workload};
+pub use presets::workload;
 pub use settings::set;
-pub use steps::{BLOCK_BYTES, is_needed, stages};
+pub use steps::BLOCK_BYTES;
+
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, Interface, PresetFacts};
+use crate::domain::benchmark::Placement;
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "kv",
+    workload: presets::workload,
+    preset: |name| PresetFacts { config: None, is_published: presets::is_published(name) },
+    set: settings::set,
+    speaks: Interface::KeyValue,
+    phases: |_, _, workload| steps::stages(workload),
+    // Threads of one process beside those of the library: nothing is placed.
+    placement: Some(|_| Placement::Os),
+    choose: steps::choose,
+    turns: DefaultTurns::Within,
+    size: steps::size,
+    ..BenchmarkSpec::PLAIN
+};

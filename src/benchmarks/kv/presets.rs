@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::benchmarks::StepSet;
+use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 use crate::domain::kv::{Compression, Data, KvShape, Style};
 use crate::workload::value::choice;
@@ -60,7 +60,7 @@ pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
 }
 
 /// True for the shapes of published results.
-pub fn is_published(name: &str) -> bool {
+pub(super) fn is_published(name: &str) -> bool {
     let size = name.split_once('-').map_or(name, |(size, _)| size);
     !SMALL.iter().any(|small| small.name == size)
 }

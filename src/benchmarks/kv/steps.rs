@@ -1,10 +1,14 @@
 //! Which steps, in which order, with which options.
 
-use crate::domain::benchmark::{Group, Pace, Phase, RateUnit, Step, StepBody, Workload};
+use crate::benchmarks::spec::{DataSize, all_rows};
+use crate::domain::benchmark::{
+    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepBody, Workload,
+};
 use crate::domain::kv::{
-    Compression, KvOperation, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES,
+    Compression, KEY_BYTES, KvOperation, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES,
     READAHEAD_OPTION, Style,
 };
+use crate::workload::select::{Companions, SelectError, select};
 
 /// Keys read by the one client that idles while compaction catches up.
 const DRAIN_KEYS: u64 = 100;
@@ -17,8 +21,31 @@ const MAINTENANCE_SECONDS: f64 = 5.0;
 /// Bytes of a block.
 pub const BLOCK_BYTES: u64 = 8192;
 
+/// A tree that is overwritten is up to so many times as large as its keys and values.
+const SPACE: f64 = 2.0;
+
+/// The parameters of this benchmark, if the workload is of it.
+fn shape(workload: &Workload) -> Option<&KvShape> {
+    match &workload.shape {
+        BenchmarkParameters::Kv(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// How large the data become. The snapshot is an empty folder: loading is a step.
+pub(super) fn size(workload: &Workload) -> DataSize {
+    let value = shape(workload).map_or(0, |shape| u64::from(shape.value_bytes));
+    let entry = KEY_BYTES as u64 + value;
+    DataSize {
+        disk_bytes: workload.rows as f64 * entry as f64 * SPACE,
+        // Overwrites grow the tree by 10 to 15 %, and index and filter want room.
+        cached_bytes: all_rows(workload) * (entry * 3 / 2),
+    }
+}
+
 /// All steps in order.
-pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Phase> {
+pub(super) fn stages(workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
     let plan = Sequence { workload, shape };
     let mut steps = vec![plan.fill(), plan.drain()];
     if shape.reads {
@@ -39,8 +66,12 @@ pub fn stages(workload: &Workload, shape: &KvShape) -> Vec<Phase> {
     steps.into_iter().map(|step| Phase::Measure(Box::new(step))).collect()
 }
 
-/// True for a step that others need: it is carried out even where it was not chosen.
-pub fn is_needed(step: &Step) -> bool {
+/// Keeps the steps that `globs` choose, and the load, without which no other can be.
+pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    select(stages, globs, &Companions { is_needed: fills, ..Companions::NONE })
+}
+
+fn fills(step: &Step) -> bool {
     matches!(&step.work, StepBody::Kv(work) if work.action == KvOperation::FillSequential)
 }
 
@@ -304,7 +335,8 @@ mod tests {
     fn steps(change: impl FnOnce(&mut Workload, &mut KvShape)) -> Vec<Step> {
         let (mut workload, mut shape) = parts("c48r128").unwrap();
         change(&mut workload, &mut shape);
-        let stages = stages(&workload, &shape);
+        workload.shape = BenchmarkParameters::Kv(shape);
+        let stages = stages(&workload);
         let steps = stages.into_iter().filter_map(|stage| match stage {
             Phase::Measure(step) => Some(*step),
             Phase::Settle => None,

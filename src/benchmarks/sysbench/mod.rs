@@ -1,6 +1,27 @@
 //! The sysbench microbenchmarks: 42 steps of one statement each, and the rows under them.
 
+pub mod driver;
 pub mod import;
 pub mod presets;
 pub mod rows;
+pub mod schema;
 pub mod steps;
+#[cfg(test)]
+mod tests;
+
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns};
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "sysbench",
+    workload: presets::workload,
+    preset: presets::facts,
+    phases: steps::stages,
+    choose: steps::choose,
+    turns: DefaultTurns::Within,
+    placement: None,
+    load: Some(driver::load_task),
+    table_name: "sbtest{table}",
+    names_made: schema::names_made,
+    ..BenchmarkSpec::PLAIN
+};

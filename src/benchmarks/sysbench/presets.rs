@@ -1,6 +1,6 @@
 //! Shapes of load by name.
 
-use crate::benchmarks::StepSet;
+use crate::benchmarks::spec::{PresetFacts, StepSet};
 use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
 
 /// A named shape.
@@ -67,6 +67,28 @@ impl Preset {
             waiting: None,
             shape: BenchmarkParameters::Sysbench,
         }
+    }
+}
+
+/// The workload of a preset and its set of steps.
+///
+/// # Errors
+/// No such preset; the text lists those there are.
+pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
+    match Preset::named(name) {
+        Some(preset) => Ok((preset.workload(), preset.order)),
+        None => {
+            let known: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
+            Err(format!("use the preset `{name}`: no such preset (known: {})", known.join(", ")))
+        }
+    }
+}
+
+/// What a preset asks for beside its workload.
+pub(super) fn facts(name: &str) -> PresetFacts {
+    match Preset::named(name) {
+        Some(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
+        None => PresetFacts::default(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The sysbench microbenchmarks of published relative-QPS work, as data: one table of test types,
 //! two orders of steps, exact SQL per dialect. docs/sysbench.md is generated from here.
 
-use crate::benchmarks::StepSet;
+use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::build::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use crate::driver::protocol::LoadRequest;
+use crate::workload::select::{Companions, SelectError, select};
 
 /// A test type with its range: what the published work calls a microbenchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,12 +275,20 @@ const SINCE_MARCH_2025: [&str; 5] = [
 ];
 
 /// Steps that only warm → patterns of the steps that they warm.
-pub const WARM_UPS: &[(&str, &[&str])] = &[
+const WARM_UPS: &[(&str, &[&str])] = &[
     ("point-query.warm", &["*"]),
     ("scan.warmpre", &["*.pre*"]),
     ("scan.warm", &["scan"]),
     ("points-covered-si.warm", &["points-*-si", "range-*-si"]),
 ];
+
+/// Keeps the steps that `globs` choose, with the steps that warm them.
+///
+/// # Errors
+/// As [`select`].
+pub fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    select(stages, globs, &Companions { warm_ups: WARM_UPS, ..Companions::NONE })
+}
 
 /// See [`crate::benchmarks::stages`].
 pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
@@ -669,51 +677,5 @@ fn shortened(dialect: Dialect, sql: &str) -> String {
     match dialect {
         Dialect::Postgres => format!("{head} IN ({first}, …, {last}){tail}"),
         _ => format!("{head} IN ({} × {first}){tail}", members.len()),
-    }
-}
-
-/// Tables loaded at the same time at most: more connections than that do not load faster.
-const LOAD_PARALLEL_MAX: u32 = 4;
-
-/// See [`crate::benchmarks::load_task`].
-pub fn load_task(
-    dialect: Dialect,
-    workload: &Workload,
-    storage_engine: Option<&str>,
-) -> LoadRequest {
-    let (id, key) = match dialect {
-        Dialect::Postgres => ("SERIAL", ", PRIMARY KEY (id)"),
-        Dialect::Sqlite => ("INTEGER PRIMARY KEY", ""),
-        Dialect::Mysql | Dialect::KeyValue | Dialect::Fake => {
-            ("INTEGER NOT NULL AUTO_INCREMENT", ", PRIMARY KEY (id)")
-        }
-    };
-    let engine = match (dialect, storage_engine) {
-        (Dialect::Mysql, Some(engine)) => format!(" ENGINE = {engine}"),
-        _ => String::new(),
-    };
-    let mut index_sql = vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".to_string()];
-    if dialect == Dialect::Postgres {
-        // COPY supplied the ids, so the sequence still stands at 1 and the first insert would
-        // collide.
-        index_sql.push(format!(
-            "SELECT setval(pg_get_serial_sequence('sbtest{{table}}', 'id'), {})",
-            workload.rows
-        ));
-    }
-    LoadRequest {
-        drop_sql: "DROP TABLE IF EXISTS sbtest{table}".to_string(),
-        create_sql: format!(
-            "CREATE TABLE sbtest{{table}} (id {id}, k INTEGER DEFAULT 0 NOT NULL, \
-             c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL{key}){engine}"
-        ),
-        index_sql,
-        table: "sbtest{table}".to_string(),
-        columns: "id, k, c, pad".to_string(),
-        parallel: match dialect {
-            // One writer at a time.
-            Dialect::Sqlite => 1,
-            _ => workload.tables.clamp(1, LOAD_PARALLEL_MAX),
-        },
     }
 }

@@ -1,12 +1,23 @@
 //! The steps of a workload in their order.
 
-use super::shape_of;
-use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::build::Dialect;
-use crate::domain::vector::{
-    Case, DataSource, Filter, Index, Level, Point, Present, Search, VectorOperation, VectorShape,
-    VectorWork, of_clients,
+use crate::domain::benchmark::{
+    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
 };
+use crate::domain::build::Dialect;
+use crate::domain::target::Target;
+use crate::domain::vector::{
+    Case, DataSource, Filter, Index, Level, Point, Present, Search, Variant, VectorOperation,
+    VectorShape, VectorWork, of_clients,
+};
+use crate::workload::select::{Companions, SelectError, select};
+
+/// The parameters of this benchmark, if the workload is of it.
+pub(super) fn shape_of(workload: &Workload) -> Option<&VectorShape> {
+    match &workload.shape {
+        BenchmarkParameters::Vector(shape) => Some(shape),
+        _ => None,
+    }
+}
 
 /// All steps on a DBMS of this dialect.
 pub(in crate::benchmarks) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
@@ -337,4 +348,68 @@ fn detail(act: &VectorOperation) -> String {
             format!("into an indexed table, {clients} clients, {commit_rows} rows a transaction")
         }
     }
+}
+
+/// Tells the steps what the config of a target says: `postgres@17+pgvector:halfvec` keeps half
+/// precision in its index. A config whose name begins with the word and a hyphen does so too.
+pub(super) fn for_target(stages: &mut [Phase], target: &Target) {
+    let Some(variant) = Variant::of_config(&target.config) else { return };
+    for work in stages.iter_mut().filter_map(work_of) {
+        work.variant = variant;
+    }
+}
+
+pub(super) fn work_of(stage: &mut Phase) -> Option<&mut VectorWork> {
+    match stage {
+        Phase::Measure(step) => match &mut step.work {
+            StepBody::Vector(work) => Some(work),
+            _ => None,
+        },
+        Phase::Settle => None,
+    }
+}
+
+/// Keeps the steps that `globs` choose, with the loads, builds and deletes that they rest on.
+///
+/// # Errors
+/// A glob that matches no step.
+pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    let chosen = select(stages.clone(), globs, &Companions::NONE)?;
+    let name = |stage: &Phase| match stage {
+        Phase::Measure(step) => step.name.clone(),
+        Phase::Settle => String::new(),
+    };
+    let mut wanted: Vec<String> = chosen.iter().map(name).collect();
+    // From the end on: a step needs the build before it, a build the load before it, and what is
+    // asked after deletes needs the deletes.
+    let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
+    for stage in stages.iter().rev() {
+        let mut stage = stage.clone();
+        let is_wanted = wanted.contains(&name(&stage));
+        let step = name(&stage);
+        let Some(work) = work_of(&mut stage) else { continue };
+        let needed = match work.act {
+            VectorOperation::Load { .. } => std::mem::take(&mut load),
+            VectorOperation::Fill { .. } => std::mem::take(&mut fill),
+            VectorOperation::Build(_) => std::mem::take(&mut build),
+            VectorOperation::Delete { .. } | VectorOperation::Clean => deletes,
+            _ => false,
+        };
+        if is_wanted || needed {
+            match work.act {
+                VectorOperation::Load { .. } | VectorOperation::Fill { .. } => {
+                    (build, load, deletes, fill) = (false, false, false, false);
+                }
+                VectorOperation::Build(_) => (build, load, deletes) = (false, true, false),
+                // What a table was filled with rests on the filling alone.
+                _ if step.starts_with("capacity.") => fill = true,
+                _ => {
+                    (build, load) = (true, true);
+                    deletes |= step.starts_with("churn.");
+                }
+            }
+            wanted.push(step);
+        }
+    }
+    Ok(stages.into_iter().filter(|stage| wanted.contains(&name(stage))).collect())
 }

@@ -1,7 +1,11 @@
 //! Steps, settings and refusals of vector search.
 
-use crate::benchmarks::vector::*;
-use crate::domain::benchmark::{Group, Step};
+use crate::benchmarks::vector::steps::{choose, for_target, stages, work_of};
+use crate::benchmarks::vector::{set, workload};
+use crate::domain::benchmark::{Group, Phase, Step};
+use crate::domain::build::{Dbms, Dialect};
+use crate::domain::target::Target;
+use crate::domain::vector::Variant;
 
 fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let mut workload = workload("quick").unwrap();
@@ -200,7 +204,7 @@ fn what_cannot_be_measured_is_refused_before() {
         for setting in settings {
             set(&mut workload, setting).unwrap();
         }
-        match super::check(&workload, dialect) {
+        match super::check::check(&workload, dialect) {
             Ok(()) => assert!(words.is_empty(), "{settings:?} was taken"),
             Err(error) => assert!(!words.is_empty() && error.contains(words), "{error}"),
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::domain::build::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
-use crate::driver::protocol::DriverRequest;
+use crate::driver::request::DriverRequest;
 use crate::wire::WireError;
 
 /// The plan of every kind on table 1 as text, and notes on those that could not be had.

@@ -17,8 +17,9 @@ use crate::driver::Stop;
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 
 /// What a fake statement costs the client, microseconds: scripted like its latency.
 const CPU_PER_STATEMENT_US: f64 = 5.0;

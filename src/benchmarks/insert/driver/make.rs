@@ -16,7 +16,7 @@ use crate::domain::build::Dialect;
 use crate::domain::insert::{InsertWork, Pacing};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::protocol::{DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 
 /// One worker of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

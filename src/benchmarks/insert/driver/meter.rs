@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::run::{CpuTime, Role, SECOND_MIN};
 use crate::driver::client::SECOND;
-use crate::driver::protocol::Interval;
+use crate::driver::event::Interval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 
 /// Kinds of workers, in the order of columns.

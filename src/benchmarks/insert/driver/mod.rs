@@ -39,9 +39,10 @@ use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
+use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
 use crate::driver::placement;
-use crate::driver::protocol::{DriverEvent, DriverRequest, Interval, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
@@ -368,7 +369,7 @@ mod tests {
 
     use crate::domain::insert::Query;
     use crate::domain::script::Protocol;
-    use crate::driver::protocol::RequestBody;
+    use crate::driver::request::RequestBody;
 
     /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
     /// clock of the host.

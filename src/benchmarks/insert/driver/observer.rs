@@ -10,7 +10,7 @@ use crate::benchmarks::insert::driver::prepare::BESIDE;
 use crate::domain::build::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::protocol::{DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 
 /// How often the observer asks.
 const OBSERVE: Duration = Duration::from_secs(1);

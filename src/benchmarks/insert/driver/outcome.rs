@@ -12,7 +12,7 @@ use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::client::SECOND;
-use crate::driver::protocol::StepRequest;
+use crate::driver::request::StepRequest;
 
 /// Below this share of the rows that queries should return something is wrong with the data. Gaps
 /// between keys and ranges at the end of an index cost a few per cent.

@@ -11,8 +11,9 @@ use crate::domain::insert::{InsertWork, Maintenance};
 use crate::driver::Stop;
 use crate::driver::connection::Connector;
 use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 
 /// How often the lab hears that maintenance is not over.

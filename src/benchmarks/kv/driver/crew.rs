@@ -20,11 +20,12 @@ use crate::driver::clock::Clock;
 use crate::driver::crew::{
     Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
 };
+use crate::driver::event::Interval;
 use crate::driver::link::LabLink;
 use crate::driver::measure::IntervalMeter;
 use crate::driver::placement::{self, Seating};
-use crate::driver::protocol::{DriverRequest, Interval, StepRequest};
 use crate::driver::recorder::{Recorder, histograms};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::ring::TurnRequest;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::turns::Team;

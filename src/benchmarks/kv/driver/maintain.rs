@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::domain::kv::Maintenance;
 use crate::driver::Stop;
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::DriverEvent;
 use crate::embed::rocksdb::{Database, RocksdbError};
 
 /// How often the tree is looked at.

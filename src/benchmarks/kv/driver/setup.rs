@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::endpoint::Endpoint;
 use crate::domain::kv::{CacheWord, DriverSettings, KvOperation, KvOption, KvWork};
-use crate::driver::protocol::DriverRequest;
+use crate::driver::request::DriverRequest;
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{CacheKind, Database, Rocksdb, RocksdbOptions};
 use crate::os::proc;

@@ -12,8 +12,8 @@ use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
+use crate::driver::event::Interval;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::Interval;
 use crate::driver::recorder::histograms;
 use crate::os::clock::RealClock;
 
@@ -144,7 +144,7 @@ impl Intervals for Seconds {
 mod tests {
     use super::*;
 
-    use crate::driver::protocol::{DriverRequest, LoadRequest, RequestBody};
+    use crate::driver::request::{DriverRequest, LoadRequest, RequestBody};
 
     fn run(works: Vec<BusyWork<u32>>) -> Result<(Vec<u32>, Outcome), String> {
         let task = LoadRequest {

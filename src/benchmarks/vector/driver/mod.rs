@@ -29,8 +29,9 @@ use crate::domain::run::Outcome;
 use crate::domain::vector::{VectorOperation, VectorWork};
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::{DriverEvent, DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 
 /// Everything that the steps work with.
 struct VectorContext<'a, W> {

@@ -23,8 +23,9 @@ use crate::driver::client::{Counts, Event};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
+use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::protocol::{DriverEvent, ScriptRequest};
+use crate::driver::request::ScriptRequest;
 use crate::driver::{Stop, step};
 
 /// How often the lab hears that the answers are still being collected.

@@ -1,14 +1,20 @@
 //! What the published work says of its microbenchmarks, held against ours; and docs/sysbench.md
 //! held against the code.
 
+mod choice;
+mod settings;
+
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::benchmarks::sysbench::steps::MICROBENCHMARKS;
+use crate::benchmarks::spec::StepSet;
+use crate::benchmarks::sysbench::driver::load_task;
+use crate::benchmarks::sysbench::steps::{MICROBENCHMARKS, stages};
 use crate::benchmarks::sysbench::{presets, steps as sysbench_steps};
-use crate::benchmarks::*;
-use crate::domain::benchmark::{RateUnit, Step};
+use crate::domain::benchmark::{Group, Phase, RateUnit, Step, Workload};
+use crate::domain::build::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script, TableChoice};
+use crate::workload::settings::SETTINGS;
 
 const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite, Dialect::Fake];
 
@@ -23,6 +29,32 @@ fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
 fn step(dialect: Dialect, name: &str) -> Step {
     let found = steps(dialect, StepSet::Abbreviated).into_iter().find(|step| step.name == name);
     found.unwrap_or_else(|| panic!("no step {name}"))
+}
+
+/// One line of a listing of steps.
+struct Listing {
+    name: String,
+    reported: bool,
+    /// Statements of an event in order, as the dialect spells them, in-lists shortened; `10 × …`
+    /// where one is repeated.
+    statements: Vec<String>,
+}
+
+/// All steps of a set.
+fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
+    let mut listings = Vec::new();
+    for stage in stages(dialect, order, &presets::QUICK.workload()) {
+        if let Phase::Measure(step) = stage
+            && let Some(script) = step.script()
+        {
+            listings.push(Listing {
+                statements: sysbench_steps::statements(dialect, script),
+                name: step.name,
+                reported: step.reported,
+            });
+        }
+    }
+    listings
 }
 
 /// Statements, reads, writes and others of one event whose writes all meet a row.
@@ -306,7 +338,7 @@ fn quick_takes_a_quarter_of_an_hour() {
 /// All SQL of one dialect, and how each value is made.
 fn sql(dialect: Dialect) -> String {
     let mut text = String::new();
-    let load = load_task(dialect, &presets::QUICK.workload(), Some("rocksdb")).unwrap();
+    let load = load_task(dialect, &presets::QUICK.workload(), Some("rocksdb"));
     let index = load.index_sql.join("\n");
     let _ = writeln!(text, "{}\n{}\n{index}", load.drop_sql, load.create_sql);
     for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
@@ -356,7 +388,7 @@ fn sql_is_as_recorded() {
 fn load_parallelism_is_bounded() {
     let parallel = |dialect, tables| {
         let workload = Workload { tables, ..presets::QUICK.workload() };
-        load_task(dialect, &workload, None).unwrap().parallel
+        load_task(dialect, &workload, None).parallel
     };
     assert_eq!(parallel(Dialect::Postgres, 1), 1);
     assert_eq!(parallel(Dialect::Mysql, 8), 4);
@@ -444,7 +476,7 @@ fn presets_table() -> String {
 
 fn settings_table() -> String {
     let mut text = String::from("| key | value |\n|---|---|\n");
-    for setting in settings::SETTINGS {
+    for setting in SETTINGS {
         let _ = writeln!(text, "| `{}` | {} |", setting.key, setting.about);
     }
     text

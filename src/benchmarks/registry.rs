@@ -1,0 +1,102 @@
+//! All benchmarks, and what is asked of whichever a workload belongs to.
+
+use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
+use crate::benchmarks::{insert, kv, sysbench, vector};
+use crate::domain::benchmark::{Phase, Workload};
+use crate::domain::build::Dialect;
+use crate::driver::request::LoadRequest;
+use crate::workload::select::SelectError;
+use crate::workload::settings::SetError;
+
+/// All benchmarks, in the order of listings.
+pub static ALL: [&BenchmarkSpec; 4] = [&sysbench::SPEC, &insert::SPEC, &kv::SPEC, &vector::SPEC];
+
+/// The benchmark of that name.
+///
+/// # Errors
+/// No such benchmark; the text lists those there are.
+pub fn named(name: &str) -> Result<&'static BenchmarkSpec, String> {
+    ALL.into_iter().find(|spec| spec.name == name).ok_or_else(|| {
+        let known = ALL.map(|spec| spec.name).join(", ");
+        format!("run the benchmark `{name}`: no such benchmark (known: {known})")
+    })
+}
+
+/// The benchmark that a workload belongs to.
+pub fn of(workload: &Workload) -> &'static BenchmarkSpec {
+    let name = workload.shape.benchmark();
+    // A workload is made by a row of the list, or read as one of the same names.
+    ALL.into_iter().find(|spec| spec.name == name).unwrap_or(&sysbench::SPEC)
+}
+
+/// The workload of a preset of a benchmark, and the set of steps that goes with it.
+///
+/// # Errors
+/// No such benchmark or preset; the text lists those there are.
+pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), String> {
+    (named(benchmark)?.workload)(preset)
+}
+
+/// What a benchmark does after its load, in order: see [`BenchmarkSpec::phases`].
+///
+/// Every step of the order is a [`Phase::Measure`], those that only warm with `reported` false.
+/// [`Phase::Settle`] stands where the published work runs its post-write step after the last
+/// read-write step. The one after the load is not among them: what is measured starts from a
+/// snapshot that was taken after it.
+pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
+    (of(workload).phases)(dialect, order, workload)
+}
+
+/// Keeps the steps that `globs` choose, with those that they build on.
+///
+/// # Errors
+/// As [`crate::workload::select::select`].
+pub fn choose(
+    stages: Vec<Phase>,
+    globs: &[String],
+    workload: &Workload,
+) -> Result<Vec<Phase>, SelectError> {
+    (of(workload).choose)(stages, globs)
+}
+
+/// Applies `key=value` to a workload.
+///
+/// # Errors
+/// What [`SetError`] says.
+pub fn set(workload: &mut Workload, setting: &str) -> Result<(), SetError> {
+    (of(workload).set)(workload, setting)
+}
+
+/// Fills in what follows from other settings, when all are known.
+pub fn finish(workload: &mut Workload) {
+    (of(workload).finish)(workload);
+}
+
+/// Refuses a workload that its benchmark cannot carry out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text says which settings are at fault and what to do.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    (of(workload).check)(workload, dialect)
+}
+
+/// How the tables are made and filled before the first step: see [`BenchmarkSpec::load`].
+/// `storage_engine` goes into MySQL's ENGINE clause as it is given; the other dialects have no such
+/// choice.
+pub fn load_task(
+    dialect: Dialect,
+    workload: &Workload,
+    storage_engine: Option<&str>,
+) -> Option<LoadRequest> {
+    of(workload).load.map(|load| load(dialect, workload, storage_engine))
+}
+
+/// Every name that the benchmark gives in a database: see [`BenchmarkSpec::names_made`].
+pub fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    (of(workload).names_made)(dialect, workload)
+}
+
+/// Memory that a target with the page cache of its files may take, bytes.
+pub fn memory_limit(workload: &Workload) -> Option<u64> {
+    (of(workload).memory_limit)(workload)
+}

@@ -1,0 +1,158 @@
+//! What a benchmark is to the rest of rqps: one row of data and functions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::benchmark::{Phase, Placement, Workload};
+use crate::domain::build::Dialect;
+use crate::domain::target::Target;
+use crate::driver::request::LoadRequest;
+use crate::workload::select::{Companions, SelectError, select};
+use crate::workload::settings::{self, SetError};
+
+/// A benchmark. Each has its row in the `mod.rs` of its own folder.
+pub struct BenchmarkSpec {
+    /// The word after `--bench`.
+    pub name: &'static str,
+    /// The workload of a preset, with the set of steps that goes with it. The error lists the
+    /// presets there are.
+    pub workload: fn(&str) -> Result<(Workload, StepSet), String>,
+    /// What else a preset asks for.
+    pub preset: fn(&str) -> PresetFacts,
+    /// Applies one `key=value` to a workload.
+    pub set: fn(&mut Workload, &str) -> Result<(), SetError>,
+    /// Fills in what follows from other settings, when all are known.
+    pub finish: fn(&mut Workload),
+    /// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+    pub check: fn(&Workload, Dialect) -> Result<(), String>,
+    /// Refuses a target before anything of it is fetched.
+    pub check_target: fn(&Target) -> Result<(), String>,
+    /// What the targets speak.
+    pub speaks: Interface,
+    /// All that the benchmark does after its load, in order.
+    pub phases: fn(Dialect, StepSet, &Workload) -> Vec<Phase>,
+    /// Tells the steps what only one target asks for.
+    pub for_target: fn(&mut [Phase], &Target),
+    /// Keeps the steps that globs choose, with those that they build on.
+    pub choose: PhaseChoice,
+    /// How targets take turns unless something else is asked for.
+    pub turns: DefaultTurns,
+    /// Where clients and servers run unless something else is asked for; `None` to place a client
+    /// beside its server while each client has a CPU.
+    pub placement: Option<fn(&Workload) -> Placement>,
+    /// How the tables are made and filled before the first step; `None` where that is a step.
+    pub load: Option<LoadMaker>,
+    /// The name of a table, with `{table}` for its number; empty without tables.
+    pub table_name: &'static str,
+    /// Every name that the benchmark gives in a database: to tables, and, where those share names
+    /// with tables, to indexes, partitions and sequences.
+    pub names_made: fn(Dialect, &Workload) -> Vec<String>,
+    /// How large the data of a workload are.
+    pub size: fn(&Workload) -> DataSize,
+    /// Memory that a target with the page cache of its files may take, bytes.
+    pub memory_limit: fn(&Workload) -> Option<u64>,
+}
+
+impl BenchmarkSpec {
+    /// What most benchmarks have in common; a row states what it has of its own.
+    pub const PLAIN: BenchmarkSpec = BenchmarkSpec {
+        name: "",
+        workload: |preset| Err(format!("use the preset `{preset}`: no such preset")),
+        preset: |_| PresetFacts { config: None, is_published: false },
+        set: settings::set,
+        finish: |_| {},
+        check: |_, _| Ok(()),
+        check_target: |_| Ok(()),
+        speaks: Interface::Sql,
+        phases: |_, _, _| Vec::new(),
+        for_target: |_, _| {},
+        choose: |phases, globs| select(phases, globs, &Companions::NONE),
+        turns: DefaultTurns::Step,
+        placement: Some(|workload| workload.placement),
+        load: None,
+        table_name: "",
+        names_made: |_, _| Vec::new(),
+        size: |workload| DataSize::of_tables(workload, all_rows(workload)),
+        memory_limit: |workload| workload.memory_limit,
+    };
+}
+
+/// Keeps the phases whose steps are chosen.
+pub type PhaseChoice = fn(Vec<Phase>, &[String]) -> Result<Vec<Phase>, SelectError>;
+
+/// Says how tables are made and filled, for a dialect and a storage engine where one was chosen.
+pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> LoadRequest;
+
+/// Which of the published sets of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepSet {
+    /// The 42 steps of 2021 to 2024: reads before and after the writes are both reported.
+    Full,
+    /// Of October 2024 to March 2025, 27 reported steps: as [`StepSet::Abbreviated`], which has the
+    /// five steps of one range each since.
+    #[serde(rename = "2025-01")]
+    January2025,
+    /// Since April 2025, 32 reported steps; reads before the writes only warm.
+    #[default]
+    Abbreviated,
+}
+
+/// What a preset asks for beside its workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PresetFacts {
+    /// The configuration of targets whose DBMS has one of that name and whose words name none.
+    pub config: Option<&'static str>,
+    /// True for the shape of published work, which is measured as it was published.
+    pub is_published: bool,
+}
+
+/// What the clients of a benchmark talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// A DBMS with SQL.
+    Sql,
+    /// A library of keys and values.
+    KeyValue,
+}
+
+/// How targets take turns in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultTurns {
+    /// Within a step, where several targets are up at once and the shape is no published one.
+    Within,
+    /// Step by step, so that a pair is seconds apart.
+    Step,
+    /// One target's whole sequence after another: its steps pass a debt of dirty pages, vacuum and
+    /// purge on to the next.
+    Run,
+}
+
+/// An estimate of the data of one target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataSize {
+    /// Bytes on disk at most, with the snapshot.
+    pub disk_bytes: f64,
+    /// Bytes that all data take in a cache.
+    pub cached_bytes: u64,
+}
+
+impl DataSize {
+    /// Bytes of a loaded row with both indexes: 2.1 of the published table sizes, rounded up.
+    const ROW_BYTES: f64 = 280.0;
+    /// Bytes that a loaded row takes in a cache, indexes and page overhead included, rounded up.
+    const CACHED_ROW_BYTES: u64 = 400;
+
+    /// Of tables that hold so many rows at most, and the rows of the workload to begin with.
+    pub fn of_tables(workload: &Workload, rows_at_most: u64) -> DataSize {
+        DataSize {
+            // Data and snapshot.
+            disk_bytes: 2.0 * rows_at_most as f64 * DataSize::ROW_BYTES,
+            cached_bytes: all_rows(workload) * DataSize::CACHED_ROW_BYTES,
+        }
+    }
+}
+
+/// Rows of all tables after the load.
+pub fn all_rows(workload: &Workload) -> u64 {
+    u64::from(workload.tables) * workload.rows
+}

@@ -1,0 +1,13 @@
+//! What tables and indexes are called.
+
+use crate::domain::benchmark::Workload;
+use crate::domain::build::Dialect;
+
+/// Names of all tables, and of indexes where they share a name space with tables.
+pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {
+    let of_table = |table: u32| match dialect {
+        Dialect::Mysql => vec![format!("sbtest{table}")],
+        _ => vec![format!("sbtest{table}"), format!("k_{table}")],
+    };
+    (1..=workload.tables).flat_map(of_table).collect()
+}

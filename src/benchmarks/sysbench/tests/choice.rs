@@ -1,0 +1,143 @@
+//! Choosing steps by name, with the steps that only warm.
+
+use crate::benchmarks::spec::StepSet;
+use crate::benchmarks::sysbench::presets;
+use crate::benchmarks::sysbench::steps::{choose, stages};
+use crate::domain::benchmark::Phase;
+use crate::domain::build::Dialect;
+use crate::workload::select::SelectError;
+
+fn name(stage: &Phase) -> &str {
+    match stage {
+        Phase::Measure(step) => &step.name,
+        Phase::Settle => "|",
+    }
+}
+
+/// Names of what is kept, with `|` for settling.
+fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
+    let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
+    let all = stages(Dialect::Mysql, order, &presets::QUICK.workload());
+    let kept = choose(all, &globs)?;
+    let names: Vec<&str> = kept.iter().map(name).collect();
+    Ok(names.join(" "))
+}
+
+fn kept(globs: &[&str]) -> Result<String, SelectError> {
+    kept_of(StepSet::Abbreviated, globs)
+}
+
+fn check(globs: &[&str], want: &str) {
+    assert_eq!(kept(globs).unwrap(), want, "{globs:?}");
+}
+
+fn check_error(globs: &[&str], want: &str) {
+    assert_eq!(kept(globs).unwrap_err().to_string(), want);
+}
+
+#[test]
+fn a_name_brings_its_warm_up() {
+    check(&["point-query"], "point-query.warm point-query");
+    check(&["scan"], "point-query.warm scan.warm scan");
+    check(&["range-covered-si"], "point-query.warm points-covered-si.warm range-covered-si");
+    check(&["*.pre"], "point-query.warm scan.warmpre point-query.pre range-notcovered-si.pre");
+    check(&["scan.warm"], "scan.warm");
+    check(&["scan", "!*.warm"], "scan");
+}
+
+#[test]
+fn settling_stays_between_writes_and_reads_only() {
+    check(&["read-write*"], "point-query.warm read-write_range=10 read-write_range=100");
+    check(&["update-one,hot-points"], "point-query.warm update-one | hot-points");
+    // Writes after the last settling have nothing to settle for.
+    check(&["delete", "insert"], "point-query.warm delete insert");
+}
+
+#[test]
+fn patterns_match_whole_names() {
+    check(
+        &["random-points_range=10*"],
+        "point-query.warm random-points_range=10 random-points_range=100 \
+         random-points_range=1000",
+    );
+    check(&["random-points_range=10"], "point-query.warm random-points_range=10");
+    check(
+        &["read-only_range=1?,read-only-[so]*"],
+        "point-query.warm read-only_range=10 read-only-simple read-only-sum read-only-order",
+    );
+    check(
+        &["update-[!iz]*,update-[i-o]n*,!update-inlist"],
+        "point-query.warm update-index update-nonindex update-one",
+    );
+}
+
+#[test]
+fn no_patterns_keep_everything() {
+    let all = stages(Dialect::Mysql, StepSet::Full, &presets::QUICK.workload());
+    assert_eq!(choose(all.clone(), &[]).unwrap(), all);
+    assert_eq!(choose(all.clone(), &["*".to_string()]).unwrap(), all);
+}
+
+#[test]
+fn exclusions_alone_keep_the_others() {
+    let kept = kept(&["!*range*", "!read-*", "!*-si", "!update-*"]).unwrap();
+    assert_eq!(
+        kept,
+        "point-query.warm scan.warmpre point-query.pre write-only | scan.warm scan \
+         point-query hot-points points-covered-pk points-notcovered-pk delete insert"
+    );
+}
+
+#[test]
+fn the_full_order_is_chosen_from_alike() {
+    let kept = kept_of(StepSet::Full, &["point-query*"]).unwrap();
+    assert_eq!(kept, "point-query.warm point-query.pre point-query");
+}
+
+#[test]
+fn what_matches_nothing_is_answered_with_what_is_near() {
+    check_error(
+        &["poin-query"],
+        "choose steps: no step matches `poin-query`; similar names: point-query, \
+         point-query.pre, point-query.warm",
+    );
+    check_error(
+        &["scan,Update-*"],
+        "choose steps: no step matches `Update-*`; similar names: update-inlist, update-index, \
+         update-nonindex, update-one, update-zipf",
+    );
+    check_error(
+        &["!covered"],
+        "choose steps: no step matches `!covered`; similar names: range-notcovered-si.pre, \
+         points-covered-pk, points-notcovered-pk, range-covered-pk, range-notcovered-pk",
+    );
+}
+
+#[test]
+fn malformed_patterns_are_refused() {
+    check_error(
+        &["update-[ab"],
+        "choose steps: invalid pattern `update-[ab`: a [ without ]; use names with *, ? and \
+         [abc]",
+    );
+    check_error(
+        &["scan,"],
+        "choose steps: invalid pattern ``: it is empty; use names with *, ? and [abc]",
+    );
+    check_error(
+        &["scan", "!scan"],
+        "choose steps: `scan,!scan` excludes every step; \
+         remove a pattern that begins with `!`",
+    );
+    check_error(
+        &["!*"],
+        "choose steps: `!*` excludes every step; remove a pattern that begins with `!`",
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_pattern_panics(glob in "[a-c*?!,\\[\\]-]{0,12}") {
+        let _ = kept(&[&glob]);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a driver process answers: one event as a line of JSON, until its request is carried out.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::run::{Outcome, Turn};
+
+/// What the driver says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverEvent {
+    /// Loading: rows so far.
+    Loading {
+        /// Rows done.
+        rows: u64,
+        /// Rows in all.
+        of: u64,
+    },
+    /// Loading: rows are in, indexes are being made.
+    Indexing {
+        /// Indexes done.
+        done: u32,
+        /// Indexes in all.
+        of: u32,
+    },
+    /// Loading is over.
+    Loaded {
+        /// Rows.
+        rows: u64,
+        /// Seconds for tables and rows.
+        load_seconds: f64,
+        /// Seconds for indexes.
+        index_seconds: f64,
+    },
+    /// All clients are connected and prepared. Said where the job asks for it: the driver waits for
+    /// a line before it goes on, so that counters of the server are read before the first event.
+    Prepared,
+    /// All clients are connected and prepared; the warm-up begins.
+    Warming,
+    /// The window begins now.
+    WindowStart,
+    /// A second of the window has ended.
+    Interval(Interval),
+    /// The window has ended, but the work has not: counters that are read now belong to it.
+    WindowEnd,
+    /// Work beside the window goes on.
+    Waiting {
+        /// For what.
+        what: String,
+    },
+    /// The turns of the window, where targets took turns.
+    Turns(Vec<Turn>),
+    /// The window has ended: all that was counted.
+    Measured(Box<Outcome>),
+    /// The job cannot go on.
+    Failed {
+        /// What was done, to what, what went wrong.
+        fault: String,
+    },
+}
+
+/// One second as the driver saw it. Latencies in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// From 1.
+    pub second: u32,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Events.
+    pub events: u64,
+    /// Statements; outside of scripts, operations as the step's rate counts them.
+    pub statements: u64,
+    /// Errors.
+    pub errors: u64,
+    /// Median.
+    pub p50_us: f64,
+    /// 95th percentile.
+    pub p95_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// Largest.
+    pub max_us: f64,
+    /// What only some benchmarks count: column of the step's CSV → value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
+}
