@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rqps::os::sample::Sampler;
+use rqps::os::sample::CounterSampler;
 use rqps::os::{disk, tree};
 
 fn is_root() -> bool {
@@ -116,7 +116,8 @@ fn ended_backends_of_a_postgres_keep_counting() {
         return;
     };
     let pid = postgres.server.id();
-    let mut sampler = Sampler::new(Some(pid), disk::device_of(postgres.folder.path()).ok(), None);
+    let mut sampler =
+        CounterSampler::new(Some(pid), disk::device_of(postgres.folder.path()).ok(), None);
     let waited_ms = || {
         let stat = tree::stat_of(pid).unwrap();
         (stat.waited_user + stat.waited_system) as f64 * 10.0

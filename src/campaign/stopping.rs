@@ -50,7 +50,7 @@ impl Decider for StopRule {
         }
         let folders = std::slice::from_ref(&self.folder);
         let dataset = results::read(folders).context("analyse the results so far")?;
-        let options = VerdictOptions { rules: self.rules.clone(), ..VerdictOptions::default() };
+        let options = VerdictOptions { rules: self.rules, ..VerdictOptions::default() };
         let comparison =
             analyze::compare(&dataset, &options).context("analyse the results so far")?;
         let open = open_steps(&comparison, schedule);

@@ -13,10 +13,10 @@ use crate::campaign::{self, Calibrated};
 use crate::cli::args::{BlocksWord, Doctor, DoctorFormat, GuestOptions};
 use crate::cli::{exit, folders, measure};
 use crate::domain::gate::{Calibration, Canary};
-use crate::domain::host::Host;
+use crate::domain::host::{Host, fingerprint};
 use crate::domain::verdict::Rules;
 use crate::os::host;
-use crate::os::noise::findings::{self, Finding, Level};
+use crate::os::noise::findings::{self, FindingLevel, HostFinding};
 use crate::os::noise::{canary, readings};
 use crate::plan::words;
 
@@ -44,7 +44,7 @@ struct Report {
     fingerprint: String,
     host: Host,
     canary: Canary,
-    findings: Vec<Finding>,
+    findings: Vec<HostFinding>,
 }
 
 /// `rqps doctor`.
@@ -65,7 +65,7 @@ fn look(words: &Doctor) -> Result<u8> {
     let facts = host::read(existing);
     let report = Report {
         class: facts.class(),
-        fingerprint: host::fingerprint(&facts),
+        fingerprint: fingerprint(&facts),
         findings: findings::all(Path::new("/"), &facts, &idle, &canary),
         canary,
         host: facts,
@@ -103,14 +103,15 @@ fn text(report: &Report) -> String {
     for finding in &report.findings {
         let head = format!("{:<8} {:<18} ", finding.level.name(), finding.about);
         push_wrapped(&mut text, &head, &finding.found);
-        if finding.level != Level::Fine {
+        if finding.level != FindingLevel::Fine {
             push_wrapped(&mut text, INDENT, finding.means);
             if !finding.advice.is_empty() {
                 push_wrapped(&mut text, INDENT, &format!("→ {}", finding.advice));
             }
         }
     }
-    let noisy = report.findings.iter().filter(|finding| finding.level == Level::Noisy).count();
+    let noisy =
+        report.findings.iter().filter(|finding| finding.level == FindingLevel::Noisy).count();
     let _ = match noisy {
         0 => writeln!(text, "\nNo noise found on the idle host."),
         1 => writeln!(text, "\n1 noise source found."),

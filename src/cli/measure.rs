@@ -13,6 +13,7 @@ use crate::cli::args::{
     BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
     OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch, WorkloadArgs,
 };
+use crate::cli::program::program;
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, gate, report, vector};
 use crate::dbms;
@@ -307,7 +308,7 @@ pub(super) fn measure(
         configs: folders::configs(&folders.configs)?,
         calibrations,
         work: folders.work.clone(),
-        program: super::program()?,
+        program: program()?,
         host_lock: folders::host_lock(),
         keep: guest.keep,
         replace: guest.replace.clone(),

@@ -82,6 +82,9 @@ pub enum BenchmarkParameters {
 }
 
 impl BenchmarkParameters {
+    /// The words of all benchmarks.
+    pub const BENCHMARKS: [&str; 4] = ["sysbench", "insert", "kv", "vector"];
+
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 /// What could be read about the host. A fact that could not be read is `None` and has its reason in
 /// `missing`.
@@ -81,5 +82,48 @@ impl Host {
         let gib = (self.memory_bytes as f64 / (1u64 << 30) as f64).ceil() as u64;
         let rounded = if gib <= 8 { gib } else { gib.div_ceil(8) * 8 };
         format!("c{}r{}", self.cpus, rounded)
+    }
+}
+
+/// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
+/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
+/// do the reasons of what is missing, nor [`Tuning`]: results of before it was recorded pair with
+/// those of since.
+pub fn fingerprint(host: &Host) -> String {
+    let stable = Host {
+        memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
+        tuning: None,
+        missing: BTreeMap::new(),
+        ..host.clone()
+    };
+    // A struct of strings, numbers and maps with string keys cannot fail to become JSON.
+    let text = serde_json::to_vec(&stable).unwrap_or_default();
+    let digest = Sha256::digest(&text);
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_tell_hosts_apart_but_not_boots() {
+        let host = Host { memory_bytes: (8 << 30) - 5_000_000, ..Host::default() };
+        let print = fingerprint(&host);
+        assert_eq!(print.len(), 12);
+        assert!(print.bytes().all(|byte| byte.is_ascii_hexdigit()), "{print}");
+        let booted = Host { memory_bytes: (8 << 30) - 9_000_000, ..host.clone() };
+        assert_eq!(fingerprint(&booted), print);
+        let reasons = BTreeMap::from([("governor".to_string(), "no file".to_string())]);
+        assert_eq!(fingerprint(&Host { missing: reasons, ..host.clone() }), print);
+        let others = [
+            Host { memory_bytes: 16 << 30, ..host.clone() },
+            Host { cpus: 3, ..host.clone() },
+            Host { governor: Some("powersave".to_string()), ..host.clone() },
+            Host { mount_options: Some("nobarrier".to_string()), ..host.clone() },
+        ];
+        for other in others {
+            assert_ne!(fingerprint(&other), print, "{other:?}");
+        }
     }
 }

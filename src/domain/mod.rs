@@ -4,6 +4,7 @@
 pub mod benchmark;
 pub mod build;
 pub mod config;
+pub mod dataset;
 pub mod endpoint;
 pub mod gate;
 pub mod guest;

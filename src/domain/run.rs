@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
-use crate::domain::gate::{Disturbance, HostLog};
-use crate::domain::host::{Host, Tuning};
+pub use crate::domain::dataset::{Dataset, LeftOut};
+use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
 use crate::domain::target::Target;
 use crate::domain::verdict::LookSchedule;
@@ -460,19 +460,6 @@ pub struct Second {
 
 /// Reads the seconds of a step of a run from its CSV. The error is a text for a reader.
 pub type ReadSeconds = fn(&Run, &StepRecord) -> Result<Vec<Second>, String>;
-
-/// What was read from result folders: all that analysis is handed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Dataset {
-    /// Fingerprint → host.
-    pub hosts: BTreeMap<String, Host>,
-    /// Settings of the host at the time of each result set, where they were recorded.
-    pub tunings: BTreeMap<String, Tuning>,
-    /// Runs in the order of the result sets given, and of their keys within each.
-    pub runs: Vec<Run>,
-    /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
-    pub gates: BTreeMap<String, HostLog>,
-}
 
 /// One run folder.
 #[derive(Clone, Debug, PartialEq)]

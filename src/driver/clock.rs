@@ -1,7 +1,7 @@
 //! The clock of one client: the host's, or that of its fake session. An enum, so that reading it in
 //! the loop is no indirect call.
 
-use crate::os::clock::{Clock as _, FakeClock, RealClock};
+use crate::os::clock::{FakeClock, RealClock, TimeSource as _};
 
 /// Nanoseconds since a common start.
 #[derive(Clone, Debug)]

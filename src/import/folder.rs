@@ -6,10 +6,10 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::published::Published;
+use crate::domain::host::fingerprint;
 use crate::domain::run::StepRecord;
 use crate::import::{Format, ImportError};
-use crate::os::host::fingerprint;
-use crate::results::read::entries;
+use crate::results::entries;
 use crate::results::{ResultSet, ResultsError};
 
 /// What was written.

@@ -27,7 +27,7 @@ use crate::lab::progress::Progress;
 use crate::lab::server_log::LogPart;
 use crate::lab::turns::{self, Taking};
 use crate::os::noise::disturbance::Watch;
-use crate::os::sample::{Sample, Sampler};
+use crate::os::sample::{CounterSampler, Sample};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -161,7 +161,7 @@ impl StepRunner<'_> {
         }
         let job = self.job(seed, task);
         let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
-        let mut sampler = Sampler::new(server_pid, self.bench.disk.clone(), spinner);
+        let mut sampler = CounterSampler::new(server_pid, self.bench.disk.clone(), spinner);
         let watch = watch(&job.endpoint, server_pid);
         let mut driver = self.driver(&job)?;
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
@@ -390,7 +390,7 @@ impl Window {
         });
     }
 
-    fn close(self, outcome: Outcome, sampler: &mut Sampler) -> Measured {
+    fn close(self, outcome: Outcome, sampler: &mut CounterSampler) -> Measured {
         let end = self.end.unwrap_or_else(|| sampler.read());
         let mut usage = end.since(&self.first);
         sampler.read_memory(&mut usage);

@@ -36,6 +36,7 @@ use anyhow::{Context, Result};
 use crate::domain::benchmark::Idle;
 use crate::domain::build::Dbms;
 use crate::domain::gate::Calibration;
+use crate::domain::host::fingerprint;
 use crate::lab::canaries::CanarySource;
 use crate::lab::gatekeeper::{Fate, HostMonitor};
 use crate::lab::outfit::ResolvedTarget;
@@ -236,7 +237,7 @@ fn open(assignment: &ExecutionOptions, claim: Reservation) -> Result<Execution<'
     let plan = &assignment.plan;
     let place = WorkFolders::open(claim, &assignment.out, assignment.work.as_deref())?;
     let facts = host::read(&place.target(""));
-    let host_fingerprint = host::fingerprint(&facts);
+    let host_fingerprint = fingerprint(&facts);
     // A folder that holds results of this plan already is gone on with.
     let results = ResultSet::create(&assignment.out, &file::print(plan), &facts)?;
     let spinner = match plan.workload.idle {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where time comes from.
-pub trait Clock: Send + Sync {
+pub trait TimeSource: Send + Sync {
     /// Nanoseconds since the clock's start; never goes back.
     fn now_ns(&self) -> u64;
 
@@ -45,7 +45,7 @@ impl Default for RealClock {
 /// the 99th percentile. So the last 300 µs before a deadline are spent awake.
 const AWAKE: Duration = Duration::from_micros(300);
 
-impl Clock for RealClock {
+impl TimeSource for RealClock {
     fn now_ns(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -91,7 +91,7 @@ impl FakeClock {
     }
 }
 
-impl Clock for FakeClock {
+impl TimeSource for FakeClock {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::SeqCst)
     }

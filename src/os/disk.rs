@@ -326,7 +326,7 @@ fn rotational(device: &Path) -> Option<bool> {
     Some(text.trim() == "1")
 }
 
-/// The name of the block device under `path`, for [`crate::os::sample::Sampler`].
+/// The name of the block device under `path`, for [`crate::os::sample::CounterSampler`].
 pub fn device_of(path: &Path) -> Result<String, DiskError> {
     let device = device_under(path)?;
     device.name.ok_or_else(|| DiskError::NoDevice {

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
 use crate::domain::host::{Host, Tuning};
 use crate::os::{affinity, disk, proc};
 
@@ -262,26 +260,10 @@ fn hypervisor() -> Option<String> {
     None
 }
 
-/// 12 hex digits of SHA-256 over the facts that make results comparable. What changes from boot to
-/// boot without meaning (some MiB of memory that the kernel keeps for itself) does not count, nor
-/// do the reasons of what is missing, nor [`Tuning`]: results of before it was recorded pair with
-/// those of since.
-pub fn fingerprint(host: &Host) -> String {
-    let stable = Host {
-        memory_bytes: host.memory_bytes.next_multiple_of(256 << 20),
-        tuning: None,
-        missing: BTreeMap::new(),
-        ..host.clone()
-    };
-    // A struct of strings, numbers and maps with string keys cannot fail to become JSON.
-    let text = serde_json::to_vec(&stable).unwrap_or_default();
-    let digest = Sha256::digest(&text);
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::host::fingerprint;
     use crate::os::made_root::made_root;
 
     fn tree() -> tempfile::TempDir {
@@ -395,26 +377,5 @@ mod tests {
         assert!(host.virtualization.is_some() || host.missing.contains_key("virtualization"));
         assert!(host.kernel.is_some() && host.filesystem.is_some(), "{host:?}");
         assert_eq!(fingerprint(&host), fingerprint(&read(&std::env::temp_dir())));
-    }
-
-    #[test]
-    fn fingerprints_tell_hosts_apart_but_not_boots() {
-        let host = Host { memory_bytes: (8 << 30) - 5_000_000, ..Host::default() };
-        let print = fingerprint(&host);
-        assert_eq!(print.len(), 12);
-        assert!(print.bytes().all(|byte| byte.is_ascii_hexdigit()), "{print}");
-        let booted = Host { memory_bytes: (8 << 30) - 9_000_000, ..host.clone() };
-        assert_eq!(fingerprint(&booted), print);
-        let reasons = BTreeMap::from([("governor".to_string(), "no file".to_string())]);
-        assert_eq!(fingerprint(&Host { missing: reasons, ..host.clone() }), print);
-        let others = [
-            Host { memory_bytes: 16 << 30, ..host.clone() },
-            Host { cpus: 3, ..host.clone() },
-            Host { governor: Some("powersave".to_string()), ..host.clone() },
-            Host { mount_options: Some("nobarrier".to_string()), ..host.clone() },
-        ];
-        for other in others {
-            assert_ne!(fingerprint(&other), print, "{other:?}");
-        }
     }
 }

@@ -196,7 +196,7 @@ pub fn disk_counters(text: &str, device: &str) -> Result<DiskCounters, Malformed
 
 /// /proc/meminfo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryInfo {
     /// MemTotal, bytes.
     pub total_bytes: u64,
     /// MemAvailable, bytes; 0 before Linux 3.14.
@@ -208,10 +208,10 @@ pub struct Memory {
 }
 
 /// Parses /proc/meminfo.
-pub fn memory(text: &str) -> Result<Memory, Malformed> {
+pub fn memory(text: &str) -> Result<MemoryInfo, Malformed> {
     let bytes = |name| value_kib(text, name).unwrap_or(0);
     let total_bytes = value_kib(text, "MemTotal:").ok_or(malformed("/proc/meminfo", "MemTotal"))?;
-    Ok(Memory {
+    Ok(MemoryInfo {
         total_bytes,
         available_bytes: bytes("MemAvailable:"),
         swap_bytes: bytes("SwapTotal:"),
@@ -526,7 +526,7 @@ mod tests {
     fn memory_is_told_in_kib_but_pages_in_pages() {
         let text = "MemTotal:        1000 kB\nMemFree: 1 kB\nMemAvailable:  600 kB\n\
                     SwapTotal:        24 kB\nHugePages_Total:      12\nHugepagesize: 2048 kB\n";
-        let expected = Memory {
+        let expected = MemoryInfo {
             total_bytes: 1_024_000,
             available_bytes: 614_400,
             swap_bytes: 24_576,

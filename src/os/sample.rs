@@ -10,7 +10,7 @@ use crate::os::tree::{self, CounterSource, Cpu, TreeCpu};
 
 /// Reads counters. One reading costs well below a millisecond, so one each second is harmless.
 #[derive(Debug)]
-pub struct Sampler {
+pub struct CounterSampler {
     begin: Instant,
     server: Result<TreeCpu, String>,
     spinner: Option<TreeCpu>,
@@ -29,7 +29,7 @@ pub struct Sample {
     disk: Result<DiskCounters, String>,
 }
 
-impl Sampler {
+impl CounterSampler {
     /// Watches the process tree below `server_pid`, the block device `disk` (`vda`) and the
     /// spinner process. What is not given is missing in every [`Usage`], with the reason.
     pub fn new(server_pid: Option<u32>, disk: Option<String>, spinner_pid: Option<u32>) -> Self {
@@ -279,7 +279,7 @@ mod tests {
             std::io::Read::read(child.stdout.as_mut().unwrap(), &mut line).unwrap()
         };
         hear(&mut child);
-        let mut sampler = Sampler::new(Some(child.id()), None, None);
+        let mut sampler = CounterSampler::new(Some(child.id()), None, None);
         let before = sampler.read();
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
         hear(&mut child);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn without_a_server_the_reason_is_told() {
-        let mut sampler = Sampler::new(None, Some("no-such-disk".to_string()), None);
+        let mut sampler = CounterSampler::new(None, Some("no-such-disk".to_string()), None);
         let before = sampler.read();
         let mut usage = sampler.read().since(&before);
         sampler.read_memory(&mut usage);

@@ -71,7 +71,7 @@ impl Spinner {
         Err(SpinnerError::Ended(said))
     }
 
-    /// Its process id, for [`crate::os::sample::Sampler`].
+    /// Its process id, for [`crate::os::sample::CounterSampler`].
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::domain::gate::{Calibration, GATE_FORMAT};
 use crate::results::error::ResultsError;
 use crate::results::store::json;
-use crate::results::{atomic, read};
+use crate::results::{atomic, files};
 
 /// Stores a calibration in `folder`, in the place of an earlier one of the same host, product and
 /// way of measuring. Returns the file.
@@ -42,7 +42,7 @@ pub fn read_calibrations(folder: &Path) -> (Vec<Calibration>, Vec<ResultsError>)
     if !folder.is_dir() {
         return (Vec::new(), Vec::new());
     }
-    let names = match read::entries(folder) {
+    let names = match files::entries(folder) {
         Ok(names) => names,
         Err(error) => return (Vec::new(), vec![error]),
     };
@@ -58,7 +58,7 @@ pub fn read_calibrations(folder: &Path) -> (Vec<Calibration>, Vec<ResultsError>)
 }
 
 fn one(path: &Path) -> Result<Calibration, ResultsError> {
-    let known: Calibration = read::json(path)?;
+    let known: Calibration = files::json(path)?;
     if known.format > GATE_FORMAT {
         let path = path.to_owned();
         return Err(ResultsError::Newer { path, found: known.format, known: GATE_FORMAT });

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::domain::run::{Counter, Run, StepRecord};
-use crate::results::{ResultsError, read};
+use crate::results::{ResultsError, files};
 
 const HEAD: &str = "counter,before,after";
 
@@ -26,7 +26,7 @@ pub fn counters_of(run: &Run, step: &StepRecord) -> Result<Vec<Counter>, Results
     if !path.is_file() {
         return Ok(Vec::new());
     }
-    let text = read::text(&path)?;
+    let text = files::text(&path)?;
     let mut counters = Vec::new();
     for (line, row) in (1..).zip(text.lines()).skip(1) {
         let counter = counter(row).ok_or_else(|| ResultsError::Malformed {

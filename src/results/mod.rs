@@ -5,13 +5,15 @@ mod atomic;
 mod calibrations;
 mod counters;
 mod error;
-pub(crate) mod read;
+mod files;
+mod read;
 mod seconds;
 mod store;
 
 pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;
 pub use error::ResultsError;
+pub(crate) use files::entries;
 pub use read::{read, read_each, read_run};
-pub use seconds::{COLUMNS, Column, read_seconds, seconds_of};
+pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use store::{ResultSet, RunFolder};

@@ -2,24 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-
+use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::gate::HostLog;
-use crate::domain::host::{Host, Tuning};
-use crate::domain::run::{Dataset, FORMAT, ReadSeconds, Run, RunRecord, StepRecord};
-use crate::os::host::fingerprint;
+use crate::domain::host::{Host, Tuning, fingerprint};
+use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
+use crate::results::files::{entries, run_folders, versioned, versioned_run};
 use crate::results::{ResultSet, ResultsError, seconds};
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
-/// without a `run.json` and files that are no steps are passed over.
+/// without a `run.json` and files that are no steps are passed over. A run with a value that only a
+/// newer rqps knows is left out and named in [`Dataset::left_out`], so that the others can be read.
 pub fn read(dirs: &[PathBuf]) -> Result<Dataset, ResultsError> {
     read_each(dirs, |_, _| ()).map(|(dataset, _)| dataset)
 }
@@ -38,14 +36,28 @@ pub fn read_each<T: Send>(
         let of_dir = places_of(dir, &mut sets)?;
         places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
-    let runs = parallel::map(places, |place| {
+    let read = parallel::map(places, |place| {
         let mut run = read_run(&place.shown, &place.result_set)?;
         let seconds: ReadSeconds =
             |run, step| seconds::seconds_of(run, step).map_err(|error| error.to_string());
         let taken = take(&mut run, seconds);
         Ok((run, taken))
     });
-    let mut runs = runs.into_iter().collect::<Result<Vec<(Run, T)>, ResultsError>>()?;
+    let mut runs: Vec<(Run, T)> = Vec::with_capacity(read.len());
+    for run in read {
+        match run {
+            Ok(run) => runs.push(run),
+            Err(fault) => sets.left_out.push(left_out(fault)?),
+        }
+    }
+    if let Some(LeftOut { file, field, value }) = sets.left_out.first().filter(|_| runs.is_empty())
+    {
+        return Err(ResultsError::UnknownValue {
+            path: PathBuf::from(file),
+            field: field.clone(),
+            value: value.clone(),
+        });
+    }
     let mut ranks: BTreeMap<String, usize> = BTreeMap::new();
     for (run, _) in &runs {
         let next = ranks.len();
@@ -53,7 +65,21 @@ pub fn read_each<T: Send>(
     }
     runs.sort_by_cached_key(|(run, _)| (ranks.get(&run.result_set), run.record.key.clone()));
     let (runs, taken) = runs.into_iter().unzip();
-    Ok((Dataset { hosts: sets.hosts, tunings: sets.tunings, runs, gates: sets.gates }, taken))
+    let Sets { hosts, tunings, gates, unknown, left_out, .. } = sets;
+    Ok((Dataset { hosts, tunings, runs, gates, unknown, left_out }, taken))
+}
+
+/// What to say of a file that only a newer rqps can read.
+///
+/// # Errors
+/// Any other fault.
+fn left_out(fault: ResultsError) -> Result<LeftOut, ResultsError> {
+    match fault {
+        ResultsError::UnknownValue { path, field, value } => {
+            Ok(LeftOut { file: path.display().to_string(), field, value })
+        }
+        fault => Err(fault),
+    }
 }
 
 /// What was read of result sets besides their runs.
@@ -62,6 +88,8 @@ struct Sets {
     hosts: BTreeMap<String, Host>,
     tunings: BTreeMap<String, Tuning>,
     gates: BTreeMap<String, HostLog>,
+    unknown: BTreeSet<String>,
+    left_out: Vec<LeftOut>,
     /// Where a set really is → how the reader named it first.
     names: BTreeMap<PathBuf, String>,
 }
@@ -90,14 +118,19 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
     let shown_set = set_folder.display().to_string();
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     if let Some(set) = set {
-        let host = set.host()?;
+        let mut unknown = BTreeSet::new();
+        let host = set.host_noting(&mut unknown)?;
+        sets.unknown.extend(unknown.iter().map(|field| format!("host.json: {field}")));
         if let Some(tuning) = &host.tuning {
             sets.tunings.insert(result_set.clone(), tuning.clone());
         }
         sets.hosts.insert(fingerprint(&host), host);
-        if let Some(gate) = set.gate()? {
-            sets.gates.insert(result_set.clone(), gate);
+        unknown.clear();
+        match set.gate_noting(&mut unknown) {
+            Ok(gate) => sets.gates.extend(gate.map(|gate| (result_set.clone(), gate))),
+            Err(fault) => sets.left_out.push(left_out(fault)?),
         }
+        sets.unknown.extend(unknown.iter().map(|field| format!("gate.json: {field}")));
     }
     let folders = if single { vec![dir.to_owned()] } else { run_folders(dir)? };
     let mut places = Vec::with_capacity(folders.len());
@@ -112,6 +145,13 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let mut text = String::new();
     let mut unknown = BTreeSet::new();
     let record = versioned_run(folder, &mut text, &mut unknown)?;
+    if !BenchmarkParameters::BENCHMARKS.contains(&record.benchmark.as_str()) {
+        return Err(ResultsError::UnknownValue {
+            path: folder.join("run.json"),
+            field: "benchmark".to_owned(),
+            value: record.benchmark,
+        });
+    }
     let steps_folder = folder.join("steps");
     let mut names: Vec<String> =
         if steps_folder.is_dir() { entries(&steps_folder)? } else { Vec::new() };
@@ -129,84 +169,4 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
         steps: steps.into_iter().map(Arc::new).collect(),
         unknown,
     })
-}
-
-/// Folders in a result set that hold a run, by name.
-pub(crate) fn run_folders(dir: &Path) -> Result<Vec<PathBuf>, ResultsError> {
-    let names = entries(dir)?;
-    Ok(names
-        .into_iter()
-        .map(|name| dir.join(name))
-        .filter(|path| path.join("run.json").is_file())
-        .collect())
-}
-
-/// Reads `run.json` of a run folder.
-pub(crate) fn run_record(folder: &Path) -> Result<RunRecord, ResultsError> {
-    versioned_run(folder, &mut String::new(), &mut BTreeSet::new())
-}
-
-fn versioned_run(
-    folder: &Path,
-    text: &mut String,
-    unknown: &mut BTreeSet<String>,
-) -> Result<RunRecord, ResultsError> {
-    versioned(&folder.join("run.json"), text, unknown, |record: &RunRecord| record.format)
-}
-
-/// Names in a folder, sorted, without those that begin with a dot.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(ResultsError::io("read", dir))? {
-        let entry = entry.map_err(ResultsError::io("read", dir))?;
-        // Every name that rqps writes is UTF-8.
-        if let Ok(name) = entry.file_name().into_string()
-            && !name.starts_with('.')
-        {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-pub(crate) fn text(path: &Path) -> Result<String, ResultsError> {
-    fs::read_to_string(path).map_err(ResultsError::io("read", path))
-}
-
-pub(crate) fn json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    let text = text(path)?;
-    serde_json::from_str(&text).map_err(|fault| ResultsError::json(path, &text, &fault))
-}
-
-/// A record that carries its format version: a later version is said to be one, whatever else is
-/// the matter with the file. `text` is room for it, which the next file can have again. Fields that
-/// this rqps does not know are added to `unknown`.
-fn versioned<T: DeserializeOwned>(
-    path: &Path,
-    text: &mut String,
-    unknown: &mut BTreeSet<String>,
-    format: impl Fn(&T) -> u32,
-) -> Result<T, ResultsError> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: u32,
-    }
-    let newer = |found: u32| ResultsError::Newer { path: path.to_owned(), found, known: FORMAT };
-    text.clear();
-    fs::File::open(path)
-        .and_then(|mut file| file.read_to_string(text))
-        .map_err(ResultsError::io("read", path))?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = serde_ignored::deserialize::<_, _, T>(&mut json, |field| {
-        unknown.insert(field.to_string());
-    });
-    match read.and_then(|value| json.end().map(|()| value)) {
-        Ok(value) if format(&value) > FORMAT => Err(newer(format(&value))),
-        Ok(value) => Ok(value),
-        Err(fault) => match serde_json::from_str::<Head>(text) {
-            Ok(head) if head.format > FORMAT => Err(newer(head.format)),
-            _ => Err(ResultsError::json(path, text, &fault)),
-        },
-    }
 }

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::domain::run::{CpuTime, DiskUsage, HostUsage, Run, Second, StepRecord, Usage};
-use crate::results::{ResultsError, read};
+use crate::results::{ResultsError, files};
 
 /// A column of the CSV: its head, which names the unit, and its value in a row.
-pub struct Column {
+pub struct SecondsColumn {
     /// The head.
     pub name: &'static str,
     /// As written; `None` where it was not sampled: an empty cell.
@@ -20,7 +20,7 @@ pub struct Column {
 macro_rules! columns {
     ($($name:literal, $row:ident => $get:expr, $set:expr;)*) => {
         /// All columns in the order in which they are written. Readers go by the heads.
-        pub const COLUMNS: &[Column] = &[$(Column {
+        pub const COLUMNS: &[SecondsColumn] = &[$(SecondsColumn {
             name: $name,
             get: |$row| { let value = $get; value.map(|value| value.to_string()) },
             set: |$row, text| { *$set = number(text)?; Ok(()) },
@@ -128,9 +128,9 @@ pub(super) fn to_csv(rows: &[Second]) -> String {
 /// `None`. The maps `sources` and `missing` of a second's usage are not in the file: the step's
 /// record has them.
 pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
-    let text = read::text(path)?;
+    let text = files::text(path)?;
     let mut lines = text.lines();
-    let heads: Vec<(&str, Option<&Column>)> = lines
+    let heads: Vec<(&str, Option<&SecondsColumn>)> = lines
         .next()
         .unwrap_or("")
         .split(',')

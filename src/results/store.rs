@@ -1,15 +1,15 @@
 //! Writing result sets and run folders.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::domain::gate::{GATE_FORMAT, HostLog};
-use crate::domain::host::Host;
+use crate::domain::host::{Host, fingerprint};
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
-use crate::os::host::fingerprint;
-use crate::results::{ResultsError, atomic, counters, read, seconds};
+use crate::results::{ResultsError, atomic, counters, files, seconds};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl ResultSet {
                 false => occupied("it holds the results of another plan".to_owned()),
             };
         }
-        for name in read::entries(dir)? {
+        for name in files::entries(dir)? {
             if name != "host.json" {
                 return occupied(format!("it holds `{name}` and no plan.toml"));
             }
@@ -101,21 +101,34 @@ impl ResultSet {
 
     /// The text of `plan.toml`.
     pub fn plan(&self) -> Result<String, ResultsError> {
-        read::text(&self.plan_path())
+        files::text(&self.plan_path())
     }
 
     /// `host.json`.
     pub fn host(&self) -> Result<Host, ResultsError> {
-        read::json(&self.host_path())
+        self.host_noting(&mut BTreeSet::new())
+    }
+
+    /// The same; fields that this rqps does not know are added to `unknown`.
+    pub(super) fn host_noting(&self, unknown: &mut BTreeSet<String>) -> Result<Host, ResultsError> {
+        files::json_noting(&self.host_path(), unknown)
     }
 
     /// `gate.json`; `None` where nothing was written beside the blocks.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
+        self.gate_noting(&mut BTreeSet::new())
+    }
+
+    /// The same; fields that this rqps does not know are added to `unknown`.
+    pub(super) fn gate_noting(
+        &self,
+        unknown: &mut BTreeSet<String>,
+    ) -> Result<Option<HostLog>, ResultsError> {
         let path = self.gate_path();
         if !path.exists() {
             return Ok(None);
         }
-        let gate: HostLog = read::json(&path)?;
+        let gate: HostLog = files::json_noting(&path, unknown)?;
         if gate.format > GATE_FORMAT {
             return Err(ResultsError::Newer { path, found: gate.format, known: GATE_FORMAT });
         }
@@ -129,10 +142,10 @@ impl ResultSet {
 
     /// The `run.json` of every run folder, by key. A folder without one was never begun.
     pub fn runs(&self) -> Result<Vec<RunRecord>, ResultsError> {
-        let folders = read::run_folders(&self.folder)?;
+        let folders = files::run_folders(&self.folder)?;
         let mut records = Vec::with_capacity(folders.len());
         for folder in folders {
-            records.push(read::run_record(&folder)?);
+            records.push(files::run_record(&folder)?);
         }
         records.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(records)

@@ -15,9 +15,9 @@ use rqps::domain::benchmark::{Group, RateUnit, Workload};
 use rqps::domain::build::{BuildSource, Dbms, Manifest, Version};
 use rqps::domain::config::Config;
 use rqps::domain::host::Host;
+use rqps::domain::host::fingerprint;
 use rqps::domain::run::*;
 use rqps::domain::target::Target;
-use rqps::os::host::fingerprint;
 use rqps::results::ResultSet;
 
 /// How large a result set is to be.

@@ -77,15 +77,6 @@ cycles: benchmarks/vector/driver/search
 cycles: benchmarks/vector/driver/searcher
 cycles: benchmarks/vector/driver/target
 cycles: benchmarks/vector/import/ann_benchmarks
-cycles: cli/builds
-cycles: cli/doctor
-cycles: cli/export
-cycles: cli/gate
-cycles: cli/import/mod
-cycles: cli/measure
-cycles: cli/mod
-cycles: cli/report
-cycles: cli/vector
 cycles: dbms/fake
 cycles: dbms/mariadb
 cycles: dbms/mod
@@ -139,10 +130,6 @@ cycles: report/heat
 cycles: report/html/blocks
 cycles: report/html/data
 cycles: report/html/mod
-cycles: results/counters
-cycles: results/read
-cycles: results/seconds
-cycles: results/store
 faces: analyze/caveat/comparability imports from its own face
 faces: analyze/caveat/completeness imports from its own face
 faces: analyze/caveat/course imports from its own face
@@ -186,16 +173,7 @@ faces: benchmarks/vector/driver/mod defines things
 faces: benchmarks/vector/driver/mod is longer than 60 lines
 faces: benchmarks/vector/driver/search imports from its own face
 faces: benchmarks/vector/driver/target imports from its own face
-faces: cli/builds imports from its own face
-faces: cli/doctor imports from its own face
-faces: cli/gate imports from its own face
 faces: cli/import/mod defines things
-faces: cli/import/mod imports from its own face
-faces: cli/measure imports from its own face
-faces: cli/mod defines things
-faces: cli/mod is longer than 60 lines
-faces: cli/report imports from its own face
-faces: cli/vector imports from its own face
 faces: dbms/external imports from its own face
 faces: dbms/fake imports from its own face
 faces: dbms/guest/mod defines things
@@ -311,7 +289,6 @@ imports: driver/mod -> benchmarks/insert/driver/mod
 imports: driver/mod -> benchmarks/kv/driver/mod
 imports: driver/mod -> benchmarks/vector/driver/mod
 imports: driver/script/program -> benchmarks/sysbench/rows
-imports: import/folder -> os/host
 imports: import/mod -> benchmarks/insert/import/mytools
 imports: import/mod -> benchmarks/kv/import/tables
 imports: import/mod -> benchmarks/sysbench/import/mytools
@@ -322,8 +299,6 @@ imports: import/published -> benchmarks/insert/import/tables
 imports: report/build -> benchmarks/insert/report
 imports: report/build -> benchmarks/kv/report
 imports: report/build -> benchmarks/vector/report
-imports: results/read -> os/host
-imports: results/store -> os/host
 limits: analyze/compare has up to 800 lines
 limits: benchmarks/insert/import/record has up to 550 lines
 limits: benchmarks/insert/report has up to 600 lines
@@ -352,24 +327,18 @@ type names: Check: benchmarks/vector/driver/verify
 type names: Check: import/published
 type names: Clients: driver/step
 type names: Clients: obtain/mod
-type names: Clock: driver/clock
-type names: Clock: os/clock
-type names: Column: report/document
-type names: Column: results/seconds
 type names: Connection: driver/connection
 type names: Connection: driver/placement
 type names: Counts: analyze/verdict/mod
 type names: Counts: driver/client
 type names: Dataset: benchmarks/vector/data/mod
-type names: Dataset: domain/run
+type names: Dataset: domain/dataset
 type names: Distribution: analyze/measured
 type names: Distribution: domain/script
 type names: Ending: analyze/gate
 type names: Ending: driver/mod
 type names: Event: driver/client
 type names: Event: lab/event
-type names: Finding: analyze/gate
-type names: Finding: os/noise/findings
 type names: Form: benchmarks/vector/driver/encode
 type names: Form: report/chart
 type names: Format: import/mod
@@ -384,11 +353,8 @@ type names: Interval: stats/mod
 type names: Level: analyze/gate
 type names: Level: benchmarks/kv/analyze/stats
 type names: Level: domain/vector
-type names: Level: os/noise/findings
 type names: Maintenance: domain/insert
 type names: Maintenance: domain/kv
-type names: Memory: os/proc
-type names: Memory: os/tree
 type names: Parts: benchmarks/insert/driver/querier
 type names: Parts: benchmarks/insert/driver/writer
 type names: Place: dbms/guest/mod
@@ -408,8 +374,6 @@ type names: Row: report/heat
 type names: Sample: analyze/compare
 type names: Sample: os/sample
 type names: Sample: report/heat
-type names: Sampler: datagen/distribution
-type names: Sampler: os/sample
 type names: Scratch: benchmarks/vector/data/fashion
 type names: Scratch: benchmarks/vector/driver/graph
 type names: Server: dbms/server

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
 use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::run::LeftOut;
 
 /// One caveat for all of it.
 pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
@@ -15,11 +16,19 @@ pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
     });
     let metrics = comparison.metrics().into_iter().filter(|metric| !metric.is_known());
     let fields = evidence.dataset.runs.iter().flat_map(|run| &run.unknown).map(String::as_str);
-    let unknown: [(&str, BTreeSet<&str>); 4] = [
+    let beside = evidence.dataset.unknown.iter().map(String::as_str);
+    let left_out: Vec<String> = evidence
+        .dataset
+        .left_out
+        .iter()
+        .map(|LeftOut { file, field, value }| format!("{file} (`{field}` is `{value}`)"))
+        .collect();
+    let unknown: [(&str, BTreeSet<&str>); 5] = [
         ("metrics", metrics.map(|metric| metric.name()).collect()),
         ("groups", groups.filter(|it| !Group::ALL.contains(it)).map(Group::name).collect()),
         ("units of rates", units.collect()),
-        ("fields", fields.collect()),
+        ("fields", fields.chain(beside).collect()),
+        ("values, so these files are left out:", left_out.iter().map(String::as_str).collect()),
     ];
     let parts: Vec<String> = unknown
         .into_iter()

@@ -24,7 +24,7 @@ const FSYNC_NS_MAX: f64 = 5_000_000.0;
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum FindingLevel {
     /// Makes measurements noisy, or wrong.
     Noisy,
     /// Changes what is measured: keep it the same, and know it.
@@ -35,25 +35,25 @@ pub enum Level {
     Fine,
 }
 
-impl Level {
+impl FindingLevel {
     /// One word.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Noisy => "NOISY",
-            Level::Mind => "mind",
-            Level::Unknown => "unknown",
-            Level::Fine => "fine",
+            FindingLevel::Noisy => "NOISY",
+            FindingLevel::Mind => "mind",
+            FindingLevel::Unknown => "unknown",
+            FindingLevel::Fine => "fine",
         }
     }
 }
 
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct HostFinding {
     /// What it is about: `steal`, `frequency`.
     pub about: &'static str,
     /// How grave.
-    pub level: Level,
+    pub level: FindingLevel,
     /// What was found, with its numbers, or why nothing could be.
     pub found: String,
     /// What that means for measuring.
@@ -74,7 +74,7 @@ pub struct Idleness {
 }
 
 /// All findings, the gravest first.
-pub fn all(root: &Path, host: &Host, idle: &Idleness, canary: &Canary) -> Vec<Finding> {
+pub fn all(root: &Path, host: &Host, idle: &Idleness, canary: &Canary) -> Vec<HostFinding> {
     let mut findings = load(host, idle);
     findings.extend(cpu(root, host));
     findings.extend(memory(root, host));
@@ -101,17 +101,17 @@ fn share(
     limit: f64,
     what: &str,
     (means, advice): (&'static str, &'static str),
-) -> Finding {
+) -> HostFinding {
     let (level, found) = match value {
-        None => (Level::Unknown, missing.to_owned()),
-        Some(share) if share > limit => (Level::Noisy, format!("{} {what}", percent(share))),
-        Some(share) => (Level::Fine, format!("{} {what}", percent(share))),
+        None => (FindingLevel::Unknown, missing.to_owned()),
+        Some(share) if share > limit => (FindingLevel::Noisy, format!("{} {what}", percent(share))),
+        Some(share) => (FindingLevel::Fine, format!("{} {what}", percent(share))),
     };
-    let advice = if level == Level::Noisy { advice } else { "" };
-    Finding { about, level, found, means, advice }
+    let advice = if level == FindingLevel::Noisy { advice } else { "" };
+    HostFinding { about, level, found, means, advice }
 }
 
-fn load(host: &Host, idle: &Idleness) -> Vec<Finding> {
+fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
     let seconds = format!("in {:.1} s", idle.seconds);
     let seen = &idle.disturbance;
     let why = |name: &str| seen.missing.get(name).cloned().unwrap_or_default();
@@ -151,18 +151,18 @@ fn load(host: &Host, idle: &Idleness) -> Vec<Finding> {
     ];
     findings.push(match seen.swapped_in {
         None => unknown("swapping", why("swapped_in"), "swapped pages come back in the middle"),
-        Some(pages) => Finding {
+        Some(pages) => HostFinding {
             about: "swapping",
-            level: if pages > 0 { Level::Noisy } else { Level::Fine },
+            level: if pages > 0 { FindingLevel::Noisy } else { FindingLevel::Fine },
             found: format!("{pages} pages swapped in {seconds}"),
             means: "memory is short: pages come back from disk in the middle of a step",
             advice: if pages > 0 { "use fewer rows, or swapoff -a" } else { "" },
         },
     });
     findings.push(throttling(seen, &why));
-    findings.push(Finding {
+    findings.push(HostFinding {
         about: "virtualisation",
-        level: if guest { Level::Mind } else { Level::Fine },
+        level: if guest { FindingLevel::Mind } else { FindingLevel::Fine },
         found: host.virtualization.clone().unwrap_or_else(|| "not told".to_owned()),
         means: "waking a halted virtual CPU costs more than a short query, and neighbours share \
                 caches and disks",
@@ -175,7 +175,7 @@ fn load(host: &Host, idle: &Idleness) -> Vec<Finding> {
     findings
 }
 
-fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> Finding {
+fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> HostFinding {
     let means = "a CPU that is slowed down for heat or by a quota gives another rate";
     let counts = [
         (seen.throttled_thermal, "times for heat", "throttled_thermal"),
@@ -193,30 +193,30 @@ fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> Finding {
         counts.iter().all(|(count, ..)| count.is_none()),
     );
     let level = match (any, none) {
-        (true, _) => Level::Noisy,
-        (_, true) => Level::Unknown,
-        _ => Level::Fine,
+        (true, _) => FindingLevel::Noisy,
+        (_, true) => FindingLevel::Unknown,
+        _ => FindingLevel::Fine,
     };
     let advice = if any { "cool it, lower the frequency, or raise the quota" } else { "" };
-    Finding { about: "throttling", level, found: told.join("; "), means, advice }
+    HostFinding { about: "throttling", level, found: told.join("; "), means, advice }
 }
 
-fn unknown(about: &'static str, found: String, means: &'static str) -> Finding {
-    Finding { about, level: Level::Unknown, found, means, advice: "" }
+fn unknown(about: &'static str, found: String, means: &'static str) -> HostFinding {
+    HostFinding { about, level: FindingLevel::Unknown, found, means, advice: "" }
 }
 
-fn cpu(root: &Path, host: &Host) -> Vec<Finding> {
+fn cpu(root: &Path, host: &Host) -> Vec<HostFinding> {
     let governor = match host.governor.as_deref() {
-        Some("performance") => Finding {
+        Some("performance") => HostFinding {
             about: "frequency",
-            level: Level::Fine,
+            level: FindingLevel::Fine,
             found: "governor performance".to_owned(),
             means: "the clock does not follow the load",
             advice: "",
         },
-        Some(other) => Finding {
+        Some(other) => HostFinding {
             about: "frequency",
-            level: Level::Noisy,
+            level: FindingLevel::Noisy,
             found: format!("governor {other}"),
             means: "the clock follows the load: short steps are measured at any frequency",
             advice: "cpupower frequency-set -g performance",
@@ -230,7 +230,7 @@ fn cpu(root: &Path, host: &Host) -> Vec<Finding> {
     vec![governor, turbo(root), smt(host), aslr(root), numa(root), mitigations(host), clock(root)]
 }
 
-fn turbo(root: &Path) -> Finding {
+fn turbo(root: &Path) -> HostFinding {
     let means = "the clock depends on temperature and on how many CPUs work";
     let intel = line(root, "sys/devices/system/cpu/intel_pstate/no_turbo");
     let boost = line(root, "sys/devices/system/cpu/cpufreq/boost");
@@ -239,9 +239,9 @@ fn turbo(root: &Path) -> Finding {
         (_, Ok(boost)) => boost == "1",
         (Err(_), Err(reason)) => return unknown("turbo", reason.to_owned(), means),
     };
-    Finding {
+    HostFinding {
         about: "turbo",
-        level: if on { Level::Mind } else { Level::Fine },
+        level: if on { FindingLevel::Mind } else { FindingLevel::Fine },
         found: if on { "on" } else { "off" }.to_owned(),
         means,
         advice: if on {
@@ -253,30 +253,34 @@ fn turbo(root: &Path) -> Finding {
     }
 }
 
-fn smt(host: &Host) -> Finding {
+fn smt(host: &Host) -> HostFinding {
     let means = "two threads share a core: which CPUs a run lands on decides its rate";
     match host.smt.as_deref() {
-        Some("on") => Finding {
+        Some("on") => HostFinding {
             about: "SMT",
-            level: Level::Mind,
+            level: FindingLevel::Mind,
             found: "on".to_owned(),
             means,
             advice: "echo off > /sys/devices/system/cpu/smt/control",
         },
-        Some(state) => {
-            Finding { about: "SMT", level: Level::Fine, found: state.to_owned(), means, advice: "" }
-        }
+        Some(state) => HostFinding {
+            about: "SMT",
+            level: FindingLevel::Fine,
+            found: state.to_owned(),
+            means,
+            advice: "",
+        },
         None => unknown("SMT", host.missing.get("smt").cloned().unwrap_or_default(), means),
     }
 }
 
-fn aslr(root: &Path) -> Finding {
+fn aslr(root: &Path) -> HostFinding {
     let means = "each start of a server lies elsewhere in memory and has other cache conflicts: \
                  that is noise between blocks, not within one, so blocks average it";
     match line(root, "proc/sys/kernel/randomize_va_space") {
-        Ok(state) => Finding {
+        Ok(state) => HostFinding {
             about: "address layout",
-            level: Level::Fine,
+            level: FindingLevel::Fine,
             found: if state == "0" { "fixed" } else { "random in each process" }.to_owned(),
             means,
             advice: "",
@@ -285,14 +289,14 @@ fn aslr(root: &Path) -> Finding {
     }
 }
 
-fn numa(root: &Path) -> Finding {
+fn numa(root: &Path) -> HostFinding {
     let means = "memory of another node is slower: where a server's pages lie decides its rate";
     match line(root, "sys/devices/system/node/online") {
         Ok(nodes) => {
             let several = nodes.contains(['-', ',']);
-            Finding {
+            HostFinding {
                 about: "NUMA",
-                level: if several { Level::Mind } else { Level::Fine },
+                level: if several { FindingLevel::Mind } else { FindingLevel::Fine },
                 found: format!("nodes {nodes}"),
                 means,
                 advice: if several {
@@ -306,31 +310,31 @@ fn numa(root: &Path) -> Finding {
     }
 }
 
-fn mitigations(host: &Host) -> Finding {
+fn mitigations(host: &Host) -> HostFinding {
     let means = "system calls cost more with some of them; the same on both sides of a comparison";
     if host.mitigations.is_empty() {
         let reason = host.missing.get("mitigations").cloned().unwrap_or_default();
         return unknown("mitigations", reason, means);
     }
     let active = host.mitigations.values().filter(|state| state.starts_with("Mitigation")).count();
-    Finding {
+    HostFinding {
         about: "mitigations",
-        level: Level::Fine,
+        level: FindingLevel::Fine,
         found: format!("{active} of {} vulnerabilities mitigated", host.mitigations.len()),
         means,
         advice: "",
     }
 }
 
-fn clock(root: &Path) -> Finding {
+fn clock(root: &Path) -> HostFinding {
     let means = "reading the time must not be a system call: the clients do it for each event";
     match line(root, "sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(source) => {
             let fast = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
             let fast = fast.contains(&source.as_str());
-            Finding {
+            HostFinding {
                 about: "clock source",
-                level: if fast { Level::Fine } else { Level::Noisy },
+                level: if fast { FindingLevel::Fine } else { FindingLevel::Noisy },
                 found: source,
                 means,
                 advice: if fast { "" } else { "boot with clocksource=tsc if the CPU's is stable" },
@@ -340,20 +344,20 @@ fn clock(root: &Path) -> Finding {
     }
 }
 
-fn memory(root: &Path, host: &Host) -> Vec<Finding> {
+fn memory(root: &Path, host: &Host) -> Vec<HostFinding> {
     let huge = "huge pages are made and broken up by the kernel while a server runs, and some \
                 servers lose time to that";
     let pages = match host.transparent_huge_pages.as_deref() {
-        Some("always") => Finding {
+        Some("always") => HostFinding {
             about: "huge pages",
-            level: Level::Mind,
+            level: FindingLevel::Mind,
             found: "transparent huge pages: always".to_owned(),
             means: huge,
             advice: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         },
-        Some(state) => Finding {
+        Some(state) => HostFinding {
             about: "huge pages",
-            level: Level::Fine,
+            level: FindingLevel::Fine,
             found: format!("transparent huge pages: {state}"),
             means: huge,
             advice: "",
@@ -365,9 +369,9 @@ fn memory(root: &Path, host: &Host) -> Vec<Finding> {
     };
     let means = "idle servers of a block may be swapped out while another one is measured";
     let swap = match host.swap_bytes {
-        0 => Finding {
+        0 => HostFinding {
             about: "swap",
-            level: Level::Fine,
+            level: FindingLevel::Fine,
             found: "none".to_owned(),
             means,
             advice: "",
@@ -377,13 +381,13 @@ fn memory(root: &Path, host: &Host) -> Vec<Finding> {
             let mib = bytes >> 20;
             let found = format!("{mib} MiB, vm.swappiness {swappiness}");
             let advice = "swapoff -a, or sysctl vm.swappiness=1";
-            Finding { about: "swap", level: Level::Mind, found, means, advice }
+            HostFinding { about: "swap", level: FindingLevel::Mind, found, means, advice }
         }
     };
     vec![pages, swap]
 }
 
-fn disk(host: &Host, canary: &Canary) -> Vec<Finding> {
+fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
     let means = "steps that commit wait for it";
     let fsync = match canary.fsync_ns {
         None => {
@@ -394,27 +398,27 @@ fn disk(host: &Host, canary: &Canary) -> Vec<Finding> {
             let found = format!("{:.3} ms for a page of 4 KiB (median)", ns / 1e6);
             let (level, advice) = match ns {
                 _ if ns < FSYNC_NS_MIN => (
-                    Level::Mind,
+                    FindingLevel::Mind,
                     "too fast for a disk: nothing is stored when it returns; fine for comparing \
                      CPU, not for durability",
                 ),
                 _ if ns > FSYNC_NS_MAX => (
-                    Level::Mind,
+                    FindingLevel::Mind,
                     "rates of steps that commit are those of the disk: use --work on a faster one, \
                      or compare at more clients",
                 ),
-                _ => (Level::Fine, ""),
+                _ => (FindingLevel::Fine, ""),
             };
-            Finding { about: "fsync", level, found, means, advice }
+            HostFinding { about: "fsync", level, found, means, advice }
         }
     };
     let named = host.disk.as_deref().unwrap_or("no block device");
     let system = host.filesystem.as_deref().unwrap_or("unknown file system");
     let found = format!("{named}, {system} ({})", host.mount_options.as_deref().unwrap_or("?"));
     let counted = host.disk.is_some();
-    let counters = Finding {
+    let counters = HostFinding {
         about: "disk counters",
-        level: if counted { Level::Fine } else { Level::Unknown },
+        level: if counted { FindingLevel::Fine } else { FindingLevel::Unknown },
         found,
         means: "r/o, rKB/o and wKB/o come from /proc/diskstats of the device under the data",
         advice: if counted { "" } else { "put data on a disk of its own with --work" },
@@ -424,14 +428,14 @@ fn disk(host: &Host, canary: &Canary) -> Vec<Finding> {
 
 /// Whether the memory of a process that is not ours can be told: servers of rqps run as another
 /// user when rqps is root.
-fn proc_files() -> Vec<Finding> {
+fn proc_files() -> Vec<HostFinding> {
     let own = fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string());
     let read = own.and_then(|text| proc::proportional_bytes(&text).map_err(|e| e.to_string()));
     let means = "resident memory of a server counts shared pages once";
     vec![match read {
-        Ok(_) => Finding {
+        Ok(_) => HostFinding {
             about: "memory of servers",
-            level: Level::Fine,
+            level: FindingLevel::Fine,
             found: "smaps_rollup can be read".to_owned(),
             means,
             advice: "",
@@ -451,7 +455,7 @@ mod tests {
     use super::*;
     use crate::os::made_root::made_root;
 
-    fn of<'a>(findings: &'a [Finding], about: &str) -> &'a Finding {
+    fn of<'a>(findings: &'a [HostFinding], about: &str) -> &'a HostFinding {
         findings.iter().find(|finding| finding.about == about).unwrap()
     }
 
@@ -490,9 +494,13 @@ mod tests {
         for finding in all(root.path(), &host, &idle, &canary) {
             // It is that of the machine that this runs on.
             let own = ["memory of servers"];
-            let fine = finding.level == Level::Fine || own.contains(&finding.about);
+            let fine = finding.level == FindingLevel::Fine || own.contains(&finding.about);
             assert!(fine, "{finding:?}");
-            assert_eq!(finding.level == Level::Fine, finding.advice.is_empty(), "{finding:?}");
+            assert_eq!(
+                finding.level == FindingLevel::Fine,
+                finding.advice.is_empty(),
+                "{finding:?}"
+            );
         }
     }
 
@@ -524,11 +532,11 @@ mod tests {
         let findings = all(root.path(), &noisy_host, &idle, &slow);
         let noisy = ["steal", "other load", "CPU pressure", "swapping", "throttling", "frequency"];
         for about in noisy.iter().chain(&["clock source"]) {
-            assert_eq!(of(&findings, about).level, Level::Noisy, "{about}");
+            assert_eq!(of(&findings, about).level, FindingLevel::Noisy, "{about}");
             assert!(!of(&findings, about).advice.is_empty(), "{about}");
         }
         for about in ["turbo", "SMT", "NUMA", "huge pages", "swap", "fsync", "virtualisation"] {
-            assert_eq!(of(&findings, about).level, Level::Mind, "{about}");
+            assert_eq!(of(&findings, about).level, FindingLevel::Mind, "{about}");
         }
         assert!(of(&findings, "steal").found.starts_with("3.1 % of CPU time"));
         assert!(findings.is_sorted_by_key(|finding| finding.level));
@@ -541,11 +549,11 @@ mod tests {
         let findings = all(root.path(), &Host::default(), &idle, &Canary::default());
         for about in ["turbo", "NUMA", "clock source", "address layout"] {
             let finding = of(&findings, about);
-            assert_eq!(finding.level, Level::Unknown, "{about}");
+            assert_eq!(finding.level, FindingLevel::Unknown, "{about}");
             assert!(finding.found.starts_with("read /"), "{finding:?}");
         }
         for about in ["steal", "SMT", "frequency", "fsync", "throttling", "disk counters"] {
-            assert_eq!(of(&findings, about).level, Level::Unknown, "{about}");
+            assert_eq!(of(&findings, about).level, FindingLevel::Unknown, "{about}");
         }
     }
 }

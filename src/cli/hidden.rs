@@ -1,0 +1,35 @@
+//! Processes that the lab starts. Not for users.
+
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::dbms;
+use crate::driver::{self, Ending};
+use crate::os::{spinner, warden};
+
+/// Does one job and ends the process, because client threads may still run.
+pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
+    match driver::main(BufReader::new(io::stdin()), io::stdout().lock(), memory_group) {
+        Ending::Done => ExitCode::SUCCESS,
+        Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
+    }
+}
+
+pub(super) fn warden() -> ExitCode {
+    warden::main()
+}
+
+pub(super) fn sqlite_process() -> ExitCode {
+    dbms::sqlite_process(io::stdin().lock(), io::stdout())
+}
+
+pub(super) fn rocksdb_process() -> ExitCode {
+    dbms::rocksdb_process(io::stdin().lock(), io::stdout())
+}
+
+pub(super) fn spinner() -> Result<()> {
+    spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
+}

@@ -1,0 +1,62 @@
+//! From the words of a command line to an exit code.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::cli::args::{self, Arguments, Command};
+use crate::cli::{builds, doctor, exit, export, gate, hidden, import, measure, report, vector};
+use crate::lab::fault;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return print_usage(&error),
+    };
+    match run(arguments) {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
+        Err(error) => {
+            tell!("rqps: failed to {}", fault::text(&error).trim_end());
+            ExitCode::from(exit::USAGE)
+        }
+    }
+}
+
+/// Prints help and version on stdout with exit code 0, and everything else as an error.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // If the terminal is gone, there is no way to report it.
+    error.print().ok();
+    ExitCode::from(if error.use_stderr() { exit::USAGE } else { exit::FINE })
+}
+
+/// Returns true if the reader stopped early, such as `head`, which is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(broken)
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let code = match arguments.command {
+        Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
+        Command::Compare(compare) => measure::compare(&compare),
+        Command::Plan(plan) => measure::print_plan(&plan),
+        Command::Run(run) => measure::run(&run),
+        Command::Report(report) => report::print(&report),
+        Command::Export(export) => export::export(&export),
+        Command::Gate(gate) => gate::judge(&gate),
+        Command::Doctor(doctor) => doctor::examine(&doctor),
+        Command::Import(import) => import::import(&import),
+        Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
+        Command::Builds(builds) => builds::list(&builds),
+        Command::Get(get) => builds::get(&get),
+        Command::Driver(words) => return Ok(hidden::driver(words.memory_group.as_deref())),
+        Command::SqliteProcess => return Ok(hidden::sqlite_process()),
+        Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
+        Command::Warden => return Ok(hidden::warden()),
+        Command::Spinner => hidden::spinner().map(|()| exit::FINE),
+    }?;
+    Ok(ExitCode::from(code))
+}

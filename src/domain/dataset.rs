@@ -1,0 +1,36 @@
+//! All that was read for a report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::gate::HostLog;
+use crate::domain::host::{Host, Tuning};
+use crate::domain::run::Run;
+
+/// What was read from result folders: all that analysis is handed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dataset {
+    /// Fingerprint → host.
+    pub hosts: BTreeMap<String, Host>,
+    /// Settings of the host at the time of each result set, where they were recorded.
+    pub tunings: BTreeMap<String, Tuning>,
+    /// Runs in the order of the result sets given, and of their keys within each.
+    pub runs: Vec<Run>,
+    /// [`Run::result_set`] → its `gate.json`; nothing for a set without one.
+    pub gates: BTreeMap<String, HostLog>,
+    /// Fields of `host.json` and `gate.json` that this rqps does not know: `host.json: cpu_flags`.
+    pub unknown: BTreeSet<String>,
+    /// What a newer rqps wrote in a way that this one cannot read, and which is left out.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A file that is left out because a field of it has a value that this rqps does not know. What it
+/// holds cannot be compared: the value may say what was measured, or how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The file; all of its run folder is left out with a file of a run.
+    pub file: String,
+    /// The field.
+    pub field: String,
+    /// Its value.
+    pub value: String,
+}
