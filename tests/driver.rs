@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rqps::domain::benchmark::{Pace, Placement, RateUnit};
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};

@@ -28,7 +28,7 @@ use rqps::benchmarks;
 use rqps::domain::benchmark::{
     BenchmarkParameters, Pace, Phase, Placement, Step, StepBody, Workload,
 };
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::driver::event::{DriverEvent, Interval};

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rqps::domain::benchmark::{Pace, Placement};
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::kv::{KvOperation, KvWork};
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};

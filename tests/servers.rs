@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use rqps::dbms::{
     ControlPlane, DbmsError, Guest, Interrupt, SettleLoad, Site, config, control_plane, external,
 };
-use rqps::domain::build::{Build, Dbms, Dialect, Manifest, Version};
+use rqps::domain::build::{Build, Dbms, Manifest, Version};
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::os::process::{
     CLEAN_EXIT, ProcessError, ProcessSpec, Stop, StopSignal, Warden, parent_of, tree,

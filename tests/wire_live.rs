@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rqps::benchmarks::sysbench::rows::{Row, Table};
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, VERSION};
 use rqps::wire::mysql::{LOCAL_REFUSED, MysqlClient};

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rqps::benchmarks::sysbench::presets;
 use rqps::benchmarks::{self, StepSet};
 use rqps::domain::benchmark::{Pace, Phase, Placement, Step};
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
 use rqps::driver::request::{DriverRequest, RequestBody, ScriptRequest, VERSION};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rqps::dbms::{self, ControlPlane, Interrupt, SettleLoad, Site, config};
-use rqps::domain::build::{Build, BuildSource, Dialect};
+use rqps::domain::build::{Build, BuildSource};
+use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login};
 use rqps::domain::target::Target;
 use rqps::os::{affinity, user};

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rqps::domain::build::Dialect;
+use rqps::domain::dialect::Dialect;
 use rqps::os::affinity::{self, CpuAssignment};
 use rqps::os::tree::{self, Cpu, TreeCpu};
 

@@ -3,7 +3,7 @@
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::benchmarks::{insert, kv, sysbench, vector};
 use crate::domain::benchmark::{Phase, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::request::LoadRequest;
 use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;

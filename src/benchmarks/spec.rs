@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::benchmark::{Phase, Placement, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::driver::request::LoadRequest;
 use crate::workload::select::{Companions, SelectError, select};

@@ -17,104 +17,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::dbms::spec;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::config::Config;
-
-/// What is shipped: DBMS, name, text.
-///
-/// `vector`, `halfvec`, its two kin and `bit` have the settings of `default`: vector search reads
-/// from the name what pgvector's index is to keep. `buffered` and `direct-io` are there for every
-/// server, whichever of them is its default.
-const SHIPPED: &[(Dbms, &str, &str)] = &[
-    (Dbms::Postgres, "default", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Postgres, "vector", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Postgres, "halfvec", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Postgres, "halfvec-rerank", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Postgres, "halfvec-column", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Postgres, "bit", include_str!("../../configs/postgres/default.conf")),
-    (Dbms::Mysql, "default", include_str!("../../configs/mysql/default.conf")),
-    (Dbms::Mariadb, "default", include_str!("../../configs/mariadb/default.conf")),
-    (Dbms::Postgres, "buffered", include_str!("../../configs/postgres/default.conf")),
-    (
-        Dbms::Postgres,
-        "direct-io",
-        concat!(
-            include_str!("../../configs/postgres/default.conf"),
-            "\n# Past the page cache.\n",
-            "debug_io_direct = 'data,wal'  # needs 16\n",
-        ),
-    ),
-    (
-        Dbms::Mysql,
-        "binlog",
-        concat!(
-            include_str!("../../configs/mysql/default.conf"),
-            "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
-            "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
-        ),
-    ),
-    (Dbms::Mysql, "direct-io", include_str!("../../configs/mysql/default.conf")),
-    (
-        Dbms::Mysql,
-        "buffered",
-        concat!(
-            include_str!("../../configs/mysql/default.conf"),
-            "\n# Through the page cache: the last setting of a name counts.\n",
-            "innodb_flush_method = fsync\n",
-        ),
-    ),
-    (Dbms::Mysql, "myrocks", include_str!("../../configs/mysql/myrocks.conf")),
-    (
-        Dbms::Mysql,
-        "myrocks-hyperclock",
-        concat!(
-            include_str!("../../configs/mysql/myrocks.conf"),
-            "\n# The other block cache: FB MySQL 8.0.28 and later, Percona Server 8.0.33-25.\n",
-            "rocksdb_use_hyper_clock_cache = ON  # needs 8.0.28\n",
-        ),
-    ),
-    (
-        Dbms::Mariadb,
-        "binlog",
-        concat!(
-            include_str!("../../configs/mariadb/default.conf"),
-            "\n# With a binary log of rows, as the published insert benchmarks have it.\n",
-            "log_bin = binlog\nbinlog_format = ROW\nserver_id = 1\n",
-        ),
-    ),
-    (Dbms::Mariadb, "direct-io", include_str!("../../configs/mariadb/default.conf")),
-    (
-        Dbms::Mariadb,
-        "buffered",
-        concat!(
-            include_str!("../../configs/mariadb/default.conf"),
-            "\n# Through the page cache: the last setting of a name counts.\n",
-            "innodb_flush_method = fsync\n",
-        ),
-    ),
-    (Dbms::Mariadb, "myrocks", include_str!("../../configs/mariadb/myrocks.conf")),
-    (Dbms::Sqlite, "default", include_str!("../../configs/sqlite/default.conf")),
-    (Dbms::Sqlite, "small-cache", include_str!("../../configs/sqlite/small-cache.conf")),
-    (Dbms::Rocksdb, "default", include_str!("../../configs/rocksdb/default.conf")),
-    (Dbms::Rocksdb, "published", include_str!("../../configs/rocksdb/published.conf")),
-    (Dbms::Rocksdb, "lru", include_str!("../../configs/rocksdb/lru.conf")),
-    (Dbms::Rocksdb, "hyperclock", include_str!("../../configs/rocksdb/hyperclock.conf")),
-    (Dbms::Rocksdb, "best-cache", include_str!("../../configs/rocksdb/best-cache.conf")),
-    (Dbms::Rocksdb, "fanout-32", include_str!("../../configs/rocksdb/fanout-32.conf")),
-    (
-        Dbms::Rocksdb,
-        "hyperclock-fanout-32",
-        include_str!("../../configs/rocksdb/hyperclock-fanout-32.conf"),
-    ),
-    (Dbms::Rocksdb, "writer-8", include_str!("../../configs/rocksdb/writer-8.conf")),
-    (Dbms::Rocksdb, "writer-32", include_str!("../../configs/rocksdb/writer-32.conf")),
-    (Dbms::Rocksdb, "readahead-0", include_str!("../../configs/rocksdb/readahead-0.conf")),
-    (Dbms::Speedb, "default", include_str!("../../configs/speedb/default.conf")),
-    (Dbms::Speedb, "published", include_str!("../../configs/speedb/published.conf")),
-    (Dbms::Speedb, "static-delay", include_str!("../../configs/speedb/static-delay.conf")),
-    (Dbms::Speedb, "hyperclock", include_str!("../../configs/speedb/hyperclock.conf")),
-    (Dbms::Fake, "default", include_str!("../../configs/fake/default.conf")),
-];
 
 /// Why a config cannot be had.
 #[derive(Debug, Error)]
@@ -205,7 +110,11 @@ pub fn check_name(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(), C
 
 /// Names of what is shipped for a DBMS.
 pub fn shipped(dbms: Dbms) -> Vec<&'static str> {
-    SHIPPED.iter().filter(|(of, _, _)| *of == dbms).map(|(_, name, _)| *name).collect()
+    shipped_texts(dbms).iter().map(|(name, _)| *name).collect()
+}
+
+fn shipped_texts(dbms: Dbms) -> &'static [(&'static str, &'static str)] {
+    spec::of(dbms).map_or(&[], |spec| spec.configs)
 }
 
 /// The first 12 hex digits of the SHA-256 of `text`.
@@ -237,8 +146,7 @@ fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String
             Err(source) => return Err(ConfigError::Read { path: path.clone(), source }),
         }
     }
-    if let Some((_, _, text)) = SHIPPED.iter().find(|(of, known, _)| *of == dbms && *known == name)
-    {
+    if let Some((_, text)) = shipped_texts(dbms).iter().find(|(known, _)| *known == name) {
         return Ok((name.to_owned(), (*text).to_owned()));
     }
     let looked: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();

@@ -2,25 +2,23 @@
 //! settings is changed, and of its data nothing but tables that rqps made for this plan is touched.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::dbms::connection::{ControlConnection, connect};
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
 use crate::dbms::guest::{self, Claim, Guest, Theirs};
-use crate::dbms::server::{ControlConnection, connect};
-use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::{ControlPlane, DbmsError, Interrupt, mysql, postgres};
-use crate::domain::build::Dialect;
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::site::Interrupt;
+use crate::dbms::spec::{Connect, GuestCalls, GuestSettle, guest_calls};
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::domain::guest::GuestPlace;
-use crate::os::process::{name_of, owner_of_unix_socket, parent_of};
-use crate::wire::WireError;
+use crate::os::process::{name_of, owner_of_unix_socket};
 
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(30);
-
-/// Names under which servers run.
-const SERVER_NAMES: [&str; 4] = ["postgres", "postmaster", "mysqld", "mariadbd"];
 
 /// So often at most the server is asked whether it is there, however often the lab looks.
 const PING_PAUSE: Duration = Duration::from_millis(500);
@@ -28,6 +26,7 @@ const PING_PAUSE: Duration = Duration::from_millis(500);
 /// A server that is there already, with the place of rqps's tables on it.
 pub struct External {
     dialect: Dialect,
+    calls: &'static GuestCalls,
     address: Address,
     login: Login,
     guest: Guest,
@@ -52,14 +51,14 @@ pub fn external(
     guest: Guest,
     interrupt: Interrupt,
 ) -> Result<External, DbmsError> {
-    if !matches!(dialect, Dialect::Postgres | Dialect::Mysql) {
-        return Err(DbmsError::Unsupported(format!(
+    let calls = guest_calls(dialect).ok_or_else(|| {
+        DbmsError::Unsupported(format!(
             "measure {address}: only servers that speak the protocol of Postgres or MySQL can be \
              named by a DSN"
-        )));
-    }
+        ))
+    })?;
     let (pid, claim, surveyed, pinged) = (None, None, None, Instant::now());
-    Ok(External { dialect, address, login, guest, interrupt, pid, claim, surveyed, pinged })
+    Ok(External { dialect, calls, address, login, guest, interrupt, pid, claim, surveyed, pinged })
 }
 
 impl External {
@@ -135,36 +134,21 @@ impl External {
     /// How sessions log in that see rqps's tables.
     fn login(&self) -> Login {
         let mut login = self.login.clone();
-        if let (Dialect::Mysql, Some(claim)) = (self.dialect, &self.claim) {
+        if let Some(claim) = self.claim.as_ref().filter(|_| self.calls.place_is_database) {
             claim.name().clone_into(&mut login.database);
         }
         login
     }
 
-    /// A function that connects again, for threads.
-    fn connector(
-        &self,
-    ) -> impl Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static {
+    /// Connects again, for threads.
+    fn connector(&self) -> Connect {
         let (dialect, address, login) = (self.dialect, self.address.clone(), self.login());
         let setup = self.session_setup();
-        move || {
+        Arc::new(move || {
             let mut session = connect(dialect, &address, &login, CONNECT)?;
             setup.iter().try_for_each(|sql| session.run(sql))?;
             Ok(session)
-        }
-    }
-
-    /// Vacuum of rqps's tables. A checkpoint would be one of all data of the server.
-    fn settle_postgres(
-        &self,
-        load: &SettleLoad,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(), DbmsError> {
-        let doing = self.doing("settle");
-        let mut session = self.session("settle")?;
-        progress(&format!("vacuum of {} tables", load.tables));
-        let statement = postgres::vacuum_statement(&mut *session, &doing)?;
-        on_all_tables(load.names(), &self.interrupt, &doing, self.connector(), statement)
+        })
     }
 }
 
@@ -186,7 +170,7 @@ impl ControlPlane for External {
         claim.take(&self.guest)?;
         self.claim = Some(claim);
         let mut session = self.session("connect to")?;
-        self.pid = find_pid(self.dialect, &self.address, &mut *session);
+        self.pid = find_pid(self.calls, &self.address, &mut *session);
         Ok(())
     }
 
@@ -209,10 +193,7 @@ impl ControlPlane for External {
     fn reported_version(&mut self) -> Result<String, DbmsError> {
         let mut session = self.session("ask the version of")?;
         let doing = self.doing("ask the version of");
-        match self.dialect {
-            Dialect::Postgres => postgres::reported_version(&mut *session, &doing),
-            _ => mysql::reported_version(&mut *session, &doing),
-        }
+        (self.calls.reported_version)(&mut *session, &doing)
     }
 
     fn settle(
@@ -220,34 +201,21 @@ impl ControlPlane for External {
         load: &SettleLoad,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), DbmsError> {
-        let end = Instant::now() + load.wait();
-        if self.dialect == Dialect::Postgres {
-            self.settle_postgres(load, progress)?;
-            return rest(end, &self.interrupt, progress, &mut || false);
-        }
-        let doing = self.doing("settle");
-        mysql::analyze(load, &self.interrupt, &doing, self.connector(), progress)?;
-        let mut session = self.session("settle")?;
-        let mut quiet = || mysql::all_is_written(&mut *session);
-        rest(end, &self.interrupt, progress, &mut quiet)
+        let (interrupt, doing) = (&self.interrupt, &self.doing("settle"));
+        let guest = GuestSettle { load, interrupt, doing, connect: self.connector() };
+        (self.calls.settle)(&guest, progress)
     }
 
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let mut session = self.session("read the status of")?;
-        let files = match self.dialect {
-            Dialect::Postgres => postgres::status(&mut *session),
-            _ => mysql::status(&mut *session),
-        };
+        let files = (self.calls.status)(&mut *session);
         files.map_err(DbmsError::sql(self.doing("read the status of")))
     }
 
     fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
         let mut session =
             self.session("read the counters of").map_err(|error| error.to_string())?;
-        let counters = match self.dialect {
-            Dialect::Postgres => postgres::counters(&mut *session, quiet),
-            _ => mysql::counters(&mut *session),
-        };
+        let counters = (self.calls.counters)(&mut *session, quiet);
         counters.map_err(|error| error.to_string())
     }
 
@@ -277,31 +245,17 @@ impl ControlPlane for External {
 /// unix socket; over loopback by what the server says of itself. A pid is only believed if a
 /// process of that id has a server's name, since a server in a container counts otherwise.
 fn find_pid(
-    dialect: Dialect,
+    calls: &GuestCalls,
     address: &Address,
     session: &mut dyn ControlConnection,
 ) -> Option<u32> {
     let pid = match address {
         Address::Unix(path) => owner_of_unix_socket(path),
-        Address::Tcp { host, .. } if is_loopback(host) => match dialect {
-            Dialect::Postgres => {
-                let backend = one_number(session, "SELECT pg_backend_pid()")?;
-                parent_of(backend)
-            }
-            _ => {
-                let rows = session.rows("SELECT @@GLOBAL.pid_file").ok()?;
-                let path = rows.into_iter().next()?.into_iter().next()??;
-                fs::read_to_string(Path::new(&path)).ok()?.trim().parse().ok()
-            }
-        },
+        Address::Tcp { host, .. } if is_loopback(host) => (calls.pid)(session),
         Address::Tcp { .. } => None,
     }?;
     let name = name_of(pid)?;
-    SERVER_NAMES.iter().any(|known| name.starts_with(known)).then_some(pid)
-}
-
-fn one_number(session: &mut dyn ControlConnection, sql: &str) -> Option<u32> {
-    session.rows(sql).ok()?.into_iter().next()?.into_iter().next()??.parse().ok()
+    calls.processes.iter().any(|known| name.starts_with(known)).then_some(pid)
 }
 
 fn is_loopback(host: &str) -> bool {

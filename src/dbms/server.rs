@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::dbms::connection::first_query;
+use crate::dbms::error::DbmsError;
 use crate::dbms::log::{self, Words};
-use crate::dbms::{DbmsError, Site};
-use crate::domain::build::Dialect;
+use crate::dbms::site::Site;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Login};
 use crate::os::process::{CLEAN_EXIT, ProcessSpec, Stop, StopSignal, Warden};
 use crate::os::user::{check_reachable, chown_tree};
 use crate::wire::WireError;
-use crate::wire::mysql::MysqlClient;
-use crate::wire::postgres::PostgresClient;
 
 /// Bytes of a socket's path: `sun_path` of sockaddr_un without its final zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -33,95 +33,6 @@ const STARTING_UP: &str = "57P03";
 
 /// How long a shutdown in good order may take: a checkpoint of a large cache onto a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// One row of text columns.
-pub(super) type Row = Vec<Option<String>>;
-
-/// A session of the control plane.
-pub(super) trait ControlConnection: Send {
-    /// Rows of a query as text.
-    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError>;
-    /// A statement whose rows do not matter.
-    fn run(&mut self, sql: &str) -> Result<(), WireError>;
-}
-
-/// Rows of name and value whose value is a number.
-pub(super) fn numbers(rows: Vec<Row>) -> BTreeMap<String, f64> {
-    let number = |row: Row| {
-        let mut cells = row.into_iter().flatten();
-        let (name, value) = (cells.next()?, cells.next()?.parse::<f64>().ok()?);
-        value.is_finite().then_some((name, value))
-    };
-    rows.into_iter().filter_map(number).collect()
-}
-
-/// The first column of the first row.
-pub(super) fn one_value(
-    session: &mut dyn ControlConnection,
-    sql: &str,
-) -> Result<Option<String>, WireError> {
-    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
-}
-
-impl ControlConnection for PostgresClient {
-    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
-        PostgresClient::rows(self, sql)
-    }
-
-    fn run(&mut self, sql: &str) -> Result<(), WireError> {
-        self.simple(sql).map(|_| ())
-    }
-}
-
-impl ControlConnection for MysqlClient {
-    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
-        MysqlClient::rows(self, sql)
-    }
-
-    fn run(&mut self, sql: &str) -> Result<(), WireError> {
-        self.simple(sql).map(|_| ())
-    }
-}
-
-/// Connects a session of the control plane. Its statements may take as long as they take.
-pub(super) fn connect(
-    dialect: Dialect,
-    address: &Address,
-    login: &Login,
-    timeout: Duration,
-) -> Result<Box<dyn ControlConnection>, WireError> {
-    Ok(match dialect {
-        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, timeout)?),
-        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, timeout)?),
-        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
-            return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
-        }
-    })
-}
-
-/// Connects and asks for one row, each within `timeout`.
-pub(super) fn first_query(
-    dialect: Dialect,
-    address: &Address,
-    login: &Login,
-    timeout: Duration,
-) -> Result<(), WireError> {
-    const QUERY: &str = "SELECT 1";
-    match dialect {
-        Dialect::Postgres => {
-            let mut client = PostgresClient::connect(address, login, timeout)?;
-            client.set_read_timeout(Some(timeout))?;
-            client.simple(QUERY)?;
-        }
-        Dialect::Mysql => {
-            let mut client = MysqlClient::connect(address, login, timeout)?;
-            client.set_read_timeout(Some(timeout))?;
-            client.simple(QUERY)?;
-        }
-        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {}
-    }
-    Ok(())
-}
 
 /// A server under a warden, or the place for one.
 pub struct Server {
@@ -480,21 +391,4 @@ pub(super) fn make_folder(path: &Path) -> Result<(), DbmsError> {
 fn close_folder(path: &Path) -> Result<(), DbmsError> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .map_err(DbmsError::io(format!("make the folder {} private", path.display())))
-}
-
-/// Rows as tab-separated lines under a heading; NULL as `\N`.
-pub(super) fn table(heading: &str, rows: &[Row]) -> String {
-    let mut text = format!("{heading}\n");
-    for row in rows {
-        let cells: Vec<String> = row
-            .iter()
-            .map(|cell| match cell {
-                Some(cell) => cell.replace(['\t', '\n'], " "),
-                None => "\\N".to_owned(),
-            })
-            .collect();
-        text.push_str(&cells.join("\t"));
-        text.push('\n');
-    }
-    text
 }

@@ -5,8 +5,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::ControlConnection;
-use crate::dbms::{DbmsError, Interrupt};
+use crate::dbms::connection::ControlConnection;
+use crate::dbms::error::DbmsError;
+use crate::dbms::site::Interrupt;
 use crate::wire::WireError;
 
 /// Sessions that do maintenance at the same time.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::dialect::Dialect;
+
 /// The product. Never "engine" alone: that word belongs to storage engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -30,20 +32,12 @@ pub enum Dbms {
     Fake,
 }
 
-/// The SQL and the protocol that a DBMS speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// Postgres protocol version 3, `$1` placeholders.
-    Postgres,
-    /// MySQL protocol version 10, `?` placeholders.
-    Mysql,
-    /// SQLite's C API, `?` placeholders.
-    Sqlite,
-    /// RocksDB's C API: keys and values, no SQL.
-    KeyValue,
-    /// The scripted one of [`Dbms::Fake`].
-    Fake,
+/// What every module may know of a product.
+struct Product {
+    name: &'static str,
+    /// Other words for it in target words and DSNs.
+    aliases: &'static [&'static str],
+    dialect: Dialect,
 }
 
 impl Dbms {
@@ -51,49 +45,43 @@ impl Dbms {
     pub const ALL: [Dbms; 6] =
         [Dbms::Postgres, Dbms::Mysql, Dbms::Mariadb, Dbms::Sqlite, Dbms::Rocksdb, Dbms::Speedb];
 
+    fn product(self) -> Product {
+        let (name, aliases, dialect): (_, &[&str], _) = match self {
+            Dbms::Postgres => ("postgres", &["postgresql", "pg"], Dialect::Postgres),
+            Dbms::Mysql => ("mysql", &[], Dialect::Mysql),
+            Dbms::Mariadb => ("mariadb", &[], Dialect::Mysql),
+            Dbms::Sqlite => ("sqlite", &[], Dialect::Sqlite),
+            Dbms::Rocksdb => ("rocksdb", &[], Dialect::KeyValue),
+            Dbms::Speedb => ("speedb", &[], Dialect::KeyValue),
+            // Never run; nothing is ever said to it.
+            Dbms::Other => ("other", &[], Dialect::Fake),
+            Dbms::Fake => ("fake", &[], Dialect::Fake),
+        };
+        Product { name, aliases, dialect }
+    }
+
     /// The name in target words, files and reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Dbms::Postgres => "postgres",
-            Dbms::Mysql => "mysql",
-            Dbms::Mariadb => "mariadb",
-            Dbms::Sqlite => "sqlite",
-            Dbms::Other => "other",
-            Dbms::Rocksdb => "rocksdb",
-            Dbms::Speedb => "speedb",
-            Dbms::Fake => "fake",
-        }
+        self.product().name
     }
 
     /// The DBMS of that name, or `None`. `postgresql` and `pg` are understood too.
     pub fn from_name(name: &str) -> Option<Dbms> {
-        match name {
-            "postgres" | "postgresql" | "pg" => Some(Dbms::Postgres),
-            "mysql" => Some(Dbms::Mysql),
-            "mariadb" => Some(Dbms::Mariadb),
-            "sqlite" => Some(Dbms::Sqlite),
-            "rocksdb" => Some(Dbms::Rocksdb),
-            "speedb" => Some(Dbms::Speedb),
-            "fake" => Some(Dbms::Fake),
-            _ => None,
-        }
+        let mut all = Dbms::ALL.into_iter().chain([Dbms::Fake]);
+        all.find(|dbms| {
+            let product = dbms.product();
+            product.name == name || product.aliases.contains(&name)
+        })
     }
 
     /// What it speaks.
     pub fn dialect(self) -> Dialect {
-        match self {
-            Dbms::Postgres => Dialect::Postgres,
-            Dbms::Mysql | Dbms::Mariadb => Dialect::Mysql,
-            Dbms::Sqlite => Dialect::Sqlite,
-            Dbms::Rocksdb | Dbms::Speedb => Dialect::KeyValue,
-            // Never run; nothing is ever said to it.
-            Dbms::Other | Dbms::Fake => Dialect::Fake,
-        }
+        self.product().dialect
     }
 
     /// True if the DBMS runs inside the driver process and has no server of its own.
     pub fn is_embedded(self) -> bool {
-        matches!(self, Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake)
+        self != Dbms::Other && self.dialect().spec().server.is_none()
     }
 }
 

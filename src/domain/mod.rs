@@ -5,6 +5,7 @@ pub mod benchmark;
 pub mod build;
 pub mod config;
 pub mod dataset;
+pub mod dialect;
 pub mod endpoint;
 pub mod gate;
 pub mod guest;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::benchmarks::vector::driver::searcher::Searcher;
 use crate::domain::benchmark::Pace;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;

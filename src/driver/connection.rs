@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
 use crate::driver::guest;

@@ -1,7 +1,7 @@
 //! Tables on a server that rqps does not run. Every table bears a mark as its comment from the
 //! moment when it is made, and only what bears the mark is dropped, whatever its name is.
 
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::connection::Connection;
 use crate::wire::WireError;
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::benchmarks::sysbench::rows::{Row, Table};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
 use crate::driver::connection::{Connection, Connector};

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use crate::domain::benchmark::Placement;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
 use crate::driver::link::LabLink;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::benchmark::{Pace, Placement, RateUnit};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::insert::InsertWork;
 use crate::domain::kv::KvWork;

@@ -1,6 +1,7 @@
 //! What the tags of published results tell: `my8044_rel_o2nofp.z12a_c8r32` is MySQL 8.0.44 with the
 //! configuration z12a_c8r32 on 8 cores and 32 GB.
 
+use crate::dbms::spec::{self, DbmsSpec, TagScheme};
 use crate::domain::build::{Dbms, Version};
 
 /// The parts of a tag. What it does not tell is `None`.
@@ -18,28 +19,6 @@ pub struct Tag {
     pub config: Option<String>,
     /// Cores of the machine and gigabytes of its memory, from `cXrY` in the configuration's name.
     pub machine: Option<(u32, u64)>,
-}
-
-/// Prefixes of tags, longest first: product, and how its digits make a version.
-const PREFIXES: &[(&str, Dbms, Digits, Option<&str>)] = &[
-    ("fbmy", Dbms::Mysql, Digits::Mysql, None),
-    ("fbin", Dbms::Mysql, Digits::Mysql, Some("innodb")),
-    ("fbrx", Dbms::Mysql, Digits::Mysql, Some("rocksdb")),
-    ("my", Dbms::Mysql, Digits::Mysql, None),
-    ("in", Dbms::Mysql, Digits::Mysql, Some("innodb")),
-    ("rx", Dbms::Mysql, Digits::Mysql, Some("rocksdb")),
-    ("ma", Dbms::Mariadb, Digits::Pairs, None),
-    ("pg", Dbms::Postgres, Digits::Postgres, None),
-];
-
-#[derive(Clone, Copy)]
-enum Digits {
-    /// 8044 → 8.0.44, 56 → 5.6.
-    Mysql,
-    /// 101114 → 10.11.14.
-    Pairs,
-    /// 1611 → 16.11, 176 → 17.6, 9624 → 9.6.24, 18beta2 as it is.
-    Postgres,
 }
 
 /// Decodes a tag, with or without the `x.` before it, a size such as `20m.`, and `.pk1` after it.
@@ -67,43 +46,33 @@ pub fn decode(text: &str) -> Tag {
         config,
         machine,
     };
-    let known = PREFIXES.iter().find_map(|(prefix, dbms, digits, storage)| {
-        let after = build.strip_prefix(prefix)?;
-        let digit = after.starts_with(|c: char| c.is_ascii_digit() || c == '_');
-        digit.then_some((after, *dbms, *digits, *storage))
-    });
-    if let Some((after, dbms, digits, storage)) = known {
-        tag.dbms = dbms;
-        tag.storage_engine = storage;
+    if let Some((spec, scheme, storage_engine, after)) = known(build) {
+        tag.dbms = spec.dbms;
+        tag.storage_engine = storage_engine;
         let end = after.find('_').unwrap_or(after.len());
-        tag.version = version(digits, &after[..end]);
+        tag.version = version(scheme, &after[..end]);
     }
     tag
 }
 
-fn version(digits: Digits, text: &str) -> Option<Version> {
+/// Whose prefix a tag has, the storage engine that it means, and what follows it. A longer prefix
+/// comes first.
+fn known(build: &str) -> Option<(&'static DbmsSpec, TagScheme, Option<&'static str>, &str)> {
+    let all = spec::ALL.iter().filter_map(|spec| Some((spec, spec.tags?)));
+    let found = all.flat_map(|(spec, scheme)| {
+        scheme.prefixes.iter().filter_map(move |(prefix, storage)| {
+            let after = build.strip_prefix(prefix)?;
+            let digit = after.starts_with(|c: char| c.is_ascii_digit() || c == '_');
+            digit.then_some((spec, scheme, *storage, after))
+        })
+    });
+    found.min_by_key(|(.., after)| after.len())
+}
+
+fn version(scheme: TagScheme, text: &str) -> Option<Version> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
-    let part = |text: &str| text.parse::<u32>().ok();
-    let dotted = match (digits, number.len()) {
-        (Digits::Mysql, 4) => {
-            let patch = part(&number[2..])?;
-            format!("{}.{}.{patch}", &number[..1], &number[1..2])
-        }
-        (Digits::Mysql, 2) => format!("{}.{}", &number[..1], &number[1..]),
-        (Digits::Pairs, 6) => {
-            let (minor, patch) = (part(&number[2..4])?, part(&number[4..])?);
-            format!("{}.{minor}.{patch}", part(&number[..2])?)
-        }
-        (Digits::Pairs, 4) => format!("{}.{}", part(&number[..2])?, part(&number[2..])?),
-        (Digits::Postgres, 3..) if number.starts_with('9') => {
-            format!("9.{}.{}", &number[1..2], part(&number[2..])?)
-        }
-        (Digits::Postgres, 2) if number.starts_with('9') => format!("9.{}", &number[1..]),
-        (Digits::Postgres, 2) => number.to_owned(),
-        (Digits::Postgres, 3..=4) => format!("{}.{}", &number[..2], part(&number[2..])?),
-        _ => return None,
-    };
+    let dotted = (scheme.version)(number)?;
     Some(Version::new(format!("{dotted}{rest}")))
 }
 

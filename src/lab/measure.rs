@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, StepBody, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;

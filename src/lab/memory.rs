@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::domain::build::{BuildSource, Dialect};
+use crate::domain::build::BuildSource;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::os::cgroup::MemoryGroup;
 use crate::plan::{Interleave, Plan};

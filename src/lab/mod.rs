@@ -34,7 +34,6 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::domain::benchmark::Idle;
-use crate::domain::build::Dbms;
 use crate::domain::gate::Calibration;
 use crate::domain::host::fingerprint;
 use crate::lab::canaries::CanarySource;
@@ -196,7 +195,7 @@ fn canary_source(bench: &Execution<'_>, subjects: &[TargetState]) -> CanarySourc
     if !bench.assignment.plan.canaries {
         return CanarySource::Off;
     }
-    if subjects.iter().any(|subject| subject.target.dbms != Dbms::Fake) {
+    if subjects.iter().any(|subject| !subject.target.dbms.dialect().is_scripted()) {
         return CanarySource::Host(bench.place.target(""));
     }
     let script = subjects.iter().flat_map(|subject| subject.config.text.lines()).find_map(|line| {

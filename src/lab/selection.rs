@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets as preset;
     use crate::benchmarks::{self, StepSet};
-    use crate::domain::build::Dialect;
+    use crate::domain::dialect::Dialect;
 
     fn stages() -> Vec<Phase> {
         benchmarks::stages(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())

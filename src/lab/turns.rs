@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, bail};
 
 use crate::domain::benchmark::{Group, Pace, Phase, Step, TURN_MS, Waiting, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::run::{HostUsage, Status, Usage};
 use crate::driver::ring::{Ring, TurnPhase, TurnRequest, TurnRules};
 use crate::lab::Execution;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::Dbms;
 
 /// Why a build could not be had. Reads after "failed to".
@@ -31,9 +32,9 @@ pub enum ObtainError {
 
 /// What stands at the path of a build that is not fetched.
 fn installed(dbms: Dbms) -> &'static str {
-    match dbms {
-        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb => "a shared library",
-        _ => "an installed tree",
+    match spec::of(dbms).and_then(DbmsSpec::library) {
+        Some(_) => "a shared library",
+        None => "an installed tree",
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::debian::ASIDE;
 use crate::obtain::elf;
@@ -25,10 +26,7 @@ const KEPT: usize = 1 << 20;
 /// it does not start, the error says what it lacks.
 pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
     let mut command = Command::new(binary);
-    if dbms != Dbms::Postgres {
-        // A my.cnf of this host may hold settings that this version does not know.
-        command.arg("--no-defaults");
-    }
+    command.args(spec::of(dbms).and_then(DbmsSpec::server).map_or(&[][..], |s| s.version_args));
     command.arg("--version");
     let answer = answer(command).map_err(|said| diagnosed(binary, said))?;
     if !answer.success {
@@ -136,27 +134,11 @@ pub(super) fn joined(thread: Option<JoinHandle<String>>) -> String {
 }
 
 /// The DBMS and the version in a server's words; `None` if they are no server's.
-///
-/// `postgres (PostgreSQL) 17.2`, `mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community …)`,
-/// `mariadbd  Ver 11.4.5-MariaDB for Linux …`.
 pub(super) fn parse_reported(reported: &str) -> Option<(Dbms, Version)> {
-    if let Some((_, rest)) = reported.split_once("(PostgreSQL) ") {
-        let version = rest.split_whitespace().next()?;
-        return Some((Dbms::Postgres, Version::new(version)));
-    }
-    let (_, rest) = reported.split_once(" Ver ")?;
-    let word = rest.split_whitespace().next()?;
-    let version = word.split('-').next().filter(|text| !text.is_empty())?;
-    if !version.starts_with(|first: char| first.is_ascii_digit()) {
-        return None;
-    }
-    let mariadb = reported.to_lowercase().contains("mariadb");
-    let mysql = reported.contains("MySQL") || reported.starts_with("mysqld");
-    match (mariadb, mysql || reported.contains("Percona")) {
-        (true, _) => Some((Dbms::Mariadb, Version::new(version))),
-        (false, true) => Some((Dbms::Mysql, Version::new(version))),
-        (false, false) => None,
-    }
+    spec::ALL.iter().find_map(|spec| {
+        let version = (spec.server()?.reported)(reported)?;
+        Some((spec.dbms, version))
+    })
 }
 
 /// SHA-256 of a file, hexadecimal.
@@ -190,13 +172,10 @@ pub(super) fn compiler(binary: &Path) -> Option<String> {
 }
 
 /// True if a binary that calls itself `found` may be the version that was asked for: the numbers
-/// that both have are the same. Packages of Postgres add a number of their own.
+/// that both have are the same. Packages may add numbers of their own.
 pub(super) fn agrees(dbms: Dbms, asked: &Version, found: &Version) -> bool {
+    let own = spec::of(dbms).map_or(3, |spec| (spec.numbering.own)(asked));
     let (asked, found) = (asked.numbers(), found.numbers());
-    let own = match (dbms, asked.first()) {
-        (Dbms::Postgres, Some(major)) if *major >= 10 => 2,
-        _ => 3,
-    };
     !found.is_empty() && asked.iter().zip(&found).take(own).all(|(asked, found)| asked == found)
 }
 

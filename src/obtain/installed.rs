@@ -5,17 +5,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::dbms::spec::{self, BuildForm, LibraryForm, LibraryVersion, ServerForm};
 use crate::domain::build::{Build, Dbms, Manifest, Version};
 use crate::obtain::error::Reason;
 use crate::obtain::inspect;
 use crate::obtain::layout;
 use crate::obtain::progress::Progress;
-
-/// A shared library larger than this is not SQLite (its largest builds have a few MB).
-const LIBRARY_BYTES: u64 = 256 << 20;
-
-/// RocksDB's libraries have up to 100 MB; with debug symbols several hundred.
-const KEY_VALUE_BYTES: u64 = 2 << 30;
 
 /// The build at a path: the root of a tree, its folder of programs, or the server itself.
 pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
@@ -23,21 +18,21 @@ pub(super) fn build(dbms: Dbms, path: &Path, progress: &mut Progress<'_>) -> Res
         io::ErrorKind::NotFound => Reason::NoSuchPath { path: path.to_path_buf() },
         _ => Reason::io("find", path)(error),
     })?;
-    match dbms {
-        Dbms::Fake => Err(Reason::NotByPath { dbms }),
-        Dbms::Sqlite => sqlite(path, &real, progress),
-        Dbms::Rocksdb | Dbms::Speedb => key_value(dbms, path, &real, progress),
-        _ => tree(dbms, path, &real, progress),
+    match spec::of(dbms).map(|spec| &spec.form) {
+        Some(BuildForm::Scripted) | None => Err(Reason::NotByPath { dbms }),
+        Some(BuildForm::Library(form)) => library(dbms, form, path, &real, progress),
+        Some(BuildForm::Server(form)) => tree(dbms, form, path, &real, progress),
     }
 }
 
 fn tree(
     dbms: Dbms,
+    form: &ServerForm,
     path: &Path,
     real: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Build, Reason> {
-    let (root, server) = find(dbms, path, real)?;
+    let (root, server) = find(dbms, form, path, real)?;
     let reported = inspect::reported(&server, dbms)?;
     let (found, version) = inspect::parse_reported(&reported).ok_or_else(|| {
         let said = format!("it says {reported:?}, which is no server's answer");
@@ -59,7 +54,12 @@ fn tree(
 }
 
 /// Root of the tree and its server. The other servers that are there instead are named.
-fn find(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf), Reason> {
+fn find(
+    dbms: Dbms,
+    form: &ServerForm,
+    path: &Path,
+    real: &Path,
+) -> Result<(PathBuf, PathBuf), Reason> {
     if real.is_file() {
         return from_binary(dbms, path, real);
     }
@@ -80,13 +80,10 @@ fn find(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf), Reas
         return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
     }
     let names = layout::server_names(dbms).join(" or ");
-    let hint = match dbms {
-        Dbms::Postgres => "Debian's is /usr/lib/postgresql/VERSION",
-        _ => "Debian's is /usr",
-    };
     let looked = format!(
         "there is no {names} in its bin, sbin or libexec; name the folder that holds those \
-         (`make install` makes one, {hint})"
+         (`make install` makes one, Debian's is {})",
+        form.installed_at
     );
     Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
 }
@@ -120,43 +117,11 @@ fn is_program_folder(path: &Path) -> bool {
     name.is_some_and(|name| layout::PROGRAM_FOLDERS.contains(&name))
 }
 
-/// A shared library is read, never loaded: loading runs code, and two versions of SQLite must not
-/// meet in one process.
-fn sqlite(path: &Path, real: &Path, progress: &mut Progress<'_>) -> Result<Build, Reason> {
-    let not = |looked: &str| Reason::NotADbms {
-        path: path.to_path_buf(),
-        dbms: Dbms::Sqlite,
-        looked: looked.to_string(),
-    };
-    let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
-    if !metadata.is_file() || metadata.len() > LIBRARY_BYTES {
-        return Err(not("name the shared library itself, libsqlite3.so"));
-    }
-    let bytes = fs::read(real).map_err(Reason::io("read", real))?;
-    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, b"sqlite3_prepare_v2\0") {
-        return Err(not("it is no shared library with SQLite's functions"));
-    }
-    let found = sqlite_version(&bytes);
-    let (version, reported) = match &found {
-        Some((version, source)) => (version.as_str(), format!("{version} {source}")),
-        None => ("unknown", UNKNOWN.to_string()),
-    };
-    let manifest = Manifest {
-        dbms: Dbms::Sqlite,
-        version: Version::new(version),
-        reported: reported.trim().to_string(),
-        origin: real.display().to_string(),
-        sha256: Some(inspect::sha256(real, progress)?),
-        compiler: inspect::compiler(real),
-        packages: BTreeMap::new(),
-    };
-    Ok(Build { root: Some(real.to_path_buf()), manifest })
-}
-
-/// RocksDB's library is read, never loaded, as SQLite's is. Its version is in its name
-/// (`librocksdb.so.7.8.3`), or known when a database is opened.
-fn key_value(
+/// A shared library is read, never loaded: loading runs code, and two versions must not meet in one
+/// process. A version that cannot be read is known when a database is opened.
+fn library(
     dbms: Dbms,
+    form: &LibraryForm,
     path: &Path,
     real: &Path,
     progress: &mut Progress<'_>,
@@ -167,20 +132,32 @@ fn key_value(
         looked: looked.to_string(),
     };
     let metadata = fs::metadata(real).map_err(Reason::io("look at", real))?;
-    if !metadata.is_file() || metadata.len() > KEY_VALUE_BYTES {
-        return Err(not("name the shared library itself, such as librocksdb.so"));
+    if !metadata.is_file() || metadata.len() > form.bytes_max {
+        return Err(not(form.example));
     }
     let bytes = fs::read(real).map_err(Reason::io("read", real))?;
-    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, b"rocksdb_open_column_families\0") {
-        return Err(not("it is no shared library with RocksDB's C API"));
+    if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, form.symbol) {
+        return Err(not(&format!("it is no shared library with {}", form.api)));
     }
-    inspect::loadable(real)?;
-    let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let version = name.split_once(".so.").map_or("", |(_, version)| version);
+    let (version, reported) = match form.version {
+        LibraryVersion::Strings => match version_in_strings(&bytes) {
+            Some((version, source)) => {
+                let reported = format!("{version} {source}").trim().to_string();
+                (version, reported)
+            }
+            None => ("unknown".to_string(), UNKNOWN.to_string()),
+        },
+        LibraryVersion::FileName => {
+            inspect::loadable(real)?;
+            let name = real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let version = name.split_once(".so.").map_or("", |(_, version)| version);
+            (version.to_string(), UNKNOWN.to_string())
+        }
+    };
     let manifest = Manifest {
         dbms,
         version: Version::new(version),
-        reported: UNKNOWN.to_string(),
+        reported,
         origin: real.display().to_string(),
         sha256: Some(inspect::sha256(real, progress)?),
         compiler: inspect::compiler(real),
@@ -198,7 +175,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
 
 /// Version and source id of a SQLite library, from the strings that `sqlite3_libversion` and
 /// `sqlite3_sourceid` return. `None` unless exactly one string looks like its version.
-fn sqlite_version(bytes: &[u8]) -> Option<(String, String)> {
+fn version_in_strings(bytes: &[u8]) -> Option<(String, String)> {
     let texts = bytes.split(|byte| *byte == 0).map(printable_end);
     let texts = texts.filter(|text| text.len() < 120);
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
@@ -256,7 +233,7 @@ mod tests {
 
     fn check_version(texts: &[&str], expected: Option<(&str, &str)>) {
         let bytes = texts.join("\0").into_bytes();
-        let found = sqlite_version(&bytes);
+        let found = version_in_strings(&bytes);
         let found = found.as_ref().map(|(version, source)| (version.as_str(), source.as_str()));
         assert_eq!(found, expected, "{texts:?}");
     }

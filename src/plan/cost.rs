@@ -1,7 +1,7 @@
 //! What a plan will take, before it is run: an estimate from the plan alone, said to be one.
 
 use crate::domain::benchmark::Phase;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::plan::{Auto, Blocks, Plan};
 

@@ -17,7 +17,7 @@ pub use self::blocks::{Auto, Blocks};
 use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
 use crate::domain::benchmark::{Pace, Phase, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::driver::request::LoadRequest;

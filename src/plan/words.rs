@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::wire::dsn::{self, Dsn, DsnError};
@@ -129,7 +130,7 @@ fn check_label(word: &str, label: &str) -> Result<(), WordError> {
 fn running(word: &str, rest: &str) -> Result<Target, WordError> {
     let (scheme, address) = rest.split_once("://").unwrap_or((rest, ""));
     let dbms = match Dbms::from_name(scheme) {
-        Some(dbms @ (Dbms::Postgres | Dbms::Mysql | Dbms::Mariadb)) => dbms,
+        Some(dbms) if dbms.dialect().spec().server.is_some() => dbms,
         _ => {
             let fault = format!("no DBMS has the scheme `{scheme}://`");
             return Err(error(word, &fault, "use postgres://, mysql:// or mariadb://"));
@@ -152,6 +153,12 @@ fn running(word: &str, rest: &str) -> Result<Target, WordError> {
         config: DEFAULT_CONFIG.to_owned(),
         storage_engine: None,
     })
+}
+
+/// True if this program was built with a library of the DBMS.
+fn is_compiled_in(dbms: Dbms) -> bool {
+    let library = spec::of(dbms).and_then(DbmsSpec::library);
+    library.is_some_and(|library| library.compiled_in.is_some())
 }
 
 fn local(word: &str, rest: &str) -> Result<Target, WordError> {
@@ -230,7 +237,7 @@ fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordEr
             storage_engine = storage;
             BuildSource::Path(PathBuf::from(path))
         }
-        None if dbms == Dbms::Sqlite => BuildSource::CompiledIn,
+        None if is_compiled_in(dbms) => BuildSource::CompiledIn,
         _ => {
             let fault = format!("it names no version or path of {dbms}");
             let hint =

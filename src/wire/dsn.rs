@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::socket::check_tls;
-use crate::domain::build::{Dbms, Dialect};
+use crate::domain::build::Dbms;
+use crate::domain::dialect::{Dialect, SocketName};
 use crate::domain::endpoint::{Address, Login, Tls};
 
 /// A parsed DSN. Shown without the password.
@@ -129,7 +130,7 @@ impl fmt::Display for Dsn {
         write!(f, "{}://{}@", self.dbms, Encoded(&self.login.user, ""))?;
         match &self.address {
             Address::Unix(path) => {
-                let option = if self.dbms == Dbms::Postgres { "host" } else { "socket" };
+                let option = if names_folder(self.dbms) { "host" } else { "socket" };
                 let path = path.to_string_lossy();
                 write!(f, "/{}?{option}={}", Encoded(&self.login.database, ""), Encoded(&path, "/"))
             }
@@ -178,12 +179,14 @@ pub fn without_password(dsn: &str) -> String {
 }
 
 fn known_scheme(scheme: &str) -> Option<Dbms> {
-    match scheme {
-        "postgres" | "postgresql" => Some(Dbms::Postgres),
-        "mysql" => Some(Dbms::Mysql),
-        "mariadb" => Some(Dbms::Mariadb),
-        _ => None,
-    }
+    Dbms::from_name(scheme).filter(|dbms| dbms.dialect().spec().server.is_some())
+}
+
+/// True for the DSNs of Postgres, in which the host may be the folder of a socket; false for those
+/// of MySQL, which name its file.
+fn names_folder(dbms: Dbms) -> bool {
+    let server = dbms.dialect().spec().server.as_ref();
+    server.is_some_and(|server| server.socket == SocketName::HostFolder)
 }
 
 /// What a text begins with, short enough for an error and without anything secret.
@@ -214,7 +217,7 @@ impl Parts {
             password: String::new(),
             database: String::new(),
             host: String::new(),
-            port: if dbms == Dbms::Postgres { 5432 } else { 3306 },
+            port: dbms.dialect().spec().server.as_ref().map_or(0, |server| server.port),
             socket: String::new(),
             tls_mode: String::new(),
             root_certificate: String::new(),
@@ -261,7 +264,7 @@ impl Parts {
     }
 
     fn set_option(&mut self, name: &str, value: String) -> Result<(), DsnError> {
-        let postgres = self.dbms == Dbms::Postgres;
+        let postgres = names_folder(self.dbms);
         match name {
             "sslmode" | "ssl-mode" => self.tls_mode = value.to_ascii_lowercase(),
             "sslrootcert" | "ssl-ca" => self.root_certificate = value,
@@ -280,7 +283,7 @@ impl Parts {
     }
 
     fn finish(self) -> Result<Dsn, DsnError> {
-        let postgres = self.dbms == Dbms::Postgres;
+        let postgres = names_folder(self.dbms);
         if self.user.is_empty() {
             let example = if postgres { "postgres://USER@…" } else { "mysql://USER@…" };
             return Err(DsnError::Missing { part: "user", example });
@@ -325,7 +328,7 @@ impl Parts {
         if !self.host.starts_with('/') {
             return Ok(None);
         }
-        if self.dbms != Dbms::Postgres {
+        if !names_folder(self.dbms) {
             return Err(DsnError::Host {
                 host: self.host.clone(),
                 why: "is a path: write ?socket=/path",

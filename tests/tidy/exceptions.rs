@@ -77,16 +77,6 @@ cycles: benchmarks/vector/driver/search
 cycles: benchmarks/vector/driver/searcher
 cycles: benchmarks/vector/driver/target
 cycles: benchmarks/vector/import/ann_benchmarks
-cycles: dbms/fake
-cycles: dbms/mariadb
-cycles: dbms/mod
-cycles: dbms/myrocks
-cycles: dbms/mysql
-cycles: dbms/postgres
-cycles: dbms/rocksdb
-cycles: dbms/server
-cycles: dbms/settle
-cycles: dbms/sqlite
 cycles: domain/benchmark
 cycles: domain/kv
 cycles: domain/vector
@@ -174,21 +164,8 @@ faces: benchmarks/vector/driver/mod is longer than 60 lines
 faces: benchmarks/vector/driver/search imports from its own face
 faces: benchmarks/vector/driver/target imports from its own face
 faces: cli/import/mod defines things
-faces: dbms/external imports from its own face
-faces: dbms/fake imports from its own face
 faces: dbms/guest/mod defines things
-faces: dbms/guest/mod imports from its own face
 faces: dbms/guest/mod is longer than 60 lines
-faces: dbms/mariadb imports from its own face
-faces: dbms/mod defines things
-faces: dbms/mod is longer than 60 lines
-faces: dbms/myrocks imports from its own face
-faces: dbms/mysql imports from its own face
-faces: dbms/postgres imports from its own face
-faces: dbms/rocksdb imports from its own face
-faces: dbms/server imports from its own face
-faces: dbms/settle imports from its own face
-faces: dbms/sqlite imports from its own face
 faces: driver/crew imports from its own face
 faces: driver/fake imports from its own face
 faces: driver/load imports from its own face
@@ -400,7 +377,6 @@ type names: Value: wire/statement
 type names: Values: analyze/metrics
 type names: Values: benchmarks/kv/rows
 type names: Values: benchmarks/vector/data/matrix
-type names: Work: dbms/sqlite
 ";
 
 /// Holds what a rule found against its exceptions.

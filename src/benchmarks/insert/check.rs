@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::benchmarks::insert::shape;
 use crate::domain::benchmark::{Pace, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::InsertShape;
 
 /// A shape that makes no sense.

@@ -13,7 +13,7 @@ use crate::benchmarks::insert::analyze::rules::{
 };
 use crate::benchmarks::insert::analyze::stalls;
 use crate::domain::benchmark::RateUnit;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::report::chart::{Axis, Chart, Form, Line, Point, STALL, Series, Span};
 use crate::report::document::{Block, Cell, Column, Digits, Mark, Section, Table};

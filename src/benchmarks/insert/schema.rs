@@ -3,7 +3,7 @@
 use crate::benchmarks::insert::settings::shape;
 use crate::benchmarks::spec::DataSize;
 use crate::domain::benchmark::Workload;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::{Deletes, Draw, InsertShape, Profile, Queries, Query, QueryKind};
 use crate::domain::script::Protocol;
 

@@ -3,7 +3,7 @@
 use crate::benchmarks::insert::schema::{self, Partitioning};
 use crate::benchmarks::insert::settings::shape;
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
 };

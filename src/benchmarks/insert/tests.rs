@@ -2,7 +2,7 @@
 
 use crate::benchmarks::insert::*;
 use crate::domain::benchmark::{Phase, Step, StepBody, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::workload::settings::SetError;
 

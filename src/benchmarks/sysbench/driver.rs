@@ -1,7 +1,7 @@
 //! How the driver makes and fills the tables.
 
 use crate::domain::benchmark::Workload;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::request::LoadRequest;
 
 /// Tables loaded at the same time at most: more connections than that do not load faster.

@@ -1,7 +1,7 @@
 //! What tables and indexes are called.
 
 use crate::domain::benchmark::Workload;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 
 /// Names of all tables, and of indexes where they share a name space with tables.
 pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {

@@ -3,7 +3,7 @@
 
 use crate::benchmarks::spec::StepSet;
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use crate::workload::select::{Companions, SelectError, select};
 

@@ -12,7 +12,7 @@ use crate::benchmarks::sysbench::driver::load_task;
 use crate::benchmarks::sysbench::steps::{MICROBENCHMARKS, stages};
 use crate::benchmarks::sysbench::{presets, steps as sysbench_steps};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, Workload};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script, TableChoice};
 use crate::workload::settings::SETTINGS;
 

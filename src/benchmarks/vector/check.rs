@@ -2,7 +2,8 @@
 
 use super::steps::{self, shape_of};
 use crate::domain::benchmark::Workload;
-use crate::domain::build::{Dbms, Dialect};
+use crate::domain::build::Dbms;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::vector::{Case, DataSource};
 

@@ -18,7 +18,7 @@ pub use self::presets::workload;
 pub use self::settings::set;
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {

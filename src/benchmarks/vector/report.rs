@@ -5,7 +5,7 @@ use crate::analyze::Comparison;
 use crate::analyze::compare::{StepComparison, TargetResult};
 use crate::benchmarks::vector::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
 use crate::domain::benchmark::BenchmarkParameters;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::vector::{DataSource, Point};
 use crate::report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};

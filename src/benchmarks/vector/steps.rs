@@ -3,7 +3,7 @@
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
 };
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::vector::{
     Case, DataSource, Filter, Index, Level, Point, Present, Search, Variant, VectorOperation,

@@ -3,7 +3,8 @@
 use crate::benchmarks::vector::steps::{choose, for_target, stages, work_of};
 use crate::benchmarks::vector::{set, workload};
 use crate::domain::benchmark::{Group, Phase, Step};
-use crate::domain::build::{Dbms, Dialect};
+use crate::domain::build::Dbms;
+use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::vector::Variant;
 

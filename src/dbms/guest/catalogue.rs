@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::dbms::server::{ControlConnection, Row, one_value};
-use crate::domain::build::Dialect;
+use crate::dbms::connection::{ControlConnection, ControlRow, one_value};
+use crate::domain::dialect::Dialect;
 use crate::wire::WireError;
 
 /// Codes with which a server says that the user has no right: insufficient_privilege of Postgres;
@@ -278,7 +278,7 @@ fn lock_number(name: &str) -> i64 {
     i64::from_be_bytes(first)
 }
 
-fn relation(row: Row) -> Option<Relation> {
+fn relation(row: ControlRow) -> Option<Relation> {
     let mut cells = row.into_iter().map(Option::unwrap_or_default);
     Some(Relation {
         name: cells.next()?,

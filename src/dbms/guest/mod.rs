@@ -11,9 +11,9 @@ mod catalogue;
 use std::time::{Duration, Instant};
 
 use self::catalogue::{Catalogue, Relation, is_denied, own_name};
-use crate::dbms::DbmsError;
-use crate::dbms::server::ControlConnection;
-use crate::domain::build::Dialect;
+use crate::dbms::connection::ControlConnection;
+use crate::dbms::error::DbmsError;
+use crate::domain::dialect::Dialect;
 use crate::domain::guest::GuestPlace;
 use crate::wire::WireError;
 

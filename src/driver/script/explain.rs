@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::script::{Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;

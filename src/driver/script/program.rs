@@ -4,7 +4,7 @@
 use crate::benchmarks::sysbench::rows::{C_LEN, PAD_LEN};
 use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};

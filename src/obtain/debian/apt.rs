@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::dbms::spec::Machine;
 use crate::domain::build::Dbms;
-use crate::obtain::catalogue::Machine;
 use crate::obtain::client::{self, Ended};
 use crate::obtain::debian::mirror::Mirror;
 use crate::obtain::debian::words;

@@ -25,7 +25,6 @@ use crate::obtain::progress::Progress;
 use crate::obtain::unpack::{Folder, Links};
 
 pub(super) use crate::obtain::debian::loader::ASIDE;
-pub(super) use crate::obtain::debian::tree::SQLITE;
 
 /// What to get.
 pub(super) struct Request<'a> {

@@ -4,7 +4,7 @@
 //! TREE/debian/…              all packages, unpacked into one folder
 //! TREE/loader/NAME           the loader of that release, once for each program
 //! TREE/bin, sbin, lib, share links into debian/, so that it looks like any installed tree
-//! TREE/libsqlite3.so         the same for SQLite,
+//! TREE/libsqlite3.so         the same for a library,
 //! TREE/start                 and what starts a program that is to load it where libc is older
 //! TREE/packages.tsv          file, SHA-256 and bytes of each package
 //! ```
@@ -13,15 +13,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crate::dbms::spec::{self, Arrangement, DebianLayout};
 use crate::domain::build::{Dbms, Version};
 use crate::obtain::debian::loader::Loader;
 use crate::obtain::error::Reason;
 
 /// The folder of all packages.
 pub(super) const PACKAGES: &str = "debian";
-
-/// The shared library of SQLite in a tree.
-pub(in crate::obtain) const SQLITE: &str = "libsqlite3.so";
 
 /// Starts a program of this host with the libraries of the tree.
 const LAUNCHER: &str = "start";
@@ -59,36 +57,27 @@ pub(super) fn place(path: &Path) -> Option<PathBuf> {
 
 /// What a tree lacks, for the error: the packages in which it usually is.
 pub(super) fn usual_packages(dbms: Dbms) -> &'static str {
-    match dbms {
-        Dbms::Postgres => "postgresql-17",
-        Dbms::Mysql => "mysql-server-core-8.0",
-        Dbms::Mariadb => "mariadb-server-core",
-        Dbms::Sqlite => "libsqlite3-0",
-        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => "none",
-    }
+    spec::of(dbms).and_then(|spec| spec.debian).map_or("none", |debian| debian.usual_package)
 }
 
 /// Makes the tree look like an installed one, and its programs start through its own loader.
 /// `None` if the packages hold nothing of the DBMS.
 pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
-    let programs = match dbms {
-        Dbms::Postgres => match postgres_version(tree) {
-            Some(version) => postgres(tree, &version)?,
-            None => return Ok(None),
-        },
-        Dbms::Mysql | Dbms::Mariadb => match mysql_like(tree)? {
-            Some(programs) => programs,
-            None => return Ok(None),
-        },
-        Dbms::Sqlite => {
-            let found = sqlite(tree)?;
+    let Some(spec) = spec::of(dbms) else { return Ok(None) };
+    let Some(DebianLayout { arrangement, .. }) = spec.debian else { return Ok(None) };
+    let programs = match arrangement {
+        Arrangement::Versioned { lib, share, server } => versioned(tree, lib, share, server)?,
+        Arrangement::Usr { servers, programs } => usr(tree, servers, programs)?,
+        Arrangement::Library { file } => {
+            let Some(name) = spec.library().map(|library| library.file) else { return Ok(None) };
+            let found = library(tree, file, name)?;
             if found.is_some() {
                 Loader::find(tree, PACKAGES)?.launcher(LAUNCHER)?;
             }
             return Ok(found);
         }
-        Dbms::Rocksdb | Dbms::Speedb | Dbms::Fake | Dbms::Other => return Ok(None),
     };
+    let Some(programs) = programs else { return Ok(None) };
     let loader = Loader::find(tree, PACKAGES)?;
     for program in programs {
         loader.wrap(&program)?;
@@ -96,28 +85,30 @@ pub(super) fn arrange(tree: &Path, dbms: Dbms) -> Result<Option<()>, Reason> {
     Ok(Some(()))
 }
 
-/// The newest version that has a server: `17`.
-fn postgres_version(tree: &Path) -> Option<String> {
-    let folder = tree.join(PACKAGES).join("usr/lib/postgresql");
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let versions = entries.filter(|entry| entry.path().join("bin/postgres").is_file());
+/// The newest version that has a server. It finds its own files from where its binary is, so
+/// nothing is moved.
+fn versioned(
+    tree: &Path,
+    lib: &str,
+    share: &str,
+    server: &str,
+) -> Result<Option<Vec<PathBuf>>, Reason> {
+    let Ok(entries) = fs::read_dir(tree.join(PACKAGES).join(lib)) else { return Ok(None) };
+    let versions = entries.flatten().filter(|entry| entry.path().join(server).is_file());
     let versions = versions.filter_map(|entry| entry.file_name().into_string().ok());
-    versions.max_by_key(|version| Version::new(version.as_str()).numbers())
-}
-
-/// Postgres finds its own files from where its binary is, so nothing is moved.
-fn postgres(tree: &Path, version: &str) -> Result<Vec<PathBuf>, Reason> {
-    let lib = format!("{PACKAGES}/usr/lib/postgresql/{version}");
+    let newest = versions.max_by_key(|version| Version::new(version.as_str()).numbers());
+    let Some(version) = newest else { return Ok(None) };
+    let lib = format!("{PACKAGES}/{lib}/{version}");
     link(tree, "bin", &format!("{lib}/bin"))?;
     link(tree, "lib", &format!("{lib}/lib"))?;
-    link(tree, "share", &format!("{PACKAGES}/usr/share/postgresql/{version}"))?;
-    files(tree, &format!("{lib}/bin"), |_| true)
+    link(tree, "share", &format!("{PACKAGES}/{share}/{version}"))?;
+    files(tree, &format!("{lib}/bin"), |_| true).map(Some)
 }
 
-/// MariaDB and MySQL: of all programs only theirs, since dependencies bring many others.
-fn mysql_like(tree: &Path) -> Result<Option<Vec<PathBuf>>, Reason> {
+/// The folders of `usr`, and of all programs only the DBMS's, since dependencies bring many others.
+fn usr(tree: &Path, servers: &[&str], programs: &[&str]) -> Result<Option<Vec<PathBuf>>, Reason> {
     let usr = format!("{PACKAGES}/usr");
-    let server = ["mariadbd", "mysqld"].iter().find(|name| {
+    let server = servers.iter().find(|name| {
         fs::symlink_metadata(tree.join(&usr).join("sbin").join(name)).is_ok_and(|f| f.is_file())
     });
     if server.is_none() {
@@ -128,7 +119,7 @@ fn mysql_like(tree: &Path) -> Result<Option<Vec<PathBuf>>, Reason> {
             link(tree, name, &format!("{usr}/{name}"))?;
         }
     }
-    let own = |name: &str| name.starts_with("my") || name.starts_with("mariadb");
+    let own = |name: &str| programs.iter().any(|prefix| name.starts_with(prefix));
     let mut programs = files(tree, &format!("{usr}/sbin"), own)?;
     if tree.join(&usr).join("bin").is_dir() {
         programs.extend(files(tree, &format!("{usr}/bin"), own)?);
@@ -136,14 +127,15 @@ fn mysql_like(tree: &Path) -> Result<Option<Vec<PathBuf>>, Reason> {
     Ok(Some(programs))
 }
 
-fn sqlite(tree: &Path) -> Result<Option<()>, Reason> {
+/// A library in a folder of its processor, as `name`.
+fn library(tree: &Path, file: &str, name: &str) -> Result<Option<()>, Reason> {
     for folder in ["usr/lib", "lib"] {
         let folder = Path::new(PACKAGES).join(folder);
         let Ok(entries) = fs::read_dir(tree.join(&folder)) else { continue };
         for entry in entries.flatten() {
-            let library = folder.join(entry.file_name()).join("libsqlite3.so.0");
+            let library = folder.join(entry.file_name()).join(file);
             if tree.join(&library).is_file() {
-                link(tree, SQLITE, &library.to_string_lossy())?;
+                link(tree, name, &library.to_string_lossy())?;
                 return Ok(Some(()));
             }
         }

@@ -12,7 +12,7 @@ use crate::benchmarks::insert::driver::turns::{Pacer, Side, Turns};
 use crate::benchmarks::insert::driver::writer::{self, Batch, Writer, price};
 use crate::benchmarks::insert::rows::Rows;
 use crate::datagen::rng::Rng;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::{InsertWork, Pacing};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::benchmarks::insert::driver::prepare::BESIDE;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::request::{DriverRequest, StepRequest};

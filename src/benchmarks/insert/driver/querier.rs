@@ -8,7 +8,7 @@ use crate::benchmarks::insert::driver::meter::WorkerRecorder;
 use crate::benchmarks::insert::driver::text::{Template, append_signed, for_table};
 use crate::benchmarks::insert::rows::{self, Price, append_number, append_price};
 use crate::datagen::rng::Rng;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::insert::{Draw, KEY_REFRESH, Queries, Query};
 use crate::domain::script::Protocol;
 use crate::driver::client::is_ignorable;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::benchmarks::insert::driver::meter::WorkerRecorder;
 use crate::benchmarks::insert::driver::text::{Template, WallTime, append_signed};
 use crate::benchmarks::insert::rows::{Price, Rows};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::driver::client::is_ignorable;
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;

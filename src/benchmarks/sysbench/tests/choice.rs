@@ -4,7 +4,7 @@ use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::presets;
 use crate::benchmarks::sysbench::steps::{choose, stages};
 use crate::domain::benchmark::Phase;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::workload::select::SelectError;
 
 fn name(stage: &Phase) -> &str {

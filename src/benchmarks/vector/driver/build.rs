@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::busy::busy;
 use super::sql::Sql;
 use crate::benchmarks::vector::driver::{VectorContext, load, numbers, run};
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Index, Variant};

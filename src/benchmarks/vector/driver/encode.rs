@@ -1,6 +1,6 @@
 //! Vectors as they travel: the binary forms of pgvector and of MariaDB.
 
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::vector::Variant;
 
 /// A binary form of one vector.

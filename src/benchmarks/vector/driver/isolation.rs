@@ -21,7 +21,7 @@ use super::sight::{Deed, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, 
 use super::sql::{Sql, TABLE};
 use super::truth::Truth;
 use crate::benchmarks::vector::data::Dataset;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Level, Search};
 use crate::driver::Stop;

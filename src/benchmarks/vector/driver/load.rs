@@ -11,7 +11,7 @@ use super::sql::{Sql, TABLE};
 use crate::benchmarks::vector::data::{Dataset, fate, uniform};
 use crate::benchmarks::vector::driver::{VectorContext, numbers, run};
 use crate::datagen::rng::Rng;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{Distance, Present, Variant};

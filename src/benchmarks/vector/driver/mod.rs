@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use self::sql::Sql;
 use crate::benchmarks::vector::data::Dataset;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::run::Outcome;
 use crate::domain::vector::{VectorOperation, VectorWork};
 use crate::driver::Stop;

@@ -14,7 +14,7 @@ use super::sql::{Sql, TABLE};
 use super::truth::Truth;
 use crate::benchmarks::vector::driver::{VectorContext, build, load, numbers};
 use crate::domain::benchmark::RateUnit;
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::script::{Distribution, Script};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::build::Dialect;
+use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::Level;

@@ -11,9 +11,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dbms::server::{Row, make_folder, refuse_used, table};
+use crate::dbms::connection::{ControlRow, table};
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
+use crate::dbms::server::{make_folder, refuse_used};
 use crate::dbms::settle::SettleLoad;
-use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::dbms::site::Site;
 use crate::domain::build::{Build, Version};
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::embed::sqlite::{self, SqliteConnection};
@@ -32,7 +35,7 @@ pub(super) struct Sqlite {
 
 /// What the subcommand is to do: one JSON value on standard input.
 #[derive(Debug, Serialize, Deserialize)]
-struct Work {
+struct SqliteRequest {
     library: Option<PathBuf>,
     path: PathBuf,
     statements: Vec<String>,
@@ -43,7 +46,7 @@ struct Work {
 #[serde(rename_all = "snake_case")]
 enum Answer {
     /// The rows of each statement.
-    Rows(Vec<Vec<Row>>),
+    Rows(Vec<Vec<ControlRow>>),
     /// Why it failed, and where.
     Failed(String),
 }
@@ -59,11 +62,11 @@ impl Sqlite {
 
     /// Runs statements as a client would, after the PRAGMAs of the config. Returns the rows of
     /// each.
-    fn ask(&self, doing: &str, statements: &[&str]) -> Result<Vec<Vec<Row>>, DbmsError> {
+    fn ask(&self, doing: &str, statements: &[&str]) -> Result<Vec<Vec<ControlRow>>, DbmsError> {
         let doing = format!("{doing} sqlite {}", self.site.build.manifest.version);
         let setup = self.session_setup();
         let first = setup.len();
-        let work = Work {
+        let work = SqliteRequest {
             library: self.site.build.root.clone(),
             path: self.path(),
             statements: setup.into_iter().chain(statements.iter().map(|s| s.to_string())).collect(),
@@ -77,7 +80,7 @@ impl Sqlite {
         }
     }
 
-    fn run(&self, work: &Work) -> io::Result<Answer> {
+    fn run(&self, work: &SqliteRequest) -> io::Result<Answer> {
         let program = &self.site.warden_program;
         let mut command = match self.launcher() {
             Some(launcher) => {
@@ -128,7 +131,7 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
         .and_then(|_| {
             serde_json::from_str(&text).map_err(|error| format!("understand its work: {error}"))
         })
-        .and_then(|work: Work| carry_out(&work));
+        .and_then(|work: SqliteRequest| carry_out(&work));
     let answer = match answer {
         Ok(rows) => Answer::Rows(rows),
         Err(why) => Answer::Failed(why),
@@ -139,7 +142,7 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
     }
 }
 
-fn carry_out(work: &Work) -> Result<Vec<Vec<Row>>, String> {
+fn carry_out(work: &SqliteRequest) -> Result<Vec<Vec<ControlRow>>, String> {
     let sqlite = match &work.library {
         Some(path) => sqlite::Sqlite::load(path).map_err(|error| error.to_string())?,
         None => sqlite::Sqlite::compiled_in(),
@@ -230,7 +233,7 @@ impl ControlPlane for Sqlite {
             vec![Some((*name).to_owned()), value]
         });
         Ok(vec![
-            ("pragmas.tsv".to_owned(), table("pragma\tvalue", &named.collect::<Vec<Row>>())),
+            ("pragmas.tsv".to_owned(), table("pragma\tvalue", &named.collect::<Vec<ControlRow>>())),
             ("compile_options.tsv".to_owned(), table("option", &options)),
         ])
     }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
 use crate::dbms::server::{make_folder, refuse_used};
 use crate::dbms::settle::SettleLoad;
-use crate::dbms::{ControlPlane, DbmsError, Site};
-use crate::domain::build::{Dbms, Version};
+use crate::dbms::site::Site;
+use crate::domain::build::Version;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::domain::kv::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
@@ -25,8 +27,10 @@ use crate::os::{disk, tree};
 pub const ROCKSDB_COMMAND: &str = "rocksdb-probe";
 
 /// A database of either.
-pub(super) struct KeyValue {
+pub(crate) struct KeyValue {
     site: Site,
+    /// The library in the tree of a build.
+    file: &'static str,
     facts: Option<Facts>,
 }
 
@@ -50,8 +54,8 @@ enum Answer {
 }
 
 impl KeyValue {
-    pub(super) fn new(site: Site) -> KeyValue {
-        KeyValue { site, facts: None }
+    pub(crate) fn new(site: Site, file: &'static str) -> KeyValue {
+        KeyValue { site, file, facts: None }
     }
 
     fn name(&self) -> String {
@@ -67,11 +71,7 @@ impl KeyValue {
                 self.name()
             )));
         };
-        let name = match self.site.build.manifest.dbms {
-            Dbms::Speedb => "libspeedb.so",
-            _ => "librocksdb.so",
-        };
-        Ok(if root.is_file() { root.clone() } else { root.join("lib").join(name) })
+        Ok(if root.is_file() { root.clone() } else { root.join(self.file) })
     }
 
     /// Opens and closes a database of no use in a process of its own.

@@ -4,15 +4,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{ControlConnection, one_value};
+use crate::dbms::connection::{ControlConnection, one_value};
+use crate::dbms::error::DbmsError;
 use crate::dbms::settle::{SettleLoad, rest};
-use crate::dbms::{DbmsError, Interrupt};
+use crate::dbms::site::Interrupt;
 
 /// The name of the storage engine, in `ENGINE=` and in target words.
 pub(super) const NAMES: [&str; 2] = ["rocksdb", "myrocks"];
-
-/// Where it keeps all tables, below the data folder: in MariaDB, and in MySQL and its forks.
-pub(super) const FOLDERS: [&str; 2] = ["#rocksdb", ".rocksdb"];
 
 /// The file of the plugin.
 const PLUGIN: &str = "ha_rocksdb.so";
@@ -154,7 +152,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::dbms::server::Row;
+    use crate::dbms::connection::ControlRow;
     use crate::wire::WireError;
 
     /// A server that answers from a list: what a question must hold, and its first value.
@@ -170,7 +168,7 @@ mod tests {
     }
 
     impl ControlConnection for Scripted {
-        fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+        fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
             let (words, answer) = self.answers.pop_front().unwrap_or(("nothing", None));
             assert!(sql.contains(words), "{sql} where {words} was expected");
             match answer {
@@ -245,10 +243,10 @@ mod tests {
     }
 
     /// A server that was asked: its engines as they are, or nothing.
-    struct Engines(Vec<Row>);
+    struct Engines(Vec<ControlRow>);
 
     impl ControlConnection for Engines {
-        fn rows(&mut self, sql: &str) -> Result<Vec<Row>, WireError> {
+        fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
             assert!(sql.contains("information_schema.ENGINES"), "{sql}");
             Ok(self.0.clone())
         }

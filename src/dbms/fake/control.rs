@@ -10,9 +10,11 @@
 use std::fs;
 use std::path::Path;
 
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
 use crate::dbms::server::Server;
 use crate::dbms::settle::SettleLoad;
-use crate::dbms::{ControlPlane, DbmsError, Site};
+use crate::dbms::site::Site;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::os::process::{Stop, StopSignal};
 

@@ -1,15 +1,19 @@
-//! PostgreSQL 9.6 and later.
+//! The control plane of Postgres, and what is asked of one that somebody else runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::dbms::server::{ControlConnection, Server, connect, numbers, one_value, socket, table};
+use crate::dbms::connection::{ControlConnection, connect, numbers, one_value, table};
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
+use crate::dbms::server::{Server, socket};
 use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site};
-use crate::domain::build::Dialect;
+use crate::dbms::site::{Interrupt, Site};
+use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::os::process::{Stop, StopSignal};
+use crate::os::process::{Stop, StopSignal, parent_of};
 use crate::wire::WireError;
 
 /// User and database.
@@ -30,8 +34,8 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    pub(super) fn new(site: Site) -> Result<Postgres, DbmsError> {
-        Ok(Postgres { server: Server::new(site) })
+    pub(super) fn new(site: Site) -> Postgres {
+        Postgres { server: Server::new(site) }
     }
 
     fn address(&self) -> Address {
@@ -155,18 +159,43 @@ impl ControlPlane for Postgres {
     }
 }
 
+pub(super) const GUEST: GuestCalls = GuestCalls {
+    reported_version,
+    settle: settle_guest,
+    status,
+    counters,
+    pid,
+    processes: &["postgres", "postmaster"],
+    place_is_database: false,
+};
+
+/// Vacuum of rqps's tables. A checkpoint would be one of all data of the server.
+fn settle_guest(guest: &GuestSettle<'_>, progress: &mut Tell<'_>) -> Result<(), DbmsError> {
+    let GuestSettle { load, interrupt, doing, connect } = guest;
+    let end = Instant::now() + load.wait();
+    let mut session = connect().map_err(DbmsError::sql(*doing))?;
+    progress(&format!("vacuum of {} tables", load.tables));
+    let statement = vacuum_statement(&mut *session, doing)?;
+    let again = connect.clone();
+    on_all_tables(load.names(), interrupt, doing, move || again(), statement)?;
+    rest(end, interrupt, progress, &mut || false)
+}
+
+/// The parent of the process that serves a session.
+fn pid(session: &mut dyn ControlConnection) -> Option<u32> {
+    let backend = one_value(session, "SELECT pg_backend_pid()").ok()??;
+    parent_of(backend.parse().ok()?)
+}
+
 /// `server_version` of a session.
-pub(super) fn reported_version(
-    session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<String, DbmsError> {
+fn reported_version(session: &mut dyn ControlConnection, doing: &str) -> Result<String, DbmsError> {
     let rows = session.rows("SHOW server_version").map_err(DbmsError::sql(doing))?;
     let first = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
     Ok(first.unwrap_or_default())
 }
 
 /// The VACUUM of a table as this version understands it.
-pub(super) fn vacuum_statement(
+fn vacuum_statement(
     session: &mut dyn ControlConnection,
     doing: &str,
 ) -> Result<impl Fn(&str) -> String + Clone + Send + 'static, DbmsError> {
@@ -178,7 +207,7 @@ pub(super) fn vacuum_statement(
 }
 
 /// VACUUM of all tables at the same time, then CHECKPOINT.
-pub(super) fn maintain<C>(
+fn maintain<C>(
     load: &SettleLoad,
     interrupt: &Interrupt,
     doing: &str,
@@ -228,7 +257,7 @@ const COUNTERS: [(&str, &str); 7] = [
 const HAND_IN: Duration = Duration::from_secs(1);
 
 /// Counters of the cumulative statistics system, summed over tables: `pg_stat_wal.wal_bytes`.
-pub(super) fn counters(
+fn counters(
     session: &mut dyn ControlConnection,
     quiet: bool,
 ) -> Result<BTreeMap<String, f64>, WireError> {
@@ -275,9 +304,7 @@ fn wait_for_clients(session: &mut dyn ControlConnection) -> Result<(), WireError
 }
 
 /// Settings and counters.
-pub(super) fn status(
-    session: &mut dyn ControlConnection,
-) -> Result<Vec<(String, String)>, WireError> {
+fn status(session: &mut dyn ControlConnection) -> Result<Vec<(String, String)>, WireError> {
     let settings = session
         .rows("SELECT name, setting, coalesce(unit, ''), source FROM pg_settings ORDER BY name")?;
     let mut files =

@@ -1,45 +1,40 @@
-//! MySQL 5.5 to 8.x, and what MariaDB shares with it: all but how a data folder is made.
+//! The control plane of MySQL and MariaDB servers that rqps runs.
 
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::dbms::server::{
-    ControlConnection, Row, Server, connect, numbers, one_value, socket, table,
+use crate::dbms::connection::{ControlConnection, connect};
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
+use crate::dbms::mysql_family::flavor::Flavor;
+use crate::dbms::mysql_family::myrocks;
+use crate::dbms::mysql_family::statements::{
+    NO_REDO_LOG, WHILE_LOADING, change, counters, maintain, reported_version, restore, status,
 };
-use crate::dbms::settle::{SettleLoad, on_all_tables, rest};
-use crate::dbms::{ControlPlane, DbmsError, Interrupt, Site, mariadb, myrocks};
-use crate::domain::build::{Dbms, Dialect};
+use crate::dbms::mysql_family::system_tables::{self, CREATE_DATABASE, DATABASE};
+use crate::dbms::server::{Server, socket};
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::site::Site;
+use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::os::process::{Stop, StopSignal};
-use crate::wire::WireError;
-
-/// The database that holds the tables.
-pub(super) const DATABASE: &str = "test";
 
 /// How long a session of the control plane may take to connect.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// Dirty pages of the buffer pool that count as none.
-const FEW_PAGES: u64 = 50;
-
-/// Undo records not yet purged that count as none.
-const SHORT_HISTORY: u64 = 1000;
-
-/// Ends the statements of an init file that a data folder is made with.
-pub(super) const CREATE_DATABASE: &str = "CREATE DATABASE IF NOT EXISTS test;\n";
-
 /// A MySQL or MariaDB that rqps runs.
-pub(super) struct Mysql {
+pub(crate) struct MysqlFamily {
+    flavor: Flavor,
     server: Server,
     /// Settings that are other while tables are loaded, with their values before.
     changed: Vec<(&'static str, String)>,
 }
 
-impl Mysql {
-    pub(super) fn new(site: Site) -> Result<Mysql, DbmsError> {
-        Ok(Mysql { server: Server::new(site), changed: Vec::new() })
+impl MysqlFamily {
+    pub(crate) fn new(site: Site, flavor: Flavor) -> MysqlFamily {
+        MysqlFamily { flavor, server: Server::new(site), changed: Vec::new() }
     }
 
     fn address(&self) -> Address {
@@ -68,13 +63,13 @@ impl Mysql {
         }
     }
 
-    fn is_mariadb(&self) -> bool {
-        self.server.site.build.manifest.dbms == Dbms::Mariadb
+    /// True if this version is `since` or later, and there is such a version.
+    fn has(&self, since: Option<&[u32]>) -> bool {
+        since.is_some_and(|since| self.server.site.build.manifest.version.at_least(since))
     }
 
     fn program(&self) -> Result<PathBuf, DbmsError> {
-        let names: &[&str] = if self.is_mariadb() { &["mariadbd", "mysqld"] } else { &["mysqld"] };
-        self.server.program(names)
+        self.server.program(self.flavor.programs)
     }
 
     /// True if its tables are to be in RocksDB.
@@ -128,7 +123,7 @@ impl Mysql {
             format!("--datadir={}", self.server.db_folder().display()),
             format!("--tmpdir={}", self.server.temporary_folder().display()),
         ];
-        if let Some(messages) = messages_folder(root) {
+        if let Some(messages) = self.messages_folder(root) {
             args.push(format!("--lc-messages-dir={}", messages.display()));
         }
         match self.server.site.storage_engine.as_deref() {
@@ -140,6 +135,13 @@ impl Mysql {
             Some(other) => args.push(format!("--default-storage-engine={other}")),
         }
         Ok(args)
+    }
+
+    /// The folder with `english/errmsg.sys`, if it is at one of the usual places: the path compiled
+    /// into the server is that of the machine that built it.
+    fn messages_folder(&self, root: &Path) -> Option<PathBuf> {
+        let mut folders = self.flavor.share.iter().map(|folder| root.join(folder));
+        folders.find(|folder| folder.join("english/errmsg.sys").is_file())
     }
 
     /// MySQL 5.7 and later make their system tables themselves.
@@ -154,21 +156,12 @@ impl Mysql {
     /// scripts do the same, but need Perl, a shell, and a host name that can be looked up.
     fn bootstrap(&self, program: &Path, mut args: Vec<String>) -> Result<(), DbmsError> {
         let root = self.server.root()?;
-        let statements = mariadb::bootstrap_statements(root, self.is_mariadb())?;
+        let statements = system_tables::bootstrap_statements(root, &self.flavor)?;
         // The statements create tables in it, not the folder itself.
         self.server.make_data_subfolder("mysql")?;
         args.push("--bootstrap".to_owned());
         self.server.run_tool(program, args, Some(&statements))
     }
-}
-
-/// The folder with `english/errmsg.sys`, if it is at one of the usual places: the path compiled
-/// into the server is that of the machine that built it.
-fn messages_folder(root: &Path) -> Option<PathBuf> {
-    ["share", "share/mysql", "share/mariadb"]
-        .into_iter()
-        .map(|folder| root.join(folder))
-        .find(|folder| folder.join("english/errmsg.sys").is_file())
 }
 
 /// Where plugins are in packages and installed trees.
@@ -179,13 +172,12 @@ fn login() -> Login {
     Login { user: "root".to_owned(), password: String::new(), database: DATABASE.to_owned() }
 }
 
-impl ControlPlane for Mysql {
+impl ControlPlane for MysqlFamily {
     fn init(&mut self) -> Result<(), DbmsError> {
         let program = self.program()?;
         self.server.make_data_folder()?;
-        let version = &self.server.site.build.manifest.version;
         let made = self.base_args().and_then(|args| {
-            if !self.is_mariadb() && version.at_least(&[5, 7, 6]) {
+            if self.has(self.flavor.initializes_since) {
                 self.initialize(&program, args)
             } else {
                 self.bootstrap(&program, args)
@@ -210,8 +202,8 @@ impl ControlPlane for Mysql {
                 args.extend(["--bind-address=127.0.0.1".to_owned(), format!("--port={port}")]);
             }
         }
-        if !self.is_mariadb() && self.server.site.build.manifest.version.at_least(&[8, 0, 11]) {
-            // The second protocol would listen on a public port and a public socket.
+        if self.has(self.flavor.second_protocol_since) {
+            // It would listen on a public port and a public socket.
             args.push("--mysqlx=OFF".to_owned());
         }
         self.server.launch(&program, args, Stop::HARD)?;
@@ -236,12 +228,7 @@ impl ControlPlane for Mysql {
     }
 
     fn database_folder(&self) -> Option<PathBuf> {
-        let [mariadb, mysql] = myrocks::FOLDERS;
-        let name = match self.is_myrocks() {
-            true if self.is_mariadb() => mariadb,
-            true => mysql,
-            false => DATABASE,
-        };
+        let name = if self.is_myrocks() { self.flavor.rocksdb_folder } else { DATABASE };
         Some(self.server.db_folder().join(name))
     }
 
@@ -311,158 +298,4 @@ impl ControlPlane for Mysql {
     fn stop(&mut self) -> Result<(), DbmsError> {
         self.server.stop(StopSignal::Term)
     }
-}
-
-/// `VERSION()` of a session.
-pub(super) fn reported_version(
-    session: &mut dyn ControlConnection,
-    doing: &str,
-) -> Result<String, DbmsError> {
-    let version = one_value(session, "SELECT VERSION()").map_err(DbmsError::sql(doing))?;
-    Ok(version.unwrap_or_default())
-}
-
-/// A setting and a value for it.
-type Setting = (&'static str, &'static str);
-
-/// While tables are loaded: two connections that fill one table meet less if they find the page of
-/// the last row without going down the tree; and a file that grows is not filled with zeros first.
-const WHILE_LOADING: [Setting; 2] = [
-    ("innodb_adaptive_hash_index", "ON"),
-    // Since 8.0.22.
-    ("innodb_extend_and_initialize", "OFF"),
-];
-
-/// Without a redo log pages are written once, not twice, and a load costs less CPU. A server that
-/// is killed then does not start again.
-const NO_REDO_LOG: &str = "ALTER INSTANCE DISABLE INNODB REDO_LOG";
-
-/// The settings that make InnoDB write dirty pages now, with the value for that. In this order,
-/// because the low-water mark may not be above the limit; restored in the opposite one.
-const FLUSH_NOW: [Setting; 3] = [
-    ("innodb_max_dirty_pages_pct_lwm", "1"),
-    ("innodb_max_dirty_pages_pct", "1"),
-    // Since 8.0.18.
-    ("innodb_idle_flush_pct", "100"),
-];
-
-/// ANALYZE TABLE of all tables at the same time while dirty pages are written; then waits until
-/// they are, or the time is over. Settings are as before when it returns, also with an error.
-pub(super) fn maintain<C>(
-    load: &SettleLoad,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-{
-    let end = Instant::now() + load.wait();
-    let mut session = connect().map_err(DbmsError::sql(doing))?;
-    let changed = change(&mut *session, &FLUSH_NOW);
-    let analyzed = analyze(load, interrupt, doing, connect, progress);
-    let rested = analyzed
-        .and_then(|()| myrocks::settle(&mut *session, load, interrupt, progress))
-        .and_then(|rocks| {
-            let mut quiet = || !rocks && all_is_written(&mut *session);
-            rest(end, interrupt, progress, &mut quiet)
-        });
-    restore(&mut *session, &changed, doing)?;
-    rested
-}
-
-/// ANALYZE TABLE of all tables at the same time.
-pub(super) fn analyze<C>(
-    load: &SettleLoad,
-    interrupt: &Interrupt,
-    doing: &str,
-    connect: C,
-    progress: &mut dyn FnMut(&str),
-) -> Result<(), DbmsError>
-where
-    C: Fn() -> Result<Box<dyn ControlConnection>, WireError> + Clone + Send + 'static,
-{
-    progress(&format!("analyze of {} tables", load.tables));
-    on_all_tables(load.names(), interrupt, doing, connect, |table| format!("ANALYZE TABLE {table}"))
-}
-
-/// Changes those of the settings that this version has; returns them with their old values.
-fn change(
-    session: &mut dyn ControlConnection,
-    settings: &[Setting],
-) -> Vec<(&'static str, String)> {
-    let mut changed = Vec::new();
-    for (name, value) in settings {
-        if let Ok(Some(old)) = one_value(session, &format!("SELECT @@GLOBAL.{name}"))
-            && session.run(&format!("SET GLOBAL {name} = {value}")).is_ok()
-        {
-            changed.push((*name, old));
-        }
-    }
-    changed
-}
-
-/// Gives the settings their old values again, the last first.
-fn restore(
-    session: &mut dyn ControlConnection,
-    changed: &[(&'static str, String)],
-    doing: &str,
-) -> Result<(), DbmsError> {
-    for (name, value) in changed.iter().rev() {
-        let sql = format!("SET GLOBAL {name} = {value}");
-        session.run(&sql).map_err(DbmsError::sql(format!("{doing}: {sql}")))?;
-    }
-    Ok(())
-}
-
-/// True if hardly a page is dirty and purge has caught up.
-pub(super) fn all_is_written(session: &mut dyn ControlConnection) -> bool {
-    let number = |rows: Result<Vec<Row>, WireError>, column: usize| {
-        rows.ok()?.first()?.get(column)?.as_ref()?.parse::<u64>().ok()
-    };
-    let dirty = number(session.rows("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'"), 1);
-    let history = number(
-        session.rows(
-            "SELECT COUNT FROM information_schema.INNODB_METRICS \
-             WHERE NAME = 'trx_rseg_history_len'",
-        ),
-        0,
-    );
-    dirty.is_some_and(|pages| pages <= FEW_PAGES) && history.unwrap_or(0) <= SHORT_HISTORY
-}
-
-/// All status variables that are numbers.
-pub(super) fn counters(
-    session: &mut dyn ControlConnection,
-) -> Result<BTreeMap<String, f64>, WireError> {
-    Ok(numbers(session.rows("SHOW GLOBAL STATUS")?))
-}
-
-/// Settings and counters.
-pub(super) fn status(
-    session: &mut dyn ControlConnection,
-) -> Result<Vec<(String, String)>, WireError> {
-    let mut files = Vec::new();
-    let variables = session.rows("SHOW GLOBAL VARIABLES")?;
-    files.push(("variables.tsv".to_owned(), table("name\tvalue", &variables)));
-    let counters = session.rows("SHOW GLOBAL STATUS")?;
-    files.push(("status.tsv".to_owned(), table("name\tvalue", &counters)));
-    for engine in ["INNODB", "ROCKSDB"] {
-        // One of the two is missing on most servers, or not allowed.
-        if let Ok(rows) = session.rows(&format!("SHOW ENGINE {engine} STATUS")) {
-            let texts: Vec<String> = rows
-                .into_iter()
-                .map(|row| row.into_iter().flatten().collect::<Vec<_>>().join("\n"))
-                .collect();
-            files.push((format!("{}_status.txt", engine.to_lowercase()), texts.join("\n")));
-        }
-    }
-    let tables = session.rows(
-        "SELECT TABLE_NAME, ENGINE, TABLE_ROWS, DATA_LENGTH, INDEX_LENGTH, DATA_FREE \
-         FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME",
-    )?;
-    let heading = "table\tengine\trows\tdata_bytes\tindex_bytes\tfree_bytes";
-    files.push(("tables.tsv".to_owned(), table(heading, &tables)));
-    Ok(files)
 }

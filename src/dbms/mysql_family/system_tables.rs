@@ -1,11 +1,16 @@
-//! MariaDB 10.1 and later: a MySQL whose data folder is made by reading SQL files. The same way
-//! makes the data folder of MySQL 5.5 and 5.6.
+//! The SQL files that make the data folder of MariaDB, and of MySQL 5.5 and 5.6.
 
 use std::fs;
 use std::path::Path;
 
-use crate::dbms::mysql::{CREATE_DATABASE, Mysql};
-use crate::dbms::{DbmsError, Site};
+use crate::dbms::error::DbmsError;
+use crate::dbms::mysql_family::flavor::Flavor;
+
+/// The database that holds the tables.
+pub(super) const DATABASE: &str = "test";
+
+/// Ends the statements of an init file that a data folder is made with.
+pub(super) const CREATE_DATABASE: &str = "CREATE DATABASE IF NOT EXISTS test;\n";
 
 /// Folders, below the root of a build, that hold the SQL files.
 const FOLDERS: [&str; 4] = ["share", "share/mysql", "share/mariadb", "scripts"];
@@ -27,13 +32,8 @@ const BEFORE: &str = "use mysql;\n\
 /// The files of MySQL know no variable against accounts without a name.
 const DROP_NAMELESS: &str = "delete from user where user='';\n";
 
-/// A MariaDB that rqps runs.
-pub(super) fn new(site: Site) -> Result<Mysql, DbmsError> {
-    Mysql::new(site)
-}
-
 /// All statements that make the system tables and the database of the benchmark.
-pub(super) fn bootstrap_statements(root: &Path, mariadb: bool) -> Result<String, DbmsError> {
+pub(super) fn bootstrap_statements(root: &Path, flavor: &Flavor) -> Result<String, DbmsError> {
     let mut text = BEFORE.to_owned();
     for (names, may_lack) in FILES {
         let mut places =
@@ -51,7 +51,7 @@ pub(super) fn bootstrap_statements(root: &Path, mariadb: bool) -> Result<String,
             }
             None if may_lack => {}
             None => {
-                let dbms = if mariadb { "mariadb" } else { "mysql" };
+                let dbms = flavor.name;
                 return Err(DbmsError::Unsupported(format!(
                     "make a data folder for {dbms} with the build {}: it has no {} in {}; the \
                      package is incomplete, take one with its SQL files",
@@ -62,7 +62,7 @@ pub(super) fn bootstrap_statements(root: &Path, mariadb: bool) -> Result<String,
             }
         }
     }
-    if !mariadb {
+    if flavor.has_nameless_accounts {
         text.push_str(DROP_NAMELESS);
     }
     text.push_str(CREATE_DATABASE);
@@ -73,16 +73,26 @@ pub(super) fn bootstrap_statements(root: &Path, mariadb: bool) -> Result<String,
 mod tests {
     use super::*;
 
+    const FLAVOR: Flavor = Flavor {
+        name: "mariadb",
+        programs: &[],
+        share: &[],
+        initializes_since: None,
+        second_protocol_since: None,
+        has_nameless_accounts: false,
+        rocksdb_folder: "",
+    };
+
     #[test]
     fn files_are_read_in_order_from_wherever_they_are() {
         let root = tempfile::tempdir().unwrap();
         let share = root.path().join("share/mysql");
         fs::create_dir_all(&share).unwrap();
-        let error = bootstrap_statements(root.path(), true).unwrap_err().to_string();
+        let error = bootstrap_statements(root.path(), &FLAVOR).unwrap_err().to_string();
         assert!(error.contains("mariadb_system_tables.sql or mysql_system_tables.sql"), "{error}");
         fs::write(share.join("mysql_system_tables.sql"), "TABLES;").unwrap();
         fs::write(share.join("mysql_system_tables_data.sql"), "DATA;").unwrap();
-        let text = bootstrap_statements(root.path(), true).unwrap();
+        let text = bootstrap_statements(root.path(), &FLAVOR).unwrap();
         assert!(text.starts_with("use mysql;\n"), "{text}");
         assert!(text.ends_with("TABLES;\nDATA;\nCREATE DATABASE IF NOT EXISTS test;\n"), "{text}");
     }

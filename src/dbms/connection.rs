@@ -1,0 +1,116 @@
+//! Sessions of the control plane with a server, and what their rows become.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::dialect::Dialect;
+use crate::domain::endpoint::{Address, Login};
+use crate::wire::WireError;
+use crate::wire::mysql::MysqlClient;
+use crate::wire::postgres::PostgresClient;
+
+/// One row of text columns.
+pub type ControlRow = Vec<Option<String>>;
+
+/// A session of the control plane.
+pub trait ControlConnection: Send {
+    /// Rows of a query as text.
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError>;
+    /// A statement whose rows do not matter.
+    fn run(&mut self, sql: &str) -> Result<(), WireError>;
+}
+
+/// Rows of name and value whose value is a number.
+pub(super) fn numbers(rows: Vec<ControlRow>) -> BTreeMap<String, f64> {
+    let number = |row: ControlRow| {
+        let mut cells = row.into_iter().flatten();
+        let (name, value) = (cells.next()?, cells.next()?.parse::<f64>().ok()?);
+        value.is_finite().then_some((name, value))
+    };
+    rows.into_iter().filter_map(number).collect()
+}
+
+/// The first column of the first row.
+pub(super) fn one_value(
+    session: &mut dyn ControlConnection,
+    sql: &str,
+) -> Result<Option<String>, WireError> {
+    Ok(session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+}
+
+impl ControlConnection for PostgresClient {
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
+        PostgresClient::rows(self, sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+impl ControlConnection for MysqlClient {
+    fn rows(&mut self, sql: &str) -> Result<Vec<ControlRow>, WireError> {
+        MysqlClient::rows(self, sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), WireError> {
+        self.simple(sql).map(|_| ())
+    }
+}
+
+/// Connects a session of the control plane. Its statements may take as long as they take.
+pub(super) fn connect(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+    timeout: Duration,
+) -> Result<Box<dyn ControlConnection>, WireError> {
+    Ok(match dialect {
+        Dialect::Postgres => Box::new(PostgresClient::connect(address, login, timeout)?),
+        Dialect::Mysql => Box::new(MysqlClient::connect(address, login, timeout)?),
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
+            return Err(WireError::Protocol(format!("{dialect:?} has no server to connect to")));
+        }
+    })
+}
+
+/// Connects and asks for one row, each within `timeout`.
+pub(super) fn first_query(
+    dialect: Dialect,
+    address: &Address,
+    login: &Login,
+    timeout: Duration,
+) -> Result<(), WireError> {
+    const QUERY: &str = "SELECT 1";
+    match dialect {
+        Dialect::Postgres => {
+            let mut client = PostgresClient::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Mysql => {
+            let mut client = MysqlClient::connect(address, login, timeout)?;
+            client.set_read_timeout(Some(timeout))?;
+            client.simple(QUERY)?;
+        }
+        Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {}
+    }
+    Ok(())
+}
+
+/// Rows as tab-separated lines under a heading; NULL as `\N`.
+pub(super) fn table(heading: &str, rows: &[ControlRow]) -> String {
+    let mut text = format!("{heading}\n");
+    for row in rows {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|cell| match cell {
+                Some(cell) => cell.replace(['\t', '\n'], " "),
+                None => "\\N".to_owned(),
+            })
+            .collect();
+        text.push_str(&cells.join("\t"));
+        text.push('\n');
+    }
+    text
+}

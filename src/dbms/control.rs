@@ -1,0 +1,88 @@
+//! The control plane: what the lab asks of every DBMS.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::dbms::error::DbmsError;
+use crate::dbms::server::Server;
+use crate::dbms::settle::SettleLoad;
+use crate::domain::endpoint::{Endpoint, Login};
+use crate::domain::guest::GuestPlace;
+
+/// One DBMS under control. All calls block.
+pub trait ControlPlane: Send {
+    /// Makes the data folder, with an empty database. Refuses a folder that is not empty.
+    fn init(&mut self) -> Result<(), DbmsError>;
+    /// Starts the server and returns when it answers a query. Creates nothing.
+    fn start(&mut self) -> Result<(), DbmsError>;
+    /// Where clients connect, and as whom.
+    fn endpoint(&self) -> (Endpoint, Login);
+    /// What every measuring session says first: `SET …`, `PRAGMA …`.
+    fn session_setup(&self) -> Vec<String>;
+    /// Where tables are on a server that rqps does not run; `None` for one that it runs.
+    fn guest_place(&self) -> Option<GuestPlace> {
+        None
+    }
+    /// A program that must start the process of the clients, given the program and its arguments,
+    /// because that process loads a library which this host cannot load by itself.
+    fn launcher(&self) -> Option<PathBuf> {
+        None
+    }
+    /// The control group that the process of the clients must be in: where the DBMS is a library,
+    /// a limit on its memory is one on theirs.
+    fn client_group(&self) -> Option<PathBuf> {
+        None
+    }
+    /// Root process of the server, if it is on this host and known.
+    fn server_pid(&self) -> Option<u32>;
+    /// The version that the running server reports.
+    fn reported_version(&mut self) -> Result<String, DbmsError>;
+    /// Called before tables are loaded into a data folder that is thrown away if that fails: what
+    /// only guards against a crash may be off until [`ControlPlane::after_load`].
+    fn before_load(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+    /// Called when they are loaded. Settings are those of the config when it returns.
+    fn after_load(&mut self) -> Result<(), DbmsError> {
+        Ok(())
+    }
+    /// Brings the server to rest after writes, so that what follows does not pay for them.
+    /// `progress` is told what is being done.
+    fn settle(
+        &mut self,
+        load: &SettleLoad,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(), DbmsError>;
+    /// Settings and counters for the run's logs: file name → text.
+    fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
+    /// The server's own counters, by name: what it read, wrote and waited for since it started. The
+    /// error is a reason: there are none, or this login may not read them. `quiet` waits a moment
+    /// for sessions of clients that have just ended, which hand in their counts when they end.
+    fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
+        let _ = quiet;
+        Err("this DBMS keeps none that rqps reads".to_owned())
+    }
+    /// The folder with nothing but the tables and indexes of the benchmark, where there is one: its
+    /// size is the published size of such a database.
+    fn database_folder(&self) -> Option<PathBuf> {
+        None
+    }
+    /// The server under a warden, where rqps runs one: what has none needs to say nothing.
+    fn server(&mut self) -> Option<&mut Server> {
+        None
+    }
+    /// Stops all processes of the server from running.
+    fn pause(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.pause())
+    }
+    /// Lets them run again.
+    fn resume(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.resume())
+    }
+    /// An error, with the last lines of the log, if the server is no longer alive.
+    fn check(&mut self) -> Result<(), DbmsError> {
+        self.server().map_or(Ok(()), |server| server.check())
+    }
+    /// Shuts down in good order: afterwards the data folder can be copied.
+    fn stop(&mut self) -> Result<(), DbmsError>;
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with a DBMS.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::domain::build::Dbms;
+use crate::os::process::ProcessError;
+use crate::os::user::UserError;
+use crate::wire::WireError;
+
+/// What can go wrong with a DBMS. The texts that end in a log's last lines span several lines.
+#[derive(Debug, Error)]
+pub enum DbmsError {
+    /// Only imported results name such a DBMS.
+    #[error("run a DBMS that rqps does not know: its results can be reported, not measured anew")]
+    Unknown,
+    /// The data folder is in use or left over.
+    #[error(
+        "make a data folder in {0}: the folder is not empty; remove it or name another one \
+         (rqps never deletes data that it did not make)"
+    )]
+    DataNotEmpty(PathBuf),
+    /// The build lacks a program.
+    #[error(
+        "find {program} of {dbms}: it is not in {root}/bin, sbin, libexec or scripts; \
+         name the folder that holds bin/, as in {dbms}=PATH"
+    )]
+    NoProgram {
+        /// What is missing.
+        program: &'static str,
+        /// Of which product.
+        dbms: Dbms,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// The kernel takes no longer socket paths.
+    #[error(
+        "listen on {path}: the path has {length} bytes and a socket can have {limit}; \
+         choose a shorter folder for temporary files",
+        path = path.display()
+    )]
+    SocketPath {
+        /// The socket.
+        path: PathBuf,
+        /// Its length.
+        length: usize,
+        /// The most that is possible.
+        limit: usize,
+    },
+    /// A file or folder.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was done, to what.
+        doing: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A program of the DBMS, or the server itself, ended when it should not have.
+    #[error("{doing}: {what}{tail}{hint}")]
+    Ended {
+        /// "start postgres 17.2.0".
+        doing: String,
+        /// "it ended with exit status 1".
+        what: String,
+        /// The last lines of its log, each on a line of its own.
+        tail: String,
+        /// What to do, if the log tells; begins with a line break.
+        hint: String,
+    },
+    /// A statement of the control plane failed.
+    #[error("{doing}: {source}")]
+    Sql {
+        /// "settle mysql 8.0.33: ANALYZE TABLE sbtest1".
+        doing: String,
+        /// The server's words.
+        source: WireError,
+    },
+    /// The user that servers run as.
+    #[error(transparent)]
+    User(#[from] UserError),
+    /// A signal, or the warden.
+    #[error("{doing}: {source}")]
+    Process {
+        /// What was done, to what.
+        doing: String,
+        /// Why it failed.
+        source: ProcessError,
+    },
+    /// Asked for what this DBMS or build cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// A server that rqps does not run holds something that rqps must not touch. Nothing was.
+    #[error("{0}")]
+    Refused(String),
+    /// The user wants to stop.
+    #[error("wait for the database: interrupted")]
+    Interrupted,
+}
+
+impl DbmsError {
+    /// For `map_err` on file operations.
+    pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Io { doing, source }
+    }
+
+    /// For `map_err` on statements.
+    pub(super) fn sql(doing: impl Into<String>) -> impl FnOnce(WireError) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Sql { doing, source }
+    }
+
+    /// For `map_err` on processes.
+    pub(super) fn process(doing: impl Into<String>) -> impl FnOnce(ProcessError) -> DbmsError {
+        let doing = doing.into();
+        move |source| DbmsError::Process { doing, source }
+    }
+}

@@ -1,0 +1,14 @@
+//! What MySQL and MariaDB share: all but their packages and how a data folder is made.
+
+mod control;
+mod flavor;
+mod guest;
+mod myrocks;
+mod statements;
+mod system_tables;
+mod words;
+
+pub(super) use self::control::MysqlFamily;
+pub(super) use self::flavor::Flavor;
+pub(super) use self::guest::GUEST;
+pub(super) use self::words::{ARRANGEMENT, version_in};

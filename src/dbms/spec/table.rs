@@ -1,0 +1,37 @@
+//! The table of all DBMSs.
+
+use crate::dbms::control::ControlPlane;
+use crate::dbms::error::DbmsError;
+use crate::dbms::site::Site;
+use crate::dbms::spec::row::{DbmsSpec, GuestCalls};
+use crate::dbms::{fake, mariadb, mysql, postgres, rocksdb, speedb, sqlite};
+use crate::domain::build::Dbms;
+use crate::domain::dialect::Dialect;
+
+/// One row for each DBMS that rqps can run.
+pub const ALL: &[DbmsSpec] = &[
+    postgres::SPEC,
+    mysql::SPEC,
+    mariadb::SPEC,
+    sqlite::SPEC,
+    rocksdb::SPEC,
+    speedb::SPEC,
+    fake::SPEC,
+];
+
+/// The row of a DBMS; `None` for a product that is only in imported results.
+pub fn of(dbms: Dbms) -> Option<&'static DbmsSpec> {
+    ALL.iter().find(|spec| spec.dbms == dbms)
+}
+
+/// What to ask of a server of this dialect that somebody else runs.
+pub(crate) fn guest_calls(dialect: Dialect) -> Option<&'static GuestCalls> {
+    ALL.iter().filter(|spec| spec.dbms.dialect() == dialect).find_map(|spec| spec.guest)
+}
+
+/// The control plane of a target whose server rqps runs itself. For servers that somebody else
+/// runs see [`crate::dbms::external`].
+pub fn control_plane(site: Site) -> Result<Box<dyn ControlPlane>, DbmsError> {
+    let spec = of(site.build.manifest.dbms).ok_or(DbmsError::Unknown)?;
+    (spec.control)(site)
+}
