@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
-use rqps::benchmarks::vector::data::matrix::{Matrix, Values};
+use rqps::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use rqps::benchmarks::vector::driver::truth::exact;
 use rqps::datagen::rng::Rng;
 use rqps::domain::vector::Distance;
@@ -118,9 +118,9 @@ fn random(seed: u64, rows: usize, options: &Options) -> Matrix {
     let mut rng = Rng::new(seed);
     let count = rows * options.dims;
     let values = if options.floats {
-        Values::Floats((0..count).map(|_| rng.unit() as f32).collect())
+        Numbers::Floats((0..count).map(|_| rng.unit() as f32).collect())
     } else {
-        Values::Bytes((0..count).map(|_| rng.below(256) as u8).collect())
+        Numbers::Bytes((0..count).map(|_| rng.below(256) as u8).collect())
     };
     Matrix { dims: options.dims, values }
 }

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rqps::benchmarks::vector::data::hdf5;
-use rqps::benchmarks::vector::data::matrix::Values;
+use rqps::benchmarks::vector::data::matrix::Numbers;
 use rqps::benchmarks::vector::driver::truth::exact;
 use rqps::domain::vector::Distance;
 use serde_json::Value as Json;
@@ -569,7 +569,7 @@ fn a_file_of_h5py_is_read_and_its_neighbours_are_right() {
     let data = hdf5::dataset(&file).unwrap();
     assert_eq!((data.train.rows(), data.test.rows(), data.train.dims), (20, 3, 4));
     assert_eq!(data.distance, Distance::Euclidean);
-    assert!(matches!(data.train.values, Values::Bytes(_)), "whole numbers become bytes");
+    assert!(matches!(data.train.values, Numbers::Bytes(_)), "whole numbers become bytes");
     let given = data.given.clone().unwrap();
     let truth = exact(&data.train, &data.test, data.distance, None, 5, 1);
     assert_eq!(given.ids, truth.ids);

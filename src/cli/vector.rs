@@ -8,7 +8,7 @@ use crate::benchmarks;
 use crate::benchmarks::vector::data::Dataset;
 use crate::benchmarks::vector::data::given;
 use crate::benchmarks::vector::data::statistics::statistics;
-use crate::benchmarks::vector::driver::verify::{self, Check, Progress, Seeded};
+use crate::benchmarks::vector::driver::verify::{self, DataCheck, Progress, Seeded};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use crate::domain::benchmark::BenchmarkParameters;
@@ -83,7 +83,7 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
 fn is_the_real_one(data: &Dataset) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
-        && matches!(data.train.values, crate::benchmarks::vector::data::matrix::Values::Bytes(_))
+        && matches!(data.train.values, crate::benchmarks::vector::data::matrix::Numbers::Bytes(_))
 }
 
 fn indexes(text: &str) -> Result<Vec<PgBuild>> {
@@ -95,7 +95,7 @@ fn indexes(text: &str) -> Result<Vec<PgBuild>> {
 }
 
 /// Prints one line for each check. Returns the number of failed checks.
-fn print(checks: &[Check]) -> u32 {
+fn print(checks: &[DataCheck]) -> u32 {
     say!("{:<42} {:>9} {:>9} {:>19}  verdict  expected by", "check", "found", "expected", "range");
     let mut wrong = 0;
     for check in checks {

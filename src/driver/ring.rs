@@ -75,16 +75,16 @@ const PHASES: [TurnPhase; 5] =
 
 /// What is being done, and the number of the turn, from 0 on through all phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct RingState {
     /// What is being done.
     pub phase: TurnPhase,
     /// The turn: the one that is taken, or the next.
     pub turn: u32,
 }
 
-impl State {
+impl RingState {
     /// Before anything.
-    pub const FIRST: State = State { phase: TurnPhase::Gather, turn: 0 };
+    pub const FIRST: RingState = RingState { phase: TurnPhase::Gather, turn: 0 };
 
     /// As one number.
     pub fn pack(self) -> u64 {
@@ -92,9 +92,9 @@ impl State {
     }
 
     /// The state that was packed.
-    pub fn unpack(bits: u64) -> State {
+    pub fn unpack(bits: u64) -> RingState {
         let phase = PHASES.get((bits >> 32) as usize).copied().unwrap_or(TurnPhase::Over);
-        State { phase, turn: bits as u32 }
+        RingState { phase, turn: bits as u32 }
     }
 
     fn has_turns(self) -> bool {
@@ -193,8 +193,8 @@ impl Ring {
     }
 
     /// Now.
-    pub fn state(&self) -> State {
-        State::unpack(self.page.number(STATE).load(SeqCst))
+    pub fn state(&self) -> RingState {
+        RingState::unpack(self.page.number(STATE).load(SeqCst))
     }
 
     /// Whose turn it is, if it is anybody's.
@@ -272,7 +272,7 @@ impl Ring {
 
     /// Waits for something that `place` has to look at, in a state other than `seen`: a turn of its
     /// own, a phase without turns. `None` after a while without.
-    pub fn wait(&self, place: usize, seen: State) -> Option<State> {
+    pub fn wait(&self, place: usize, seen: RingState) -> Option<RingState> {
         let bell = self.page.word(BELL + place).load(SeqCst);
         if let Some(state) = self.concern(place, seen) {
             return Some(state);
@@ -281,7 +281,7 @@ impl Ring {
         self.concern(place, seen)
     }
 
-    fn concern(&self, place: usize, seen: State) -> Option<State> {
+    fn concern(&self, place: usize, seen: RingState) -> Option<RingState> {
         let state = self.state();
         let mine = !state.has_turns() || self.target_of(state.turn) == place;
         (state != seen && mine).then_some(state)
@@ -289,7 +289,7 @@ impl Ring {
 
     /// Passes the token on after a turn of `place` that took `took_ns`, in which an event took
     /// `event_ns`. False if the turn had been taken from it.
-    pub fn pass(&self, place: usize, state: State, took_ns: u64, event_ns: u64) -> bool {
+    pub fn pass(&self, place: usize, state: RingState, took_ns: u64, event_ns: u64) -> bool {
         let mine = state.has_turns() && self.target_of(state.turn) == place;
         if !mine || self.state() != state {
             return false;
@@ -303,7 +303,7 @@ impl Ring {
         passed
     }
 
-    fn change(&self, from: State, to: State) -> bool {
+    fn change(&self, from: RingState, to: RingState) -> bool {
         let state = self.page.number(STATE);
         if state.compare_exchange(from.pack(), to.pack(), SeqCst, SeqCst).is_err() {
             return false;
@@ -313,7 +313,7 @@ impl Ring {
     }
 
     /// Wakes those whom `state` concerns.
-    fn ring(&self, state: State) {
+    fn ring(&self, state: RingState) {
         let all = 0..self.targets;
         let one = self.target_of(state.turn);
         for place in if state.has_turns() { one..one + 1 } else { all } {
@@ -330,14 +330,14 @@ impl Ring {
             let has_come = |gate: usize| self.page.number(gate).load(SeqCst) & alive == alive;
             let next = match state.phase {
                 TurnPhase::Gather if has_come(GATHERED) => {
-                    State { phase: TurnPhase::WarmUp, ..state }
+                    RingState { phase: TurnPhase::WarmUp, ..state }
                 }
                 TurnPhase::Sample if has_come(SAMPLED) => {
                     (0..self.targets).for_each(|place| {
                         self.page.number(OWN + place).store(0, SeqCst);
                     });
                     self.page.number(BEGUN).store(clock::monotonic_ns(), SeqCst);
-                    State { phase: TurnPhase::Window, ..state }
+                    RingState { phase: TurnPhase::Window, ..state }
                 }
                 TurnPhase::WarmUp | TurnPhase::Window
                     if alive & (1 << self.target_of(state.turn)) == 0 =>
@@ -354,8 +354,8 @@ impl Ring {
     }
 
     /// What follows the turn of `state`.
-    fn after(&self, state: State) -> State {
-        let next = State { turn: state.turn.wrapping_add(1), ..state };
+    fn after(&self, state: RingState) -> RingState {
+        let next = RingState { turn: state.turn.wrapping_add(1), ..state };
         let window = state.phase == TurnPhase::Window;
         if !self.may_end(next.turn, window) {
             return next;
@@ -368,7 +368,7 @@ impl Ring {
             return next;
         }
         if window {
-            return State { phase: TurnPhase::Over, ..next };
+            return RingState { phase: TurnPhase::Over, ..next };
         }
         let slowest = living().map(|place| self.page.number(EVENT + place).load(SeqCst)).max();
         let slice = slice(&self.rules, slowest.unwrap_or(0));
@@ -376,7 +376,7 @@ impl Ring {
         // The window begins with a round.
         let turn = next.turn.next_multiple_of(self.rules.round);
         self.page.number(FIRST).store(turn.into(), SeqCst);
-        State { phase: TurnPhase::Sample, turn }
+        RingState { phase: TurnPhase::Sample, turn }
     }
 
     /// True if a phase may end before `turn`: the window after whole rounds, or when all targets
@@ -442,15 +442,18 @@ mod tests {
         assert_eq!((ring.state().phase, ring.holder()), (TurnPhase::Gather, None));
         assert!(ring.is_others(0) && !ring.is_others(1));
         other.arrive(1, TurnPhase::Gather);
-        assert_eq!(ring.state(), State { phase: TurnPhase::WarmUp, turn: 0 });
+        assert_eq!(ring.state(), RingState { phase: TurnPhase::WarmUp, turn: 0 });
         assert_eq!(take(&other), [0, 1, 1, 0]);
-        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 4 });
+        assert_eq!(ring.state(), RingState { phase: TurnPhase::Sample, turn: 4 });
         assert_eq!(ring.first(), 4);
         ring.arrive(1, TurnPhase::Sample);
-        assert_eq!(ring.wait(0, State { phase: TurnPhase::WarmUp, turn: 3 }), Some(ring.state()));
+        assert_eq!(
+            ring.wait(0, RingState { phase: TurnPhase::WarmUp, turn: 3 }),
+            Some(ring.state())
+        );
         ring.arrive(0, TurnPhase::Sample);
         assert_eq!(take(&ring), [0, 1, 1, 0].repeat(10));
-        assert_eq!(other.state(), State { phase: TurnPhase::Over, turn: 44 });
+        assert_eq!(other.state(), RingState { phase: TurnPhase::Over, turn: 44 });
     }
 
     #[test]
@@ -460,7 +463,7 @@ mod tests {
         assert!(!ring.pass(1, first, MS, MS));
         assert!(ring.pass(0, first, MS, MS));
         assert!(!ring.pass(0, first, MS, MS));
-        assert_eq!(ring.wait(1, first), Some(State { phase: TurnPhase::WarmUp, turn: 1 }));
+        assert_eq!(ring.wait(1, first), Some(RingState { phase: TurnPhase::WarmUp, turn: 1 }));
         assert_eq!(ring.concern(0, first), None);
     }
 
@@ -472,7 +475,7 @@ mod tests {
         ring.bury(1);
         assert_eq!(ring.state().phase, TurnPhase::WarmUp, "before it came");
         assert_eq!(take(&ring), [0, 2, 2, 0]);
-        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 6 });
+        assert_eq!(ring.state(), RingState { phase: TurnPhase::Sample, turn: 6 });
         ring.arrive(0, TurnPhase::Sample);
         ring.bury(2);
         assert_eq!(ring.state().phase, TurnPhase::Window, "before its counters were read");
@@ -493,7 +496,7 @@ mod tests {
         let ring = Ring::create(2, rules).unwrap();
         (0..2).for_each(|place| ring.arrive(place, TurnPhase::Gather));
         assert_eq!(take(&ring), [0, 1]);
-        assert_eq!(ring.state(), State { phase: TurnPhase::Sample, turn: 4 });
+        assert_eq!(ring.state(), RingState { phase: TurnPhase::Sample, turn: 4 });
         (0..2).for_each(|place| ring.arrive(place, TurnPhase::Sample));
         assert_eq!(take(&ring), [0, 1]);
     }
@@ -528,7 +531,7 @@ mod tests {
         let turns = |place: usize| {
             let ring = Ring::open(lab.path(), lab.rules()).unwrap();
             ring.arrive(place, TurnPhase::Gather);
-            let mut seen = State { phase: TurnPhase::Gather, turn: 0 };
+            let mut seen = RingState { phase: TurnPhase::Gather, turn: 0 };
             let mut turns = 0;
             loop {
                 let Some(state) = ring.wait(place, seen) else { continue };

@@ -13,7 +13,7 @@ use crate::driver::clock::Clock;
 use crate::driver::crew::{Crew, Finished, Spent};
 use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
-use crate::driver::ring::{Ring, State, TurnPhase, TurnRequest};
+use crate::driver::ring::{Ring, RingState, TurnPhase, TurnRequest};
 use crate::os::clock;
 use crate::os::standstill::Standstill;
 use crate::os::tree::{self, Cpu};
@@ -90,7 +90,7 @@ impl Team {
             clients,
             clock,
             clock_ahead_ns,
-            state: AtomicU64::new(State::FIRST.pack()),
+            state: AtomicU64::new(RingState::FIRST.pack()),
             begun_ns: AtomicU64::new(0),
             ended_ns: AtomicU64::new(0),
             events: AtomicU64::new(0),
@@ -154,7 +154,7 @@ impl Team {
         client: &mut P,
         tell: &dyn Fn(TurnNews),
     ) -> Result<(P::Counts, Spent), String> {
-        let mut seen = State::FIRST;
+        let mut seen = RingState::FIRST;
         let mut cpu_before = None;
         loop {
             seen = if index == 0 { self.go_first(seen) } else { self.follow(seen) };
@@ -180,7 +180,7 @@ impl Team {
     }
 
     /// The first client waits for the token, lets the server run again, and calls the others.
-    fn go_first(&self, seen: State) -> State {
+    fn go_first(&self, seen: RingState) -> RingState {
         let state = loop {
             if let Some(state) = self.ring.wait(self.place, seen) {
                 break state;
@@ -204,10 +204,10 @@ impl Team {
         self.standstill.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow(&self, seen: State) -> State {
+    fn follow(&self, seen: RingState) -> RingState {
         loop {
             let calls = self.ring.calls(self.place);
-            let state = State::unpack(self.state.load(SeqCst));
+            let state = RingState::unpack(self.state.load(SeqCst));
             if state != seen {
                 return state;
             }
@@ -218,7 +218,7 @@ impl Team {
     fn turn<P: Player>(
         &self,
         client: &mut P,
-        state: State,
+        state: RingState,
         tell: &dyn Fn(TurnNews),
     ) -> Result<(), String> {
         let until = self.begun_ns.load(SeqCst).saturating_add(self.ring.slice_ns());
@@ -232,7 +232,7 @@ impl Team {
     }
 
     /// The last client to finish passes the token on. Nobody else of the team is at work.
-    fn pass(&self, state: State, tell: &dyn Fn(TurnNews)) {
+    fn pass(&self, state: RingState, tell: &dyn Fn(TurnNews)) {
         let begun = self.begun_ns.load(SeqCst);
         let took = self.ended_ns.swap(0, SeqCst).saturating_sub(begun);
         let events = self.events.swap(0, SeqCst);

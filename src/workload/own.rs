@@ -4,7 +4,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::workload::settings::{self, SetError};
 
 /// A setting of the benchmark whose parameters are an `S`.
-pub(crate) struct Setting<S> {
+pub(crate) struct OwnSetting<S> {
     pub key: &'static str,
     pub apply: fn(&mut Workload, &mut S, &str) -> Result<(), String>,
 }
@@ -12,7 +12,7 @@ pub(crate) struct Setting<S> {
 /// All settings of a benchmark.
 pub(crate) struct Settings<S: 'static> {
     pub benchmark: &'static str,
-    pub own: &'static [Setting<S>],
+    pub own: &'static [OwnSetting<S>],
     /// Settings of all benchmarks that mean something here: the name here and the name there.
     pub common: &'static [(&'static str, &'static str)],
     /// What else may be set, for the list of what is known.
@@ -64,8 +64,8 @@ impl<S: Clone> Settings<S> {
 macro_rules! own_settings {
     ($shape_type:ty: $($key:literal, |$workload:pat_param, $shape:pat_param, $value:ident|
         $apply:expr;)*) => {
-        const OWN: &[$crate::workload::own::Setting<$shape_type>] =
-            &[$($crate::workload::own::Setting {
+        const OWN: &[$crate::workload::own::OwnSetting<$shape_type>] =
+            &[$($crate::workload::own::OwnSetting {
                 key: $key,
                 apply: |$workload, $shape, $value| { $apply; Ok(()) },
             }),*];

@@ -293,15 +293,9 @@ phrases: benchmarks/vector/data/given: is said
 phrases: benchmarks/vector/data/hdf5/parse: nothing was
 phrases: cli/gate: nothing was
 phrases: report/verdicts: nothing was
-type names: Block: benchmarks/sysbench/import/tables
-type names: Block: report/document
-type names: Build: benchmarks/vector/import/ann_text
-type names: Build: domain/build
 type names: Cell: benchmarks/kv/import/metrics
 type names: Cell: report/document
 type names: Cell: report/heat
-type names: Check: benchmarks/vector/driver/verify
-type names: Check: import/published
 type names: Clients: driver/step
 type names: Clients: obtain/mod
 type names: Connection: driver/connection
@@ -320,7 +314,6 @@ type names: Form: benchmarks/vector/driver/encode
 type names: Form: report/chart
 type names: Format: import/mod
 type names: Format: report/mod
-type names: Found: benchmarks/vector/driver/verify
 type names: Found: embed/rocksdb/handle
 type names: Found: obtain/mod
 type names: Index: benchmarks/sysbench/steps
@@ -328,7 +321,6 @@ type names: Index: domain/vector
 type names: Interval: driver/event
 type names: Interval: stats/mod
 type names: Level: analyze/gate
-type names: Level: benchmarks/kv/analyze/stats
 type names: Level: domain/vector
 type names: Maintenance: domain/insert
 type names: Maintenance: domain/kv
@@ -339,30 +331,19 @@ type names: Point: domain/vector
 type names: Point: report/chart
 type names: Preset: benchmarks/insert/presets
 type names: Preset: benchmarks/sysbench/presets
-type names: Printed: benchmarks/insert/analyze/rules
-type names: Printed: benchmarks/insert/import/taker
 type names: Prior: analyze/verdict/mod
 type names: Prior: stats/moderated
 type names: RawStep: benchmarks/insert/import/raw
 type names: RawStep: benchmarks/sysbench/import/mytools_raw
-type names: Row: benchmarks/insert/rows
 type names: Row: benchmarks/sysbench/rows
 type names: Row: report/heat
 type names: Sample: analyze/compare
 type names: Sample: os/sample
 type names: Sample: report/heat
-type names: Scratch: benchmarks/vector/data/fashion
-type names: Scratch: benchmarks/vector/driver/graph
 type names: Server: dbms/server
 type names: Server: driver/placement
-type names: Setting: workload/own
-type names: Setting: workload/settings
 type names: Sources: benchmarks/insert/import/sources
 type names: Sources: benchmarks/sysbench/import/sources
-type names: State: driver/ring
-type names: State: embed/rocksdb/marker
-type names: Stats: benchmarks/kv/analyze/stats
-type names: Stats: benchmarks/kv/import/output
 type names: Stop: driver/mod
 type names: Stop: os/process
 type names: Summary: analyze/verdict/mod
@@ -370,13 +351,8 @@ type names: Summary: lab/mod
 type names: Summary: stats/summary
 type names: Table: benchmarks/sysbench/rows
 type names: Table: report/document
-type names: Turn: benchmarks/insert/driver/turns
-type names: Turn: domain/run
 type names: Value: report/document
 type names: Value: wire/statement
-type names: Values: analyze/metrics
-type names: Values: benchmarks/kv/rows
-type names: Values: benchmarks/vector/data/matrix
 ";
 
 /// Holds what a rule found against its exceptions.

@@ -43,7 +43,7 @@ pub struct Rows {
 
 /// One row but for its key and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PurchaseRow {
     /// In 0..1000.
     pub cash_register: u64,
     /// In 0..10000.
@@ -56,7 +56,7 @@ pub struct Row {
     data_length: usize,
 }
 
-impl Row {
+impl PurchaseRow {
     /// The filler.
     pub fn data(&self) -> &[u8] {
         &self.data[..self.data_length]
@@ -72,7 +72,7 @@ impl Rows {
     /// The next row. Drawn in the published order: cash register, product, customer, price,
     /// length, random characters.
     #[inline]
-    pub fn next_row(&mut self) -> Row {
+    pub fn next_row(&mut self) -> PurchaseRow {
         let rng = &mut self.rng;
         let cash_register = rng.below(CASH_REGISTERS);
         let product = rng.below(PRODUCTS);
@@ -86,7 +86,7 @@ impl Rows {
             *place = ALPHABET[(bits & 63) as usize];
             bits >>= 6;
         }
-        Row { cash_register, product, customer, price, data, data_length: length }
+        PurchaseRow { cash_register, product, customer, price, data, data_length: length }
     }
 
     /// Appends the next row as a tuple of a multi-row INSERT, without a comma after it:

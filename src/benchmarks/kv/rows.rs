@@ -103,15 +103,15 @@ const POOL_BYTES: usize = 1_048_576;
 const FRAGMENT_BYTES: usize = 100;
 
 /// The pool of bytes that values are cut from, one after the other. Every client has the same.
-pub struct Values {
+pub struct ValuePool {
     pool: Vec<u8>,
     length: usize,
     next: usize,
 }
 
-impl Values {
+impl ValuePool {
     /// Values of `length` bytes, no longer than the pool.
-    pub fn new(length: usize) -> Values {
+    pub fn new(length: usize) -> ValuePool {
         let mut lcg: u64 = 301;
         let mut pool = Vec::with_capacity(POOL_BYTES + FRAGMENT_BYTES);
         while pool.len() < POOL_BYTES {
@@ -122,7 +122,7 @@ impl Values {
             }
             pool.extend_from_within(start..);
         }
-        Values { length: length.min(pool.len()), pool, next: 0 }
+        ValuePool { length: length.min(pool.len()), pool, next: 0 }
     }
 
     /// The next value.
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_pool_is_that_of_db_bench() {
-        let mut values = Values::new(400);
+        let mut values = ValuePool::new(400);
         assert_eq!(values.pool.len(), 1_048_600);
         let digest = Sha256::digest(&values.pool);
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

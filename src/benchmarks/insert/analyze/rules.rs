@@ -161,24 +161,24 @@ pub fn share_gray(percent: f64) -> Option<&'static str> {
 
 /// A printed number: its value, and half a unit of its last place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Printed {
+pub struct PrintedNumber {
     /// The value.
     pub value: f64,
     /// How far the exact number may be from it.
     pub half: f64,
 }
 
-impl Printed {
+impl PrintedNumber {
     /// Reads a number; `None` for anything else, such as `NA`.
-    pub fn read(text: &str) -> Option<Printed> {
+    pub fn read(text: &str) -> Option<PrintedNumber> {
         let value: f64 = text.trim().parse().ok()?;
         let decimals = text.trim().split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let half = 0.5 * 10f64.powi(-i32::try_from(decimals).ok()?);
-        value.is_finite().then_some(Printed { value, half })
+        value.is_finite().then_some(PrintedNumber { value, half })
     }
 
     /// True if factor × this / divisor can be `quotient`, as far as the three were printed.
-    pub fn over(self, factor: f64, divisor: Printed, quotient: Printed) -> bool {
+    pub fn over(self, factor: f64, divisor: PrintedNumber, quotient: PrintedNumber) -> bool {
         let low = factor * (self.value - self.half) / (divisor.value + divisor.half);
         let below = divisor.value - divisor.half;
         let high =
@@ -207,7 +207,7 @@ pub fn broken_identities<'a>(
     cpus: Option<u32>,
     get: impl Fn(&str) -> Option<&'a str>,
 ) -> Vec<String> {
-    let number = |column: &str| get(column).and_then(Printed::read);
+    let number = |column: &str| get(column).and_then(PrintedNumber::read);
     let mut broken = Vec::new();
     for (column, from, factor, by_inserts) in IDENTITIES {
         let by = if is_query && !by_inserts { "qps" } else { "ips" };
@@ -239,7 +239,8 @@ pub fn cpus_of_rows<'a>(
     let fits = |cpus: &u32| {
         let mut any = false;
         let all = rows.clone().all(|(cpups, rate, cpupq)| {
-            let cells = (Printed::read(cpups), Printed::read(rate), Printed::read(cpupq));
+            let cells =
+                (PrintedNumber::read(cpups), PrintedNumber::read(rate), PrintedNumber::read(cpupq));
             let (Some(cpups), Some(rate), Some(cpupq)) = cells else { return true };
             any = true;
             cpups.over(10_000.0 * f64::from(*cpus), rate, cpupq)

@@ -10,7 +10,7 @@ use crate::benchmarks::insert::driver::meter::{
 };
 use crate::benchmarks::insert::driver::outcome::{self, Ended};
 use crate::benchmarks::insert::driver::pair::Pair;
-use crate::benchmarks::insert::driver::turns::{Side, Turn};
+use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::domain::insert::InsertWork;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
@@ -141,20 +141,20 @@ fn step(
             }
         }
         Worker::Writer(writer, side) => match pair.look(*side, now) {
-            Turn::Go { intended, ready, .. } => {
+            WriterTurn::Go { intended, ready, .. } => {
                 // Others come first while this one waits.
                 member.clock.wait_until(ready);
                 member.pending = Some((intended, ready));
             }
-            Turn::Resync => {
+            WriterTurn::Resync => {
                 writer.resync()?;
                 pair.resynced(member.clock.now());
             }
-            Turn::Blocked => {
+            WriterTurn::Blocked => {
                 member.blocked = true;
                 return Ok(());
             }
-            Turn::Over => {
+            WriterTurn::Over => {
                 let pacer = make::pacer(job, &task.work, client, 0);
                 member.clock.wait_until(pacer.end(make::batches(&task.work)));
                 if *side == Side::Insert {

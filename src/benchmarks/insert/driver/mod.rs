@@ -28,7 +28,7 @@ use crate::benchmarks::insert::driver::meter::{
 use crate::benchmarks::insert::driver::observer::Observer;
 use crate::benchmarks::insert::driver::outcome::Ended;
 use crate::benchmarks::insert::driver::pair::Pair;
-use crate::benchmarks::insert::driver::turns::{Side, Turn};
+use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::benchmarks::insert::driver::writer::Writer;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::insert::InsertWork;
@@ -314,13 +314,13 @@ fn write_all(
 ) -> Result<bool, String> {
     loop {
         match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
-            Some(Turn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
-            Some(Turn::Resync) => {
+            Some(WriterTurn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
+            Some(WriterTurn::Resync) => {
                 writer.resync()?;
                 pair.resynced(shared.clock.now());
             }
-            Some(Turn::Over) => return Ok(true),
-            Some(Turn::Blocked) => {}
+            Some(WriterTurn::Over) => return Ok(true),
+            Some(WriterTurn::Blocked) => {}
             None => return Ok(false),
         }
         if stand.is_over() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::benchmarks::insert::driver::turns::{Side, Turn, Turns};
+use crate::benchmarks::insert::driver::turns::{Side, Turns, WriterTurn};
 
 /// How often one who waits looks whether the step was given up.
 const LOOK: Duration = Duration::from_millis(100);
@@ -52,11 +52,11 @@ impl Pair {
         side: Side,
         now: impl Fn() -> u64,
         is_over: impl Fn() -> bool,
-    ) -> Option<Turn> {
+    ) -> Option<WriterTurn> {
         let mut state = self.lock();
         loop {
             let turn = state.turns.take(side, now());
-            if turn != Turn::Blocked {
+            if turn != WriterTurn::Blocked {
                 if state.waiting > 0 {
                     self.changed.notify_all();
                 }
@@ -74,7 +74,7 @@ impl Pair {
     }
 
     /// The next turn of `side`, whatever it is.
-    pub(crate) fn look(&self, side: Side, now: u64) -> Turn {
+    pub(crate) fn look(&self, side: Side, now: u64) -> WriterTurn {
         self.lock().turns.take(side, now)
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum Side {
 
 /// What one side is to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum WriterTurn {
     /// Execute this batch, not before `ready`. Response time counts from `intended`.
     Go { batch: u64, intended: u64, ready: u64 },
     /// Wait for the other side.
@@ -156,15 +156,15 @@ impl Turns {
         }
     }
 
-    /// What `side` is to do at `now`. [`Turn::Go`] takes the batch.
-    pub(crate) fn take(&mut self, side: Side, now: u64) -> Turn {
+    /// What `side` is to do at `now`. [`WriterTurn::Go`] takes the batch.
+    pub(crate) fn take(&mut self, side: Side, now: u64) -> WriterTurn {
         let batch = match (side, &self.deletes) {
             (Side::Insert, _) => self.inserts.taken,
             (Side::Delete, Some(queue)) => queue.taken,
-            (Side::Delete, None) => return Turn::Over,
+            (Side::Delete, None) => return WriterTurn::Over,
         };
         if batch == self.batches {
-            return Turn::Over;
+            return WriterTurn::Over;
         }
         while self.made <= batch {
             if let Some(wait) = self.make(side) {
@@ -180,25 +180,29 @@ impl Turns {
             Side::Insert => &mut self.inserts,
             Side::Delete => match &mut self.deletes {
                 Some(queue) => queue,
-                None => return Turn::Over,
+                None => return WriterTurn::Over,
             },
         };
         queue.taken += 1;
         let place = slot(&queue.taken_at, batch);
         queue.taken_at[place] = ready.max(now);
-        Turn::Go { batch, intended, ready }
+        WriterTurn::Go { batch, intended, ready }
     }
 
     /// Makes the next batch, or says what it waits for.
-    fn make(&mut self, side: Side) -> Option<Turn> {
+    fn make(&mut self, side: Side) -> Option<WriterTurn> {
         let batch = self.made;
         let queues = [Some(&self.inserts), self.deletes.as_ref()];
         let full = |queue: &&Queue| queue.taken + self.depth <= batch;
         if queues.into_iter().flatten().any(|queue| full(&queue)) {
-            return Some(Turn::Blocked);
+            return Some(WriterTurn::Blocked);
         }
         if self.resync_is_due(batch) {
-            return Some(if side == Side::Delete { Turn::Resync } else { Turn::Blocked });
+            return Some(if side == Side::Delete {
+                WriterTurn::Resync
+            } else {
+                WriterTurn::Blocked
+            });
         }
         // A full queue had room again when the batch `depth` before was taken.
         let room = batch.checked_sub(self.depth).map_or(0, |freed| {
@@ -263,14 +267,14 @@ mod tests {
             let able = workers.iter_mut().filter(|worker| !worker.over && !worker.blocked);
             let Some(worker) = able.min_by_key(|worker| worker.now) else { break };
             match turns.take(worker.side, worker.now) {
-                Turn::Go { intended, ready, .. } => {
+                WriterTurn::Go { intended, ready, .. } => {
                     let start = worker.now.max(ready);
                     worker.started.push((start, intended));
                     worker.now = start + service(worker.side, start);
                 }
-                Turn::Resync => turns.resynced(worker.now),
-                Turn::Over => worker.over = true,
-                Turn::Blocked => {
+                WriterTurn::Resync => turns.resynced(worker.now),
+                WriterTurn::Over => worker.over = true,
+                WriterTurn::Blocked => {
                     worker.blocked = true;
                     continue;
                 }
@@ -373,13 +377,13 @@ mod tests {
             let mut turns = Turns::new(3500, 8, 0, Pacer::Closed, Some(resync_every));
             let (mut asked, mut now) = (Vec::new(), 0);
             for batch in 0..3500 {
-                while turns.take(Side::Delete, now) == Turn::Resync {
+                while turns.take(Side::Delete, now) == WriterTurn::Resync {
                     asked.push(batch);
-                    assert_eq!(turns.take(Side::Insert, now), Turn::Blocked, "all wait");
+                    assert_eq!(turns.take(Side::Insert, now), WriterTurn::Blocked, "all wait");
                     now += 7;
                     turns.resynced(now);
                 }
-                assert!(matches!(turns.take(Side::Insert, now), Turn::Go { .. }));
+                assert!(matches!(turns.take(Side::Insert, now), WriterTurn::Go { .. }));
             }
             asked
         };

@@ -38,12 +38,12 @@ pub(crate) struct Taker {
     /// True if no file has a rate: ratios are facts then, not checks.
     pub only_ratios: bool,
     /// Where each number of a target and step stands.
-    pub places: BTreeMap<(String, String, Metric), Printed>,
+    pub places: BTreeMap<(String, String, Metric), TakenNumber>,
 }
 
 /// A number that was taken, as it was printed.
 #[derive(Clone, Debug)]
-pub(crate) struct Printed {
+pub(crate) struct TakenNumber {
     file: String,
     line: usize,
     cell: String,
@@ -96,7 +96,7 @@ impl Taker {
         let before = *record.outcome.extra.entry(metric).or_insert(value * factor);
         let key = (place.label.to_owned(), place.step.to_owned(), metric);
         if !told {
-            let stands = Printed {
+            let stands = TakenNumber {
                 file: place.text.name(),
                 line: place.line,
                 cell: printed.to_owned(),
@@ -120,7 +120,7 @@ impl Taker {
         let (step, label, before) = (place.step, place.label, before / factor);
         let what = format!("{} of {step} of {label} is {printed} here and {before}", metric.name());
         match other {
-            Some(Printed { file, line, .. }) => {
+            Some(TakenNumber { file, line, .. }) => {
                 let why = format!(
                     "{what} in `{file}`, line {line}: one of them is wrong, import only the right \
                      one"

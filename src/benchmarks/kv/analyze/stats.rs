@@ -9,9 +9,9 @@ const KIB: f64 = 1024.0;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     /// The compaction table by level, without its sums.
-    pub levels: Vec<Level>,
+    pub levels: Vec<TreeLevel>,
     /// The row ` Sum`.
-    pub sum: Option<Level>,
+    pub sum: Option<TreeLevel>,
     /// Written by flushes and compactions since opening, GiB.
     pub compaction_written_gb: Option<f64>,
     /// The same, MiB per second of uptime.
@@ -33,7 +33,7 @@ pub struct Stats {
 
 /// A row of the compaction table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Level {
+pub struct TreeLevel {
     /// `L0`, `Sum`.
     pub name: String,
     /// Files, and how many of them are being compacted: `4/0`.
@@ -46,7 +46,7 @@ pub struct Level {
     fields: Vec<String>,
 }
 
-impl Level {
+impl TreeLevel {
     /// A column by its head: `Comp(sec)`.
     pub fn get(&self, head: &str) -> Option<f64> {
         self.columns.iter().find(|(name, _)| name == head).map(|(_, value)| *value)
@@ -85,10 +85,10 @@ pub fn parse(text: &str) -> Stats {
     stats
 }
 
-fn level(name: &str, files: &str, bytes: f64, heads: &[String], words: &[&str]) -> Level {
+fn level(name: &str, files: &str, bytes: f64, heads: &[String], words: &[&str]) -> TreeLevel {
     let values = words.iter().skip(4).map(|word| number(word));
     let columns = heads.iter().cloned().zip(values);
-    Level {
+    TreeLevel {
         name: name.to_owned(),
         files: files.to_owned(),
         bytes,

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::benchmarks::kv::rows::{KeyNumbers, Values, key};
+use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool, key};
 use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
@@ -109,7 +109,7 @@ pub(super) struct Counts {
 pub(super) struct Client<S> {
     pub(super) store: S,
     pub(super) numbers: KeyNumbers,
-    pub(super) values: Values,
+    pub(super) values: ValuePool,
     pub(super) clock: Clock,
     pub(super) recorder: Arc<Recorder>,
     /// When calls are due, under an open pace.
@@ -276,7 +276,7 @@ pub(super) fn overhead(work: &KvWork) -> Option<f64> {
     let mut client = Client {
         store: Nothing,
         numbers: KeyNumbers::new(0, 1, work.keys.max(1)),
-        values: Values::new(work.value_bytes as usize),
+        values: ValuePool::new(work.value_bytes as usize),
         clock: Clock::Real(crate::os::clock::RealClock::starting_at(Instant::now())),
         recorder: Arc::new(Recorder::new(false)),
         schedule: None,
@@ -361,7 +361,7 @@ pub(super) mod tests {
         Client {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
-            values: Values::new(400),
+            values: ValuePool::new(400),
             clock: Clock::Real(crate::os::clock::RealClock::new()),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
@@ -403,7 +403,7 @@ pub(super) mod tests {
         let mut client = Client {
             store: Notebook::default(),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
-            values: Values::new(400),
+            values: ValuePool::new(400),
             clock: Clock::Real(crate::os::clock::RealClock::new()),
             recorder: Arc::new(Recorder::new(false)),
             schedule: None,
@@ -440,7 +440,7 @@ pub(super) mod tests {
         let mut client = Client {
             store: Slow(clock.clone(), call_ns),
             numbers: KeyNumbers::new(999, 1, 1_000_000),
-            values: Values::new(400),
+            values: ValuePool::new(400),
             clock,
             recorder: Arc::clone(&recorder),
             schedule: ArrivalSchedule::of(Pace::Open { events_per_second: 1000.0 }, 5, 0, 1),

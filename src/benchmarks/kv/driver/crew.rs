@@ -9,7 +9,7 @@ use crate::benchmarks::kv::driver::client::{Client, Counts, Store, Until};
 use crate::benchmarks::kv::driver::maintain;
 use crate::benchmarks::kv::driver::player::TurnClient;
 use crate::benchmarks::kv::driver::writer::Writer;
-use crate::benchmarks::kv::rows::{KeyNumbers, Values};
+use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool};
 use crate::domain::benchmark::Pace;
 use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::domain::metric::Metric;
@@ -161,7 +161,7 @@ impl<S: Store> Shared<S> {
         let mut client = Client {
             store: (self.open)(),
             numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
-            values: Values::new(work.value_bytes as usize),
+            values: ValuePool::new(work.value_bytes as usize),
             clock: self.clock.clone(),
             recorder,
             schedule: ArrivalSchedule::of(work.pace, self.seed, index as u32, work.clients),
@@ -193,7 +193,7 @@ impl<S: Store> Shared<S> {
         let mut writer = Writer {
             store: (self.open)(),
             numbers: KeyNumbers::new(self.seed, thread, work.keys.max(1)),
-            values: Values::new(work.value_bytes as usize),
+            values: ValuePool::new(work.value_bytes as usize),
             clock: self.clock.clone(),
             recorder,
             mb_per_second,

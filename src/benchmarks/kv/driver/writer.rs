@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::benchmarks::kv::driver::client::{Counts, Store};
 use crate::benchmarks::kv::driver::limiter::Limiter;
-use crate::benchmarks::kv::rows::{KeyNumbers, Values, key};
+use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool, key};
 use crate::domain::kv::KEY_BYTES;
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
@@ -14,7 +14,7 @@ use crate::driver::recorder::Recorder;
 pub(super) struct Writer<S> {
     pub(super) store: S,
     pub(super) numbers: KeyNumbers,
-    pub(super) values: Values,
+    pub(super) values: ValuePool,
     pub(super) clock: Clock,
     pub(super) recorder: Arc<Recorder>,
     pub(super) mb_per_second: f64,

@@ -30,12 +30,12 @@ pub struct DbBench {
     /// Operations in the histogram.
     pub observed: Option<u64>,
     /// Statistics of the database, those printed last.
-    pub stats: Stats,
+    pub stats: PrintedStats,
 }
 
 /// RocksDB's own statistics.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stats {
+pub struct PrintedStats {
     /// Cells of the row `Sum` of the compaction table, by the names of its columns.
     pub sum: Vec<(String, String)>,
     /// Written by flushes and compactions, GiB.

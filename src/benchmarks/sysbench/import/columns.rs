@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::mytools_raw::RawStep;
 use crate::benchmarks::sysbench::import::names::LOAD;
 use crate::benchmarks::sysbench::import::sources::Sources;
-use crate::benchmarks::sysbench::import::tables::{Block, RateTable};
+use crate::benchmarks::sysbench::import::tables::{RateTable, StepBlock};
 use crate::benchmarks::sysbench::import::verify;
 use crate::import::published::Published;
 use crate::import::text::Text;
@@ -124,7 +124,7 @@ impl Columns {
         // Steps that warm have clients of their own and no column.
         let measured = of_step.iter().filter(|(step, _)| !step.contains(".warm"));
         let known: BTreeSet<u32> = measured.flat_map(|(_, clients)| clients).copied().collect();
-        let width_of = |(_, blocks): &(Text, Vec<Block>)| {
+        let width_of = |(_, blocks): &(Text, Vec<StepBlock>)| {
             let rows = blocks.iter().flat_map(|block| &block.rows);
             rows.map(|(_, _, cells)| cells.len()).max().unwrap_or(1)
         };

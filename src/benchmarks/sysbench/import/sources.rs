@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::met_tables::{self, MetBlock};
 use crate::benchmarks::sysbench::import::names::file_name;
-use crate::benchmarks::sysbench::import::tables::{self, Block, RateRow, RateTable};
+use crate::benchmarks::sysbench::import::tables::{self, RateRow, RateTable, StepBlock};
 use crate::import::ImportError;
 use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
@@ -20,8 +20,8 @@ pub(crate) struct Sources {
     /// Tables whose columns have no names in the file: CSV as the published scripts write it.
     pub unnamed: Vec<(Text, RateTable)>,
     /// The same in blocks.
-    pub absolute_blocks: Vec<(Text, Vec<Block>)>,
-    pub relative_blocks: Vec<(Text, Vec<Block>)>,
+    pub absolute_blocks: Vec<(Text, Vec<StepBlock>)>,
+    pub relative_blocks: Vec<(Text, Vec<StepBlock>)>,
     /// Hardware metrics.
     pub met: Vec<(Text, Vec<MetBlock>)>,
     /// Files of targets' own folders: label, file.

@@ -55,7 +55,7 @@ pub struct RateRow {
 
 /// One block: a microbenchmark, a line for each target, a column for each number of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct StepBlock {
     /// The step that its head names.
     pub step: String,
     /// The line of the head.
@@ -283,9 +283,9 @@ fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), Impo
 /// # Errors
 /// A line of values before a head or without a target, a number of values that changes within a
 /// block, a target twice in one, a rate below zero, a block without a line, a file without a block.
-pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
+pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
     text.at_most(RATES_MAX)?;
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<StepBlock> = Vec::new();
     let mut targets_before: Vec<String> = Vec::new();
     let mut open = false;
     for (line, row) in text.lines() {
@@ -298,7 +298,7 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
             if let Some(last) = blocks.last().filter(|block| block.rows.is_empty()) {
                 return Err(text.malformed(last.line, "a block without a line of rates"));
             }
-            blocks.push(Block { step: name.step, line, rows: Vec::new() });
+            blocks.push(StepBlock { step: name.step, line, rows: Vec::new() });
             open = true;
             continue;
         }
@@ -339,7 +339,7 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<Block>, ImportError> {
 }
 
 /// True if blocks hold ratios: all with two decimals, which no rate but that of a scan has.
-pub fn are_ratios(blocks: &[Block]) -> bool {
+pub fn are_ratios(blocks: &[StepBlock]) -> bool {
     let cells = blocks.iter().filter(|block| block.step != LOAD).flat_map(|block| &block.rows);
     let mut cells = cells.flat_map(|(_, _, cells)| cells).peekable();
     let ratio = |cell: &String| {

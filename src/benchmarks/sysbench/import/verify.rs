@@ -117,7 +117,7 @@ fn absolute_rates(sources: &Sources) -> Rates<'_> {
 /// The target that the blocks of ratios leave out: the first of the blocks of rates.
 fn base_of_blocks<'a>(
     sources: &'a Sources,
-    ratios: &[crate::benchmarks::sysbench::import::tables::Block],
+    ratios: &[crate::benchmarks::sysbench::import::tables::StepBlock],
 ) -> Option<&'a String> {
     let of_ratios = |target: &String| {
         ratios.iter().flat_map(|block| &block.rows).any(|(_, other, _)| other == target)

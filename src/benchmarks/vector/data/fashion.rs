@@ -78,7 +78,7 @@ struct Style {
 
 /// Memory for making rows, to be used again for the next.
 #[derive(Default)]
-pub struct Scratch {
+pub struct RenderScratch {
     hidden: Vec<f64>,
     values: Vec<f64>,
 }
@@ -125,7 +125,13 @@ impl Fashion {
 
     /// Row `index` of `part` with values 0..=255 that are not rounded, and its class. `out` has as
     /// many places as there are dimensions.
-    pub fn floats(&self, part: Part, index: u64, out: &mut [f32], scratch: &mut Scratch) -> u8 {
+    pub fn floats(
+        &self,
+        part: Part,
+        index: u64,
+        out: &mut [f32],
+        scratch: &mut RenderScratch,
+    ) -> u8 {
         let class = self.make(part, index, scratch);
         for (value, made) in out.iter_mut().zip(&scratch.values) {
             *value = made.clamp(0.0, 255.0) as f32;
@@ -134,7 +140,7 @@ impl Fashion {
     }
 
     /// The same rounded to integers.
-    pub fn bytes(&self, part: Part, index: u64, out: &mut [u8], scratch: &mut Scratch) -> u8 {
+    pub fn bytes(&self, part: Part, index: u64, out: &mut [u8], scratch: &mut RenderScratch) -> u8 {
         let class = self.make(part, index, scratch);
         for (value, made) in out.iter_mut().zip(&scratch.values) {
             *value = libm::rint(made.clamp(0.0, 255.0)) as u8;
@@ -142,7 +148,7 @@ impl Fashion {
         class
     }
 
-    fn make(&self, part: Part, index: u64, scratch: &mut Scratch) -> u8 {
+    fn make(&self, part: Part, index: u64, scratch: &mut RenderScratch) -> u8 {
         let key = match part {
             Part::Train => self.train,
             Part::Test => self.test,
@@ -168,7 +174,7 @@ impl Fashion {
     }
 
     /// x = amp (1.6 (tanh(gain z W1 + b1) W2) + b2), summed in the order of the hidden units.
-    fn decode(&self, latent: &[f64], scratch: &mut Scratch) {
+    fn decode(&self, latent: &[f64], scratch: &mut RenderScratch) {
         scratch.hidden.clear();
         scratch.hidden.resize(HIDDEN, 0.0);
         for (value, weights) in latent.iter().zip(self.w1.chunks(HIDDEN)) {
@@ -307,7 +313,7 @@ mod tests {
     #[test]
     fn rows_have_the_statistics_of_the_specification() {
         let fashion = Fashion::new(1, DIMS);
-        let (mut scratch, mut row) = (Scratch::default(), vec![0; DIMS]);
+        let (mut scratch, mut row) = (RenderScratch::default(), vec![0; DIMS]);
         let (mut zeros, mut sum, mut classes) = (0, 0.0, [0; CLASSES]);
         const ROWS: u64 = 3000;
         for index in 0..ROWS {
@@ -331,7 +337,7 @@ mod tests {
         let fashion = Fashion::new(1, 16);
         let check = |part: Part, index: u64, class: u8, want: [u8; 16]| {
             let mut row = [0; 16];
-            assert_eq!(fashion.bytes(part, index, &mut row, &mut Scratch::default()), class);
+            assert_eq!(fashion.bytes(part, index, &mut row, &mut RenderScratch::default()), class);
             assert_eq!(row, want, "{part:?} {index}");
         };
         check(Part::Train, 0, 2, [0, 0, 12, 0, 0, 11, 0, 17, 0, 0, 0, 80, 45, 0, 56, 42]);
@@ -343,7 +349,8 @@ mod tests {
     #[test]
     fn a_row_is_the_same_alone_and_in_any_order() {
         let fashion = Fashion::new(7, 32);
-        let (mut scratch, mut first, mut again) = (Scratch::default(), vec![0; 32], vec![0; 32]);
+        let (mut scratch, mut first, mut again) =
+            (RenderScratch::default(), vec![0; 32], vec![0; 32]);
         let class = fashion.bytes(Part::Train, 5, &mut first, &mut scratch);
         fashion.bytes(Part::Train, 6, &mut again, &mut scratch);
         assert_ne!(first, again);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::DataError;
-use super::matrix::{Matrix, Values};
+use super::matrix::{Matrix, Numbers};
 
 /// Reads an fvecs file.
 ///
@@ -23,7 +23,7 @@ pub fn floats(path: &Path) -> Result<Matrix, DataError> {
 /// See [`floats`].
 pub fn bytes(path: &Path) -> Result<Matrix, DataError> {
     let (dims, values) = read(path, 1)?;
-    Ok(Matrix { dims, values: Values::Bytes(values) })
+    Ok(Matrix { dims, values: Numbers::Bytes(values) })
 }
 
 /// Reads an ivecs file: numbers of each vector, and the numbers of all.
@@ -97,10 +97,10 @@ mod tests {
         let (_folder, path) = file(&content);
         let matrix = floats(&path).unwrap();
         assert_eq!(matrix.dims, 2);
-        assert_eq!(matrix.values, Values::Floats(vec![0.5, -1.0, 2.0, 3.0]));
+        assert_eq!(matrix.values, Numbers::Floats(vec![0.5, -1.0, 2.0, 3.0]));
         assert_eq!(integers(&path).unwrap().1[2], 2.0f32.to_bits() as i32);
         let (_folder, path) = file(&[3, 0, 0, 0, 7, 8, 9]);
-        assert_eq!(bytes(&path).unwrap().values, Values::Bytes(vec![7, 8, 9]));
+        assert_eq!(bytes(&path).unwrap().values, Numbers::Bytes(vec![7, 8, 9]));
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmarks::vector::data::matrix::{Matrix, Values};
+    use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
     use crate::benchmarks::vector::driver::truth::exact;
     use crate::domain::vector::{DataSource, Distance, Neighbours};
 
@@ -91,7 +91,7 @@ mod tests {
         let mut rng = Rng::new(4);
         let mut matrix = |rows: usize| Matrix {
             dims: 2,
-            values: Values::Floats((0..rows * 2).map(|_| rng.unit() as f32).collect()),
+            values: Numbers::Floats((0..rows * 2).map(|_| rng.unit() as f32).collect()),
         };
         let (train, test) = (matrix(400), matrix(20));
         let data = Dataset::new("square".to_owned(), train, test, Distance::Euclidean);
@@ -131,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let floats = |matrix: &Matrix| -> Vec<[u8; 4]> {
-            let Values::Floats(values) = &matrix.values else { panic!("floats") };
+            let Numbers::Floats(values) = &matrix.values else { panic!("floats") };
             values.iter().map(|value| value.to_le_bytes()).collect()
         };
         write(&path("rows.fvecs"), 2, &floats(&data.train));

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use self::parse::{Array, DatatypeClass, File};
-use super::matrix::{Matrix, Values};
+use super::matrix::{Matrix, Numbers};
 use crate::benchmarks::vector::data::{DataError, Dataset};
 use crate::benchmarks::vector::driver::truth::Truth;
 use crate::domain::vector::Distance;
@@ -58,7 +58,7 @@ fn matrix(file: &File<'_>, name: &str) -> Result<Matrix, String> {
     };
     let values = match array.kind {
         DatatypeClass::Unsigned(1) => {
-            return Ok(Matrix { dims, values: Values::Bytes(array.bytes.to_vec()) });
+            return Ok(Matrix { dims, values: Numbers::Bytes(array.bytes.to_vec()) });
         }
         DatatypeClass::Float(_) => numbers(&array)?,
         _ => return Err(format!("`{name}` holds neither floats nor bytes")),

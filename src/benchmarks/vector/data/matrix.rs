@@ -6,12 +6,12 @@ pub struct Matrix {
     /// Dimensions of each.
     pub dims: usize,
     /// All values.
-    pub values: Values,
+    pub values: Numbers,
 }
 
 /// Values of a [`Matrix`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+pub enum Numbers {
     /// Whole numbers from 0 to 255.
     Bytes(Vec<u8>),
     /// Single precision.
@@ -24,9 +24,9 @@ impl Matrix {
     pub fn of_floats(dims: usize, values: Vec<f32>) -> Matrix {
         let is_byte = |value: &f32| *value >= 0.0 && *value <= 255.0 && value.fract() == 0.0;
         let values = if values.iter().all(is_byte) {
-            Values::Bytes(values.iter().map(|value| *value as u8).collect())
+            Numbers::Bytes(values.iter().map(|value| *value as u8).collect())
         } else {
-            Values::Floats(values)
+            Numbers::Floats(values)
         };
         Matrix { dims, values }
     }
@@ -34,8 +34,8 @@ impl Matrix {
     /// Number of vectors.
     pub fn rows(&self) -> usize {
         let values = match &self.values {
-            Values::Bytes(values) => values.len(),
-            Values::Floats(values) => values.len(),
+            Numbers::Bytes(values) => values.len(),
+            Numbers::Floats(values) => values.len(),
         };
         values.checked_div(self.dims).unwrap_or(0)
     }
@@ -43,8 +43,8 @@ impl Matrix {
     /// The first `rows` of them only.
     pub fn truncate(&mut self, rows: usize) {
         match &mut self.values {
-            Values::Bytes(values) => values.truncate(rows * self.dims),
-            Values::Floats(values) => values.truncate(rows * self.dims),
+            Numbers::Bytes(values) => values.truncate(rows * self.dims),
+            Numbers::Floats(values) => values.truncate(rows * self.dims),
         }
     }
 
@@ -52,20 +52,20 @@ impl Matrix {
     pub fn copy_row(&self, row: usize, out: &mut [f32]) {
         let place = row * self.dims..(row + 1) * self.dims;
         match &self.values {
-            Values::Bytes(values) => {
+            Numbers::Bytes(values) => {
                 for (out, value) in out.iter_mut().zip(&values[place]) {
                     *out = f32::from(*value);
                 }
             }
-            Values::Floats(values) => out.copy_from_slice(&values[place]),
+            Numbers::Floats(values) => out.copy_from_slice(&values[place]),
         }
     }
 
     /// Value `dim` of vector `row`.
     pub fn at(&self, row: usize, dim: usize) -> f32 {
         match &self.values {
-            Values::Bytes(values) => f32::from(values[row * self.dims + dim]),
-            Values::Floats(values) => values[row * self.dims + dim],
+            Numbers::Bytes(values) => f32::from(values[row * self.dims + dim]),
+            Numbers::Floats(values) => values[row * self.dims + dim],
         }
     }
 
@@ -76,7 +76,7 @@ impl Matrix {
             self.copy_row(row, out);
             out.iter_mut().zip(shift).for_each(|(value, shift)| *value += shift);
         }
-        Matrix { dims: self.dims, values: Values::Floats(values) }
+        Matrix { dims: self.dims, values: Numbers::Floats(values) }
     }
 
     /// Mean of each dimension.
@@ -92,7 +92,7 @@ impl Matrix {
 
     /// The first vector with a value that is no number, or infinite.
     pub fn first_not_finite(&self) -> Option<(usize, usize)> {
-        let Values::Floats(values) = &self.values else { return None };
+        let Numbers::Floats(values) = &self.values else { return None };
         let place = values.iter().position(|value| !value.is_finite())?;
         Some((place / self.dims, place % self.dims))
     }
@@ -110,10 +110,10 @@ mod tests {
     #[test]
     fn whole_numbers_become_bytes() {
         let whole = Matrix::of_floats(2, vec![0.0, 255.0, 7.0, 1.0]);
-        assert_eq!(whole.values, Values::Bytes(vec![0, 255, 7, 1]));
+        assert_eq!(whole.values, Numbers::Bytes(vec![0, 255, 7, 1]));
         for other in [0.5, -1.0, 256.0, f32::NAN] {
             let matrix = Matrix::of_floats(1, vec![1.0, other]);
-            assert!(matches!(matrix.values, Values::Floats(_)), "{other}");
+            assert!(matches!(matrix.values, Numbers::Floats(_)), "{other}");
         }
     }
 
@@ -130,6 +130,6 @@ mod tests {
         let matrix = Matrix::of_floats(2, vec![1.0, 2.0, 3.0, 6.0]);
         assert_eq!(matrix.mean(), [2.0, 4.0]);
         let centred = matrix.shifted(&[-2.0, -4.0]);
-        assert_eq!(centred.values, Values::Floats(vec![-1.0, -2.0, 1.0, 2.0]));
+        assert_eq!(centred.values, Numbers::Floats(vec![-1.0, -2.0, 1.0, 2.0]));
     }
 }

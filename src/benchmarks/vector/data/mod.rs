@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use self::matrix::{Matrix, Values};
+use self::matrix::{Matrix, Numbers};
 use crate::benchmarks::vector::driver::truth::{Truth, exact};
 use crate::datagen::rng::StreamKey;
 use crate::domain::vector::{DataSource, Distance, Filter, Neighbours, Present};
@@ -376,11 +376,11 @@ pub fn parts(percent: f64) -> u64 {
 fn pick(matrix: &Matrix, rows: &[usize]) -> Matrix {
     let place = |row: &usize| row * matrix.dims..(row + 1) * matrix.dims;
     let values = match &matrix.values {
-        Values::Bytes(values) => {
-            Values::Bytes(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
+        Numbers::Bytes(values) => {
+            Numbers::Bytes(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
         }
-        Values::Floats(values) => {
-            Values::Floats(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
+        Numbers::Floats(values) => {
+            Numbers::Floats(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
         }
     };
     Matrix { dims: matrix.dims, values }
@@ -393,8 +393,8 @@ fn hash(matrices: &[&Matrix]) -> String {
         sha.update((matrix.dims as u64).to_le_bytes());
         sha.update((matrix.rows() as u64).to_le_bytes());
         match &matrix.values {
-            Values::Bytes(values) => sha.update(values),
-            Values::Floats(values) => {
+            Numbers::Bytes(values) => sha.update(values),
+            Numbers::Floats(values) => {
                 for chunk in values.chunks(1024) {
                     let bytes: Vec<u8> = chunk.iter().flat_map(|v| v.to_le_bytes()).collect();
                     sha.update(&bytes);

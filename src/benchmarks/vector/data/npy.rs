@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::DataError;
-use super::matrix::{Matrix, Values};
+use super::matrix::{Matrix, Numbers};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -54,7 +54,7 @@ fn parse(file: &[u8]) -> Result<Matrix, String> {
         return Err(format!("its shape is {shape} and it holds {} bytes", values.len()));
     }
     Ok(match width {
-        1 => Matrix { dims, values: Values::Bytes(values.to_vec()) },
+        1 => Matrix { dims, values: Numbers::Bytes(values.to_vec()) },
         4 => {
             let numbers = values.as_chunks::<4>().0.iter();
             Matrix::of_floats(dims, numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
@@ -94,16 +94,16 @@ mod tests {
 
     #[test]
     fn arrays_are_read() {
-        let check = |kind: &str, values: &[u8], expected: Values| {
+        let check = |kind: &str, values: &[u8], expected: Numbers| {
             let head =
                 format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': (2, 1), }}   \n");
             assert_eq!(parse(&file(&head, values)), Ok(Matrix { dims: 1, values: expected }));
         };
-        check("|u1", &[3, 4], Values::Bytes(vec![3, 4]));
+        check("|u1", &[3, 4], Numbers::Bytes(vec![3, 4]));
         let singles: Vec<u8> = [0.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        check("<f4", &singles, Values::Floats(vec![0.5, -2.0]));
+        check("<f4", &singles, Numbers::Floats(vec![0.5, -2.0]));
         let doubles: Vec<u8> = [0.5f64, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        check("<f8", &doubles, Values::Floats(vec![0.5, -2.0]));
+        check("<f8", &doubles, Numbers::Floats(vec![0.5, -2.0]));
     }
 
     #[test]

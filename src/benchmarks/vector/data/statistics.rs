@@ -110,7 +110,7 @@ fn occurrences(truth: &Truth, rows: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmarks::vector::data::matrix::{Matrix, Values};
+    use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
     use crate::benchmarks::vector::driver::truth::exact;
     use crate::domain::vector::Distance;
 
@@ -119,7 +119,7 @@ mod tests {
         let mut rng = Rng::new(4);
         let mut matrix = |rows: usize| Matrix {
             dims,
-            values: Values::Floats((0..rows * dims).map(|_| rng.unit() as f32).collect()),
+            values: Numbers::Floats((0..rows * dims).map(|_| rng.unit() as f32).collect()),
         };
         let (train, test) = (matrix(4_000), matrix(200));
         let data = Dataset::new("cube".to_owned(), train, test, Distance::Euclidean);

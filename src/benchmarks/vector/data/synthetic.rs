@@ -4,8 +4,8 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread;
 
-use super::matrix::{Matrix, Values};
-use crate::benchmarks::vector::data::fashion::{Fashion, Part, Scratch, VERSION};
+use super::matrix::{Matrix, Numbers};
+use crate::benchmarks::vector::data::fashion::{Fashion, Part, RenderScratch, VERSION};
 use crate::benchmarks::vector::data::{DataError, Dataset, cache};
 use crate::domain::vector::Distance;
 
@@ -56,7 +56,7 @@ fn fill(fashion: &Fashion, part: Part, wanted: &Wanted, values: &mut [u8], class
         let parts = values.chunks_mut(share * width.max(1)).zip(classes.chunks_mut(share));
         for (thread, (values, classes)) in parts.enumerate() {
             scope.spawn(move || {
-                let mut scratch = Scratch::default();
+                let mut scratch = RenderScratch::default();
                 let mut floats = vec![0.0; wanted.dims];
                 let rows = values.chunks_mut(width.max(1)).zip(classes);
                 for (place, (row, class)) in rows.enumerate() {
@@ -86,10 +86,10 @@ fn split(content: &[u8], wanted: &Wanted, name: String) -> Option<Dataset> {
     let matrix = |bytes: &[u8]| Matrix {
         dims: wanted.dims,
         values: if wanted.rounded {
-            Values::Bytes(bytes.to_vec())
+            Numbers::Bytes(bytes.to_vec())
         } else {
             let numbers = bytes.as_chunks::<4>().0.iter();
-            Values::Floats(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
+            Numbers::Floats(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
         },
     };
     let mut data = Dataset::new(name, matrix(train), matrix(test), Distance::Euclidean);

@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use crate::benchmarks::vector::data::Dataset;
-use crate::benchmarks::vector::data::matrix::{Matrix, Values};
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::datagen::rng::Rng;
 use crate::domain::vector::{Distance, PgBuild};
 use crate::os::tiles::{self, Instructions};
@@ -19,7 +19,7 @@ use crate::os::tiles::{self, Instructions};
 pub struct Points {
     dims: usize,
     rows: usize,
-    values: Values,
+    values: Numbers,
     by: Instructions,
 }
 
@@ -29,12 +29,12 @@ impl Points {
     pub fn new(data: &Dataset) -> Points {
         let (train, test) = (&data.train, &data.test);
         let values = match (&train.values, &test.values, data.distance) {
-            (Values::Bytes(rows), Values::Bytes(queries), Distance::Euclidean) => {
-                Values::Bytes([rows.as_slice(), queries].concat())
+            (Numbers::Bytes(rows), Numbers::Bytes(queries), Distance::Euclidean) => {
+                Numbers::Bytes([rows.as_slice(), queries].concat())
             }
-            _ => {
-                Values::Floats([floats(train, data.distance), floats(test, data.distance)].concat())
-            }
+            _ => Numbers::Floats(
+                [floats(train, data.distance), floats(test, data.distance)].concat(),
+            ),
         };
         Points { dims: train.dims, rows: train.rows(), values, by: tiles::instructions() }
     }
@@ -42,7 +42,7 @@ impl Points {
     /// Asks for the values of a point, which are looked at next.
     #[inline]
     fn fetch(&self, point: usize) {
-        if let Values::Bytes(values) = &self.values {
+        if let Numbers::Bytes(values) = &self.values {
             tiles::fetch(&values[point * self.dims..(point + 1) * self.dims]);
         }
     }
@@ -52,10 +52,10 @@ impl Points {
     fn between(&self, a: usize, b: usize) -> f32 {
         let place = |point: usize| point * self.dims..(point + 1) * self.dims;
         match &self.values {
-            Values::Bytes(values) => {
+            Numbers::Bytes(values) => {
                 tiles::squared_bytes(self.by, &values[place(a)], &values[place(b)]) as f32
             }
-            Values::Floats(values) => squared(&values[place(a)], &values[place(b)]),
+            Numbers::Floats(values) => squared(&values[place(a)], &values[place(b)]),
         }
     }
 }

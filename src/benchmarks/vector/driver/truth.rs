@@ -8,7 +8,7 @@
 use std::num::NonZero;
 use std::thread;
 
-use crate::benchmarks::vector::data::matrix::{Matrix, Values};
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::domain::vector::Distance;
 use crate::os::tiles::{
     self, ByteQuad, FloatRow, Instructions, OFFSET, QUERIES, ROWS, SignedQuads, Tile,
@@ -74,7 +74,7 @@ pub fn exact(
     let by = tiles::instructions();
     let search = Search { train, test, distance, ids, k, by };
     match (&train.values, &test.values, distance) {
-        (Values::Bytes(rows), Values::Bytes(queries), Distance::Euclidean) => {
+        (Numbers::Bytes(rows), Numbers::Bytes(queries), Distance::Euclidean) => {
             let plane = BytePlane::pack(rows, train.dims, ids, threads);
             search.on_threads(threads, |from, to| search.bytes(&plane, queries, from, to))
         }
@@ -419,13 +419,13 @@ mod tests {
     fn floats(seed: u64, rows: usize, dims: usize) -> Matrix {
         let mut rng = Rng::new(seed);
         let values = (0..rows * dims).map(|_| rng.unit() as f32 - 0.25).collect();
-        Matrix { dims, values: Values::Floats(values) }
+        Matrix { dims, values: Numbers::Floats(values) }
     }
 
     fn bytes(seed: u64, rows: usize, dims: usize, below: u64) -> Matrix {
         let mut rng = Rng::new(seed);
         let values = (0..rows * dims).map(|_| rng.below(below) as u8).collect();
-        Matrix { dims, values: Values::Bytes(values) }
+        Matrix { dims, values: Numbers::Bytes(values) }
     }
 
     /// One query after the other, in double precision.
@@ -482,7 +482,7 @@ mod tests {
         check(&bytes(1, 500, 3, 2), &bytes(2, 11, 3, 2), Distance::Euclidean, None);
         // Floats that single precision cannot tell apart: the whole table must be ranked.
         let mut twins = floats(1, 300, 5);
-        if let Values::Floats(values) = &mut twins.values {
+        if let Numbers::Floats(values) = &mut twins.values {
             values.iter_mut().for_each(|value| *value = 1.0 + *value * 1e-7);
         }
         check(&twins, &floats(2, 3, 5), Distance::Euclidean, None);

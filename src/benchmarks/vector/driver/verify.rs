@@ -42,7 +42,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Something that was found, and what it should be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Check {
+pub struct DataCheck {
     /// "zeros", "recall 8/32 ef 10".
     pub what: String,
     /// What it is.
@@ -57,7 +57,7 @@ pub struct Check {
     pub source: &'static str,
 }
 
-impl Check {
+impl DataCheck {
     /// False if it is out of range.
     pub fn holds(&self) -> bool {
         self.range.as_ref().is_none_or(|range| range.contains(&self.found))
@@ -72,8 +72,8 @@ impl Check {
         [range.start(), range.end()].into_iter().any(|limit| *limit < 1.0 && within(limit))
     }
 
-    fn told(what: String, found: f64) -> Check {
-        Check { what, found, expected: None, range: None, interval: None, source: "" }
+    fn told(what: String, found: f64) -> DataCheck {
+        DataCheck { what, found, expected: None, range: None, interval: None, source: "" }
     }
 }
 
@@ -97,12 +97,12 @@ const FIGURES: [Figure; 8] = [
 const ALLOWED: f64 = 0.05;
 
 /// The statistics of a set; held against the prototype's if it is `specified`.
-pub fn statistics(found: &Statistics, specified: bool) -> Vec<Check> {
+pub fn statistics(found: &Statistics, specified: bool) -> Vec<DataCheck> {
     let check = |(name, value, get): Figure| {
         let allowed = value * ALLOWED;
         match specified {
-            false => Check::told(name.to_owned(), get(found)),
-            true => Check {
+            false => DataCheck::told(name.to_owned(), get(found)),
+            true => DataCheck {
                 what: name.to_owned(),
                 found: get(found),
                 expected: Some(value),
@@ -148,7 +148,7 @@ fn curve(build: PgBuild) -> Option<&'static [(u32, f64)]> {
 
 /// A point of an index in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct GraphPoint {
     /// The index.
     pub build: PgBuild,
     /// Width of the search.
@@ -163,13 +163,13 @@ pub struct Found {
     pub computed: f64,
 }
 
-impl Found {
+impl GraphPoint {
     /// The mean of what several graphs of one index have.
-    fn mean(graphs: &[Found]) -> Option<Found> {
+    fn mean(graphs: &[GraphPoint]) -> Option<GraphPoint> {
         let recalls: Vec<f64> = graphs.iter().map(|found| found.recall).collect();
         let computed: Vec<f64> = graphs.iter().map(|found| found.computed).collect();
         let recall = mean_interval(&recalls, CONFIDENCE)?;
-        Some(Found {
+        Some(GraphPoint {
             recall: recall.mean,
             interval: recall.interval,
             graphs: graphs.len(),
@@ -197,7 +197,7 @@ pub enum Progress {
     /// So many rows are in the graph.
     Rows(Seeded, usize),
     /// The graph was built and asked.
-    Asked(Seeded, Vec<Found>),
+    Asked(Seeded, Vec<GraphPoint>),
     /// These graphs are built, too.
     More(Vec<Seeded>),
 }
@@ -237,7 +237,7 @@ pub fn graphs(
     builds: &[PgBuild],
     comparable: bool,
     say: &mut dyn FnMut(Progress),
-) -> Vec<Found> {
+) -> Vec<GraphPoint> {
     let work = VerifyPart { data, truth: &truth.nearest(K), points: &Points::new(data) };
     let mut found = work.all(builds.iter().copied().map(Seeded::first).collect(), say);
     if comparable {
@@ -259,7 +259,7 @@ pub fn graphs(
     found.sort_by_key(|(of, _)| of.seed);
     let of_point = |(build, ef): (PgBuild, u32)| {
         let same = found.iter().filter(|(_, point)| (point.build, point.ef) == (build, ef));
-        Found::mean(&same.map(|(_, point)| *point).collect::<Vec<_>>())
+        GraphPoint::mean(&same.map(|(_, point)| *point).collect::<Vec<_>>())
     };
     points.into_iter().filter_map(of_point).collect()
 }
@@ -273,7 +273,11 @@ struct VerifyPart<'a> {
 
 impl VerifyPart<'_> {
     /// The points of these graphs.
-    fn all(&self, mut order: Vec<Seeded>, say: &mut dyn FnMut(Progress)) -> Vec<(Seeded, Found)> {
+    fn all(
+        &self,
+        mut order: Vec<Seeded>,
+        say: &mut dyn FnMut(Progress),
+    ) -> Vec<(Seeded, GraphPoint)> {
         // The longest first, so that the last to end began early.
         let effort = |build: PgBuild| build.m * build.m.max(build.ef_construction);
         order.sort_by_key(|of| (std::cmp::Reverse(effort(of.build)), of.seed));
@@ -300,7 +304,7 @@ impl VerifyPart<'_> {
         found.into_inner().unwrap_or_else(|other| other.into_inner())
     }
 
-    fn ask(&self, of: Seeded, sender: &Sender<Progress>) -> Vec<Found> {
+    fn ask(&self, of: Seeded, sender: &Sender<Progress>) -> Vec<GraphPoint> {
         let Seeded { build, seed } = of;
         let graph = Graph::build(self.points, build, seed, &mut |row| {
             row % SIGN_OF_LIFE != 0 || sender.send(Progress::Rows(of, row)).is_ok()
@@ -317,25 +321,25 @@ impl VerifyPart<'_> {
             }
             let recall = score(self.data, self.truth, &answers).recall;
             let computed = scratch.computed as f64 / queries as f64;
-            Found { build, ef, recall, interval: None, graphs: 1, computed }
+            GraphPoint { build, ef, recall, interval: None, graphs: 1, computed }
         };
         widths.into_iter().map(point).collect()
     }
 }
 
 /// What the indexes show. A `specified` set is held against the published recall.
-pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
+pub fn recalls(found: &[GraphPoint], specified: bool) -> Vec<DataCheck> {
     let mut checks = Vec::new();
     let (mut have, mut want) = (Vec::new(), Vec::new());
     for point in found {
         let what = format!("recall of {} at ef {}", point.build, point.ef);
         let Some(real) = point.real().filter(|_| specified) else {
-            checks.push(Check::told(what, point.recall));
+            checks.push(DataCheck::told(what, point.recall));
             continue;
         };
         have.push(point.recall);
         want.push(real);
-        checks.push(Check {
+        checks.push(DataCheck {
             what,
             found: point.recall,
             expected: Some(real),
@@ -356,9 +360,9 @@ pub fn recalls(found: &[Found], specified: bool) -> Vec<Check> {
 }
 
 /// All points of the curves together: their mean distance, and whether they rank alike.
-fn together(have: &[f64], want: &[f64]) -> [Check; 2] {
+fn together(have: &[f64], want: &[f64]) -> [DataCheck; 2] {
     let sum: f64 = have.iter().zip(want).map(|(have, want)| (have - want).abs()).sum();
-    let mean = Check {
+    let mean = DataCheck {
         what: format!("mean |difference| of {} recalls", have.len()),
         found: sum / have.len() as f64,
         expected: Some(0.0),
@@ -366,7 +370,7 @@ fn together(have: &[f64], want: &[f64]) -> [Check; 2] {
         interval: None,
         source: RULE,
     };
-    let rank = Check {
+    let rank = DataCheck {
         what: "rank agreement of recalls, Kendall's tau".to_owned(),
         found: kendall(have, want),
         expected: Some(1.0),
@@ -393,12 +397,12 @@ fn kendall(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// A wider search finds no less, and looks at more.
-fn monotone(found: &[Found]) -> [Check; 2] {
+fn monotone(found: &[GraphPoint]) -> [DataCheck; 2] {
     let pairs = || found.windows(2).filter(|pair| pair[0].build == pair[1].build);
-    let count = |worse: fn(&Found, &Found) -> bool| {
+    let count = |worse: fn(&GraphPoint, &GraphPoint) -> bool| {
         pairs().filter(|pair| worse(&pair[0], &pair[1])).count() as f64
     };
-    let none = |what: &str, found: f64| Check {
+    let none = |what: &str, found: f64| DataCheck {
         what: what.to_owned(),
         found,
         expected: Some(0.0),
@@ -413,10 +417,10 @@ fn monotone(found: &[Found]) -> [Check; 2] {
 }
 
 /// How fast misses become fewer with the width: ln(1 − recall) against ln ef between the ends.
-fn slope(found: &[Found], specified: bool) -> Option<Check> {
+fn slope(found: &[GraphPoint], specified: bool) -> Option<DataCheck> {
     let mut points = found.iter().filter(|point| point.build == SLOPE_OF);
     let (first, last) = (points.next()?, points.next_back()?);
-    let misses = |point: &Found| (1.0 - point.recall).ln();
+    let misses = |point: &GraphPoint| (1.0 - point.recall).ln();
     let width = (f64::from(last.ef) / f64::from(first.ef)).ln();
     let what = format!("slope of ln(1 - recall) of {SLOPE_OF}");
     let found = (misses(last) - misses(first)) / width;
@@ -424,8 +428,8 @@ fn slope(found: &[Found], specified: bool) -> Option<Check> {
     Some(match specified && (first.ef, last.ef) == (10, 80) {
         // Where nothing is missed there is no slope.
         false if !found.is_finite() => return None,
-        false => Check::told(what, found),
-        true => Check {
+        false => DataCheck::told(what, found),
+        true => DataCheck {
             what,
             found,
             expected: Some(-1.2),
@@ -451,20 +455,20 @@ mod tests {
     }
 
     /// The published curves, each recall moved by `shift`.
-    fn points(shift: f64) -> Vec<Found> {
+    fn points(shift: f64) -> Vec<GraphPoint> {
         let mut found = Vec::new();
         for (build, (_, _, curve)) in published().into_iter().zip(CURVES) {
             for (ef, recall) in curve {
                 let computed = f64::from(*ef);
                 let recall = recall + shift;
                 let (interval, graphs) = (None, 1);
-                found.push(Found { build, ef: *ef, recall, interval, graphs, computed });
+                found.push(GraphPoint { build, ef: *ef, recall, interval, graphs, computed });
             }
         }
         found
     }
 
-    fn broken(found: &[Found]) -> Vec<String> {
+    fn broken(found: &[GraphPoint]) -> Vec<String> {
         let checks = recalls(found, true);
         checks.into_iter().filter(|check| !check.holds()).map(|check| check.what).collect()
     }
@@ -478,7 +482,7 @@ mod tests {
         assert!(!near.iter().any(|what| what.starts_with("recall of")), "{near:?}");
         let far = broken(&points(-0.04));
         assert!(far.contains(&"recall of 8/32 at ef 10".to_owned()), "{far:?}");
-        let some: Vec<Found> = points(-0.02).into_iter().take(3).collect();
+        let some: Vec<GraphPoint> = points(-0.02).into_iter().take(3).collect();
         assert_eq!(broken(&some), Vec::<String>::new(), "three points are not the grid");
         let mut falling = points(0.0);
         falling[1].recall = falling[0].recall - 0.001;
@@ -487,8 +491,8 @@ mod tests {
         for words in ["less recall", "no more work"] {
             assert!(found.iter().any(|what| what.contains(words)), "{found:?}");
         }
-        let flat: Vec<Found> =
-            points(0.0).into_iter().map(|point| Found { recall: 0.95, ..point }).collect();
+        let flat: Vec<GraphPoint> =
+            points(0.0).into_iter().map(|point| GraphPoint { recall: 0.95, ..point }).collect();
         assert!(broken(&flat).iter().any(|what| what.starts_with("slope")));
     }
 
@@ -505,17 +509,17 @@ mod tests {
         assert_eq!(found.len(), 8, "{found:?}");
         assert!(rows >= 6, "{rows}");
         assert_eq!(found, graphs(&data, &truth, &builds, false, &mut |_| {}), "the same each time");
-        let better = |a: &Found, b: &Found| a.recall > b.recall;
+        let better = |a: &GraphPoint, b: &GraphPoint| a.recall > b.recall;
         assert!(better(&found[0], &found[4]), "more links find more: {found:?}");
         assert!(found[3].recall > 0.95, "{found:?}");
         let checks = recalls(&found, false);
-        assert!(checks.iter().all(Check::holds), "{checks:?}");
+        assert!(checks.iter().all(DataCheck::holds), "{checks:?}");
         assert!(checks.iter().filter(|check| check.range.is_some()).count() == 2);
     }
 
     #[test]
     fn recalls_near_their_limit_are_means_of_several_graphs() {
-        let point = |recall: f64| Found {
+        let point = |recall: f64| GraphPoint {
             build: PgBuild { m: 8, ef_construction: 256 },
             ef: 10,
             recall,
@@ -528,7 +532,7 @@ mod tests {
             assert_eq!(point(recall).is_near_its_limit(), near, "{recall}");
         }
         let check = |recalls: [f64; 3], holds: bool, close: bool| {
-            let found = Found::mean(&recalls.map(point)).unwrap();
+            let found = GraphPoint::mean(&recalls.map(point)).unwrap();
             assert_eq!(found.graphs, 3);
             let check = &recalls_of(&found)[0];
             assert_eq!((check.holds(), check.is_close()), (holds, close), "{recalls:?} {check:?}");
@@ -539,7 +543,7 @@ mod tests {
         check([0.957, 0.9571, 0.9569], false, false);
     }
 
-    fn recalls_of(found: &Found) -> Vec<Check> {
+    fn recalls_of(found: &GraphPoint) -> Vec<DataCheck> {
         recalls(&[*found], true)
     }
 
@@ -551,7 +555,7 @@ mod tests {
         let build = PgBuild { m: 8, ef_construction: 32 };
         let once = graphs(&data, &truth, &[build], false, &mut |_| {});
         assert!(once.iter().all(|found| found.graphs == 1 && found.interval.is_none()));
-        let expected = if once.iter().any(Found::is_near_its_limit) { 5 } else { 1 };
+        let expected = if once.iter().any(GraphPoint::is_near_its_limit) { 5 } else { 1 };
         let found = graphs(&data, &truth, &[build], true, &mut |_| {});
         assert!(found.iter().all(|found| found.graphs == expected), "{found:?}");
     }
@@ -565,12 +569,12 @@ mod tests {
             contrast: 2.41,
             skewness: 1.6,
         };
-        assert!(statistics(&found, true).iter().all(Check::holds));
+        assert!(statistics(&found, true).iter().all(DataCheck::holds));
         found.zeros = 0.5;
-        let wrong: Vec<Check> =
+        let wrong: Vec<DataCheck> =
             statistics(&found, true).into_iter().filter(|check| !check.holds()).collect();
         assert_eq!(wrong.len(), 1);
         assert_eq!((wrong[0].what.as_str(), wrong[0].expected), ("zeros", Some(0.61)));
-        assert!(statistics(&found, false).iter().all(Check::holds));
+        assert!(statistics(&found, false).iter().all(DataCheck::holds));
     }
 }

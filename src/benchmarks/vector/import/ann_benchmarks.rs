@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::ann_text::{self, Build, Configuration, PlotPoint, Selected};
+use super::ann_text::{self, Configuration, ListedBuild, PlotPoint, Selected};
 use crate::benchmarks::sysbench::import::record::decimals_agree;
 use crate::benchmarks::sysbench::import::sources::names;
 use crate::domain::benchmark::{Group, RateUnit};
@@ -20,7 +20,7 @@ use crate::import::{Format, ImportError, ImportOptions, Named, unnamed};
 #[derive(Default)]
 struct Sources {
     plots: Vec<(Text, Vec<PlotPoint>)>,
-    builds: Vec<(Text, Vec<Build>)>,
+    builds: Vec<(Text, Vec<ListedBuild>)>,
     selected: Vec<(Text, Vec<Selected>)>,
     notices: Vec<Notice>,
 }
@@ -110,7 +110,7 @@ fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
 }
 
 /// The same index, whoever writes its algorithm's name how.
-fn is_build_of(build: &Build, configuration: &Configuration) -> bool {
+fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
         && configuration.ef_construction() == build.ef_construction.as_deref()

@@ -175,7 +175,7 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
 
 /// How long an index took and how large it became.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Build {
+pub struct ListedBuild {
     /// From 1.
     pub line: usize,
     /// Name of the algorithm.
@@ -210,9 +210,9 @@ fn is_build_heads(line: &str) -> bool {
 ///
 /// # Errors
 /// A row before an algorithm, a row without M and seconds, a table without rows.
-pub fn parse_builds(text: &Text) -> Result<Vec<Build>, ImportError> {
+pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     text.at_most(RATES_MAX)?;
-    let mut builds: Vec<Build> = Vec::new();
+    let mut builds: Vec<ListedBuild> = Vec::new();
     let mut algorithm = String::new();
     for (line, row) in text.lines() {
         let trimmed = row.trim();
@@ -252,7 +252,7 @@ pub fn parse_builds(text: &Text) -> Result<Vec<Build>, ImportError> {
         if algorithm.is_empty() {
             return Err(text.malformed(line, "a row before the name of an algorithm"));
         }
-        let same = |other: &&Build| {
+        let same = |other: &&ListedBuild| {
             (&other.algorithm, other.m.as_str(), other.ef_construction.as_deref())
                 == (&algorithm, *m, cons.copied())
         };
@@ -263,14 +263,14 @@ pub fn parse_builds(text: &Text) -> Result<Vec<Build>, ImportError> {
             let why = format!("the index of this row is that of line {before}, with other numbers");
             return Err(text.malformed(line, why));
         }
-        builds.push(Build {
+        builds.push(ListedBuild {
             line,
             algorithm: algorithm.clone(),
             m: (*m).to_owned(),
             ef_construction: cons.map(|cons| (*cons).to_owned()),
             seconds: Some((*seconds).to_owned()),
             megabytes: Some(megabytes),
-            ..Build::default()
+            ..ListedBuild::default()
         });
     }
     match builds.is_empty() {
@@ -373,9 +373,9 @@ pub fn is_log(text: &Text) -> bool {
 ///
 /// # Errors
 /// Seconds or sizes that are no numbers, a log without a build.
-pub fn parse_log(text: &Text) -> Result<Vec<Build>, ImportError> {
-    let mut builds: Vec<Build> = Vec::new();
-    let mut current: Option<Build> = None;
+pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
+    let mut builds: Vec<ListedBuild> = Vec::new();
+    let mut current: Option<ListedBuild> = None;
     for (line, row) in text.lines() {
         let bad = |what: &str| text.malformed(line, format!("`{what}` is no number"));
         let value = |text: &str| {
@@ -408,7 +408,7 @@ pub fn parse_log(text: &Text) -> Result<Vec<Build>, ImportError> {
 }
 
 /// `…algorithms.pgvector.PGVector(['euclidean', {'M': 16, 'efConstruction': 64}])`.
-fn instantiated(line: usize, row: &str) -> Build {
+fn instantiated(line: usize, row: &str) -> ListedBuild {
     let (path, arguments) = row.split_once('(').unwrap_or((row, ""));
     let algorithm = path.rsplit(['.', ' ']).next().unwrap_or("").to_owned();
     let value = |names: &[&str]| {
@@ -419,18 +419,18 @@ fn instantiated(line: usize, row: &str) -> Build {
             (!digits.is_empty()).then_some(digits)
         })
     };
-    Build {
+    ListedBuild {
         line,
         algorithm,
         m: value(&["M", "m"]).unwrap_or_default(),
         ef_construction: value(&["efConstruction", "ef_construction", "ef_construct"]),
-        ..Build::default()
+        ..ListedBuild::default()
     }
 }
 
 /// `12 M, euclidean metric`, `Qdrant: 32 ef_cons, 8 M, angular metric, none quantization`: what a
 /// module says of itself where its arguments have no names.
-fn name_build(row: &str, build: &mut Build) {
+fn name_build(row: &str, build: &mut ListedBuild) {
     if !row.contains(" metric") || !row.contains(" M,") {
         return;
     }

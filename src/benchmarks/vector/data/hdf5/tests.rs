@@ -131,7 +131,7 @@ fn sound(distance: &str) -> Vec<u8> {
 fn a_file_of_the_subset_is_read() {
     let data = read(&sound("euclidean"), "x".to_owned()).unwrap();
     assert_eq!(data.distance, Distance::Euclidean);
-    assert_eq!(data.train.values, Values::Floats(vec![0.5, 1.0, 2.0, 3.0]));
+    assert_eq!(data.train.values, Numbers::Floats(vec![0.5, 1.0, 2.0, 3.0]));
     assert_eq!((data.test.rows(), data.test.dims), (1, 2));
     assert_eq!(data.given, Some(Truth { k: 1, ids: vec![0], distances: vec![0.5] }));
     assert_eq!(read(&sound("angular"), String::new()).unwrap().distance, Distance::Cosine);
