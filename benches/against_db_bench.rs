@@ -26,7 +26,7 @@ use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::rocksdb::marker::{Marker, State, database_folder};
-use rqps::lab::place::HOST_LOCK;
+use rqps::lab::HOST_LOCK;
 use rqps::os::lock::Lock;
 use rqps::stats::paired::mean_interval;
 

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use rqps::lab::place::HOST_LOCK;
+use rqps::lab::HOST_LOCK;
 use rqps::os::lock::Lock;
 
 use crate::comparison::options::Options;

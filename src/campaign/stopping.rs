@@ -9,7 +9,9 @@ use crate::analyze::verdict::open_steps;
 use crate::analyze::{self, VerdictOptions};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{LookSchedule, Rules};
-use crate::lab::{self, Decider, Decision, Event, ExecutionOptions, Summary, UndecidedStep};
+use crate::lab::{
+    self, Decider, Decision, Event, ExecutionOptions, ExecutionSummary, UndecidedStep,
+};
 use crate::plan::{Auto, Blocks, Plan};
 use crate::results;
 
@@ -17,7 +19,10 @@ use crate::results;
 ///
 /// # Errors
 /// As [`lab::carry_out`]; the results so far cannot be judged.
-pub fn carry_out(options: &ExecutionOptions, events: &mut dyn FnMut(Event)) -> Result<Summary> {
+pub fn carry_out(
+    options: &ExecutionOptions,
+    events: &mut dyn FnMut(Event),
+) -> Result<ExecutionSummary> {
     let mut decider = StopRule::new(&options.plan, options.out.clone());
     lab::carry_out(options, &mut decider, events)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::lab::place::HOST_LOCK;
+use crate::lab::HOST_LOCK;
 
 /// The cache of builds: the given folder, else /var/cache/rqps for root (servers run as an
 /// unprivileged user and must reach it), else the XDG cache folder.

@@ -297,7 +297,7 @@ pub(super) fn measure(
     folders: &Folders,
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
-) -> Result<(lab::Summary, PathBuf)> {
+) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
@@ -326,7 +326,12 @@ pub(super) fn measure(
 }
 
 /// Prints the failures and the result folder, then the report.
-fn finish(summary: &lab::Summary, out: &Path, format: Format, rules: &RuleOptions) -> Result<u8> {
+fn finish(
+    summary: &lab::ExecutionSummary,
+    out: &Path,
+    format: Format,
+    rules: &RuleOptions,
+) -> Result<u8> {
     for fault in &summary.faults {
         tell!("rqps: failed: {fault}");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::domain::benchmark::RateUnit;
-use crate::lab::event::Event;
+use crate::lab::Event;
 use crate::units;
 
 /// Minimum interval between plain lines, except for lines worth keeping.

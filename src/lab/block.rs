@@ -1,46 +1,21 @@
 //! One block: every target measured once, on fresh servers over restored snapshots.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use anyhow::Result;
 
-use anyhow::{Context, Result};
-
-use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{Phase, Prerequisite, Step};
-use crate::domain::build::Version;
-use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
-use crate::lab::event::Event;
-use crate::lab::fault;
-use crate::lab::measure::{self, Measured, StepRunner};
+use crate::domain::run::{RunKey, Status};
+use crate::lab::active_run::{self, ActiveRun};
+use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
-use crate::lab::subject::TargetState;
-use crate::lab::turns::{self, Taking};
-use crate::lab::{Execution, memory, prepare};
-use crate::os::cgroup::MemoryGroup;
-use crate::os::disk;
-use crate::plan::file::without_password;
-use crate::plan::{Interleave, cost};
-use crate::results::RunFolder;
-
-/// One target at work in this block.
-pub(super) struct ActiveRun<'a> {
-    pub(super) subject: &'a mut TargetState,
-    pub(super) record: RunRecord,
-    folder: RunFolder,
-    data: PathBuf,
-    pub(super) control: Box<dyn ControlPlane>,
-    /// What is not there since a step failed, and the name of that step.
-    lost: Option<(Prerequisite, String)>,
-    /// Holds the limit on the server's memory; goes when the server has gone.
-    group: Option<MemoryGroup>,
-}
+use crate::lab::target_state::TargetState;
+use crate::lab::turns;
+use crate::plan::Interleave;
 
 /// Which block, in which order, with which stages.
 pub(super) struct At<'a> {
     pub(super) block: u32,
     pub(super) attempt: u32,
-    /// Places of the subjects in their order.
+    /// Positions of the targets in their order.
     pub(super) order: &'a [usize],
     pub(super) selection: &'a Selection,
 }
@@ -49,415 +24,72 @@ pub(super) struct At<'a> {
 ///
 /// # Errors
 /// The result folder cannot be written. What goes wrong with one target is written into its run,
-/// and
-/// the others go on.
+/// and the others go on.
 pub(super) fn run(
-    bench: &Execution<'_>,
-    subjects: &mut [TargetState],
+    execution: &Execution<'_>,
+    states: &mut [TargetState],
     at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut members: Vec<(u32, &mut TargetState)> = Vec::new();
-    for (index, subject) in subjects.iter_mut().enumerate() {
+    for (index, state) in states.iter_mut().enumerate() {
         let place = at.order.iter().position(|target| *target == index).unwrap_or(index);
-        if !subject.broken {
-            members.push((place as u32 + 1, subject));
+        if !state.broken {
+            members.push((place as u32 + 1, state));
         }
     }
     members.sort_by_key(|(place, _)| *place);
-    let at_once = match bench.assignment.plan.interleave {
+    let at_once = match execution.options.plan.interleave {
         Interleave::Turns | Interleave::Step => members.len(),
         Interleave::Run => 1,
     };
-    while !members.is_empty() && !bench.stopped() {
+    while !members.is_empty() && !execution.stopped() {
         let rest = members.split_off(at_once.min(members.len()));
         let group = std::mem::replace(&mut members, rest);
-        together(bench, group, at, progress)?;
+        together(execution, group, at, progress)?;
     }
     Ok(())
 }
 
 /// Runs the targets of a group side by side: each stage visits all of them in order.
 fn together(
-    bench: &Execution<'_>,
+    execution: &Execution<'_>,
     group: Vec<(u32, &mut TargetState)>,
     at: &At<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let mut runs: Vec<ActiveRun<'_>> = Vec::new();
-    for (order, subject) in group {
+    for (order, state) in group {
         // One that waits for its turn must not run while another starts or is measured.
         if let Some(before) = runs.last_mut()
             && let Err(error) = before.control.pause()
         {
-            before.fail(bench, &error.into(), progress);
+            before.fail(execution, &error.into(), progress);
         }
         let (block, attempt) = (at.block, at.attempt);
-        let key = RunKey { block, attempt, order, label: subject.target.label.clone() };
-        if let Some(run) = start(bench, subject, key, progress)? {
+        let key = RunKey { block, attempt, order, label: state.target.label.clone() };
+        if let Some(run) = active_run::start(execution, state, key, progress)? {
             runs.push(run);
         }
     }
-    let stages = runs.iter().map(|run| run.subject.stages.len()).max().unwrap_or(0);
+    let stages = runs.iter().map(|run| run.state.stages.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
     for stage in (0..stages).filter(|stage| at.selection.holds(*stage)) {
-        if turns::are_taken(bench, &runs, stage) && !bench.stopped() {
-            turns::stage(bench, &mut runs, stage, progress);
+        if turns::are_taken(execution, &runs, stage) && !execution.stopped() {
+            turns::stage(execution, &mut runs, stage, progress);
             continue;
         }
         for run in &mut runs {
-            if run.record.status != Status::Running || bench.stopped() {
+            if run.record.status != Status::Running || execution.stopped() {
                 continue;
             }
-            if let Err(error) = run.turn(bench, stage, alone, progress) {
-                run.fail(bench, &error, progress);
+            if let Err(error) = run.turn(execution, stage, alone, progress) {
+                run.fail(execution, &error, progress);
             }
         }
     }
     for run in runs {
-        run.finish(bench, progress)?;
+        run.finish(execution, progress)?;
     }
     Ok(())
-}
-
-/// Restores the snapshot and starts the server. `None` if that failed: the run says why.
-fn start<'a>(
-    bench: &Execution<'_>,
-    subject: &'a mut TargetState,
-    key: RunKey,
-    progress: &mut Progress<'_>,
-) -> Result<Option<ActiveRun<'a>>> {
-    let name = key.folder();
-    let record = record(bench, subject, key);
-    let folder = bench.results.begin_run(&record)?;
-    let data = subject.folder.join(&name);
-    let logs = folder.folder().join("logs");
-    fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-    progress.doing(&subject.target.label, "restore the snapshot and start", None);
-    let restored = if subject.is_external() {
-        Ok(())
-    } else {
-        disk::copy_tree(&prepare::snapshot(subject), &data, &mut |_, _| {})
-            .map(|_| ())
-            .and_then(|()| match bench.assignment.plan.memory_limit() {
-                // Cached by this process, they would be outside of the limit.
-                Some(_) => disk::drop_cached(&data),
-                None => Ok(()),
-            })
-            .with_context(|| format!("restore the snapshot of {}", subject.target.label))
-    };
-    let started = restored.and_then(|()| {
-        let group = memory::group(&bench.assignment.plan, &subject.target)?;
-        let path = group.as_ref().map(|group| group.path().to_owned());
-        let mut control = subject.control(bench, data.clone(), logs.clone(), path)?;
-        control.start().map_err(|error| match memory::killed(group.as_ref()) {
-            Some(why) => anyhow::Error::new(error).context(why),
-            None => error.into(),
-        })?;
-        Ok((control, group))
-    });
-    let (control, group) = match started {
-        Ok(started) => started,
-        Err(error) => {
-            let mut record = record;
-            let text = format!("start: {}", fault::text(&error));
-            record.status = Status::Failed(text.clone());
-            record.finished = Some(super::now());
-            folder.update(&record)?;
-            subject.fault(format!("{name}: {text}"), progress);
-            remove(&data, progress);
-            return Ok(None);
-        }
-    };
-    let mut run = ActiveRun { subject, record, folder, data, control, lost: None, group };
-    if let Err(error) = run.settle_in(bench, &logs, progress) {
-        run.fail(bench, &error, progress);
-    }
-    Ok(Some(run))
-}
-
-fn record(bench: &Execution<'_>, subject: &TargetState, key: RunKey) -> RunRecord {
-    let plan = &bench.assignment.plan;
-    RunRecord {
-        format: FORMAT,
-        key,
-        target: without_password(&subject.target),
-        targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
-        manifest: subject.build.manifest.clone(),
-        place: None,
-        config: subject.config.clone(),
-        benchmark: plan.benchmark.clone(),
-        workload: plan.workload.clone(),
-        seed: plan.seed,
-        plan_hash: bench.plan_hash.clone(),
-        host_fingerprint: bench.host_fingerprint.clone(),
-        rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: super::now(),
-        finished: None,
-        status: Status::Running,
-        load: subject.load.clone(),
-        schedule: plan.blocks.schedule(),
-    }
-}
-
-impl ActiveRun<'_> {
-    /// What the started server says of itself; an external one gets its tables here.
-    fn settle_in(
-        &mut self,
-        bench: &Execution<'_>,
-        logs: &Path,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let manifest = &mut self.record.manifest;
-        manifest.reported = self.control.reported_version()?;
-        if manifest.version.as_str().is_empty() {
-            // A server that somebody else runs says for itself what it is.
-            let first = manifest.reported.split_whitespace().next().unwrap_or_default();
-            manifest.version = Version::new(first);
-        }
-        self.record.place = self.control.guest_place().map(|place| place.words);
-        if self.subject.is_external() {
-            let control = self.control.as_mut();
-            let load = prepare::load(bench, self.subject, control, logs, progress)?;
-            if load.is_some() {
-                prepare::settle(bench, self.subject, control, progress)?;
-            }
-            self.record.load = load;
-        }
-        self.folder.update(&self.record)?;
-        Ok(())
-    }
-
-    /// Its turn in a stage: the server runs only now, unless it is alone.
-    fn turn(
-        &mut self,
-        bench: &Execution<'_>,
-        index: usize,
-        alone: bool,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        self.control.resume()?;
-        self.stage(bench, index, progress)?;
-        if !alone {
-            self.control.pause()?;
-        }
-        Ok(())
-    }
-
-    fn stage(
-        &mut self,
-        bench: &Execution<'_>,
-        index: usize,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let Some(stage) = self.subject.stages.get(index).cloned() else { return Ok(()) };
-        let workload = &bench.assignment.plan.workload;
-        let rows = u64::from(workload.tables) * workload.rows;
-        let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
-        match &stage {
-            Phase::Settle => {
-                prepare::settle(bench, self.subject, self.control.as_mut(), progress)?;
-            }
-            Phase::Measure(step) => self.measure(bench, index, step, progress)?,
-        }
-        progress.advance(cost::stage_seconds(&stage, settle_seconds));
-        Ok(())
-    }
-
-    /// Measures a step.
-    fn measure(
-        &mut self,
-        bench: &Execution<'_>,
-        index: usize,
-        step: &Step,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let label = self.record.key.label.clone();
-        let number = index as u32 + 1;
-        if !self.may_measure(step, number)? {
-            return Ok(());
-        }
-        if step.after_restart() && !self.subject.is_external() {
-            progress.doing(&label, "stop and start again", None);
-            self.control.stop()?;
-            self.control.start()?;
-        }
-        progress.doing(&label, &step.name, None);
-        let seed = measure::seed_of(bench.assignment.plan.seed, self.record.key.block, number);
-        let result = self.seat(bench, None).measure(step, seed);
-        self.conclude(bench, (step, number), result, progress)
-    }
-
-    /// What a step is carried out on.
-    pub(super) fn seat<'s>(
-        &'s mut self,
-        bench: &'s Execution<'s>,
-        taking: Option<Taking<'s>>,
-    ) -> StepRunner<'s> {
-        StepRunner {
-            bench,
-            control: self.control.as_mut(),
-            dialect: self.subject.target.dbms.dialect(),
-            storage_engine: self.subject.target.storage_engine.as_deref(),
-            label: &self.record.key.label,
-            logs: self.folder.folder().join("logs"),
-            taking,
-        }
-    }
-
-    /// False, and written down, if the step rests on one that failed.
-    pub(super) fn may_measure(&mut self, step: &Step, number: u32) -> Result<bool> {
-        let Some(cause) = self.rests_on_a_failure(step) else { return Ok(true) };
-        // The fault was told when it came; without its ground the step could only tell it anew.
-        let text = format!("skipped because {cause} failed");
-        let record = measure::empty_record(step, number, Status::Failed(text));
-        self.folder.write_step(&record, &[])?;
-        Ok(false)
-    }
-
-    /// Writes down what came of a step. One that fails on a living server is written down as failed
-    /// and the next one follows; if the server is gone, so is the run.
-    pub(super) fn conclude(
-        &mut self,
-        bench: &Execution<'_>,
-        (step, number): (&Step, u32),
-        result: Result<Measured>,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        match result {
-            Ok(measured) => {
-                let tables = self.control.database_folder();
-                self.keep(bench, step, number, measured, tables.as_deref(), progress)
-            }
-            Err(error) if bench.stopped() => Err(error),
-            // The error says how the server ended; asked again, it would only say that it is gone.
-            Err(error) if self.control.check().is_err() => {
-                Err(error.context(format!("measure {}", step.name)))
-            }
-            Err(error) => {
-                let text = self.words(&error);
-                let failed = measure::empty_record(step, number, Status::Failed(text.clone()));
-                self.folder.write_step(&failed, &[])?;
-                let run = self.record.key.folder();
-                self.subject.fault(format!("{run}: {}: {text}", step.name), progress);
-                if let [Some(made), _] = step.ground() {
-                    self.lost = Some((made, step.name.clone()));
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes a measured step down. One that loads and reached its time limit has failed, and with
-    /// it the steps that rest on its rows. One that queries has its numbers, and a write rate that
-    /// says that they are not comparable.
-    fn keep(
-        &mut self,
-        bench: &Execution<'_>,
-        step: &Step,
-        number: u32,
-        measured: measure::Measured,
-        tables: Option<&Path>,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let rate = measure::rate(&measured.outcome, step.rate);
-        let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
-        let counters = measured.counters.clone();
-        let mut record = measure::record(step, number, measured, (&self.data, tables));
-        if let (Some(why), [Some(made), _]) = (&record.outcome.cut, step.ground()) {
-            record.status = Status::Failed(why.clone());
-            let run = self.record.key.folder();
-            self.subject.fault(format!("{run}: {}: {why}", step.name), progress);
-            self.lost = Some((made, step.name.clone()));
-        }
-        if !turns.is_empty() {
-            self.folder.write_turns(&record, &turns)?;
-        }
-        if !counters.is_empty() {
-            self.folder.write_counters(&record, &counters)?;
-        }
-        self.folder.write_step(&record, &seconds)?;
-        if record.status == Status::Complete {
-            progress.event(Event::Measured {
-                block: self.record.key.block,
-                blocks: bench.assignment.plan.blocks.most(),
-                label: self.record.key.label.clone(),
-                step: step.name.clone(),
-                rate,
-                unit: step.rate,
-            });
-        }
-        Ok(())
-    }
-
-    /// The failed step that this one rests on. What it makes anew is no longer lost.
-    fn rests_on_a_failure(&mut self, step: &Step) -> Option<String> {
-        let [makes, needs] = step.ground();
-        let (lost, cause) = self.lost.clone()?;
-        if needs >= Some(lost) {
-            return Some(cause);
-        }
-        if makes.is_some_and(|made| made <= lost) {
-            self.lost = None;
-        }
-        None
-    }
-
-    /// A fault of its server in words, with what the kernel did to it.
-    fn words(&self, error: &anyhow::Error) -> String {
-        let text = fault::text(error);
-        match memory::killed(self.group.as_ref()) {
-            Some(why) => format!("{text}; {why}"),
-            None => text,
-        }
-    }
-
-    pub(super) fn fail(
-        &mut self,
-        bench: &Execution<'_>,
-        error: &anyhow::Error,
-        progress: &mut Progress<'_>,
-    ) {
-        if bench.stopped() {
-            self.record.status = Status::Interrupted;
-            return;
-        }
-        let text = self.words(error);
-        self.record.status = Status::Failed(text.clone());
-        let run = self.record.key.folder();
-        self.subject.fault(format!("{run}: {text}"), progress);
-    }
-
-    /// Keeps what the server says of itself, stops it, and closes the run.
-    fn finish(mut self, bench: &Execution<'_>, progress: &mut Progress<'_>) -> Result<()> {
-        if bench.stopped() && self.record.status == Status::Running {
-            self.record.status = Status::Interrupted;
-        }
-        if self.record.status == Status::Running {
-            self.record.status = Status::Complete;
-            match self.control.resume().and_then(|()| self.control.status()) {
-                Ok(texts) => {
-                    for (name, text) in texts {
-                        self.folder.write_log(&name, &text)?;
-                    }
-                }
-                Err(error) => progress.note(&format!("{}: {error}", self.record.key.folder())),
-            }
-        }
-        if let Err(error) = self.control.stop() {
-            progress.note(&format!("{}: stop: {error}", self.record.key.folder()));
-        }
-        remove(&self.data, progress);
-        self.record.finished = Some(super::now());
-        self.folder.update(&self.record)?;
-        Ok(())
-    }
-}
-
-fn remove(data: &Path, progress: &mut Progress<'_>) {
-    if data.exists()
-        && let Err(error) = disk::remove_tree(data)
-    {
-        progress.note(&format!("remove {}: {error}", data.display()));
-    }
 }

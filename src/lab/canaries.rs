@@ -1,18 +1,19 @@
 //! Canaries of a plan: where readings come from, and which of them call the host another one than
-//! usual. Judged is only whether a block is thrown away; its rates have no say in that.
+//! usual. They only discard blocks, and rates have no say in that.
 
 use std::path::PathBuf;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::domain::gate::{Canary, CanaryRule};
+use crate::os::clock;
 use crate::os::noise::canary;
 
 /// Readings before the first block: enough for a first median.
 pub(super) const FIRST_READINGS: usize = 3;
 /// Blocks of a calibration from which a spread can be taken.
 pub(super) const PAIRS_MIN: usize = 3;
-/// A block of a host that never changes is thrown away this often, with a calibration: 1 %.
+/// A block of a host that never changes is discarded this often, with a calibration: 1 %.
 const CHANCE: f64 = 0.01;
 /// Values that a block is judged by with a calibration: the levels of three canaries before and
 /// after it, and their three changes.
@@ -83,7 +84,7 @@ impl CanarySource {
             CanarySource::Off => None,
             CanarySource::Host(folder) => Some(canary::read(folder)),
             CanarySource::Script(factors) => Some(Canary {
-                at: super::now(),
+                at: clock::now_rfc3339(),
                 spin_ns: Some(1e6 * factors.get(number).copied().unwrap_or(1.0)),
                 memory_mb_s: Some(1000.0),
                 fsync_ns: Some(1e6),

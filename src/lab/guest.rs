@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 use crate::dbms::{self, DbmsError, External, Guest, Interrupt};
 use crate::domain::build::BuildSource;
 use crate::domain::target::Target;
-use crate::lab::place::short_name;
+use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::lab::{ExecutionOptions, now};
-use crate::os::host;
+use crate::lab::work_folders::short_name;
+use crate::os::{clock, host};
 use crate::plan::{Interleave, file};
 use crate::wire::dsn::Dsn;
 
@@ -20,17 +20,17 @@ use crate::wire::dsn::Dsn;
 ///
 /// # Errors
 /// The DSN cannot be used.
-pub(super) fn control(assignment: &ExecutionOptions, target: &Target) -> Result<Option<External>> {
+pub(super) fn control(options: &ExecutionOptions, target: &Target) -> Result<Option<External>> {
     let BuildSource::Dsn(dsn) = &target.source else { return Ok(None) };
     let dsn = Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
-    let interrupt = Interrupt(Arc::clone(&assignment.stop));
-    let guest = guest(assignment, target)?;
+    let interrupt = Interrupt(Arc::clone(&options.stop));
+    let guest = guest(options, target)?;
     Ok(Some(dbms::external(dsn.dialect(), dsn.address, dsn.login, guest, interrupt)?))
 }
 
 /// The same result folder has the same tag, so a resumed plan finds what was left of it.
-fn guest(assignment: &ExecutionOptions, target: &Target) -> Result<Guest> {
-    let ExecutionOptions { plan, out, keep, replace, .. } = assignment;
+fn guest(options: &ExecutionOptions, target: &Target) -> Result<Guest> {
+    let ExecutionOptions { plan, out, keep, replace, .. } = options;
     let results = path::absolute(out).context("find the result folder")?;
     let (plan_hash, host) = (file::hash(plan), host::name());
     let results = results.display().to_string();
@@ -41,7 +41,7 @@ fn guest(assignment: &ExecutionOptions, target: &Target) -> Result<Guest> {
         results,
         host,
         label: target.label.clone(),
-        time: now(),
+        time: clock::now_rfc3339(),
         names: plan.names_made(target),
         keep: *keep,
         replace: replace.clone(),
@@ -53,13 +53,13 @@ fn guest(assignment: &ExecutionOptions, target: &Target) -> Result<Guest> {
 ///
 /// # Errors
 /// Something is in the way of the tables of a target; nothing is touched then on any server.
-pub(super) fn survey(assignment: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
-    let plan = &assignment.plan;
-    check_replace(assignment)?;
+pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
+    let plan = &options.plan;
+    check_replace(options)?;
     let mut surveyed = Vec::new();
     for target in &plan.targets {
         let label = &target.label;
-        let Some(mut external) = control(assignment, target)? else { continue };
+        let Some(mut external) = control(options, target)? else { continue };
         progress.doing(label, "look for a place for tables", None);
         match external.survey() {
             Ok(words) => progress.note(&format!("{label}: {words}")),
@@ -85,11 +85,11 @@ pub(super) fn survey(assignment: &ExecutionOptions, progress: &mut Progress<'_>)
 /// # Errors
 /// Something is in the way of the tables.
 pub(super) fn clear_the_way(
-    assignment: &ExecutionOptions,
+    options: &ExecutionOptions,
     target: &Target,
     progress: &mut Progress<'_>,
 ) -> Result<bool> {
-    let Some(mut external) = control(assignment, target)? else { return Ok(false) };
+    let Some(mut external) = control(options, target)? else { return Ok(false) };
     match external.clear_the_way() {
         Ok(notes) => {
             notes.iter().for_each(|note| progress.note(&format!("{}: {note}", target.label)));
@@ -104,9 +104,9 @@ pub(super) fn clear_the_way(
 ///
 /// # Errors
 /// A DSN cannot be used. What stays on a server is a note.
-pub(super) fn clean_up(assignment: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
-    for target in &assignment.plan.targets {
-        let Some(mut external) = control(assignment, target)? else { continue };
+pub(super) fn clean_up(options: &ExecutionOptions, progress: &mut Progress<'_>) -> Result<()> {
+    for target in &options.plan.targets {
+        let Some(mut external) = control(options, target)? else { continue };
         // That a server does not answer was said by its runs.
         if let Err(error @ DbmsError::Refused(_)) = external.clean_up() {
             progress.note(&format!("{}: {error}", target.label));
@@ -116,8 +116,8 @@ pub(super) fn clean_up(assignment: &ExecutionOptions, progress: &mut Progress<'_
 }
 
 /// Only names that the benchmark makes can be in its way.
-fn check_replace(assignment: &ExecutionOptions) -> Result<()> {
-    let ExecutionOptions { plan, replace, .. } = assignment;
+fn check_replace(options: &ExecutionOptions) -> Result<()> {
+    let ExecutionOptions { plan, replace, .. } = options;
     let external = |target: &&Target| matches!(target.source, BuildSource::Dsn(_));
     let names: Vec<String> =
         plan.targets.iter().filter(external).flat_map(|target| plan.names_made(target)).collect();
@@ -143,7 +143,7 @@ mod tests {
     use crate::benchmarks::sysbench::presets;
     use crate::plan::{Blocks, Plan, words};
 
-    fn assignment(out: &str, replace: &[&str]) -> ExecutionOptions {
+    fn options(out: &str, replace: &[&str]) -> ExecutionOptions {
         let targets = ["a=postgres://u@h/app", "b=postgres://u@h/app"].map(str::to_owned);
         let plan = Plan {
             targets: words::targets(&targets).expect("words"),
@@ -174,25 +174,25 @@ mod tests {
 
     #[test]
     fn a_tag_is_of_one_result_folder_and_one_target() {
-        let tag = |assignment: &ExecutionOptions, target: usize| {
-            guest(assignment, &assignment.plan.targets[target]).expect("a guest").tag
+        let tag = |options: &ExecutionOptions, target: usize| {
+            guest(options, &options.plan.targets[target]).expect("a guest").tag
         };
-        let first = assignment("/results/one", &[]);
-        assert_eq!(tag(&first, 0), tag(&assignment("/results/one", &[]), 0));
+        let first = options("/results/one", &[]);
+        assert_eq!(tag(&first, 0), tag(&options("/results/one", &[]), 0));
         assert_eq!(tag(&first, 0).len(), 12);
         assert_ne!(tag(&first, 0), tag(&first, 1));
-        assert_ne!(tag(&first, 0), tag(&assignment("/results/two", &[]), 0));
-        let mut other = assignment("/results/one", &[]);
+        assert_ne!(tag(&first, 0), tag(&options("/results/two", &[]), 0));
+        let mut other = options("/results/one", &[]);
         other.plan.seed = 2;
         assert_ne!(tag(&first, 0), tag(&other, 0));
     }
 
     #[test]
     fn only_tables_of_the_benchmark_can_be_replaced() {
-        check_replace(&assignment("/results", &["sbtest1"])).expect("a table of the plan");
-        let error = check_replace(&assignment("/results", &["orders"])).expect_err("another one");
+        check_replace(&options("/results", &["sbtest1"])).expect("a table of the plan");
+        let error = check_replace(&options("/results", &["orders"])).expect_err("another one");
         assert!(error.to_string().contains("such as sbtest1"), "{error}");
-        let mut own = assignment("/results", &["sbtest1"]);
+        let mut own = options("/results", &["sbtest1"]);
         own.plan.targets = words::targets(&["sqlite".to_owned()]).expect("words");
         let error = check_replace(&own).expect_err("no server of somebody else's");
         assert!(error.to_string().contains("running server"), "{error}");

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::dbms::{ControlPlane, SettleLoad};
 use crate::domain::run::LoadRecord;
 use crate::lab::event::Event;
+use crate::lab::execution::Execution;
 use crate::lab::fault;
-use crate::lab::measure::{StepRunner, cause};
+use crate::lab::guest;
 use crate::lab::progress::Progress;
-use crate::lab::subject::TargetState;
-use crate::lab::{Execution, guest};
+use crate::lab::step_runner::{StepRunner, cause};
+use crate::lab::target_state::TargetState;
 use crate::os::{disk, user};
 use crate::plan::cost;
 
@@ -26,74 +27,74 @@ struct Mark {
     load: Option<LoadRecord>,
 }
 
-/// Prepares all subjects. One that fails is marked broken; the others go on.
+/// Prepares all targets. One that fails is marked broken; the others go on.
 ///
 /// # Errors
-/// The user stopped, or no subject could be prepared.
+/// The user stopped, or no target could be prepared.
 pub(super) fn all(
-    bench: &Execution<'_>,
-    subjects: &mut [TargetState],
+    execution: &Execution<'_>,
+    states: &mut [TargetState],
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    for subject in subjects.iter_mut() {
-        if bench.stopped() {
+    for state in states.iter_mut() {
+        if execution.stopped() {
             return Ok(());
         }
-        match one(bench, subject, progress) {
-            Ok(load) => subject.load = load,
-            Err(_) if bench.stopped() => return Ok(()),
+        match one(execution, state, progress) {
+            Ok(load) => state.load = load,
+            Err(_) if execution.stopped() => return Ok(()),
             Err(error) => {
-                subject.broken = true;
-                subject.fault(format!("prepare: {}", fault::text(&error)), progress);
+                state.broken = true;
+                state.fault(format!("prepare: {}", fault::text(&error)), progress);
             }
         }
-        progress.advance(load_estimate(bench));
+        progress.advance(load_estimate(execution));
     }
     Ok(())
 }
 
-fn load_estimate(bench: &Execution<'_>) -> f64 {
-    let plan = &bench.assignment.plan;
+fn load_estimate(execution: &Execution<'_>) -> f64 {
+    let plan = &execution.options.plan;
     cost::estimate(plan, &[]).load_seconds / plan.targets.len() as f64
 }
 
 /// The folder that blocks restore from.
-pub(super) fn snapshot(subject: &TargetState) -> PathBuf {
-    subject.folder.join("snapshot")
+pub(super) fn snapshot(state: &TargetState) -> PathBuf {
+    state.folder.join("snapshot")
 }
 
-/// Prepares one subject. A server that somebody else runs has no snapshot: its tables are loaded
+/// Prepares one target. A server that somebody else runs has no snapshot: its tables are loaded
 /// in each block, and what an earlier run left there is removed now.
 fn one(
-    bench: &Execution<'_>,
-    subject: &TargetState,
+    execution: &Execution<'_>,
+    state: &TargetState,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
-    if guest::clear_the_way(bench.assignment, &subject.target, progress)? {
+    if guest::clear_the_way(execution.options, &state.target, progress)? {
         return Ok(None);
     }
-    let mark = subject.folder.join("snapshot.json");
-    if let Some(load) = kept(bench, subject, &mark) {
-        progress.doing(&subject.target.label, "use the existing snapshot", None);
+    let mark = state.folder.join("snapshot.json");
+    if let Some(load) = kept(execution, state, &mark) {
+        progress.doing(&state.target.label, "use the existing snapshot", None);
         return Ok(load);
     }
-    if subject.folder.exists() {
-        disk::remove_tree(&subject.folder)
-            .with_context(|| format!("remove {}", subject.folder.display()))?;
+    if state.folder.exists() {
+        disk::remove_tree(&state.folder)
+            .with_context(|| format!("remove {}", state.folder.display()))?;
     }
-    let data = subject.folder.join("loading");
+    let data = state.folder.join("loading");
     fs::create_dir_all(&data).with_context(|| format!("make {}", data.display()))?;
-    if let Some(user) = &bench.place.run_as {
-        user::chown_tree(&subject.folder, user)?;
+    if let Some(user) = &execution.folders.run_as {
+        user::chown_tree(&state.folder, user)?;
     }
-    let mut load = fill(bench, subject, &data, progress)?;
+    let mut load = fill(execution, state, &data, progress)?;
     if let Some(load) = &mut load {
-        load.data_bytes = super::bytes_of(&data);
+        load.data_bytes = disk::folder_bytes(&data).ok();
     }
-    fs::rename(&data, snapshot(subject)).context("name the snapshot")?;
+    fs::rename(&data, snapshot(state)).context("name the snapshot")?;
     let whole = Mark {
-        plan_hash: bench.plan_hash.clone(),
-        config_hash: subject.config.hash.clone(),
+        plan_hash: execution.plan_hash.clone(),
+        config_hash: state.config.hash.clone(),
         load: load.clone(),
     };
     fs::write(&mark, serde_json::to_vec_pretty(&whole)?)
@@ -101,30 +102,30 @@ fn one(
     Ok(load)
 }
 
-fn kept(bench: &Execution<'_>, subject: &TargetState, mark: &Path) -> Option<Option<LoadRecord>> {
+fn kept(execution: &Execution<'_>, state: &TargetState, mark: &Path) -> Option<Option<LoadRecord>> {
     let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
-    let same = mark.plan_hash == bench.plan_hash && mark.config_hash == subject.config.hash;
-    (same && snapshot(subject).is_dir()).then_some(mark.load)
+    let same = mark.plan_hash == execution.plan_hash && mark.config_hash == state.config.hash;
+    (same && snapshot(state).is_dir()).then_some(mark.load)
 }
 
 fn fill(
-    bench: &Execution<'_>,
-    subject: &TargetState,
+    execution: &Execution<'_>,
+    state: &TargetState,
     data: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
-    let logs = bench.assignment.out.join("load").join(&subject.target.label);
+    let logs = execution.options.out.join("load").join(&state.target.label);
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-    let mut control = subject.control(bench, data.to_owned(), logs.clone(), None)?;
-    progress.doing(&subject.target.label, "initialise", None);
+    let mut control = state.control(execution, data.to_owned(), logs.clone(), None)?;
+    progress.doing(&state.target.label, "initialise", None);
     control.init()?;
-    progress.doing(&subject.target.label, "start", None);
+    progress.doing(&state.target.label, "start", None);
     control.start()?;
-    let load = load(bench, subject, control.as_mut(), &logs, progress)?;
+    let load = load(execution, state, control.as_mut(), &logs, progress)?;
     if load.is_some() {
-        settle(bench, subject, control.as_mut(), progress)?;
+        settle(execution, state, control.as_mut(), progress)?;
     }
-    progress.doing(&subject.target.label, "stop and keep a snapshot", None);
+    progress.doing(&state.target.label, "stop and keep a snapshot", None);
     control.stop()?;
     Ok(load)
 }
@@ -134,22 +135,22 @@ fn fill(
 /// # Errors
 /// The server refuses or dies; the user stops.
 pub(super) fn load(
-    bench: &Execution<'_>,
-    subject: &TargetState,
+    execution: &Execution<'_>,
+    state: &TargetState,
     control: &mut dyn ControlPlane,
     logs: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<Option<LoadRecord>> {
-    let dialect = subject.target.dbms.dialect();
-    let storage_engine = subject.target.storage_engine.as_deref();
-    let Some(task) = bench.assignment.plan.load_request(&subject.target) else {
+    let dialect = state.target.dbms.dialect();
+    let storage_engine = state.target.storage_engine.as_deref();
+    let Some(task) = execution.options.plan.load_request(&state.target) else {
         return Ok(None);
     };
-    let label = &subject.target.label;
+    let label = &state.target.label;
     let logs = logs.to_owned();
     control.before_load()?;
-    let mut seat = StepRunner {
-        bench,
+    let mut runner = StepRunner {
+        execution,
         control: &mut *control,
         dialect,
         storage_engine,
@@ -157,8 +158,8 @@ pub(super) fn load(
         logs,
         taking: None,
     };
-    let load = seat.load(task, progress)?;
-    drop(seat);
+    let load = runner.load(task, progress)?;
+    drop(runner);
     progress.doing(label, "write the loaded data to disk", None);
     control.after_load()?;
     progress.event(Event::Loaded {
@@ -175,22 +176,22 @@ pub(super) fn load(
 /// # Errors
 /// The server refuses or dies.
 pub(super) fn settle(
-    bench: &Execution<'_>,
-    subject: &TargetState,
+    execution: &Execution<'_>,
+    state: &TargetState,
     control: &mut dyn ControlPlane,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let workload = &bench.assignment.plan.workload;
+    let workload = &execution.options.plan.workload;
     let load = SettleLoad {
         tables: workload.tables,
         rows_total: u64::from(workload.tables) * workload.rows,
-        table: bench.assignment.plan.table_name().to_owned(),
+        table: execution.options.plan.table_name().to_owned(),
         scale: workload.settle_scale,
     };
-    let label = subject.target.label.clone();
+    let label = state.target.label.clone();
     let settled = control.settle(&load, &mut |what: &str| progress.doing(&label, what, None));
     settled.map_err(|error| {
         let error = anyhow::Error::from(error);
-        if bench.stopped() { error } else { cause(control, error) }
+        if execution.stopped() { error } else { cause(control, error) }
     })
 }

@@ -16,7 +16,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// True if every target of the block was measured to its end, and the block not thrown away.
+    /// True if every target of the block was measured to its end, and the block was not discarded.
     pub(super) fn is_done(&self, block: u32) -> bool {
         self.done.contains(&block)
     }
@@ -33,7 +33,7 @@ impl History {
 }
 
 /// Looks at the runs that are there. A block in which every target was measured to its end is done;
-/// one that was broken off or thrown away, or in which a run or a step failed, is done again as the
+/// one that was interrupted or discarded, or in which a run or a step failed, is done again as the
 /// next attempt: whoever goes on after a failure has done something about its cause. The steps that
 /// it did finish stay and count. A step that fails again and again is no reason, or a long plan
 /// would be measured anew for it.

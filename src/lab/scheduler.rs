@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::domain::benchmark::Phase;
-use crate::lab::Execution;
 use crate::lab::decider::{Decider, Decision, UndecidedStep};
-use crate::lab::gatekeeper::HostMonitor;
+use crate::lab::execution::Execution;
+use crate::lab::host_monitor::HostMonitor;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::plan::{Blocks, cost};
@@ -31,8 +31,8 @@ pub(super) struct BlockScheduler {
 
 impl BlockScheduler {
     /// A plan whose targets all go through `stages`.
-    pub(super) fn new(bench: &Execution<'_>, stages: &[Phase], cached: bool) -> BlockScheduler {
-        let targets = bench.assignment.plan.targets.len() as f64;
+    pub(super) fn new(execution: &Execution<'_>, stages: &[Phase], cached: bool) -> BlockScheduler {
+        let targets = execution.options.plan.targets.len() as f64;
         BlockScheduler { stages: stages.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
     }
 
@@ -40,12 +40,12 @@ impl BlockScheduler {
     /// would not last.
     pub(super) fn next(
         &self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         block: u32,
-        keeper: &HostMonitor,
+        monitor: &HostMonitor,
         progress: &mut Progress<'_>,
     ) -> Option<Selection> {
-        let Blocks::Auto(auto) = bench.assignment.plan.blocks else {
+        let Blocks::Auto(auto) = execution.options.plan.blocks else {
             return Some(Selection::all(&self.stages));
         };
         let selection = match &self.open {
@@ -58,15 +58,15 @@ impl BlockScheduler {
         if !(0..self.stages.len()).any(|stage| selection.holds(stage)) {
             return None;
         }
-        let wanted = self.seconds(bench, &selection);
+        let wanted = self.seconds(execution, &selection);
         // One block is measured in any case: without it there was no point in loading.
         if let Some(budget) = auto.budget_seconds.filter(|_| block > 1)
-            && keeper.spent_seconds() + wanted > budget
+            && monitor.spent_seconds() + wanted > budget
         {
             progress.note(&format!(
                 "stopping for the budget: {:.0} of {budget:.0} s are spent and block {block} would \
                  take about {wanted:.0} s",
-                keeper.spent_seconds()
+                monitor.spent_seconds()
             ));
             return None;
         }
@@ -75,9 +75,9 @@ impl BlockScheduler {
 
     /// Seconds that a block with these stages takes: the estimate, corrected by how the blocks
     /// before it went.
-    pub(super) fn seconds(&self, bench: &Execution<'_>, selection: &Selection) -> f64 {
+    pub(super) fn seconds(&self, execution: &Execution<'_>, selection: &Selection) -> f64 {
         let kept = selection.kept(&self.stages);
-        let estimate = cost::estimate(&bench.assignment.plan, &kept).run_seconds * self.targets;
+        let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
         match self.pace {
             (took, estimated) if estimated > 0.0 => estimate * took / estimated,
             _ => estimate,
@@ -85,9 +85,9 @@ impl BlockScheduler {
     }
 
     /// A block of these stages took so many seconds.
-    pub(super) fn took(&mut self, bench: &Execution<'_>, selection: &Selection, seconds: f64) {
+    pub(super) fn took(&mut self, execution: &Execution<'_>, selection: &Selection, seconds: f64) {
         let kept = selection.kept(&self.stages);
-        let estimate = cost::estimate(&bench.assignment.plan, &kept).run_seconds * self.targets;
+        let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
         self.pace = (self.pace.0 + seconds, self.pace.1 + estimate);
     }
 
@@ -98,25 +98,25 @@ impl BlockScheduler {
     /// The decider cannot tell; `gate.json` cannot be written.
     pub(super) fn decide(
         &mut self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         block: u32,
         decider: &mut dyn Decider,
-        (keeper, progress): (&mut HostMonitor, &mut Progress<'_>),
+        (monitor, progress): (&mut HostMonitor, &mut Progress<'_>),
     ) -> Result<()> {
         let (open, steps, stop) = match decider.after(block)? {
             Decision::All => return Ok(()),
             Decision::Only { open, steps } => (open, steps, None),
             Decision::Stop(reason) => (Vec::new(), 0, Some(reason)),
         };
-        let most = bench.assignment.plan.blocks.most();
+        let most = execution.options.plan.blocks.most();
         let record = open
             .iter()
             .map(|step| (step.step.clone(), Some(step.more(block)).filter(|_| block < most)));
-        keeper.note_open(bench, record.collect())?;
-        let left = self.left(bench, block, &open);
+        monitor.note_open(execution, record.collect())?;
+        let left = self.left(execution, block, &open);
         let text = match stop {
             Some(reason) => format!("after block {block}: {reason}"),
-            None => self.open_text(bench, block, (&open, steps), (left, keeper)),
+            None => self.open_text(execution, block, (&open, steps), (left, monitor)),
         };
         progress.note(&text);
         progress.left(left);
@@ -125,10 +125,10 @@ impl BlockScheduler {
     }
 
     /// Seconds that the open steps will probably take: fewer and fewer of them.
-    fn left(&self, bench: &Execution<'_>, block: u32, open: &[UndecidedStep]) -> f64 {
+    fn left(&self, execution: &Execution<'_>, block: u32, open: &[UndecidedStep]) -> f64 {
         let last = open.iter().map(|step| step.pairs_needed).max().unwrap_or(block);
         let mut seconds = 0.0;
-        for coming in block + 1..=last.max(block + 1).min(bench.assignment.plan.blocks.most()) {
+        for coming in block + 1..=last.max(block + 1).min(execution.options.plan.blocks.most()) {
             let still: BTreeSet<String> = open
                 .iter()
                 .filter(|step| step.pairs_needed.max(block + 1) >= coming)
@@ -136,7 +136,7 @@ impl BlockScheduler {
                 .collect();
             let selection = Selection::of_open(&self.stages, &still, self.cached);
             if !still.is_empty() {
-                seconds += self.seconds(bench, &selection);
+                seconds += self.seconds(execution, &selection);
             }
         }
         seconds
@@ -144,10 +144,10 @@ impl BlockScheduler {
 
     fn open_text(
         &self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         block: u32,
         (open, steps): (&[UndecidedStep], usize),
-        (left, keeper): (f64, &HostMonitor),
+        (left, monitor): (f64, &HostMonitor),
     ) -> String {
         let mut named: Vec<String> = open
             .iter()
@@ -159,7 +159,7 @@ impl BlockScheduler {
         }
         let time =
             |seconds: f64| units::duration(Duration::from_secs_f64(seconds.max(0.0).round()));
-        let budget = budget_seconds(bench).map(|budget| budget - keeper.spent_seconds());
+        let budget = budget_seconds(execution).map(|budget| budget - monitor.spent_seconds());
         let end = match budget {
             Some(budget) if budget < left => {
                 format!("about {} left, but only {} in the budget", time(left), time(budget))
@@ -171,8 +171,8 @@ impl BlockScheduler {
     }
 }
 
-fn budget_seconds(bench: &Execution<'_>) -> Option<f64> {
-    match bench.assignment.plan.blocks {
+fn budget_seconds(execution: &Execution<'_>) -> Option<f64> {
+    match execution.options.plan.blocks {
         Blocks::Auto(auto) => auto.budget_seconds,
         Blocks::Fixed(_) => None,
     }

@@ -99,17 +99,6 @@ cycles: import/mod
 cycles: import/one_set
 cycles: import/stream
 cycles: import/text
-cycles: lab/block
-cycles: lab/canaries
-cycles: lab/gatekeeper
-cycles: lab/guest
-cycles: lab/measure
-cycles: lab/mod
-cycles: lab/outfit
-cycles: lab/prepare
-cycles: lab/scheduler
-cycles: lab/subject
-cycles: lab/turns
 cycles: obtain/debian/apt
 cycles: obtain/debian/loader
 cycles: obtain/debian/mirror
@@ -179,18 +168,6 @@ faces: import/folder imports from its own face
 faces: import/mod defines things
 faces: import/mod is longer than 60 lines
 faces: import/one_set imports from its own face
-faces: lab/block imports from its own face
-faces: lab/canaries imports from its own face
-faces: lab/gatekeeper imports from its own face
-faces: lab/guest imports from its own face
-faces: lab/measure imports from its own face
-faces: lab/mod defines things
-faces: lab/mod is longer than 60 lines
-faces: lab/outfit imports from its own face
-faces: lab/prepare imports from its own face
-faces: lab/scheduler imports from its own face
-faces: lab/subject imports from its own face
-faces: lab/turns imports from its own face
 faces: obtain/debian/mod defines things
 faces: obtain/debian/mod is longer than 60 lines
 faces: obtain/mod defines things
@@ -347,7 +324,6 @@ type names: Sources: benchmarks/sysbench/import/sources
 type names: Stop: driver/mod
 type names: Stop: os/process
 type names: Summary: analyze/verdict/mod
-type names: Summary: lab/mod
 type names: Summary: stats/summary
 type names: Table: benchmarks/sysbench/rows
 type names: Table: report/document

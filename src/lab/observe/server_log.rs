@@ -5,11 +5,49 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::dbms;
+use crate::dbms::{self, ControlPlane};
 use crate::domain::run::ServerEvent;
+use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+
+/// Reads what the server writes into its log from the start of the window on.
+pub(crate) struct ServerLogObserver {
+    path: PathBuf,
+    part: Option<LogPart>,
+    events: Vec<ServerEvent>,
+}
+
+impl ServerLogObserver {
+    /// Of the server whose log is in the folder `logs`.
+    pub(crate) fn new(logs: &Path) -> ServerLogObserver {
+        let path = logs.join("server.log");
+        ServerLogObserver { path, part: None, events: Vec::new() }
+    }
+}
+
+impl StepObserver for ServerLogObserver {
+    fn name(&self) -> &'static str {
+        "server_log"
+    }
+
+    fn edge(&mut self, edge: Edge<'_>, _: &mut dyn ControlPlane) -> Result<(), String> {
+        match (edge, &self.part) {
+            (Edge::WindowStart, _) => self.part = Some(LogPart::from_now(self.path.clone())),
+            (Edge::Measured(outcome), Some(part)) => {
+                let turns_took = outcome.turns.as_ref().map(|turns| turns.wall_seconds);
+                self.events = part.events(turns_took.unwrap_or(outcome.seconds));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, observed: &mut Observed) {
+        observed.server_log = self.events;
+    }
+}
 
 /// The part of a server's log that is written from some moment on.
-pub(super) struct LogPart {
+struct LogPart {
     path: PathBuf,
     from: u64,
     /// Unix seconds.
@@ -21,15 +59,14 @@ impl LogPart {
     const BYTES_MAX: u64 = 4 << 20;
 
     /// From this moment on.
-    pub(super) fn from_now(logs: &Path) -> LogPart {
-        let path = logs.join("server.log");
+    fn from_now(path: PathBuf) -> LogPart {
         let from = std::fs::metadata(&path).map_or(0, |facts| facts.len());
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         LogPart { path, from, start: start.as_secs_f64() }
     }
 
     /// What it tells of the `seconds` since then. Without a log, nothing.
-    pub(super) fn events(&self, seconds: f64) -> Vec<ServerEvent> {
+    fn events(&self, seconds: f64) -> Vec<ServerEvent> {
         let read = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(self.from))?;

@@ -8,8 +8,8 @@ use anyhow::Result;
 use crate::domain::benchmark::Phase;
 use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostLog};
 use crate::domain::run::Status;
-use crate::lab::Execution;
 use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
+use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
 use crate::plan::Interleave;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// A canary sings for a tenth of a second, and a block lasts for minutes: what calls a block out of
 /// range must still be there after so long.
 const MOMENT: Duration = Duration::from_secs(1);
-/// Of the blocks that count, one in so many may be thrown away besides: 20 % of all measured.
+/// Of the blocks that count, one in so many may be discarded besides: 20 % of all measured.
 const KEPT_PER_DISCARDED: usize = 4;
 
 /// What becomes of a block.
@@ -51,12 +51,12 @@ impl HostMonitor {
     /// # Errors
     /// `gate.json` cannot be read or written.
     pub(super) fn open(
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         source: CanarySource,
         progress: &mut Progress<'_>,
     ) -> Result<HostMonitor> {
-        let calibration = calibration(bench);
-        let there = bench.results.gate()?;
+        let calibration = calibration(execution);
+        let there = execution.results.gate()?;
         let is_new = there.is_none();
         let gate = there.unwrap_or_else(|| HostLog {
             format: GATE_FORMAT,
@@ -64,29 +64,29 @@ impl HostMonitor {
             calibration,
             ..HostLog::default()
         });
-        let mut keeper = HostMonitor {
+        let mut monitor = HostMonitor {
             readings: readings(&gate),
             spent_before: gate.spent_seconds,
             gate,
             source,
             began: Instant::now(),
-            blocks_least: bench.assignment.plan.blocks.fewest() as usize,
+            blocks_least: execution.options.plan.blocks.fewest() as usize,
         };
         if is_new {
-            if !keeper.source.is_off() {
+            if !monitor.source.is_off() {
                 progress.doing("", "read the canaries", None);
             }
             for _ in 0..FIRST_READINGS {
-                let reading = keeper.read();
-                keeper.gate.first_canaries.extend(reading);
+                let reading = monitor.read();
+                monitor.gate.first_canaries.extend(reading);
             }
-            keeper.say_first(progress);
+            monitor.say_first(progress);
         }
-        for block in keeper.gate.blocks.iter().filter(|block| block.discarded) {
-            mark_discarded(&bench.results, block)?;
+        for block in monitor.gate.blocks.iter().filter(|block| block.discarded) {
+            mark_discarded(&execution.results, block)?;
         }
-        keeper.write(bench)?;
-        Ok(keeper)
+        monitor.write(execution)?;
+        Ok(monitor)
     }
 
     /// Seconds that the plan has taken so far, those of earlier sittings included.
@@ -100,7 +100,7 @@ impl HostMonitor {
     /// `gate.json` cannot be written.
     pub(super) fn before(
         &mut self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         (block, attempt): (u32, u32),
         (selection, stages): (&Selection, &[Phase]),
         progress: &mut Progress<'_>,
@@ -110,7 +110,7 @@ impl HostMonitor {
             let Some(fault) = reading.as_ref().and_then(|reading| self.fault(reading)) else {
                 break;
             };
-            if bench.stopped() {
+            if execution.stopped() {
                 break;
             }
             progress.doing("", &format!("wait for a quieter host ({fault})"), None);
@@ -124,18 +124,18 @@ impl HostMonitor {
             skipped: selection.skipped(stages),
             ..BlockRecord::default()
         });
-        self.write(bench)
+        self.write(execution)
     }
 
     /// After a block: reads the canaries, twice if they are out of range, and decides. What is
-    /// thrown away is marked in `gate.json` first: if rqps is killed before all its runs are
+    /// discarded is marked in `gate.json` first: if rqps is killed before all its runs are
     /// marked, the rest is when the plan is resumed.
     ///
     /// # Errors
     /// `gate.json` or a `run.json` cannot be written.
     pub(super) fn after(
         &mut self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<Fate> {
         let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
@@ -153,14 +153,14 @@ impl HostMonitor {
         entry.out_of_range = (!faults.is_empty()).then(|| faults.join("; "));
         entry.discarded = discarded;
         let entry = entry.clone();
-        self.write(bench)?;
+        self.write(execution)?;
         if let Some(fault) = &entry.out_of_range {
             self.say_fate(&entry, fault, progress);
         }
         if !discarded {
             return Ok(Fate::Kept);
         }
-        mark_discarded(&bench.results, &entry)?;
+        mark_discarded(&execution.results, &entry)?;
         Ok(Fate::Discarded)
     }
 
@@ -170,18 +170,18 @@ impl HostMonitor {
     /// `gate.json` cannot be written.
     pub(super) fn note_open(
         &mut self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         open: std::collections::BTreeMap<String, Option<u32>>,
     ) -> Result<()> {
         if let Some(last) = self.gate.blocks.last_mut() {
             last.open = Some(open);
         }
-        self.write(bench)
+        self.write(execution)
     }
 
-    fn write(&mut self, bench: &Execution<'_>) -> Result<()> {
+    fn write(&mut self, execution: &Execution<'_>) -> Result<()> {
         self.gate.spent_seconds = self.spent_seconds();
-        Ok(bench.results.write_gate(&self.gate)?)
+        Ok(execution.results.write_gate(&self.gate)?)
     }
 
     fn rest(&self, pause: Duration) {
@@ -273,8 +273,8 @@ impl HostMonitor {
 
 /// The calibration that fits best: of this host, and of a product, a number of clients, a placement
 /// and an idle state as like those of the plan as there are; of equals the latest.
-fn calibration(bench: &Execution<'_>) -> Option<Calibration> {
-    let plan = &bench.assignment.plan;
+fn calibration(execution: &Execution<'_>) -> Option<Calibration> {
+    let plan = &execution.options.plan;
     let dbms = plan.targets.first().map(|target| target.dbms);
     let likeness = |known: &Calibration| {
         let workload = &plan.workload;
@@ -286,10 +286,10 @@ fn calibration(bench: &Execution<'_>) -> Option<Calibration> {
         ];
         same.iter().filter(|same| **same).count()
     };
-    let of_host = bench.assignment.calibrations.iter().filter(|known| {
+    let of_host = execution.options.calibrations.iter().filter(|known| {
         // The noise of steps in turns says nothing about that of whole steps.
         let alike = known.turns == (plan.interleave == Interleave::Turns);
-        alike && known.host_fingerprint == bench.host_fingerprint
+        alike && known.host_fingerprint == execution.host_fingerprint
     });
     of_host.max_by_key(|known| (likeness(known), known.made.clone())).cloned()
 }

@@ -2,7 +2,7 @@
 //! taken or made, as far as it is here; what must be fetched is fetched alone on the host, and
 //! before the results have a folder. So a word that leads nowhere costs nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use crate::dbms;
 use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::target::Target;
-use crate::lab::ExecutionOptions;
+use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Clients, Found};
 use crate::os::host;
@@ -28,9 +28,9 @@ pub(super) struct ResolvedTarget {
     pub(super) config: Config,
 }
 
-/// The outfits of a plan as far as they are known without fetching.
+/// The builds and settings of a plan as far as they are known without fetching.
 pub(super) struct Search<'a> {
-    assignment: &'a ExecutionOptions,
+    options: &'a ExecutionOptions,
     cache: Cache,
     clients: Clients,
     found: Vec<Found>,
@@ -42,27 +42,27 @@ impl<'a> Search<'a> {
     /// # Errors
     /// A build that is nowhere, a configuration that does not exist or is not for that build.
     pub(super) fn begin(
-        assignment: &'a ExecutionOptions,
+        options: &'a ExecutionOptions,
         progress: &mut Progress<'_>,
     ) -> Result<Search<'a>> {
-        let cache = super::open_cache(&assignment.cache)?;
-        let clients = Clients { stop: Arc::clone(&assignment.stop), ..Clients::default() };
+        let cache = open_cache(&options.cache)?;
+        let clients = Clients { stop: Arc::clone(&options.stop), ..Clients::default() };
         let mut found = Vec::new();
-        for target in &assignment.plan.targets {
+        for target in &options.plan.targets {
             let label = &target.label;
             let mut say = |what: &str| progress.doing(label, what, None);
             let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
             match &one {
-                Found::Here(build) => configure(assignment, target, build).map(drop),
+                Found::Here(build) => configure(options, target, build).map(drop),
                 Found::Wanted(_) => {
-                    let folder = assignment.configs.as_deref();
+                    let folder = options.configs.as_deref();
                     dbms::config::check_name(target.dbms, &target.config, folder)
                         .with_context(|| format!("configure {label}"))
                 }
             }?;
             found.push(one);
         }
-        Ok(Search { assignment, cache, clients, found })
+        Ok(Search { options, cache, clients, found })
     }
 
     /// Fetches what is missing. `run_as` is who servers run as, when rqps runs as root.
@@ -74,8 +74,8 @@ impl<'a> Search<'a> {
         run_as: Option<&User>,
         progress: &mut Progress<'_>,
     ) -> Result<Vec<ResolvedTarget>> {
-        let mut outfits = Vec::new();
-        for (target, found) in self.assignment.plan.targets.iter().zip(self.found) {
+        let mut resolved = Vec::new();
+        for (target, found) in self.options.plan.targets.iter().zip(self.found) {
             let label = &target.label;
             let mut say = |what: &str| progress.doing(label, what, None);
             let build = match found {
@@ -91,26 +91,34 @@ impl<'a> Search<'a> {
                     closed.display()
                 );
             }
-            let config = configure(self.assignment, target, &build)?;
-            outfits.push(ResolvedTarget { build, config });
+            let config = configure(self.options, target, &build)?;
+            resolved.push(ResolvedTarget { build, config });
         }
-        Ok(outfits)
+        Ok(resolved)
     }
 }
 
+/// Opens the cache of builds.
+///
+/// # Errors
+/// The folder cannot be made or is not a cache.
+pub fn open_cache(folder: &Path) -> Result<Cache> {
+    Ok(Cache::open(folder)?)
+}
+
 /// The settings of a target. A server that somebody else runs has its own, which its logs tell.
-fn configure(assignment: &ExecutionOptions, target: &Target, build: &Build) -> Result<Config> {
+fn configure(options: &ExecutionOptions, target: &Target, build: &Build) -> Result<Config> {
     if let BuildSource::Dsn(dsn) = &target.source {
         // A build without TLS cannot reach a server that wants it, whenever it tries.
         Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
         let (name, text) = ("its own".to_owned(), String::new());
         return Ok(Config { name, hash: dbms::config::hash(&text), text });
     }
-    let plan = &assignment.plan;
+    let plan = &options.plan;
     let memory = host::memory_bytes() / plan.targets.len() as u64;
     let version = &build.manifest.version;
     let cache = cache_bytes(plan, memory);
-    let configs = assignment.configs.as_deref();
+    let configs = options.configs.as_deref();
     dbms::config::load(target.dbms, &target.config, configs, version, cache)
         .with_context(|| format!("configure {}", target.label))
 }

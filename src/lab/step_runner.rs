@@ -1,6 +1,5 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,6 @@ use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
-use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
     Counter, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
@@ -21,13 +19,16 @@ use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::request::{
     DriverRequest, LoadRequest, RequestBody, ScriptRequest, StepRequest, VERSION,
 };
-use crate::lab::Execution;
 use crate::lab::driver_process::{DriverProcess, Start};
+use crate::lab::execution::Execution;
+use crate::lab::observe::{
+    CounterObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed, Observers,
+    ServerLogObserver, StepObserver,
+};
 use crate::lab::progress::Progress;
-use crate::lab::server_log::LogPart;
-use crate::lab::turns::{self, Taking};
-use crate::os::noise::disturbance::Watch;
-use crate::os::sample::{CounterSampler, Sample};
+use crate::lab::turn_taking::{self, Taking};
+use crate::os::sample::CounterSampler;
+use crate::os::{clock, disk};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -38,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a step is carried out on.
 pub(super) struct StepRunner<'a> {
-    pub(super) bench: &'a Execution<'a>,
+    pub(super) execution: &'a Execution<'a>,
     pub(super) control: &'a mut dyn ControlPlane,
     pub(super) dialect: Dialect,
     pub(super) storage_engine: Option<&'a str>,
@@ -64,7 +65,7 @@ pub(super) struct Measured {
 impl StepRunner<'_> {
     fn job(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
-        let workload = &self.bench.assignment.plan.workload;
+        let workload = &self.execution.options.plan.workload;
         DriverRequest {
             version: VERSION,
             dialect: self.dialect,
@@ -85,7 +86,7 @@ impl StepRunner<'_> {
         let log = self.logs.join("driver.log");
         let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
         let start = Start { launcher, memory_group };
-        DriverProcess::spawn(&self.bench.assignment.program, start, job, &log)
+        DriverProcess::spawn(&self.execution.options.program, start, job, &log)
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.
@@ -111,7 +112,7 @@ impl StepRunner<'_> {
                     began = Instant::now();
                 }
             }
-            if self.bench.stopped() {
+            if self.execution.stopped() {
                 bail!("stopped by the user");
             }
             if began.elapsed() > patience {
@@ -129,7 +130,7 @@ impl StepRunner<'_> {
         task: LoadRequest,
         progress: &mut Progress<'_>,
     ) -> Result<LoadRecord> {
-        let job = self.job(self.bench.assignment.plan.seed, RequestBody::Load(task));
+        let job = self.job(self.execution.options.plan.seed, RequestBody::Load(task));
         let mut driver = self.driver(&job)?;
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
@@ -153,39 +154,31 @@ impl StepRunner<'_> {
     /// # Errors
     /// The server or the driver fails; the user stops.
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
-        let workload = self.bench.assignment.plan.workload.clone();
+        let workload = self.execution.options.plan.workload.clone();
         let server_pid = self.control.server_pid();
         let mut task = task(step, &workload, server_pid, self.storage_engine);
         if let RequestBody::Vector(task) = &mut task {
-            task.cache = Some(self.bench.assignment.cache.join("datasets"));
+            task.cache = Some(self.execution.options.cache.join("datasets"));
         }
         let job = self.job(seed, task);
-        let spinner = self.bench.spinner.as_ref().map(|spinner| spinner.pid());
-        let mut sampler = CounterSampler::new(server_pid, self.bench.disk.clone(), spinner);
-        let watch = watch(&job.endpoint, server_pid);
+        let mut observers = self.observers(&job.endpoint);
         let mut driver = self.driver(&job)?;
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
         let mut turns = Vec::new();
         let mut window: Option<Window> = None;
-        let mut log = LogPart::from_now(&self.logs);
-        let mut before = None;
         loop {
             match self.next(&mut driver, patience)? {
                 DriverEvent::Warming | DriverEvent::Waiting { .. } => {}
                 DriverEvent::Prepared => {
-                    before = Some(self.control.counters(false));
+                    observers.edge(Edge::Prepared, self.control);
                     driver.go_on()?;
                 }
-                DriverEvent::WindowEnd => {
-                    if let Some(window) = &mut window {
-                        window.end = Some(sampler.read());
-                    }
-                }
+                DriverEvent::WindowEnd => observers.edge(Edge::WindowEnd, self.control),
                 DriverEvent::WindowStart => {
-                    window = Some(Window::open(sampler.read()));
-                    log = LogPart::from_now(&self.logs);
+                    observers.edge(Edge::WindowStart, self.control);
+                    window = Some(Window::open());
                     if let Some(taking) = &self.taking {
                         taking.sampled();
                     }
@@ -193,83 +186,41 @@ impl StepRunner<'_> {
                 DriverEvent::Turns(rows) => turns = rows,
                 DriverEvent::Interval(interval) => {
                     if let Some(window) = &mut window {
-                        window.cut(interval, sampler.read());
+                        observers.edge(Edge::Second, self.control);
+                        window.seconds.push(second(interval));
                     }
                 }
-                DriverEvent::Measured(mut outcome) => {
-                    let turns_took = outcome.turns.as_ref().map(|turns| turns.wall_seconds);
-                    outcome.server_log = log.events(turns_took.unwrap_or(outcome.seconds));
-                    let Some(window) = window else {
-                        bail!(
-                            "the driver returned no measured \
-                                                            window"
-                        )
-                    };
-                    let mut measured = window.close(*outcome, &mut sampler);
-                    measured.usage.disturbance = watch.map(|watch| disturbance(watch, &job));
+                DriverEvent::Measured(outcome) => {
+                    observers.edge(Edge::Measured(&outcome), self.control);
+                    let Some(window) = window else { bail!("the driver measured nothing") };
+                    // Connections hand in their counts when they end.
+                    drop(driver);
+                    observers.edge(Edge::Disconnected(&outcome), self.control);
+                    let mut measured = window.close(*outcome, observers.end());
                     if self.taking.is_some() {
                         measured.hide_host();
                         measured.turns = turns;
                     }
-                    // Sessions hand in their counts when they end.
-                    drop(driver);
-                    self.put_counters(&mut measured, before);
                     return Ok(measured);
                 }
                 other => bail!("expected a measurement from the driver, got {other:?}"),
             }
         }
     }
-}
 
-impl StepRunner<'_> {
-    /// What moved of the server's own counters since they were `before`, or why that is not known.
-    fn put_counters(
-        &mut self,
-        measured: &mut Measured,
-        before: Option<Result<BTreeMap<String, f64>, String>>,
-    ) {
-        // Without a server there are none, and that is no lack.
-        let Some(before) = before else { return };
-        let after = match measured.outcome.cut {
-            Some(_) => Err("the step reached its time limit".to_owned()),
-            None => self.control.counters(true),
-        };
-        match (before, after) {
-            (Ok(before), Ok(after)) => measured.counters = moved(&before, after),
-            (Err(why), _) | (_, Err(why)) => {
-                measured.usage.missing.insert("dbms_counters".to_owned(), why);
-            }
+    /// What is observed beside the clients, from before they start.
+    fn observers(&self, endpoint: &Endpoint) -> Observers {
+        let server_pid = self.control.server_pid();
+        let spinner = self.execution.spinner.as_ref().map(|spinner| spinner.pid());
+        let sampler = CounterSampler::new(server_pid, self.execution.disk.clone(), spinner);
+        let mut all: Vec<Box<dyn StepObserver>> = vec![Box::new(CounterObserver::new(sampler))];
+        if let Some(disturbance) = DisturbanceObserver::begin(endpoint, server_pid) {
+            all.push(Box::new(disturbance));
         }
+        all.push(Box::new(ServerLogObserver::new(&self.logs)));
+        all.push(Box::new(DbmsCounterObserver::default()));
+        Observers::new(all)
     }
-}
-
-/// Counters that are not what they were. One that is new began at zero.
-fn moved(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> Vec<Counter> {
-    let counter = |(name, after): (String, f64)| {
-        let before = before.get(&name).copied().unwrap_or(0.0);
-        (before != after).then_some(Counter { name, before, after })
-    };
-    after.into_iter().filter_map(counter).collect()
-}
-
-/// Watches who else is at work; nobody does where nothing real is measured.
-fn watch(endpoint: &Endpoint, server_pid: Option<u32>) -> Option<Watch> {
-    let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
-    (!matches!(endpoint, Endpoint::Fake { .. })).then(|| Watch::begin(&ours))
-}
-
-/// What was seen. A server that somebody else runs may be on this host unrecognised: then its CPU
-/// would pass for that of a stranger.
-fn disturbance(watch: Watch, job: &DriverRequest) -> Disturbance {
-    let known = watch.knows_server();
-    let mut seen = watch.end();
-    if matches!(job.endpoint, Endpoint::Server(_)) && !known {
-        seen.foreign_cpu = None;
-        let reason = "unknown server processes, which may be among the others";
-        seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
-    }
-    seen
 }
 
 /// The reason for `error`: a server that died explains more than the connection that broke. Its end
@@ -359,50 +310,47 @@ fn measure_task(
 /// The measured window as it grows.
 struct Window {
     started: String,
-    first: Sample,
-    last: Sample,
-    /// At the end of the window, where work went on after it.
-    end: Option<Sample>,
     seconds: Vec<Second>,
 }
 
 impl Window {
-    fn open(first: Sample) -> Window {
-        let last = first.clone();
-        Window { started: super::now(), first, last, end: None, seconds: Vec::new() }
+    fn open() -> Window {
+        Window { started: clock::now_rfc3339(), seconds: Vec::new() }
     }
 
-    fn cut(&mut self, interval: Interval, sample: Sample) {
-        let usage = Some(sample.since(&self.last));
-        self.last = sample;
-        self.seconds.push(Second {
-            second: interval.second,
-            seconds: interval.seconds,
-            events: interval.events,
-            statements: interval.statements,
-            errors: interval.errors,
-            p50_us: interval.p50_us,
-            p95_us: interval.p95_us,
-            p99_us: interval.p99_us,
-            max_us: interval.max_us,
-            usage,
-            extra: interval.extra,
-        });
-    }
-
-    fn close(self, outcome: Outcome, sampler: &mut CounterSampler) -> Measured {
-        let end = self.end.unwrap_or_else(|| sampler.read());
-        let mut usage = end.since(&self.first);
-        sampler.read_memory(&mut usage);
+    fn close(mut self, mut outcome: Outcome, observed: Observed) -> Measured {
+        for (row, usage) in self.seconds.iter_mut().zip(observed.seconds) {
+            row.usage = Some(usage);
+        }
+        outcome.server_log = observed.server_log;
+        let usage = Usage { disturbance: observed.disturbance, ..observed.usage };
         let (seconds, started) = (self.seconds, self.started);
-        Measured { outcome, usage, seconds, started, turns: Vec::new(), counters: Vec::new() }
+        let counters = observed.counters;
+        Measured { outcome, usage, seconds, started, turns: Vec::new(), counters }
+    }
+}
+
+/// A second as the driver counted it.
+fn second(interval: Interval) -> Second {
+    Second {
+        second: interval.second,
+        seconds: interval.seconds,
+        events: interval.events,
+        statements: interval.statements,
+        errors: interval.errors,
+        p50_us: interval.p50_us,
+        p95_us: interval.p95_us,
+        p99_us: interval.p99_us,
+        max_us: interval.max_us,
+        usage: None,
+        extra: interval.extra,
     }
 }
 
 impl Measured {
     /// Takes out what counters of the whole host say, where it cannot be divided among targets.
     fn hide_host(&mut self) {
-        turns::hide_host(&mut self.usage);
+        turn_taking::hide_host(&mut self.usage);
         self.seconds.iter_mut().for_each(|row| row.usage = None);
     }
 }
@@ -423,7 +371,7 @@ pub(super) fn record(
 ) -> StepRecord {
     // Statistics of a server are of some time before: 5.6 counts no index that it has just made.
     if let Some(size) = measured.outcome.extra.get_mut(&Metric::DatabaseSize)
-        && let Some(bytes) = tables.and_then(super::bytes_of)
+        && let Some(bytes) = tables.and_then(|tables| disk::folder_bytes(tables).ok())
     {
         *size = bytes as f64 / f64::from(1 << 30);
     }
@@ -438,7 +386,8 @@ pub(super) fn record(
         started: measured.started,
         outcome: measured.outcome,
         usage: measured.usage,
-        data_bytes: super::bytes_of(data),
+        // A fact of a run, and never a reason to stop one.
+        data_bytes: disk::folder_bytes(data).ok(),
         ..empty_record(step, index, Status::Complete)
     }
 }
@@ -454,7 +403,7 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         detail: step.detail.clone(),
         rate: step.rate,
         status,
-        started: super::now(),
+        started: clock::now_rfc3339(),
         outcome: Outcome::default(),
         usage: Usage::default(),
         data_bytes: None,

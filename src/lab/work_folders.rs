@@ -71,13 +71,13 @@ impl WorkFolders {
     /// # Errors
     /// Another rqps writes there; a folder cannot be made or reached.
     pub(super) fn open(
-        claim: Reservation,
+        reservation: Reservation,
         results: &Path,
         work: Option<&Path>,
     ) -> Result<WorkFolders> {
         fs::create_dir_all(results)
             .with_context(|| format!("make the result folder {}", results.display()))?;
-        let Reservation { run_as, doing, results: locked, host } = claim;
+        let Reservation { run_as, doing, results: locked, host } = reservation;
         let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
         let work = choose_work(results, work, run_as.as_ref())?;
         Ok(WorkFolders { work, run_as, _results: of_results, _host: host })

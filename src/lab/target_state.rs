@@ -12,9 +12,10 @@ use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::run::LoadRecord;
 use crate::domain::target::Target;
-use crate::lab::outfit::{ResolvedTarget, cache_bytes};
+use crate::lab::execution::Execution;
+use crate::lab::guest;
 use crate::lab::progress::Progress;
-use crate::lab::{Execution, guest};
+use crate::lab::resolve::{ResolvedTarget, cache_bytes};
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -50,9 +51,9 @@ impl TargetState {
 
     /// True if its caches are meant to hold all data of the workload. Nothing is known of a server
     /// that somebody else runs, nor of the caches of a configuration that is not the shipped one.
-    pub(super) fn is_cached(&self, bench: &Execution<'_>) -> bool {
-        let plan = &bench.assignment.plan;
-        let share = bench.memory_bytes / plan.targets.len() as u64;
+    pub(super) fn is_cached(&self, execution: &Execution<'_>) -> bool {
+        let plan = &execution.options.plan;
+        let share = execution.memory_bytes / plan.targets.len() as u64;
         let known = !self.is_external() && self.target.config == "default";
         known && cache_bytes(plan, share) >= plan.size().cached_bytes
     }
@@ -60,12 +61,12 @@ impl TargetState {
     /// The control plane of this target on a data folder; its server is started in `memory_group`.
     pub(super) fn control(
         &self,
-        bench: &Execution<'_>,
+        execution: &Execution<'_>,
         data: PathBuf,
         logs: PathBuf,
         memory_group: Option<PathBuf>,
     ) -> Result<Box<dyn ControlPlane>> {
-        if let Some(external) = guest::control(bench.assignment, &self.target)? {
+        if let Some(external) = guest::control(execution.options, &self.target)? {
             return Ok(Box::new(external));
         }
         let site = Site {
@@ -73,14 +74,14 @@ impl TargetState {
             config: self.config.clone(),
             data,
             logs,
-            sockets: bench.place.sockets(&self.target.label),
+            sockets: execution.folders.sockets(&self.target.label),
             storage_engine: self.target.storage_engine.clone(),
-            run_as: bench.place.run_as.clone(),
+            run_as: execution.folders.run_as.clone(),
             memory_group,
-            warden_program: bench.assignment.program.clone(),
+            warden_program: execution.options.program.clone(),
             start_timeout: START_TIMEOUT,
             tcp_port: None,
-            interrupt: Interrupt(Arc::clone(&bench.assignment.stop)),
+            interrupt: Interrupt(Arc::clone(&execution.options.stop)),
         };
         Ok(dbms::control_plane(site)?)
     }
@@ -90,19 +91,22 @@ impl TargetState {
 ///
 /// # Errors
 /// A glob without a step.
-pub(super) fn all(bench: &Execution<'_>, outfits: Vec<ResolvedTarget>) -> Result<Vec<TargetState>> {
-    let plan = &bench.assignment.plan;
-    let subjects = plan.targets.iter().zip(outfits).map(|(target, outfit)| {
+pub(super) fn all(
+    execution: &Execution<'_>,
+    resolved: Vec<ResolvedTarget>,
+) -> Result<Vec<TargetState>> {
+    let plan = &execution.options.plan;
+    let states = plan.targets.iter().zip(resolved).map(|(target, resolved)| {
         Ok(TargetState {
             stages: plan.stages(target)?,
-            folder: bench.place.target(&target.label),
+            folder: execution.folders.target(&target.label),
             target: target.clone(),
-            build: outfit.build,
-            config: outfit.config,
+            build: resolved.build,
+            config: resolved.config,
             load: None,
             broken: false,
             faults: Vec::new(),
         })
     });
-    subjects.collect()
+    states.collect()
 }

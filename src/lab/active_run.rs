@@ -1,0 +1,383 @@
+//! One target at work in a block: its server, its steps, and the run folder that they go to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::dbms::ControlPlane;
+use crate::domain::benchmark::{Phase, Prerequisite, Step};
+use crate::domain::build::Version;
+use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
+use crate::lab::event::Event;
+use crate::lab::execution::Execution;
+use crate::lab::progress::Progress;
+use crate::lab::step_runner::{self, Measured, StepRunner};
+use crate::lab::target_state::TargetState;
+use crate::lab::turn_taking::Taking;
+use crate::lab::{fault, memory, prepare};
+use crate::os::cgroup::MemoryGroup;
+use crate::os::{clock, disk};
+use crate::plan::cost;
+use crate::plan::file::without_password;
+use crate::results::RunFolder;
+
+/// One target at work in this block.
+pub(super) struct ActiveRun<'a> {
+    pub(super) state: &'a mut TargetState,
+    pub(super) record: RunRecord,
+    folder: RunFolder,
+    data: PathBuf,
+    pub(super) control: Box<dyn ControlPlane>,
+    /// What is not there since a step failed, and the name of that step.
+    lost: Option<(Prerequisite, String)>,
+    /// Holds the limit on the server's memory; goes when the server has gone.
+    group: Option<MemoryGroup>,
+}
+
+/// Restores the snapshot and starts the server. `None` if that failed: the run says why.
+pub(super) fn start<'a>(
+    execution: &Execution<'_>,
+    state: &'a mut TargetState,
+    key: RunKey,
+    progress: &mut Progress<'_>,
+) -> Result<Option<ActiveRun<'a>>> {
+    let name = key.folder();
+    let record = record(execution, state, key);
+    let folder = execution.results.begin_run(&record)?;
+    let data = state.folder.join(&name);
+    let logs = folder.folder().join("logs");
+    fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
+    progress.doing(&state.target.label, "restore the snapshot and start", None);
+    let restored = if state.is_external() {
+        Ok(())
+    } else {
+        disk::copy_tree(&prepare::snapshot(state), &data, &mut |_, _| {})
+            .map(|_| ())
+            .and_then(|()| match execution.options.plan.memory_limit() {
+                // Cached by this process, they would be outside of the limit.
+                Some(_) => disk::drop_cached(&data),
+                None => Ok(()),
+            })
+            .with_context(|| format!("restore the snapshot of {}", state.target.label))
+    };
+    let started = restored.and_then(|()| {
+        let group = memory::group(&execution.options.plan, &state.target)?;
+        let path = group.as_ref().map(|group| group.path().to_owned());
+        let mut control = state.control(execution, data.clone(), logs.clone(), path)?;
+        control.start().map_err(|error| match memory::killed(group.as_ref()) {
+            Some(why) => anyhow::Error::new(error).context(why),
+            None => error.into(),
+        })?;
+        Ok((control, group))
+    });
+    let (control, group) = match started {
+        Ok(started) => started,
+        Err(error) => {
+            let mut record = record;
+            let text = format!("start: {}", fault::text(&error));
+            record.status = Status::Failed(text.clone());
+            record.finished = Some(clock::now_rfc3339());
+            folder.update(&record)?;
+            state.fault(format!("{name}: {text}"), progress);
+            remove(&data, progress);
+            return Ok(None);
+        }
+    };
+    let mut run = ActiveRun { state, record, folder, data, control, lost: None, group };
+    if let Err(error) = run.settle_in(execution, &logs, progress) {
+        run.fail(execution, &error, progress);
+    }
+    Ok(Some(run))
+}
+
+fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRecord {
+    let plan = &execution.options.plan;
+    RunRecord {
+        format: FORMAT,
+        key,
+        target: without_password(&state.target),
+        targets: plan.targets.iter().map(|target| target.label.clone()).collect(),
+        manifest: state.build.manifest.clone(),
+        place: None,
+        config: state.config.clone(),
+        benchmark: plan.benchmark.clone(),
+        workload: plan.workload.clone(),
+        seed: plan.seed,
+        plan_hash: execution.plan_hash.clone(),
+        host_fingerprint: execution.host_fingerprint.clone(),
+        rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: clock::now_rfc3339(),
+        finished: None,
+        status: Status::Running,
+        load: state.load.clone(),
+        schedule: plan.blocks.schedule(),
+    }
+}
+
+impl ActiveRun<'_> {
+    /// What the started server says of itself; an external one gets its tables here.
+    fn settle_in(
+        &mut self,
+        execution: &Execution<'_>,
+        logs: &Path,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let manifest = &mut self.record.manifest;
+        manifest.reported = self.control.reported_version()?;
+        if manifest.version.as_str().is_empty() {
+            // A server that somebody else runs says for itself what it is.
+            let first = manifest.reported.split_whitespace().next().unwrap_or_default();
+            manifest.version = Version::new(first);
+        }
+        self.record.place = self.control.guest_place().map(|place| place.words);
+        if self.state.is_external() {
+            let control = self.control.as_mut();
+            let load = prepare::load(execution, self.state, control, logs, progress)?;
+            if load.is_some() {
+                prepare::settle(execution, self.state, control, progress)?;
+            }
+            self.record.load = load;
+        }
+        self.folder.update(&self.record)?;
+        Ok(())
+    }
+
+    /// Its turn in a stage: the server runs only now, unless it is alone.
+    pub(super) fn turn(
+        &mut self,
+        execution: &Execution<'_>,
+        index: usize,
+        alone: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        self.control.resume()?;
+        self.stage(execution, index, progress)?;
+        if !alone {
+            self.control.pause()?;
+        }
+        Ok(())
+    }
+
+    fn stage(
+        &mut self,
+        execution: &Execution<'_>,
+        index: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let Some(stage) = self.state.stages.get(index).cloned() else { return Ok(()) };
+        let workload = &execution.options.plan.workload;
+        let rows = u64::from(workload.tables) * workload.rows;
+        let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
+        match &stage {
+            Phase::Settle => {
+                prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
+            }
+            Phase::Measure(step) => self.measure(execution, index, step, progress)?,
+        }
+        progress.advance(cost::stage_seconds(&stage, settle_seconds));
+        Ok(())
+    }
+
+    /// Measures a step.
+    fn measure(
+        &mut self,
+        execution: &Execution<'_>,
+        index: usize,
+        step: &Step,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let label = self.record.key.label.clone();
+        let number = index as u32 + 1;
+        if !self.may_measure(step, number)? {
+            return Ok(());
+        }
+        if step.after_restart() && !self.state.is_external() {
+            progress.doing(&label, "stop and start again", None);
+            self.control.stop()?;
+            self.control.start()?;
+        }
+        progress.doing(&label, &step.name, None);
+        let seed = step_runner::seed_of(execution.options.plan.seed, self.record.key.block, number);
+        let result = self.runner(execution, None).measure(step, seed);
+        self.conclude(execution, (step, number), result, progress)
+    }
+
+    /// What a step is carried out on.
+    pub(super) fn runner<'s>(
+        &'s mut self,
+        execution: &'s Execution<'s>,
+        taking: Option<Taking<'s>>,
+    ) -> StepRunner<'s> {
+        StepRunner {
+            execution,
+            control: self.control.as_mut(),
+            dialect: self.state.target.dbms.dialect(),
+            storage_engine: self.state.target.storage_engine.as_deref(),
+            label: &self.record.key.label,
+            logs: self.folder.folder().join("logs"),
+            taking,
+        }
+    }
+
+    /// False, and written down, if the step rests on one that failed.
+    pub(super) fn may_measure(&mut self, step: &Step, number: u32) -> Result<bool> {
+        let Some(cause) = self.rests_on_a_failure(step) else { return Ok(true) };
+        // The fault was told when it came; without its ground the step could only tell it anew.
+        let text = format!("skipped because {cause} failed");
+        let record = step_runner::empty_record(step, number, Status::Failed(text));
+        self.folder.write_step(&record, &[])?;
+        Ok(false)
+    }
+
+    /// Writes down what came of a step. One that fails on a living server is written down as failed
+    /// and the next one follows; if the server is gone, so is the run.
+    pub(super) fn conclude(
+        &mut self,
+        execution: &Execution<'_>,
+        (step, number): (&Step, u32),
+        result: Result<Measured>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        match result {
+            Ok(measured) => {
+                let tables = self.control.database_folder();
+                self.keep(execution, step, number, measured, tables.as_deref(), progress)
+            }
+            Err(error) if execution.stopped() => Err(error),
+            // The error says how the server ended; asked again, it would only say that it is gone.
+            Err(error) if self.control.check().is_err() => {
+                Err(error.context(format!("measure {}", step.name)))
+            }
+            Err(error) => {
+                let text = self.words(&error);
+                let failed = step_runner::empty_record(step, number, Status::Failed(text.clone()));
+                self.folder.write_step(&failed, &[])?;
+                let run = self.record.key.folder();
+                self.state.fault(format!("{run}: {}: {text}", step.name), progress);
+                if let [Some(made), _] = step.ground() {
+                    self.lost = Some((made, step.name.clone()));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a measured step down. One that loads and reached its time limit has failed, and with
+    /// it the steps that rest on its rows. One that queries has its numbers, and a write rate that
+    /// says that they are not comparable.
+    fn keep(
+        &mut self,
+        execution: &Execution<'_>,
+        step: &Step,
+        number: u32,
+        measured: step_runner::Measured,
+        tables: Option<&Path>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let rate = step_runner::rate(&measured.outcome, step.rate);
+        let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
+        let counters = measured.counters.clone();
+        let mut record = step_runner::record(step, number, measured, (&self.data, tables));
+        if let (Some(why), [Some(made), _]) = (&record.outcome.cut, step.ground()) {
+            record.status = Status::Failed(why.clone());
+            let run = self.record.key.folder();
+            self.state.fault(format!("{run}: {}: {why}", step.name), progress);
+            self.lost = Some((made, step.name.clone()));
+        }
+        if !turns.is_empty() {
+            self.folder.write_turns(&record, &turns)?;
+        }
+        if !counters.is_empty() {
+            self.folder.write_counters(&record, &counters)?;
+        }
+        self.folder.write_step(&record, &seconds)?;
+        if record.status == Status::Complete {
+            progress.event(Event::Measured {
+                block: self.record.key.block,
+                blocks: execution.options.plan.blocks.most(),
+                label: self.record.key.label.clone(),
+                step: step.name.clone(),
+                rate,
+                unit: step.rate,
+            });
+        }
+        Ok(())
+    }
+
+    /// The failed step that this one rests on. What it makes anew is no longer lost.
+    fn rests_on_a_failure(&mut self, step: &Step) -> Option<String> {
+        let [makes, needs] = step.ground();
+        let (lost, cause) = self.lost.clone()?;
+        if needs >= Some(lost) {
+            return Some(cause);
+        }
+        if makes.is_some_and(|made| made <= lost) {
+            self.lost = None;
+        }
+        None
+    }
+
+    /// A fault of its server in words, with what the kernel did to it.
+    fn words(&self, error: &anyhow::Error) -> String {
+        let text = fault::text(error);
+        match memory::killed(self.group.as_ref()) {
+            Some(why) => format!("{text}; {why}"),
+            None => text,
+        }
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        execution: &Execution<'_>,
+        error: &anyhow::Error,
+        progress: &mut Progress<'_>,
+    ) {
+        if execution.stopped() {
+            self.record.status = Status::Interrupted;
+            return;
+        }
+        let text = self.words(error);
+        self.record.status = Status::Failed(text.clone());
+        let run = self.record.key.folder();
+        self.state.fault(format!("{run}: {text}"), progress);
+    }
+
+    /// Keeps what the server says of itself, stops it, and closes the run.
+    pub(super) fn finish(
+        mut self,
+        execution: &Execution<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        if execution.stopped() && self.record.status == Status::Running {
+            self.record.status = Status::Interrupted;
+        }
+        if self.record.status == Status::Running {
+            self.record.status = Status::Complete;
+            match self.control.resume().and_then(|()| self.control.status()) {
+                Ok(texts) => {
+                    for (name, text) in texts {
+                        self.folder.write_log(&name, &text)?;
+                    }
+                }
+                Err(error) => progress.note(&format!("{}: {error}", self.record.key.folder())),
+            }
+        }
+        if let Err(error) = self.control.stop() {
+            progress.note(&format!("{}: stop: {error}", self.record.key.folder()));
+        }
+        remove(&self.data, progress);
+        self.record.finished = Some(clock::now_rfc3339());
+        self.folder.update(&self.record)?;
+        Ok(())
+    }
+}
+
+/// Removes the data of a run, which are no result.
+fn remove(data: &Path, progress: &mut Progress<'_>) {
+    if data.exists()
+        && let Err(error) = disk::remove_tree(data)
+    {
+        progress.note(&format!("remove {}: {error}", data.display()));
+    }
+}

@@ -1,0 +1,67 @@
+//! What is carried out, and what stays the same while it is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::domain::gate::Calibration;
+use crate::lab::work_folders::WorkFolders;
+use crate::os::spinner::Spinner;
+use crate::plan::Plan;
+use crate::results::ResultSet;
+
+/// What to carry out and where.
+#[derive(Debug)]
+pub struct ExecutionOptions {
+    /// The plan.
+    pub plan: Plan,
+    /// The result folder.
+    pub out: PathBuf,
+    /// The cache of builds.
+    pub cache: PathBuf,
+    /// The user's configurations, searched before the shipped ones.
+    pub configs: Option<PathBuf>,
+    /// A/A calibrations, of this host and of others.
+    pub calibrations: Vec<Calibration>,
+    /// Where data and snapshots go; `None` puts them beside the results.
+    pub work: Option<PathBuf>,
+    /// The rqps binary: drivers and wardens are started from it.
+    pub program: PathBuf,
+    /// The lock that keeps a second rqps from measuring on this host.
+    pub host_lock: PathBuf,
+    /// True to leave the tables on servers that rqps does not run.
+    pub keep: bool,
+    /// Tables of others on such servers that may be dropped for their names.
+    pub replace: Vec<String>,
+    /// Becomes true when the user wants to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionSummary {
+    /// One line for each run or target that failed.
+    pub faults: Vec<String>,
+    /// True if the user stopped it before the end.
+    pub interrupted: bool,
+}
+
+/// Everything that stays the same while a plan is carried out.
+pub(super) struct Execution<'a> {
+    pub(super) options: &'a ExecutionOptions,
+    pub(super) folders: WorkFolders,
+    pub(super) results: ResultSet,
+    pub(super) plan_hash: String,
+    pub(super) host_fingerprint: String,
+    /// The block device under the work folder.
+    pub(super) disk: Option<String>,
+    pub(super) memory_bytes: u64,
+    pub(super) spinner: Option<Spinner>,
+}
+
+impl Execution<'_> {
+    /// True once the user wants to stop.
+    pub(super) fn stopped(&self) -> bool {
+        self.options.stop.load(Ordering::Relaxed)
+    }
+}

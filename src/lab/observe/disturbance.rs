@@ -1,0 +1,61 @@
+//! Who else is at work on the host during a step.
+
+use crate::dbms::ControlPlane;
+use crate::domain::endpoint::Endpoint;
+use crate::domain::gate::Disturbance;
+use crate::lab::observe::observer::{Edge, Observed, StepObserver};
+use crate::os::noise::disturbance::Watch;
+
+/// Watches from before the clients start until they are done.
+pub(crate) struct DisturbanceObserver {
+    watch: Option<Watch>,
+    is_server: bool,
+    seen: Option<Disturbance>,
+}
+
+impl DisturbanceObserver {
+    /// Begins to watch; `None` where nothing real is measured.
+    pub(crate) fn begin(
+        endpoint: &Endpoint,
+        server_pid: Option<u32>,
+    ) -> Option<DisturbanceObserver> {
+        if matches!(endpoint, Endpoint::Fake { .. }) {
+            return None;
+        }
+        let ours: Vec<u32> = server_pid.into_iter().chain([std::process::id()]).collect();
+        let is_server = matches!(endpoint, Endpoint::Server(_));
+        Some(DisturbanceObserver { watch: Some(Watch::begin(&ours)), is_server, seen: None })
+    }
+
+    /// What was seen. A server that somebody else runs may be on this host unrecognised: then its
+    /// CPU would pass for that of a stranger.
+    fn seen(&self, watch: Watch) -> Disturbance {
+        let known = watch.knows_server();
+        let mut seen = watch.end();
+        if self.is_server && !known {
+            seen.foreign_cpu = None;
+            let reason = "unknown server processes, which may be among the others";
+            seen.missing.insert("foreign_cpu".to_owned(), reason.to_owned());
+        }
+        seen
+    }
+}
+
+impl StepObserver for DisturbanceObserver {
+    fn name(&self) -> &'static str {
+        "disturbance"
+    }
+
+    fn edge(&mut self, edge: Edge<'_>, _: &mut dyn ControlPlane) -> Result<(), String> {
+        if let Edge::Measured(_) = edge
+            && let Some(watch) = self.watch.take()
+        {
+            self.seen = Some(self.seen(watch));
+        }
+        Ok(())
+    }
+
+    fn end(self: Box<Self>, observed: &mut Observed) {
+        observed.disturbance = self.seen;
+    }
+}

@@ -1,0 +1,89 @@
+//! What an observer of a step is, and all those of one step together.
+
+use std::collections::BTreeMap;
+
+use crate::dbms::ControlPlane;
+use crate::domain::gate::Disturbance;
+use crate::domain::run::{Counter, Outcome, ServerEvent, Usage};
+
+/// A moment of a step, in this order. A second may come after the end of the window, where work
+/// went on.
+#[derive(Clone, Copy)]
+pub(crate) enum Edge<'a> {
+    /// The clients are connected and have not begun. Only clients of servers stop here.
+    Prepared,
+    /// The window begins now.
+    WindowStart,
+    /// A second of the window has ended.
+    Second,
+    /// The window has ended, and work goes on.
+    WindowEnd,
+    /// The clients are done, and this is what they counted.
+    Measured(&'a Outcome),
+    /// The clients are gone, and servers know what they did.
+    Disconnected(&'a Outcome),
+}
+
+/// Observes a step without taking part in it.
+pub(crate) trait StepObserver {
+    /// What the step's `missing` calls it where it has nothing to tell.
+    fn name(&self) -> &'static str;
+
+    /// Reads what it wants of this moment.
+    ///
+    /// # Errors
+    /// It cannot, for this reason. The step goes on without it.
+    fn edge(&mut self, edge: Edge<'_>, control: &mut dyn ControlPlane) -> Result<(), String>;
+
+    /// Puts what it has seen beside what others have.
+    fn end(self: Box<Self>, observed: &mut Observed);
+}
+
+/// What the observers of a step have seen.
+#[derive(Default)]
+pub(crate) struct Observed {
+    /// How far counters of host and server moved in the window.
+    pub(crate) usage: Usage,
+    /// The same for each second.
+    pub(crate) seconds: Vec<Usage>,
+    pub(crate) disturbance: Option<Disturbance>,
+    pub(crate) server_log: Vec<ServerEvent>,
+    /// Counters of the DBMS that moved.
+    pub(crate) counters: Vec<Counter>,
+}
+
+/// The observers of one step.
+pub(crate) struct Observers {
+    all: Vec<Box<dyn StepObserver>>,
+    /// Observer → why it has nothing to tell.
+    missing: BTreeMap<String, String>,
+}
+
+impl Observers {
+    /// These observers, which see each moment in this order.
+    pub(crate) fn new(all: Vec<Box<dyn StepObserver>>) -> Observers {
+        Observers { all, missing: BTreeMap::new() }
+    }
+
+    /// Lets all see a moment. One that cannot is left out from then on.
+    pub(crate) fn edge(&mut self, edge: Edge<'_>, control: &mut dyn ControlPlane) {
+        let missing = &mut self.missing;
+        self.all.retain_mut(|observer| match observer.edge(edge, control) {
+            Ok(()) => true,
+            Err(reason) => {
+                missing.insert(observer.name().to_owned(), reason);
+                false
+            }
+        });
+    }
+
+    /// What they have seen.
+    pub(crate) fn end(self) -> Observed {
+        let mut observed = Observed::default();
+        for observer in self.all {
+            observer.end(&mut observed);
+        }
+        observed.usage.missing.extend(self.missing);
+        observed
+    }
+}
