@@ -333,7 +333,7 @@ fn order(block: u32) -> [&'static str; 2] {
 fn host_gate() -> HostLog {
     let canary = Canary { spin_ns: Some(5e7), ..Canary::default() };
     let differences = vec![0.01, -0.01];
-    let noise = StepNoise { step: "scan".into(), differences, mean_ln: 0.0, sd_ln: 0.01, p: 1.0 };
+    let noise = StepNoise { step: "scan".into(), differences };
     HostLog {
         format: GATE_FORMAT,
         canaries: CanaryRule::Calibration,
@@ -353,7 +353,7 @@ fn host_gate() -> HostLog {
             write_seconds: 10.0,
             blocks: 2,
             steps: vec![noise],
-            slot: SlotEffect { mean_ln: 0.0, p: None },
+            slot: SlotEffect { differences: vec![0.0, 0.0], ..SlotEffect::default() },
             canary_pairs: vec![[canary.clone(), canary.clone()]],
             out_of_range: 0,
         }),

@@ -12,8 +12,6 @@ use rqps::domain::gate::{
 };
 use rqps::domain::metric::Metric;
 use rqps::domain::verdict::{Rules, Verdict};
-use rqps::stats::moderated::Estimate;
-use rqps::stats::summary::{mean, stddev};
 
 use super::{Scene, normal};
 
@@ -112,13 +110,6 @@ fn block(before: f64, after: f64, out: bool, discarded: bool) -> BlockRecord {
     }
 }
 
-fn two_sided(values: &[f64]) -> (f64, f64, f64) {
-    let (mean, sd) = (mean(values), stddev(values).unwrap_or(0.0));
-    let n = values.len() as f64;
-    let p = Estimate { mean, se: sd / n.sqrt(), df: n - 1.0 }.p_beyond(0.0);
-    (mean, sd, p)
-}
-
 fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
     let own = Scene { steps: AA_STEPS, pairs: AA_BLOCKS, changed: 0, ..*scene };
     let Measured { lists, blocks } = measure(&own, host, true, rng);
@@ -126,11 +117,9 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
         let sign = if block % 2 == 0 { -1.0 } else { 1.0 };
         sign * lists.iter().map(|list| list[block]).sum::<f64>() / AA_STEPS as f64
     });
-    let (slot, _, p) = two_sided(&firsts.collect::<Vec<_>>());
-    let steps = lists.into_iter().map(|differences| {
-        let (mean_ln, sd_ln, p) = two_sided(&differences);
-        StepNoise { step: String::new(), differences, mean_ln, sd_ln, p }
-    });
+    let slot = SlotEffect { differences: firsts.collect(), ..SlotEffect::default() };
+    let step = |differences| StepNoise { step: String::new(), differences };
+    let steps = lists.into_iter().map(step);
     let gate = HostLog { blocks, ..HostLog::default() };
     Calibration {
         format: GATE_FORMAT,
@@ -147,7 +136,7 @@ fn calibration(scene: &Scene, host: &Disturbing, rng: &mut Rng) -> Calibration {
         write_seconds: 1.0,
         blocks: AA_BLOCKS,
         steps: steps.collect(),
-        slot: SlotEffect { mean_ln: slot, p: Some(p) },
+        slot,
         canary_pairs: gate.kept_canaries().map(|pair| pair.map(Canary::clone)).collect(),
         out_of_range: gate.out_of_range() as u32,
     }

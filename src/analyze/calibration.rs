@@ -7,13 +7,12 @@ use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 use thiserror::Error;
 
 use super::compare::{Comparison, RunFacts};
+use super::host_noise::HostNoise;
 use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Rules;
-use crate::stats::paired::mean_interval;
 use crate::stats::power::{Aim, detectable, pairs_needed};
-use crate::stats::student;
 
 /// Level of the tests whose rejections are counted as false alarms.
 pub const FALSE_ALARM_ALPHA: f64 = 0.05;
@@ -51,7 +50,8 @@ pub fn calibrate(
         .iter()
         .filter_map(|step| {
             let relative = step.targets.get(1)?.relative(Metric::Rate)?;
-            noise(&step.name, &relative.differences)
+            let differences = relative.differences.clone();
+            (differences.len() > 1).then(|| StepNoise { step: step.name.clone(), differences })
         })
         .collect();
     let blocks = steps.iter().map(|step| step.differences.len()).max();
@@ -88,24 +88,6 @@ pub fn calibrate(
     })
 }
 
-fn noise(step: &str, differences: &[f64]) -> Option<StepNoise> {
-    let (mean_ln, sd_ln, p) = paired_t(differences)?;
-    Some(StepNoise { step: step.to_owned(), differences: differences.to_vec(), mean_ln, sd_ln, p })
-}
-
-/// Mean, standard deviation and two-sided p against 0; `None` below two values.
-fn paired_t(values: &[f64]) -> Option<(f64, f64, f64)> {
-    let mean = mean_interval(values, 0.95)?;
-    let sd = mean.sd?;
-    let n = values.len() as f64;
-    let p = match sd {
-        _ if mean.mean == 0.0 => 1.0,
-        0.0 => 0.0,
-        _ => 2.0 * student::above((mean.mean / (sd / n.sqrt())).abs(), n - 1.0),
-    };
-    Some((mean.mean, sd, p))
-}
-
 /// ln(rate in the first place / rate in the second), the mean over the steps of each block.
 fn slot_effect(comparison: &Comparison) -> SlotEffect {
     let mut blocks: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
@@ -125,11 +107,7 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
         }
     }
     let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-    let means: Vec<f64> = blocks.values().map(mean).collect();
-    match paired_t(&means) {
-        Some((mean_ln, _, p)) => SlotEffect { mean_ln, p: Some(p) },
-        None => SlotEffect { mean_ln: means.first().copied().unwrap_or(0.0), p: None },
-    }
+    SlotEffect { differences: blocks.values().map(mean).collect(), ..SlotEffect::default() }
 }
 
 /// What a host can promise, judged from its calibration.
@@ -156,10 +134,9 @@ pub struct Promise {
 /// The upper end of a standard deviation s with d degrees of freedom is s √(d / χ²(0.1; d)); the
 /// smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
 /// a difference x are those that detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
-pub fn promise(known: &Calibration, rules: &Rules) -> Option<Promise> {
+pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
     let sd = known.sd_ln()?;
-    let df: f64 =
-        known.steps.iter().map(|step| step.differences.len().saturating_sub(1) as f64).sum();
+    let df = known.df() as f64;
     let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - SD_CONFIDENCE);
     let sd_upper = sd * (df / chi).sqrt();
     let alpha = FALSE_ALARM_ALPHA;
@@ -194,53 +171,24 @@ pub fn promise(known: &Calibration, rules: &Rules) -> Option<Promise> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Idle, Placement};
-    use crate::domain::build::Dbms;
+    use crate::analyze::host_noise::tests::differences;
+    use crate::analyze::host_noise::{SlotSpread, StepSpread};
 
-    fn known(steps: Vec<StepNoise>) -> Calibration {
-        Calibration {
-            format: GATE_FORMAT,
-            host_fingerprint: String::new(),
-            made: String::new(),
-            rqps_version: String::new(),
-            target: String::new(),
-            dbms: Dbms::Fake,
-            clients: 1,
-            placement: Placement::Os,
-            idle: Idle::Os,
-            turns: false,
-            read_seconds: 1.0,
-            write_seconds: 1.0,
-            blocks: 5,
-            steps,
-            slot: SlotEffect::default(),
-            canary_pairs: Vec::new(),
-            out_of_range: 0,
-        }
-    }
-
-    #[test]
-    fn the_paired_t_is_that_of_another_program() {
-        // scipy.stats.ttest_1samp([0.01, 0.02, -0.005, 0.015], 0): p 0.1611618.
-        let (mean, sd, p) = paired_t(&[0.01, 0.02, -0.005, 0.015]).unwrap();
-        assert!((mean - 0.01).abs() < 1e-12 && (sd - 0.0108012345).abs() < 1e-9, "{mean} {sd}");
-        assert!((p - 0.1611618).abs() < 1e-6, "{p}");
-        assert_eq!(paired_t(&[0.01]), None);
-        assert_eq!(paired_t(&[0.0, 0.0]).map(|told| told.2), Some(1.0));
+    fn noise(steps: impl Iterator<Item = Vec<f64>>) -> HostNoise {
+        let step = |differences: Vec<f64>| {
+            let mean = crate::stats::paired::mean_interval(&differences, 0.95).unwrap();
+            let (mean_ln, sd_ln) = (mean.mean, mean.sd.unwrap());
+            StepSpread { step: "a".to_owned(), differences, mean_ln, sd_ln, p: 1.0 }
+        };
+        HostNoise { steps: steps.map(step).collect(), slot: SlotSpread::default() }
     }
 
     #[test]
     fn the_upper_end_of_a_spread_is_that_of_tables() {
         // √(df / χ²) by tables of the 0.1 quantile: 1.064 for 4, 5.578 for 11 degrees of freedom.
         for (pairs, factor) in [(5, 1.94), (8, 1.57), (12, 1.40), (30, 1.21)] {
-            let noise = StepNoise {
-                step: "a".to_owned(),
-                differences: vec![0.0; pairs],
-                mean_ln: 0.0,
-                sd_ln: 0.01,
-                p: 1.0,
-            };
-            let promise = promise(&known(vec![noise]), &Rules::default()).unwrap();
+            let noise = noise([differences(pairs, 0.0, 0.01)].into_iter());
+            let promise = promise(&noise, &Rules::default()).unwrap();
             assert!((promise.sd_upper / 0.01 - factor).abs() < 0.006, "{pairs}: {promise:?}");
         }
     }
@@ -248,12 +196,8 @@ mod tests {
     #[test]
     fn a_quiet_host_promises_more_and_false_alarms_have_a_limit() {
         let of = |sd: f64| {
-            let one = |index: usize| {
-                let differences = [1.0, -1.0, 0.5, -0.5, 0.0].map(|d| d * sd).to_vec();
-                let (mean_ln, sd_ln, p) = paired_t(&differences).unwrap();
-                StepNoise { step: format!("{index}"), differences, mean_ln, sd_ln, p }
-            };
-            promise(&known((0..6).map(one).collect()), &Rules::default()).unwrap()
+            let one = |_| [1.0, -1.0, 0.5, -0.5, 0.0].map(|d| d * sd).to_vec();
+            promise(&noise((0..6).map(one)), &Rules::default()).unwrap()
         };
         let (quiet, noisy) = (of(0.005), of(0.05));
         assert!(quiet.detectable[0].1 < noisy.detectable[0].1);

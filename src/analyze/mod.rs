@@ -8,6 +8,7 @@ pub mod counters;
 pub mod gate;
 pub mod groups;
 pub mod histogram;
+pub mod host_noise;
 pub mod measured;
 pub mod metrics;
 pub mod plans;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::analyze;
 use crate::analyze::calibration::{FALSE_ALARM_ALPHA, Promise, SLOT_ALPHA, promise};
+use crate::analyze::host_noise::HostNoise;
 use crate::campaign::{self, Calibrated};
 use crate::cli::args::{BlocksWord, Doctor, DoctorFormat, GuestOptions};
 use crate::cli::{exit, folders, measure};
@@ -170,14 +171,15 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     let Calibrated { known, comparison, file } =
         campaign::calibrate(&out, target, &folders::calibrations()?)?;
     tell!("rqps: results are in {}; the calibration is {}", out.display(), file.display());
+    let noise = HostNoise::of(&known);
     match said.format {
-        DoctorFormat::Json => say!("{}", serde_json::to_string_pretty(&known)?),
+        DoctorFormat::Json => say!("{}", json(&known, &noise)?),
         DoctorFormat::Text => {
             let rules = Rules::default();
-            let told = promise(&known, &rules);
+            let told = promise(&noise, &rules);
             let Some(told) = told else { bail!("calibrate: no step has two blocks") };
             let alarms = verdict_alarms(&comparison);
-            say!("{}", calibration_text(&known, &told, &rules, alarms).trim_end());
+            say!("{}", calibration_text((&known, &noise), &told, &rules, alarms).trim_end());
         }
     }
     Ok(if summary.faults.is_empty() { exit::FINE } else { exit::RUN_FAILED })
@@ -191,8 +193,16 @@ fn verdict_alarms(comparison: &analyze::Comparison) -> usize {
     rates.filter(|told| told.verdict.is_worse() || told.verdict.is_better()).count()
 }
 
+/// The calibration with what follows from its differences.
+fn json(known: &Calibration, noise: &HostNoise) -> Result<String> {
+    let mut json = serde_json::to_value(known)?;
+    json["steps"] = serde_json::to_value(&noise.steps)?;
+    json["slot"] = serde_json::to_value(noise.slot)?;
+    Ok(serde_json::to_string_pretty(&json)?)
+}
+
 fn calibration_text(
-    known: &Calibration,
+    (known, noise): (&Calibration, &HostNoise),
     told: &Promise,
     rules: &Rules,
     verdict_alarms: usize,
@@ -210,7 +220,7 @@ fn calibration_text(
         known.host_fingerprint
     );
     let _ = writeln!(text, "{:>9} {:>9} {:>8}  step", "s_d", "mean", "p");
-    for step in &known.steps {
+    for step in &noise.steps {
         let (sd, mean) = (percent(step.sd_ln), percent(step.mean_ln));
         let mark = if step.p < FALSE_ALARM_ALPHA { "  false alarm" } else { "" };
         let _ = writeln!(text, "{sd:>9} {mean:>9} {:>8.3}  {}{mark}", step.p, step.step);
@@ -218,7 +228,7 @@ fn calibration_text(
     let _ = writeln!(
         text,
         "\nNoise: s_d {} over all steps, at most {} (90 %). MDE of one step:",
-        percent(known.sd_ln().unwrap_or(0.0)),
+        percent(noise.sd_ln().unwrap_or(0.0)),
         percent(told.sd_upper)
     );
     for (blocks, share) in &told.detectable {
@@ -237,11 +247,11 @@ fn calibration_text(
         "False alarms: {} of {} steps at p < {FALSE_ALARM_ALPHA} (chance: up to {}; verdicts: \
          {verdict_alarms})",
         told.false_alarms,
-        known.steps.len(),
+        noise.steps.len(),
         told.false_alarms_max
     );
-    let slot = match known.slot.p {
-        Some(p) => format!("{} faster in first position, p {p:.3}", percent(known.slot.mean_ln)),
+    let slot = match noise.slot.p {
+        Some(p) => format!("{} faster in first position, p {p:.3}", percent(noise.slot.mean_ln)),
         None => "unknown: too few blocks".to_owned(),
     };
     let _ = writeln!(text, "Slot effect: {slot}");

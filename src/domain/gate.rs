@@ -163,22 +163,21 @@ pub struct Calibration {
 pub struct StepNoise {
     /// Name of the step.
     pub step: String,
-    /// d of each block.
+    /// d of each block. Mean, standard deviation and p follow from them.
     pub differences: Vec<f64>,
-    /// Mean of d: the true value is 0.
-    pub mean_ln: f64,
-    /// Sample standard deviation of d: the s_d of the statistics.
-    pub sd_ln: f64,
-    /// Two-sided p of the paired t test of d against 0.
-    pub p: f64,
 }
 
 /// Whether it matters which target of a block is measured first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SlotEffect {
-    /// Mean over the blocks of the mean over the steps of ln(first / second).
-    pub mean_ln: f64,
-    /// Two-sided p of its t test against 0 over the blocks; `None` below two blocks.
+    /// ln(first / second) of each block, the mean over its steps.
+    #[serde(default)]
+    pub differences: Vec<f64>,
+    /// Their mean, in the file of an rqps that did not keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ln: Option<f64>,
+    /// Two-sided p of its t test against 0, in such a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
 }
 
@@ -203,25 +202,6 @@ impl HostLog {
     pub fn kept_canaries(&self) -> impl Iterator<Item = [&Canary; 2]> {
         let kept = self.blocks.iter().filter(|block| !block.discarded);
         kept.filter_map(|block| Some([block.before.as_ref()?, block.after.as_ref()?]))
-    }
-}
-
-impl Calibration {
-    /// Pooled standard deviation of d over the steps: the root of the mean variance, each step
-    /// weighted by its degrees of freedom. `None` without a step of two blocks.
-    pub fn sd_ln(&self) -> Option<f64> {
-        let (mut squares, mut df) = (0.0, 0.0);
-        for step in &self.steps {
-            let own = step.differences.len().saturating_sub(1) as f64;
-            squares += own * step.sd_ln * step.sd_ln;
-            df += own;
-        }
-        (df > 0.0).then(|| (squares / df).sqrt())
-    }
-
-    /// Steps whose p is below `alpha`: on one target against itself each is a false alarm.
-    pub fn false_alarms(&self, alpha: f64) -> usize {
-        self.steps.iter().filter(|step| step.p < alpha).count()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
+use crate::analyze::host_noise::HostNoise;
 use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 
 /// Maximum number of steps that a line names; it counts the rest.
@@ -38,7 +39,9 @@ fn canaries(gate: &HostLog) -> Vec<Block> {
         _ => "the canaries of this plan itself",
     };
     let calibrated = gate.calibration.as_ref().map_or_else(String::new, |known| {
-        let sd = known.sd_ln().map_or("unknown".to_owned(), |sd| format!("{:.2} %", 100.0 * sd));
+        let sd = HostNoise::of(known)
+            .sd_ln()
+            .map_or("unknown".to_owned(), |sd| format!("{:.2} %", 100.0 * sd));
         format!(" A/A run of {}: {} ({} blocks, s_d {sd}).", known.made, known.target, known.blocks)
     });
     let text = format!(

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 
 use super::Judgement;
-use crate::domain::gate::{Calibration, Canary, HostLog, StepNoise};
+use crate::analyze::host_noise::{HostNoise, StepSpread};
+use crate::domain::gate::{Calibration, Canary, HostLog};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
 
@@ -62,8 +63,9 @@ pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> Hos
     for gate in gates.values() {
         found.add_noise(gate, in_turns);
         if let Some(calibration) = &gate.calibration {
-            found.add_offsets(calibration);
-            found.add_slot(calibration);
+            let noise = HostNoise::of(calibration);
+            found.add_offsets(&noise);
+            found.add_slot(&noise);
         }
     }
     found.notes.dedup();
@@ -116,15 +118,15 @@ impl HostFindings {
     }
 
     /// An A/A run that differs from itself on more steps than chance has: its steps have offsets.
-    fn add_offsets(&mut self, calibration: &Calibration) {
-        let steps = calibration.steps.len();
-        let alarms = calibration.false_alarms(ALARM_LEVEL);
+    fn add_offsets(&mut self, noise: &HostNoise) {
+        let steps = noise.steps.len();
+        let alarms = noise.false_alarms(ALARM_LEVEL);
         let limit = Binomial::new(ALARM_LEVEL, steps as u64)
             .map_or(u64::MAX, |binomial| binomial.inverse_cdf(ALARM_LIMIT));
         if steps == 0 || alarms as u64 <= limit {
             return;
         }
-        let sd = offset_sd(&calibration.steps);
+        let sd = offset_sd(&noise.steps);
         for widening in [&mut self.rates, &mut self.others] {
             widening.offset_sd = widening.offset_sd.max(sd);
         }
@@ -136,8 +138,8 @@ impl HostFindings {
     }
 
     /// Pairs of a host on which the first of a block differs from the second share a bias.
-    fn add_slot(&mut self, calibration: &Calibration) {
-        let slot = calibration.slot;
+    fn add_slot(&mut self, noise: &HostNoise) {
+        let slot = noise.slot;
         let Some(p) = slot.p.filter(|p| *p < SLOT_P_MIN) else { return };
         for widening in [&mut self.rates, &mut self.others] {
             widening.bias = widening.bias.max(slot.mean_ln.abs());
@@ -197,15 +199,14 @@ fn upper_limit(sd: f64, df: f64) -> f64 {
 
 /// The upper limit of the pooled standard deviation of a pair's ln ratio of rates.
 fn upper_noise(calibration: &Calibration) -> Option<f64> {
-    let own = |step: &StepNoise| step.differences.len().saturating_sub(1);
-    let df: usize = calibration.steps.iter().map(own).sum();
-    Some(upper_limit(calibration.sd_ln()?, df as f64))
+    let noise = HostNoise::of(calibration);
+    Some(upper_limit(noise.sd_ln()?, noise.df() as f64))
 }
 
 /// Standard deviation of the offsets of the steps of an A/A run, by the moments of DerSimonian and
 /// Laird (1986) with the true mean known to be 0: with w = n / s² of each of k steps,
 /// ω² = max(0, (Σ w mean² − k) / Σ w).
-fn offset_sd(steps: &[StepNoise]) -> f64 {
+fn offset_sd(steps: &[StepSpread]) -> f64 {
     let (mut squares, mut weights, mut k) = (0.0, 0.0, 0.0);
     for step in steps.iter().filter(|step| step.sd_ln > 0.0) {
         let weight = step.differences.len() as f64 / (step.sd_ln * step.sd_ln);
@@ -219,20 +220,18 @@ fn offset_sd(steps: &[StepNoise]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyze::host_noise::tests::differences;
     use crate::analyze::verdict::judge_on_host;
     use crate::domain::benchmark::{Idle, Placement};
     use crate::domain::build::Dbms;
-    use crate::domain::gate::{BlockRecord, GATE_FORMAT, SlotEffect};
+    use crate::domain::gate::{BlockRecord, GATE_FORMAT, SlotEffect, StepNoise};
     use crate::domain::verdict::Rules;
 
     /// Twenty steps of thirteen blocks with the same noise.
     fn calibration(sd_ln: f64) -> Calibration {
         let step = |index: usize| StepNoise {
             step: format!("step-{index}"),
-            differences: vec![0.0; 13],
-            mean_ln: 0.0,
-            sd_ln,
-            p: 0.5,
+            differences: differences(13, 0.0, sd_ln),
         };
         Calibration {
             format: GATE_FORMAT,
@@ -365,7 +364,8 @@ mod tests {
     #[test]
     fn a_slot_effect_is_added_to_tau() {
         let slot = |share: f64| {
-            calibrated(|c| c.slot = SlotEffect { mean_ln: share, p: Some(0.001) }, 0.002)
+            let differences = differences(13, share, share / 10.0);
+            calibrated(|c| c.slot = SlotEffect { differences, ..SlotEffect::default() }, 0.002)
         };
         assert_eq!(judged(slot(0.02), -0.3).verdict, Verdict::Slower);
         // 4 % are beyond 1 %, but not beyond 1 and 3 %; nothing up to 3 % is SAME within 2 %.
@@ -380,7 +380,7 @@ mod tests {
         let alarms = |n: usize| {
             let change = move |c: &mut Calibration| {
                 for step in &mut c.steps[..n] {
-                    (step.p, step.mean_ln) = (0.01, 0.02);
+                    step.differences = differences(13, 0.02, 0.002);
                 }
             };
             calibrated(change, 0.002)
@@ -391,9 +391,9 @@ mod tests {
         // By hand: w = 13 / 0.002², ω² = (10 · w · 0.02² − 20) / (20 w).
         let w = 13.0 / (0.002 * 0.002);
         let by_hand: f64 = (10.0 * w * 0.02 * 0.02 - 20.0) / (20.0 * w);
-        let steps = alarms(10).calibration.unwrap().steps;
-        assert!((offset_sd(&steps) - by_hand.sqrt()).abs() < 1e-12);
-        assert_eq!(offset_sd(&calibration(0.01).steps), 0.0);
+        let known = HostNoise::of(&alarms(10).calibration.unwrap());
+        assert!((offset_sd(&known.steps) - by_hand.sqrt()).abs() < 1e-12);
+        assert_eq!(offset_sd(&HostNoise::of(&calibration(0.01)).steps), 0.0);
     }
 
     #[test]

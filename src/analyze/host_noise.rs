@@ -1,0 +1,137 @@
+//! The noise of a host: what follows from the paired differences that its calibration keeps.
+
+use serde::Serialize;
+
+use crate::domain::gate::{Calibration, SlotEffect, StepNoise};
+use crate::stats::paired::mean_interval;
+use crate::stats::student;
+
+/// The noise of a host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostNoise {
+    /// Each step with two pairs.
+    pub steps: Vec<StepSpread>,
+    /// First place in a block against the second.
+    pub slot: SlotSpread,
+}
+
+/// How far one target differs from itself on a step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepSpread {
+    /// Name of the step.
+    pub step: String,
+    /// d of each block.
+    pub differences: Vec<f64>,
+    /// Mean of d: the true value is 0.
+    pub mean_ln: f64,
+    /// Sample standard deviation of d: the s_d of the statistics.
+    pub sd_ln: f64,
+    /// Two-sided p of the paired t test of d against 0.
+    pub p: f64,
+}
+
+/// Whether it matters which target of a block is measured first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SlotSpread {
+    /// Mean over the blocks of ln(first / second).
+    pub mean_ln: f64,
+    /// Two-sided p of its t test against 0 over the blocks; `None` below two blocks.
+    pub p: Option<f64>,
+}
+
+impl HostNoise {
+    /// The noise that a calibration found.
+    pub fn of(known: &Calibration) -> HostNoise {
+        let steps = known.steps.iter().filter_map(spread).collect();
+        HostNoise { steps, slot: slot(&known.slot) }
+    }
+
+    /// Pooled standard deviation of d over the steps: the root of the mean variance, each step
+    /// weighted by its degrees of freedom. `None` without a step of two blocks.
+    pub fn sd_ln(&self) -> Option<f64> {
+        let (mut squares, mut df) = (0.0, 0.0);
+        for step in &self.steps {
+            let own = step.differences.len().saturating_sub(1) as f64;
+            squares += own * step.sd_ln * step.sd_ln;
+            df += own;
+        }
+        (df > 0.0).then(|| (squares / df).sqrt())
+    }
+
+    /// Degrees of freedom of [`HostNoise::sd_ln`].
+    pub fn df(&self) -> usize {
+        self.steps.iter().map(|step| step.differences.len().saturating_sub(1)).sum()
+    }
+
+    /// Steps whose p is below `alpha`: on one target against itself each is a false alarm.
+    pub fn false_alarms(&self, alpha: f64) -> usize {
+        self.steps.iter().filter(|step| step.p < alpha).count()
+    }
+}
+
+fn spread(kept: &StepNoise) -> Option<StepSpread> {
+    let (mean_ln, sd_ln, p) = paired_t(&kept.differences)?;
+    let (step, differences) = (kept.step.clone(), kept.differences.clone());
+    Some(StepSpread { step, differences, mean_ln, sd_ln, p })
+}
+
+/// A calibration of an older rqps keeps what it had computed of blocks that it did not keep.
+fn slot(kept: &SlotEffect) -> SlotSpread {
+    if let Some(mean_ln) = kept.mean_ln {
+        return SlotSpread { mean_ln, p: kept.p };
+    }
+    match paired_t(&kept.differences) {
+        Some((mean_ln, _, p)) => SlotSpread { mean_ln, p: Some(p) },
+        None => SlotSpread { mean_ln: kept.differences.first().copied().unwrap_or(0.0), p: None },
+    }
+}
+
+/// Mean, standard deviation and two-sided p against 0; `None` below two values.
+fn paired_t(values: &[f64]) -> Option<(f64, f64, f64)> {
+    let mean = mean_interval(values, 0.95)?;
+    let sd = mean.sd?;
+    let n = values.len() as f64;
+    let p = match sd {
+        _ if mean.mean == 0.0 => 1.0,
+        0.0 => 0.0,
+        _ => 2.0 * student::above((mean.mean / (sd / n.sqrt())).abs(), n - 1.0),
+    };
+    Some((mean.mean, sd, p))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// So many differences with this mean and this sample standard deviation.
+    pub(crate) fn differences(pairs: usize, mean: f64, sd: f64) -> Vec<f64> {
+        let even = pairs - pairs % 2;
+        let half = sd * ((pairs - 1) as f64 / even as f64).sqrt();
+        let mut all = vec![mean; pairs];
+        for (place, value) in all.iter_mut().take(even).enumerate() {
+            *value += if place % 2 == 0 { half } else { -half };
+        }
+        all
+    }
+
+    #[test]
+    fn the_paired_t_is_that_of_another_program() {
+        // scipy.stats.ttest_1samp([0.01, 0.02, -0.005, 0.015], 0): p 0.1611618.
+        let (mean, sd, p) = paired_t(&[0.01, 0.02, -0.005, 0.015]).unwrap();
+        assert!((mean - 0.01).abs() < 1e-12 && (sd - 0.0108012345).abs() < 1e-9, "{mean} {sd}");
+        assert!((p - 0.1611618).abs() < 1e-6, "{p}");
+        assert_eq!(paired_t(&[0.01]), None);
+        assert_eq!(paired_t(&[0.0, 0.0]).map(|told| told.2), Some(1.0));
+    }
+
+    #[test]
+    fn what_an_older_rqps_computed_of_places_stays() {
+        let json = r#"{"mean_ln": 0.02, "p": 0.5}"#;
+        let old: SlotEffect = serde_json::from_str(json).unwrap();
+        assert_eq!(slot(&old), SlotSpread { mean_ln: 0.02, p: Some(0.5) });
+        let new = SlotEffect { differences: differences(6, 0.02, 0.001), ..SlotEffect::default() };
+        let told = slot(&new);
+        assert!((told.mean_ln - 0.02).abs() < 1e-12 && told.p.unwrap() < 1e-6, "{told:?}");
+        assert_eq!(serde_json::to_value(&new).unwrap().as_object().unwrap().len(), 1);
+    }
+}
