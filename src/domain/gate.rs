@@ -160,11 +160,31 @@ pub struct Calibration {
 
 /// The noise of one step: d = ln(rate of a-again) − ln(rate of a) over the blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredNoise")]
 pub struct StepNoise {
     /// Name of the step.
     pub step: String,
     /// d of each block. Mean, standard deviation and p follow from them.
     pub differences: Vec<f64>,
+}
+
+/// [`StepNoise`] in any file: an older rqps stored what follows from the differences, too.
+#[derive(Deserialize)]
+struct StoredNoise {
+    step: String,
+    differences: Vec<f64>,
+    #[serde(default, rename = "mean_ln")]
+    _mean_ln: Option<f64>,
+    #[serde(default, rename = "sd_ln")]
+    _sd_ln: Option<f64>,
+    #[serde(default, rename = "p")]
+    _p: Option<f64>,
+}
+
+impl From<StoredNoise> for StepNoise {
+    fn from(stored: StoredNoise) -> StepNoise {
+        StepNoise { step: stored.step, differences: stored.differences }
+    }
 }
 
 /// Whether it matters which target of a block is measured first.
