@@ -17,10 +17,11 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use rqps::benchmarks;
 use rqps::dbms::config;
-use rqps::domain::benchmark::{Phase, Step, StepBody, Workload};
+use rqps::domain::benchmark::{OwnWork, Phase, Step, StepBody, Workload};
 use rqps::domain::build::{Dbms, Version};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
+use rqps::domain::kv::KvWork;
 use rqps::domain::metric::Metric;
 use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
@@ -257,10 +258,10 @@ fn step(workload: &Workload, name: &str) -> Result<Step> {
         _ => None,
     });
     let mut step = step.with_context(|| format!("find the step {name} in the benchmark"))?;
-    if let StepBody::Kv(work) = &mut step.work
-        && name != ORDER
-    {
+    let mut work: KvWork = step.own().with_context(|| format!("measure {name}: no step of kv"))?;
+    if name != ORDER {
         work.after.clear();
+        step.work = StepBody::Own(OwnWork::new("kv", &work));
     }
     Ok(step)
 }
@@ -277,9 +278,6 @@ fn run_rqps(
     data: &Path,
     seed: u64,
 ) -> Result<Outcome> {
-    let StepBody::Kv(work) = &step.work else {
-        bail!("measure {}: it is no step of kv", step.name)
-    };
     let version = Version::new("7.8.3");
     let config = config::load(Dbms::Rocksdb, "default", None, &version, cache_bytes(workload))?;
     let job = DriverRequest {
@@ -296,16 +294,9 @@ fn run_rqps(
         tables: 1,
         rows: workload.rows,
         pause: false,
-        task: RequestBody::Kv(Box::new(StepRequest {
-            work: (**work).clone(),
-            clients: workload.clients,
+        task: RequestBody::Step(Box::new(StepRequest {
             warmup_seconds: 0.0,
-            seconds: step.seconds,
-            pace: workload.pace,
-            placement: workload.placement,
-            server_pid: None,
-            storage_engine: None,
-            cache: None,
+            ..StepRequest::of(step, workload)
         })),
         turns: None,
     };

@@ -7,13 +7,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use rqps::domain::benchmark::{Pace, Placement, RateUnit};
+use rqps::benchmarks::sysbench::driver::columns;
+use rqps::benchmarks::sysbench::steps::{COLUMN_C, COLUMN_PAD};
+use rqps::domain::benchmark::{Pace, Placement, RateUnit, StepBody};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
 use rqps::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use rqps::driver::event::DriverEvent;
-use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, ScriptRequest, VERSION};
+use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
 
 const ROWS: u64 = 1_000;
@@ -94,14 +96,20 @@ fn load() -> RequestBody {
             .into(),
         index_sql: vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".into()],
         table: "sbtest{table}".into(),
-        columns: "id, k, c, pad".into(),
+        rows_of: "sysbench".into(),
+        columns: columns(),
         parallel: 1,
     })
 }
 
-fn measure(operations: Vec<Operation>, transaction: bool) -> ScriptRequest {
-    ScriptRequest {
-        script: Script { transaction, operations, distribution: Distribution::Uniform },
+/// The request to measure a script.
+fn script(task: StepRequest<Script>) -> RequestBody {
+    RequestBody::Step(Box::new(task.with(StepBody::Script(task.work.clone()))))
+}
+
+fn measure(operations: Vec<Operation>, transaction: bool) -> StepRequest<Script> {
+    StepRequest {
+        work: Script { transaction, operations, distribution: Distribution::Uniform },
         clients: 2,
         warmup_seconds: 0.1,
         seconds: 1.0,
@@ -110,6 +118,8 @@ fn measure(operations: Vec<Operation>, transaction: bool) -> ScriptRequest {
         placement: Placement::Os,
         server_pid: None,
         plans: true,
+        storage_engine: None,
+        cache: None,
     }
 }
 
@@ -134,7 +144,7 @@ fn a_driver_that_is_to_pause_waits_for_a_line() {
     let path = folder.path().join("db");
     run(&sqlite(&path, load()));
     let task = measure(vec![operation("SELECT c FROM sbtest{table} WHERE id = 1", vec![])], false);
-    let mut job = sqlite(&path, RequestBody::Measure(Box::new(task)));
+    let mut job = sqlite(&path, script(task));
     job.pause = true;
     let mut driver = start();
     let mut input = driver.stdin.take().unwrap();
@@ -161,7 +171,7 @@ fn a_line_that_is_no_job_is_answered_with_what_is_wrong() {
 
 #[test]
 fn another_version_is_refused() {
-    let mut job = fake(RequestBody::Measure(Box::new(measure(vec![point_query()], false))));
+    let mut job = fake(script(measure(vec![point_query()], false)));
     job.version = VERSION + 1;
     let messages = run(&job);
     assert!(fault(&messages).contains("version"), "{messages:?}");
@@ -171,7 +181,7 @@ fn another_version_is_refused() {
 fn the_driver_ends_when_its_input_ends() {
     let mut task = measure(vec![point_query()], false);
     task.seconds = 3600.0;
-    let mut job = fake(RequestBody::Measure(Box::new(task)));
+    let mut job = fake(script(task));
     job.endpoint = Endpoint::Fake { mean_us: 100_000, real_time: true };
     let mut driver = start();
     let mut input = driver.stdin.take().unwrap();
@@ -194,7 +204,7 @@ fn sqlite_is_loaded_and_measured() {
     }
 
     let task = measure(vec![point_query()], false);
-    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, script(task)));
     assert!(
         matches!(messages[..2], [DriverEvent::Warming, DriverEvent::WindowStart]),
         "{messages:?}"
@@ -226,7 +236,7 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
     let mut task = measure(vec![delete], false);
     task.clients = 1;
     task.warmup_seconds = 0.0;
-    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task.clone()))));
+    let messages = run(&sqlite(&path, script(task.clone())));
     let outcome = measured(&messages);
     assert_eq!(outcome.writes + outcome.no_ops, outcome.statements);
     // The last delete may have ended after the window.
@@ -238,12 +248,12 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
         protocol: Protocol::Text,
         ..operation(
             "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (NULL, {1}, {2}, {3})",
-            vec![Parameter::Key, Parameter::ColumnC, Parameter::ColumnPad],
+            vec![Parameter::Key, COLUMN_C, COLUMN_PAD],
         )
     };
-    task.script.operations = vec![insert];
-    task.script.transaction = true;
-    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
+    task.work.operations = vec![insert];
+    task.work.transaction = true;
+    let messages = run(&sqlite(&path, script(task)));
     let outcome = measured(&messages);
     assert_eq!(outcome.statements, 3 * outcome.events);
     assert_eq!((outcome.writes, outcome.others), (outcome.events, 2 * outcome.events));
@@ -271,7 +281,7 @@ fn scans_are_counted_whole() {
     task.rate = RateUnit::RowsScanned;
     // Shorter than any scan: each client still finishes one.
     task.seconds = 1e-6;
-    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, script(task)));
     let outcome = measured(&messages);
     assert_eq!(outcome.events, 2);
     assert_eq!(outcome.rows_scanned, 2 * ROWS);
@@ -280,12 +290,10 @@ fn scans_are_counted_whole() {
 
 #[test]
 fn the_fake_gives_the_same_bytes_twice() {
-    let update = operation(
-        "UPDATE sbtest{table} SET c = ? WHERE id = ?",
-        vec![Parameter::ColumnC, Parameter::Id],
-    );
+    let update =
+        operation("UPDATE sbtest{table} SET c = ? WHERE id = ?", vec![COLUMN_C, Parameter::Id]);
     let task = measure(vec![point_query(), update], true);
-    let job = fake(RequestBody::Measure(Box::new(task)));
+    let job = fake(script(task));
     let first = run(&job);
     assert_eq!(first, run(&job));
     let outcome = measured(&first);
@@ -301,7 +309,7 @@ fn a_missing_table_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.db");
     let task = measure(vec![point_query()], false);
-    let messages = run(&sqlite(&path, RequestBody::Measure(Box::new(task))));
+    let messages = run(&sqlite(&path, script(task)));
     let fault = fault(&messages);
     assert!(fault.contains("select") && fault.contains("sbtest1"), "{fault}");
 }

@@ -25,9 +25,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rqps::benchmarks;
-use rqps::domain::benchmark::{
-    BenchmarkParameters, Pace, Phase, Placement, Step, StepBody, Workload,
-};
+use rqps::domain::benchmark::{BenchmarkParameters, Pace, Phase, Placement, Step, Workload};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
@@ -73,7 +71,6 @@ struct Said {
 }
 
 fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -> DriverRequest {
-    let StepBody::Insert(work) = &step.work else { panic!("{}", step.name) };
     DriverRequest {
         version: VERSION,
         dialect,
@@ -88,16 +85,10 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
         tables: workload.tables,
         rows: workload.rows,
         pause: false,
-        task: RequestBody::Insert(Box::new(StepRequest {
-            work: (**work).clone(),
-            clients: workload.clients,
-            warmup_seconds: 0.0,
-            seconds: step.seconds,
+        task: RequestBody::Step(Box::new(StepRequest {
             pace: Pace::Closed,
             placement: Placement::Os,
-            server_pid: None,
-            storage_engine: None,
-            cache: None,
+            ..StepRequest::of(step, workload)
         })),
         turns: None,
     }
@@ -105,7 +96,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
 
 fn messages(job: &DriverRequest) -> (Ending, Vec<DriverEvent>) {
     let mut output = Vec::new();
-    let ending = run_job(job, &mut output);
+    let ending = run_job(job, &benchmarks::driver_parts(), &mut output);
     let lines = String::from_utf8(output).unwrap();
     (ending, lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }

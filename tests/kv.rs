@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rqps::domain::benchmark::{Pace, Placement};
+use rqps::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, StepBody};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::kv::{KvOperation, KvWork};
@@ -431,7 +431,8 @@ fn benchmarks_and_products_must_fit() {
 /// What a driver says of a job on a data folder.
 fn driver_says(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> String {
     let mut said = Vec::new();
-    rqps::driver::run_job(&job(data, action, setup, library), &mut said);
+    let parts = rqps::benchmarks::driver_parts();
+    rqps::driver::run_job(&job(data, action, setup, library), &parts, &mut said);
     text(&said)
 }
 
@@ -462,8 +463,10 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
         tables: 1,
         rows: 10,
         pause: false,
-        task: RequestBody::Kv(Box::new(StepRequest {
-            work,
+        task: RequestBody::Step(Box::new(StepRequest {
+            work: StepBody::Own(OwnWork::new("kv", &work)),
+            rate: RateUnit::Operations,
+            plans: false,
             clients: 1,
             warmup_seconds: 0.0,
             seconds: 1.0,

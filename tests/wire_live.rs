@@ -614,7 +614,8 @@ fn load_by_driver(server: &Server, rows: u64) {
             .to_owned(),
         index_sql: vec!["CREATE INDEX k_{table} ON sbtest{table} (k)".to_owned()],
         table: "sbtest{table}".to_owned(),
-        columns: "id, k, c, pad".to_owned(),
+        rows_of: "sysbench".to_owned(),
+        columns: rqps::benchmarks::sysbench::driver::columns(),
         parallel: 1,
     });
     let job = DriverRequest {

@@ -13,7 +13,7 @@ use rqps::domain::benchmark::{Pace, Phase, Placement, Step};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::run::Outcome;
 use rqps::driver::event::DriverEvent;
-use rqps::driver::request::{DriverRequest, RequestBody, ScriptRequest, VERSION};
+use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 
 use super::RQPS;
 use super::sample::{Sample, Used, switches};
@@ -107,8 +107,8 @@ pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
 }
 
 fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<DriverRequest> {
-    let task = ScriptRequest {
-        script: step.script().context("measure a step that is a script")?.clone(),
+    let task = StepRequest {
+        work: step.work.clone(),
         clients: window.clients,
         warmup_seconds: f64::from(window.warmup),
         seconds: f64::from(window.seconds),
@@ -117,8 +117,10 @@ fn measure_job(subject: &Subject, step: &Step, window: Window) -> Result<DriverR
         placement: window.placement,
         server_pid: Some(subject.pid()?),
         plans: false,
+        storage_engine: None,
+        cache: None,
     };
-    Ok(job(subject, window.rows, window.seed, RequestBody::Measure(Box::new(task))))
+    Ok(job(subject, window.rows, window.seed, RequestBody::Step(Box::new(task))))
 }
 
 /// Measures one step once.

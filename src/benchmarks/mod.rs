@@ -9,7 +9,7 @@ pub mod sysbench;
 pub mod vector;
 
 pub use registry::{
-    ALL, check, choose, finish, load_task, memory_limit, named, names_made, of, set, stages,
-    workload,
+    ALL, check, choose, driver_parts, finish, load_task, memory_limit, named, names_made, of, set,
+    stages, workload,
 };
 pub use spec::{BenchmarkSpec, StepSet};

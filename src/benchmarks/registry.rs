@@ -4,12 +4,18 @@ use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::benchmarks::{insert, kv, sysbench, vector};
 use crate::domain::benchmark::{Phase, Workload};
 use crate::domain::dialect::Dialect;
+use crate::driver::DriverPart;
 use crate::driver::request::LoadRequest;
 use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
 /// All benchmarks, in the order of listings.
 pub static ALL: [&BenchmarkSpec; 4] = [&sysbench::SPEC, &insert::SPEC, &kv::SPEC, &vector::SPEC];
+
+/// What benchmarks have of their own in the driver.
+pub fn driver_parts() -> Vec<&'static DriverPart> {
+    ALL.iter().map(|spec| &spec.driver).collect()
+}
 
 /// The benchmark of that name.
 ///

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{Phase, Placement, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
+use crate::driver::part::DriverPart;
 use crate::driver::request::LoadRequest;
 use crate::workload::select::{Companions, SelectError, select};
 use crate::workload::settings::{self, SetError};
@@ -41,6 +42,8 @@ pub struct BenchmarkSpec {
     pub placement: Option<fn(&Workload) -> Placement>,
     /// How the tables are made and filled before the first step; `None` where that is a step.
     pub load: Option<LoadMaker>,
+    /// What the benchmark has of its own in the driver.
+    pub driver: DriverPart,
     /// The name of a table, with `{table}` for its number; empty without tables.
     pub table_name: &'static str,
     /// Every name that the benchmark gives in a database: to tables, and, where those share names
@@ -69,6 +72,7 @@ impl BenchmarkSpec {
         turns: DefaultTurns::Step,
         placement: Some(|workload| workload.placement),
         load: None,
+        driver: DriverPart::NONE,
         table_name: "",
         names_made: |_, _| Vec::new(),
         size: |workload| DataSize::of_tables(workload, all_rows(workload)),

@@ -6,13 +6,19 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
+use crate::benchmarks::driver_parts;
 use crate::dbms;
 use crate::driver::{self, Ending};
 use crate::os::{spinner, warden};
 
 /// Does one job and ends the process, because client threads may still run.
 pub(super) fn driver(memory_group: Option<&Path>) -> ExitCode {
-    match driver::main(BufReader::new(io::stdin()), io::stdout().lock(), memory_group) {
+    match driver::main(
+        &driver_parts(),
+        BufReader::new(io::stdin()),
+        io::stdout().lock(),
+        memory_group,
+    ) {
         Ending::Done => ExitCode::SUCCESS,
         Ending::Failed | Ending::Abandoned => ExitCode::FAILURE,
     }

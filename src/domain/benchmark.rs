@@ -1,12 +1,14 @@
 //! What is done to a target: a benchmark is a sequence of stages on a workload.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::domain::insert::{InsertShape, InsertWork};
-use crate::domain::kv::{KvShape, KvWork};
+use crate::domain::insert::InsertShape;
+use crate::domain::kv::KvShape;
 use crate::domain::script::Script;
 use crate::domain::unknown::Word;
-use crate::domain::vector::{VectorShape, VectorWork};
+use crate::domain::vector::VectorShape;
 
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,36 +190,27 @@ pub struct Step {
     pub rate: RateUnit,
     /// True parameters where the name does not tell them: "10 ids per statement".
     pub detail: String,
+    /// What the step makes for those after it.
+    pub makes: Option<Prerequisite>,
+    /// What the step needs from those before it.
+    pub needs: Option<Prerequisite>,
+    /// True if the server is to be stopped and started before the step, so that nothing is cached.
+    pub restart_before: bool,
+    /// True if several targets can be measured at once in turns of milliseconds: clients that do
+    /// one short thing after the other, without a schedule.
+    pub takes_turns: bool,
+    /// True if no other step needs this one: it changes no data.
+    pub only_reads: bool,
     /// What the clients do.
     pub work: StepBody,
 }
 
 impl Step {
-    /// True if the server is to be stopped and started before the step, so that nothing is cached.
-    pub fn after_restart(&self) -> bool {
-        matches!(&self.work, StepBody::Vector(work) if work.is_cold())
-    }
-
-    /// What the step makes for those after it, and what it needs from those before it.
-    pub fn ground(&self) -> [Option<Prerequisite>; 2] {
+    /// The work of a benchmark's own loop, if it is one that can be read so.
+    pub fn own<W: DeserializeOwned>(&self) -> Option<W> {
         match &self.work {
-            StepBody::Vector(work) => [work.act.makes(), work.act.needs()],
-            StepBody::Insert(work) => [
-                work.loads().then_some(Prerequisite::Table),
-                work.setup.is_empty().then_some(Prerequisite::Table),
-            ],
-            StepBody::Script(_) | StepBody::Kv(_) => [None, None],
-        }
-    }
-
-    /// True if several targets can be measured at once in turns of milliseconds: clients that do
-    /// one short thing after the other, without a schedule.
-    pub fn takes_turns(&self) -> bool {
-        match &self.work {
-            StepBody::Script(_) => true,
-            StepBody::Vector(work) => work.is_warm_search(),
-            StepBody::Kv(work) => work.takes_turns(),
-            StepBody::Insert(_) => false,
+            StepBody::Script(_) => None,
+            StepBody::Own(own) => own.read().ok(),
         }
     }
 
@@ -225,13 +218,14 @@ impl Step {
     pub fn script(&self) -> Option<&Script> {
         match &self.work {
             StepBody::Script(script) => Some(script),
-            StepBody::Insert(_) | StepBody::Kv(_) | StepBody::Vector(_) => None,
+            StepBody::Own(_) => None,
         }
     }
 }
 
 /// What steps make and others rest on: an index rests on its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prerequisite {
     /// The filled table.
     Table,
@@ -245,12 +239,35 @@ pub enum Prerequisite {
 pub enum StepBody {
     /// Statements over and over.
     Script(Script),
-    /// A step of the Insert Benchmark.
-    Insert(Box<InsertWork>),
-    /// A step of the RocksDB sequence.
-    Kv(Box<KvWork>),
-    /// A point of vector search.
-    Vector(Box<VectorWork>),
+    /// A loop that a benchmark has of its own.
+    Own(OwnWork),
+}
+
+/// Work that only its benchmark understands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OwnWork {
+    /// The benchmark.
+    pub benchmark: String,
+    /// What its clients do.
+    pub work: Value,
+}
+
+impl OwnWork {
+    /// The work of a step of `benchmark`.
+    pub fn new(benchmark: &str, work: &impl Serialize) -> OwnWork {
+        // Data structures with names for keys always become a value.
+        let work = serde_json::to_value(work).unwrap_or(Value::Null);
+        OwnWork { benchmark: benchmark.to_owned(), work }
+    }
+
+    /// The work as the benchmark knows it.
+    ///
+    /// # Errors
+    /// It is the work of something else.
+    pub fn read<W: DeserializeOwned>(&self) -> Result<W, String> {
+        W::deserialize(&self.work)
+            .map_err(|error| format!("failed to read the work of {}: {error}", self.benchmark))
+    }
 }
 
 /// What the rate of a step counts.

@@ -1,8 +1,7 @@
 //! What a client does, as data: statements with generated parameters, grouped into events.
 //!
-//! `bench` writes scripts, the lab ships them, `driver` carries them out. SQL is spelled per
-//! dialect when the script is made, so the
-//! driver knows nothing of benchmarks.
+//! Benchmarks write scripts, the lab ships them, `driver` carries them out. SQL is spelled per
+//! dialect when the script is made, so the driver knows nothing of benchmarks.
 
 use serde::{Deserialize, Serialize};
 
@@ -104,8 +103,9 @@ pub enum Parameter {
         /// Distance between both ends.
         span: u32,
     },
-    /// New random text for column c: 119 characters.
-    ColumnC,
-    /// New random text for column pad: 59 characters.
-    ColumnPad,
+    /// New random text of so many characters: groups of eleven digits with `-` between them.
+    Digits {
+        /// Characters.
+        bytes: u32,
+    },
 }

@@ -6,54 +6,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::benchmarks::vector::driver::searcher::Searcher;
 use crate::domain::benchmark::Pace;
 use crate::domain::dialect::Dialect;
+use crate::driver::attempt::{ClientEvent, StatementError, Tally};
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
-use crate::driver::script::program::{Program, StatementError, Tally};
 use crate::driver::turns::Player;
 use crate::wire::WireError;
 
 /// Nanoseconds of a second.
 pub(crate) const SECOND: f64 = 1e9;
 
-/// What a client does per event. An enum, as [`Connection`] is.
-#[expect(clippy::large_enum_variant, reason = "one for each client, and never moved about")]
-pub(crate) enum Event {
-    /// The statements of a script.
-    Script(Program),
-    /// A vector query.
-    Search(Box<Searcher>),
-}
-
-impl Event {
-    #[inline]
-    fn attempt(
-        &mut self,
-        session: &mut Connection,
-        tally: &mut Tally,
-    ) -> Result<(), StatementError> {
-        match self {
-            Event::Script(program) => program.attempt(session, tally),
-            Event::Search(searcher) => searcher.attempt(session, tally),
-        }
-    }
-
-    fn is_transaction(&self) -> bool {
-        match self {
-            Event::Script(program) => program.is_transaction(),
-            Event::Search(_) => false,
-        }
-    }
-}
-
 /// One client with all that it needs.
-pub(crate) struct Client {
+pub(crate) struct Client<E> {
     session: Connection,
-    acts: Event,
+    acts: E,
     clock: Clock,
     dialect: Dialect,
     schedule: Option<ArrivalSchedule>,
@@ -106,15 +75,15 @@ struct CompletedEvent {
     complete: bool,
 }
 
-impl Client {
+impl<E: ClientEvent> Client<E> {
     /// A client whose session is set up and whose statements are prepared.
     pub(crate) fn new(
         session: Connection,
-        acts: Event,
+        acts: E,
         clock: Clock,
         dialect: Dialect,
         recorder: Arc<Recorder>,
-    ) -> Client {
+    ) -> Client<E> {
         Client {
             session,
             acts,
@@ -318,7 +287,7 @@ pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
     }
 }
 
-impl Player for Client {
+impl<E: ClientEvent> Player for Client<E> {
     type Counts = Counts;
 
     fn turn(&mut self, until: u64) -> Result<(u64, u64), String> {
@@ -353,11 +322,12 @@ mod tests {
     };
     use crate::driver::fake::{Fake, Fault};
     use crate::driver::recorder::Snapshot;
+    use crate::driver::script::program::Program;
 
     const MS: u64 = 1_000_000;
 
     struct Fixture {
-        client: Client,
+        client: Client<Program>,
         recorder: Arc<Recorder>,
         log: Arc<Mutex<Vec<String>>>,
     }
@@ -381,7 +351,7 @@ mod tests {
                     ..operation(
                         "write",
                         "UPDATE t{table} SET c = {2}, k = {1} WHERE id = {3}",
-                        vec![Parameter::Key, Parameter::ColumnC, Parameter::SameId],
+                        vec![Parameter::Key, Parameter::Digits { bytes: 119 }, Parameter::SameId],
                     )
                 },
             ],
@@ -400,13 +370,7 @@ mod tests {
         let program =
             Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
         let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
-        let mut client = Client::new(
-            session,
-            Event::Script(program),
-            clock,
-            Dialect::Fake,
-            Arc::clone(&recorder),
-        );
+        let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));
         client.set_pace(pace, seed, index, 1);
         Fixture { client, recorder, log }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::datagen::rng::Rng;
 use crate::domain::run::CpuTime;
+use crate::domain::script::Script;
 use crate::driver::Stop;
 use crate::driver::client::{Client, Counts};
 use crate::driver::clock::Clock;
@@ -14,8 +15,9 @@ use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::measure::{self, IntervalMeter};
-use crate::driver::request::{DriverRequest, ScriptRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
+use crate::driver::script::program::Program;
 use crate::os::clock::FakeClock;
 use crate::wire::{Prepared, Reply, Value, WireError};
 
@@ -122,7 +124,7 @@ impl Fake {
 /// numbers are the same.
 pub(crate) fn measure<W: Write>(
     job: &DriverRequest,
-    task: &ScriptRequest,
+    task: &StepRequest<Script>,
     connector: &Connector,
     real_time: bool,
     link: &mut LabLink<W>,
@@ -134,7 +136,7 @@ pub(crate) fn measure<W: Write>(
     for (index, recorder) in (0..task.clients).zip(&recorders) {
         let mut session = connector.open(index)?;
         if task.plans && explained.is_none() {
-            explained = Some(plans::capture(job, &task.script, &mut session));
+            explained = Some(plans::capture(job, &task.work, &mut session));
         }
         let Connection::Fake(fake) = &session else {
             return Err(Stop::Fault("failed to fake a session that is not fake".to_owned()));
@@ -187,7 +189,7 @@ pub(crate) fn measure<W: Write>(
 }
 
 /// The furthest of the clients' clocks.
-fn latest(clients: &[Client]) -> u64 {
+fn latest(clients: &[Client<Program>]) -> u64 {
     clients.iter().map(|client| client.clock().now()).max().unwrap_or(0)
 }
 

@@ -9,18 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::benchmarks::sysbench::rows::{Row, Table};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
+use crate::driver::columns::LoadColumns;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, LoadRequest};
+use crate::driver::part::{LoadRow, LoadRows, OpenRows};
+use crate::driver::request::{DriverRequest, LoadRequest, LoadType};
 use crate::os::affinity;
 use crate::wire::mysql::LOCAL_REFUSED;
-use crate::wire::{Prepared, Value, ValueType, WireError};
+use crate::wire::{Prepared, Value, WireError};
 
 /// Bytes of a loading thread's stack.
 const STACK: usize = 2 << 20;
@@ -59,6 +60,8 @@ const REPORT_ROWS: u64 = 10_000;
 struct Shared {
     job: DriverRequest,
     task: LoadRequest,
+    rows: OpenRows,
+    columns: LoadColumns,
     connector: Connector,
     rows_done: AtomicU64,
     indexes_done: AtomicU32,
@@ -79,6 +82,7 @@ enum LoadPart {
 pub(crate) fn load<W: Write>(
     job: &DriverRequest,
     task: &LoadRequest,
+    rows: OpenRows,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
@@ -91,6 +95,8 @@ pub(crate) fn load<W: Write>(
     let shared = Arc::new(Shared {
         job: job.clone(),
         task: task.clone(),
+        rows,
+        columns: LoadColumns::of(task),
         connector,
         rows_done: AtomicU64::new(0),
         indexes_done: AtomicU32::new(0),
@@ -232,12 +238,12 @@ impl Shared {
             }
             LoadPart::Fill { table, first, last } => {
                 let name = self.task.table.replace("{table}", &table.to_string());
-                let rows = Table::new(self.job.seed, table, self.job.rows);
+                let rows = (self.rows)(&self.job, table);
                 let filled = match self.job.dialect {
-                    Dialect::Postgres => self.copy(&name, &rows, first, last, session),
-                    Dialect::Mysql => self.load_data(&name, &rows, first, last, session),
+                    Dialect::Postgres => self.copy(&name, &*rows, first, last, session),
+                    Dialect::Mysql => self.load_data(&name, &*rows, first, last, session),
                     Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
-                        self.insert_each(&name, &rows, first, last, session)
+                        self.insert_each(&name, &*rows, first, last, session)
                     }
                 };
                 filled.map_err(|error| format!("failed to fill {name}: {error}"))
@@ -262,13 +268,13 @@ impl Shared {
     fn copy(
         &self,
         name: &str,
-        rows: &Table,
+        rows: &dyn LoadRows,
         first: u64,
         last: u64,
         session: &mut Connection,
     ) -> Result<(), WireError> {
-        let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.task.columns);
-        let mut row = Row::default();
+        let sql = format!("COPY {name} ({}) FROM STDIN (FORMAT binary)", self.columns.names);
+        let mut row = LoadRow::default();
         let mut id = first;
         session.copy_in(&sql, &mut |out| {
             if id == first {
@@ -277,7 +283,7 @@ impl Shared {
             let (from, full) = (id, out.len() + COPY_BYTES);
             while id <= last && out.len() < full {
                 rows.row(id, &mut row);
-                copy_tuple(out, id, &row);
+                self.columns.copy_tuple(out, &row);
                 id += 1;
             }
             self.rows_done.fetch_add(id - from, Ordering::Relaxed);
@@ -289,22 +295,25 @@ impl Shared {
         Ok(())
     }
 
-    /// True if the columns are as wide as [`fixed_line`] writes them: a width counts bytes, and
-    /// where a character may take several the columns are wider.
+    /// True if the columns are as wide as [`LoadColumns::fixed_line`] writes them: a width counts
+    /// bytes, and where a character may take several the columns are wider.
     fn is_fixed(&self, name: &str, session: &mut Connection) -> bool {
         let sql = format!(
             "SELECT COALESCE(CHARACTER_OCTET_LENGTH, DATA_TYPE) FROM information_schema.COLUMNS \
              WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{name}' ORDER BY ORDINAL_POSITION"
         );
-        let want = ["int", "int", "120", "60"];
-        session.rows(&sql).is_ok_and(|rows| rows.iter().flatten().flatten().eq(want))
+        let want = self.columns.holds.iter().map(|holds| match holds {
+            LoadType::Int => "int".to_owned(),
+            LoadType::Text { width, .. } => width.to_string(),
+        });
+        session.rows(&sql).is_ok_and(|rows| rows.into_iter().flatten().flatten().eq(want))
     }
 
     /// LOAD DATA LOCAL with rows from memory, or INSERTs if the table or the server is not for it.
     fn load_data(
         &self,
         name: &str,
-        rows: &Table,
+        rows: &dyn LoadRows,
         first: u64,
         last: u64,
         session: &mut Connection,
@@ -315,9 +324,9 @@ impl Shared {
         let sql = format!(
             "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {name} CHARACTER SET latin1 \
              FIELDS TERMINATED BY '' ENCLOSED BY '' ESCAPED BY '' LINES TERMINATED BY '\\n' ({})",
-            self.task.columns
+            self.columns.names
         );
-        let mut row = Row::default();
+        let mut row = LoadRow::default();
         let mut id = first;
         while id <= last {
             let (begin, end) = (id, last.min(id + ROWS_PER_LOAD - 1));
@@ -325,7 +334,7 @@ impl Shared {
                 let (from, full) = (id, out.len() + COPY_BYTES);
                 while id <= end && out.len() < full {
                     rows.row(id, &mut row);
-                    fixed_line(out, id, &row);
+                    self.columns.fixed_line(out, &row);
                     id += 1;
                 }
                 self.rows_done.fetch_add(id - from, Ordering::Relaxed);
@@ -351,12 +360,12 @@ impl Shared {
     fn insert_many(
         &self,
         name: &str,
-        rows: &Table,
+        rows: &dyn LoadRows,
         first: u64,
         last: u64,
         session: &mut Connection,
     ) -> Result<(), WireError> {
-        let mut batch = vec![Row::default(); ROWS_PER_INSERT as usize];
+        let mut batch = vec![LoadRow::default(); ROWS_PER_INSERT as usize];
         let mut prepared: Option<(u64, Prepared)> = None;
         let (mut id, mut inserts) = (first, 0);
         session.simple("BEGIN")?;
@@ -370,8 +379,11 @@ impl Shared {
             for (row, id) in batch.iter_mut().zip(id..id + count) {
                 rows.row(id, row);
             }
-            let values: Vec<Value<'_>> =
-                batch.iter().zip(id..id + count).flat_map(|(row, id)| tuple(id, row)).collect();
+            let values: Vec<Value<'_>> = batch
+                .iter()
+                .take(count as usize)
+                .flat_map(|row| self.columns.values(row))
+                .collect();
             session.execute(insert, &values)?;
             self.rows_done.fetch_add(count, Ordering::Relaxed);
             id += count;
@@ -390,28 +402,29 @@ impl Shared {
         rows: u64,
         session: &mut Connection,
     ) -> Result<Prepared, WireError> {
-        let tuples = vec!["(?,?,?,?)"; rows as usize].join(",");
-        let sql = format!("INSERT INTO {name} ({}) VALUES {tuples}", self.task.columns);
-        session.prepare(&sql, &TYPES.repeat(rows as usize))
+        let tuples = vec![self.columns.placeholders(); rows as usize].join(",");
+        let sql = format!("INSERT INTO {name} ({}) VALUES {tuples}", self.columns.names);
+        session.prepare(&sql, &self.columns.types().repeat(rows as usize))
     }
 
     /// One transaction and one prepared statement: the fastest way into SQLite.
     fn insert_each(
         &self,
         name: &str,
-        rows: &Table,
+        rows: &dyn LoadRows,
         first: u64,
         last: u64,
         session: &mut Connection,
     ) -> Result<(), WireError> {
         session.simple("BEGIN")?;
-        let sql = format!("INSERT INTO {name} ({}) VALUES (?, ?, ?, ?)", self.task.columns);
-        let insert = session.prepare(&sql, &TYPES)?;
-        let mut row = Row::default();
+        let (names, values) = (&self.columns.names, self.columns.placeholders());
+        let sql = format!("INSERT INTO {name} ({names}) VALUES {values}");
+        let insert = session.prepare(&sql, &self.columns.types())?;
+        let mut row = LoadRow::default();
         let mut unreported = 0;
         for id in first..=last {
             rows.row(id, &mut row);
-            let values = tuple(id, &row);
+            let values: Vec<Value<'_>> = self.columns.values(&row).collect();
             session.execute(insert, &values)?;
             unreported += 1;
             if unreported == REPORT_ROWS || id == last {
@@ -423,36 +436,9 @@ impl Shared {
     }
 }
 
-/// A line of LOAD DATA without separators, which costs the server least: 11 bytes of an INT, by the
-/// manual of MySQL, and the columns' own 120 and 60, filled up with spaces.
-fn fixed_line(out: &mut Vec<u8>, id: u64, row: &Row) {
-    for mut number in [id, row.k] {
-        let mut digits = *b"          0";
-        let mut place = digits.len();
-        while number > 0 && place > 0 {
-            place -= 1;
-            digits[place] = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-        out.extend_from_slice(&digits);
-    }
-    out.extend_from_slice(&row.c);
-    out.push(b' ');
-    out.extend_from_slice(&row.pad);
-    out.extend_from_slice(b" \n");
-}
-
 /// True if the server only minds how the rows come.
 fn may_insert_instead(error: &WireError) -> bool {
     error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
-}
-
-/// Types of id, k, c and pad.
-const TYPES: [ValueType; 4] = [ValueType::Int, ValueType::Int, ValueType::Text, ValueType::Text];
-
-/// Values of id, k, c and pad.
-fn tuple(id: u64, row: &Row) -> [Value<'_>; 4] {
-    [Value::Int(id as i64), Value::Int(row.k as i64), Value::Text(&row.c), Value::Text(&row.pad)]
 }
 
 /// Signature, no flags, no extension: the binary form of COPY as Postgres documents it.
@@ -460,26 +446,32 @@ const COPY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 /// A tuple of -1 columns ends the data.
 const COPY_TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
-/// Two int4 and two texts. `rows` is checked to fit 32 bits.
-fn copy_tuple(out: &mut Vec<u8>, id: u64, row: &Row) {
-    const COLUMNS: [u8; 2] = 4i16.to_be_bytes();
-    const INT: [u8; 4] = 4i32.to_be_bytes();
-    out.extend_from_slice(&COLUMNS);
-    for int in [id, row.k] {
-        out.extend_from_slice(&INT);
-        out.extend_from_slice(&(int as i32).to_be_bytes());
-    }
-    for text in [row.c.as_slice(), &row.pad] {
-        out.extend_from_slice(&(text.len() as i32).to_be_bytes());
-        out.extend_from_slice(text);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use crate::driver::request::RequestBody;
+    use crate::driver::request::{LoadColumn, RequestBody};
+
+    /// Two numbers and two texts of 119 and 59 characters.
+    fn columns() -> Vec<LoadColumn> {
+        let text = |bytes| LoadType::Text { bytes, width: bytes + 1 };
+        let holds = [LoadType::Int, LoadType::Int, text(119), text(59)];
+        holds.map(|holds| LoadColumn { name: "x".to_owned(), holds }).into()
+    }
+
+    fn of_columns() -> LoadColumns {
+        LoadColumns { names: String::new(), holds: columns().iter().map(|one| one.holds).collect() }
+    }
+
+    fn row(id: i64, k: i64, c: u8, pad: u8) -> LoadRow {
+        LoadRow { numbers: vec![id, k], text: [vec![c; 119], vec![pad; 59]].concat() }
+    }
+
+    struct NoRows;
+
+    impl LoadRows for NoRows {
+        fn row(&self, _: u64, _: &mut LoadRow) {}
+    }
 
     fn job(dialect: Dialect, tables: u32, rows: u64) -> DriverRequest {
         let task = LoadRequest {
@@ -487,7 +479,8 @@ mod tests {
             create_sql: String::new(),
             index_sql: vec![],
             table: String::new(),
-            columns: String::new(),
+            rows_of: String::new(),
+            columns: columns(),
             parallel: 2,
         };
         DriverRequest { dialect, tables, rows, ..DriverRequest::fake(RequestBody::Load(task)) }
@@ -500,7 +493,9 @@ mod tests {
         task.create_sql = "panic {table}".to_owned();
         let shared = Arc::new(Shared {
             job: job.clone(),
+            columns: LoadColumns::of(&task),
             task,
+            rows: |_, _| Box::new(NoRows),
             connector: Connector::new(&job).unwrap(),
             rows_done: AtomicU64::new(0),
             indexes_done: AtomicU32::new(0),
@@ -516,13 +511,11 @@ mod tests {
 
     #[test]
     fn a_line_has_the_widths_of_its_columns() {
-        let mut row = Row { k: 0, c: [b'c'; 119], pad: [b'p'; 59] };
         for (id, k, want) in
             [(1, 0, "          1          0"), (2_147_483_647, 10, " 2147483647         10")]
         {
             let mut out = Vec::new();
-            row.k = k;
-            fixed_line(&mut out, id, &row);
+            of_columns().fixed_line(&mut out, &row(id, k, b'c', b'p'));
             let want = format!("{want}{} {} \n", "c".repeat(119), "p".repeat(59));
             assert_eq!(String::from_utf8(out).unwrap(), want);
         }
@@ -552,9 +545,8 @@ mod tests {
 
     #[test]
     fn a_binary_tuple_is_as_postgres_documents_it() {
-        let row = Row { k: 258, c: [b'1'; 119], pad: [b'2'; 59] };
         let mut out = Vec::new();
-        copy_tuple(&mut out, 1, &row);
+        of_columns().copy_tuple(&mut out, &row(1, 258, b'1', b'2'));
         assert_eq!(out[..18], [0, 4, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 1, 2]);
         assert_eq!(out[18..22], [0, 0, 0, 119]);
         assert_eq!(out[22 + 119..22 + 123], [0, 0, 0, 59]);

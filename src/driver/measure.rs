@@ -8,21 +8,22 @@ use std::sync::Arc;
 use crate::domain::benchmark::{Pace, RateUnit};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{OpenOutcome, Outcome};
-use crate::driver::client::{Client, Counts, Event, SECOND, Window};
+use crate::domain::script::Script;
+use crate::driver::client::{Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
-use crate::driver::request::{DriverRequest, ScriptRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::program::Program;
-use crate::driver::step::Clients;
+use crate::driver::step::{Clients, MakeActs};
 use crate::driver::{Stop, fake, step};
 
 /// Carries out a measuring job and says how it went.
 pub(crate) fn measure<W: Write>(
     job: &DriverRequest,
-    task: &ScriptRequest,
+    task: &StepRequest<Script>,
     connector: Connector,
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
@@ -30,19 +31,18 @@ pub(crate) fn measure<W: Write>(
     match job.endpoint {
         Endpoint::Fake { real_time, .. } => fake::measure(job, task, &connector, real_time, link),
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            let outcome =
-                step::measure(job, task, Clients::new(connector, Box::new(script_acts)), link)?;
+            let outcome = step::measure(job, task, script_clients(connector, task), link)?;
             Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
         }
     }
 }
 
 /// Refuses what could never end or would divide by nothing.
-fn check(task: &ScriptRequest) -> Result<(), String> {
+fn check(task: &StepRequest<Script>) -> Result<(), String> {
     let seconds = |value: f64| value.is_finite() && value >= 0.0;
     let wrong = if task.clients == 0 {
         "no clients"
-    } else if task.script.operations.is_empty() {
+    } else if task.work.operations.is_empty() {
         "a script without operations"
     } else if !seconds(task.seconds) || task.seconds == 0.0 {
         "a window that is not a positive number of seconds"
@@ -61,38 +61,47 @@ fn check(task: &ScriptRequest) -> Result<(), String> {
 /// Prepares client `index` on its session.
 pub(crate) fn ready_client(
     job: &DriverRequest,
-    task: &ScriptRequest,
+    task: &StepRequest<Script>,
     index: u32,
     mut session: Connection,
     clock: Clock,
     recorder: Arc<Recorder>,
-) -> Result<Client, String> {
-    let acts = script_acts(job, task, index, &mut session)?;
+) -> Result<Client<Program>, String> {
+    let acts = compile(job, &task.work, index, &mut session)?;
     let mut client = Client::new(session, acts, clock, job.dialect, recorder);
     client.set_pace(task.pace, job.seed, index, task.clients);
     Ok(client)
 }
 
+/// Clients whose work is a script.
+pub(crate) fn script_clients(connector: Connector, task: &StepRequest<Script>) -> Clients<Program> {
+    let script = task.work.clone();
+    let explain = task.plans.then(|| task.work.clone());
+    let make: MakeActs<Program> =
+        Box::new(move |job, index, session| compile(job, &script, index, session));
+    Clients { explain, ..Clients::new(connector, make) }
+}
+
 /// What client `index` does where the work is a script.
-pub(crate) fn script_acts(
+pub(crate) fn compile(
     job: &DriverRequest,
-    task: &ScriptRequest,
+    script: &Script,
     index: u32,
     session: &mut Connection,
-) -> Result<Event, String> {
+) -> Result<Program, String> {
     let data = (job.seed, job.tables, job.rows);
-    Program::compile(&task.script, index, data, job.dialect, session).map(Event::Script)
+    Program::compile(script, index, data, job.dialect, session)
 }
 
 /// One recorder per client.
-pub(crate) fn recorders(task: &ScriptRequest) -> Vec<Arc<Recorder>> {
+pub(crate) fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
     let open = matches!(task.pace, Pace::Open { .. });
     (0..task.clients).map(|_| Arc::new(Recorder::new(open))).collect()
 }
 
 /// True if cutting events at the ends of the window would count wrong: a scan may last as long as
 /// the window.
-pub(crate) fn counts_whole_events(task: &ScriptRequest) -> bool {
+pub(crate) fn counts_whole_events<B>(task: &StepRequest<B>) -> bool {
     task.rate == RateUnit::RowsScanned
 }
 
@@ -147,9 +156,9 @@ impl IntervalMeter {
 }
 
 /// Puts the clients' counts together; CPU, plans and notes of the making are the caller's.
-pub(crate) fn outcome(
+pub(crate) fn outcome<B>(
     job: &DriverRequest,
-    task: &ScriptRequest,
+    task: &StepRequest<B>,
     counts: &[Counts],
     recorders: &[Arc<Recorder>],
 ) -> Outcome {
@@ -215,7 +224,7 @@ fn effective_seconds(counts: &[Counts]) -> f64 {
 }
 
 /// The window that begins at `start`.
-pub(crate) fn window(task: &ScriptRequest, start: u64) -> Window {
+pub(crate) fn window<B>(task: &StepRequest<B>, start: u64) -> Window {
     let length = (task.seconds * SECOND) as u64;
     Window { start, end: start + length.max(1), whole_events: counts_whole_events(task) }
 }

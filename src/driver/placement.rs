@@ -8,7 +8,7 @@ use crate::domain::dialect::Dialect;
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
 use crate::driver::link::LabLink;
-use crate::driver::request::ScriptRequest;
+use crate::driver::request::StepRequest;
 use crate::os::affinity::{self, CpuAssignment};
 
 /// The seats of all clients, and what could not be done.
@@ -19,7 +19,7 @@ pub(crate) struct Seating {
 
 /// Plans a seat for every client and takes old pins off the server, which an earlier step may have
 /// left. Those of a server that rqps does not run (not `own`) stay as its owner has them.
-pub(crate) fn plan(task: &ScriptRequest, own: bool) -> Seating {
+pub(crate) fn plan<B>(task: &StepRequest<B>, own: bool) -> Seating {
     plan_seats(task.placement, task.clients, task.server_pid.filter(|_| own))
 }
 
@@ -188,15 +188,10 @@ fn find_thread(
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, RateUnit};
-    use crate::domain::script::{Distribution, Script};
 
-    fn task(placement: Placement, clients: u32) -> ScriptRequest {
-        ScriptRequest {
-            script: Script {
-                transaction: false,
-                operations: vec![],
-                distribution: Distribution::Uniform,
-            },
+    fn task(placement: Placement, clients: u32) -> StepRequest<()> {
+        StepRequest {
+            work: (),
             clients,
             warmup_seconds: 0.0,
             seconds: 1.0,
@@ -205,6 +200,8 @@ mod tests {
             placement,
             server_pid: None,
             plans: false,
+            storage_engine: None,
+            cache: None,
         }
     }
 

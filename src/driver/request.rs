@@ -5,15 +5,12 @@
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Pace, Placement, RateUnit};
+use crate::domain::benchmark::{Pace, Placement, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::insert::InsertWork;
-use crate::domain::kv::KvWork;
-use crate::domain::script::Script;
-use crate::domain::vector::VectorWork;
 use crate::driver::ring::TurnRequest;
 
 /// Version of these messages; both sides are the same binary, so a difference is a bug or an
@@ -80,21 +77,20 @@ impl DriverRequest {
 pub enum RequestBody {
     /// Create and fill the tables, then their indexes.
     Load(LoadRequest),
-    /// Run clients and measure.
-    Measure(Box<ScriptRequest>),
-    /// A step of the Insert Benchmark.
-    Insert(Box<StepRequest<InsertWork>>),
-    /// A step of the RocksDB sequence.
-    Kv(Box<StepRequest<KvWork>>),
-    /// A point of vector search.
-    Vector(Box<StepRequest<VectorWork>>),
+    /// Measure a step.
+    Step(Box<StepRequest>),
 }
 
-/// Measuring what is no script: its own loops, the same messages.
+/// Measuring a step.
+///
+/// Clients run through warm-up and window without a stop; the clock cuts: an event counts in the
+/// interval in which it ends, and one that ends after the window does not count. If a client ended
+/// no event in the window, the one that was in flight counts over its own time, which enters
+/// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StepRequest<W> {
+pub struct StepRequest<B = StepBody> {
     /// What the clients do.
-    pub work: W,
+    pub work: B,
     /// Number of clients.
     pub clients: u32,
     /// Seconds before the window.
@@ -103,15 +99,71 @@ pub struct StepRequest<W> {
     pub seconds: f64,
     /// Closed or open.
     pub pace: Pace,
+    /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
+    /// begins when every client has finished its last warm-up event, every client finishes the
+    /// event in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
+    /// of the client), so that events / seconds is the sum of the clients' rates.
+    pub rate: RateUnit,
     /// Where threads and the server's side of connections run.
     pub placement: Placement,
     /// Root process of the server, if it runs on this host and may be pinned.
     pub server_pid: Option<u32>,
+    /// True to ask for the query plan of every statement of a script before the warm-up.
+    pub plans: bool,
     /// Storage engine of the tables, where the DBMS has a choice and one was made.
     pub storage_engine: Option<String>,
     /// Folder for data that take long to make and that other jobs use too.
     #[serde(default)]
     pub cache: Option<PathBuf>,
+}
+
+impl StepRequest {
+    /// A step of a workload, on a server that nobody pins.
+    pub fn of(step: &Step, workload: &Workload) -> StepRequest {
+        StepRequest {
+            work: step.work.clone(),
+            clients: workload.clients,
+            warmup_seconds: step.warmup_seconds,
+            seconds: step.seconds,
+            pace: workload.pace,
+            rate: step.rate,
+            placement: workload.placement,
+            server_pid: None,
+            plans: true,
+            storage_engine: None,
+            cache: None,
+        }
+    }
+
+    /// The request with the work of a benchmark's own loop.
+    ///
+    /// # Errors
+    /// The work is a script, or that of another benchmark.
+    pub(crate) fn own<B: DeserializeOwned>(&self) -> Result<StepRequest<B>, String> {
+        match &self.work {
+            StepBody::Own(own) => Ok(self.with(own.read()?)),
+            StepBody::Script(_) => Err("failed to measure: the work is a script".to_owned()),
+        }
+    }
+}
+
+impl<B> StepRequest<B> {
+    /// The same request for other work.
+    pub fn with<C>(&self, work: C) -> StepRequest<C> {
+        StepRequest {
+            work,
+            clients: self.clients,
+            warmup_seconds: self.warmup_seconds,
+            seconds: self.seconds,
+            pace: self.pace,
+            rate: self.rate,
+            placement: self.placement,
+            server_pid: self.server_pid,
+            plans: self.plans,
+            storage_engine: self.storage_engine.clone(),
+            cache: self.cache.clone(),
+        }
+    }
 }
 
 /// Loading, all tables alike. `{table}` in the SQL is the table's number.
@@ -125,40 +177,34 @@ pub struct LoadRequest {
     pub index_sql: Vec<String>,
     /// Table name, e.g. `sbtest{table}`.
     pub table: String,
-    /// Columns in the order of the generator: `id, k, c, pad`, of types INTEGER (32 bits), INTEGER,
-    /// and two texts.
-    pub columns: String,
+    /// The benchmark whose rows they are.
+    pub rows_of: String,
+    /// Columns in the order of the rows.
+    pub columns: Vec<LoadColumn>,
     /// Tables loaded at the same time.
     pub parallel: u32,
 }
 
-/// Measuring.
-///
-/// Clients run through warm-up and window without a stop; the clock cuts: an event counts in the
-/// interval in which it ends, and one that ends after the window does not count. If a client ended
-/// no event in the window, the one that was in flight counts over its own time, which enters
-/// `Outcome::seconds` as [`RateUnit::RowsScanned`] explains, and a note says so.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ScriptRequest {
-    /// What each client does.
-    pub script: Script,
-    /// Number of clients.
-    pub clients: u32,
-    /// Seconds before the window.
-    pub warmup_seconds: f64,
-    /// The window.
-    pub seconds: f64,
-    /// Closed or open.
-    pub pace: Pace,
-    /// What the rate counts. [`RateUnit::RowsScanned`] makes the window one of whole events: it
-    /// begins when every client has finished its last warm-up event, every client finishes the
-    /// event in flight at its end, and `Outcome::seconds` is Σ events / Σ (events / seconds
-    /// of the client), so that events / seconds is the sum of the clients' rates.
-    pub rate: RateUnit,
-    /// Where threads and the server's side of connections run.
-    pub placement: Placement,
-    /// Root process of the server, if it runs on this host and may be pinned.
-    pub server_pid: Option<u32>,
-    /// True to ask for the query plan of every statement kind before the warm-up.
-    pub plans: bool,
+/// A column of the tables that are loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadColumn {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub holds: LoadType,
+}
+
+/// What a column that is loaded holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadType {
+    /// A whole number of 32 bits.
+    Int,
+    /// ASCII of one length.
+    Text {
+        /// Bytes of each text.
+        bytes: u32,
+        /// Bytes that the column has room for.
+        width: u32,
+    },
 }

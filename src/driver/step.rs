@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::domain::run::Outcome;
-use crate::driver::client::{Client, Counts, Event, SECOND, Window};
+use crate::domain::script::Script;
+use crate::driver::attempt::ClientEvent;
+use crate::driver::client::{Client, Counts, SECOND, Window};
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
@@ -14,7 +16,7 @@ use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
 use crate::driver::measure::{self, IntervalMeter};
 use crate::driver::recorder::Recorder;
-use crate::driver::request::{DriverRequest, ScriptRequest};
+use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 use crate::driver::turns::Team;
 use crate::driver::{Stop, placement};
@@ -31,36 +33,36 @@ const LEAD: Duration = Duration::from_millis(2);
 /// Statements by which the server's thread of a connection is found.
 const PINGS: u32 = 20;
 
-/// Prepares what a client does, on its session: job, task, client (from 0).
-pub(crate) type MakeActs = Box<
-    dyn Fn(&DriverRequest, &ScriptRequest, u32, &mut Connection) -> Result<Event, String>
-        + Send
-        + Sync,
->;
+/// Prepares what a client does, on its session: job, client (from 0).
+pub(crate) type MakeActs<E> =
+    Box<dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String> + Send + Sync>;
 
 /// Who carries out the events of a step.
-pub(crate) struct Clients {
+pub(crate) struct Clients<E> {
     /// The zero of the clock that all threads share.
     pub(crate) begun: Instant,
     pub(crate) connector: Connector,
-    pub(crate) make: MakeActs,
+    pub(crate) make: MakeActs<E>,
+    /// Statements whose query plans the first client asks for.
+    pub(crate) explain: Option<Script>,
     /// A thread that works in the background meanwhile; what it counts is its own affair.
     pub(crate) beside: Option<Member<Counts>>,
 }
 
-impl Clients {
+impl<E> Clients<E> {
     /// Nobody else beside them.
-    pub(crate) fn new(connector: Connector, make: MakeActs) -> Clients {
-        Clients { begun: Instant::now(), connector, make, beside: None }
+    pub(crate) fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
+        Clients { begun: Instant::now(), connector, make, explain: None, beside: None }
     }
 }
 
 /// All that the threads share, read only.
-struct Shared {
+struct Shared<E> {
     job: DriverRequest,
-    task: ScriptRequest,
+    task: StepRequest<()>,
     connector: Connector,
-    make: MakeActs,
+    make: MakeActs<E>,
+    explain: Option<Script>,
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<CpuAssignment>,
     clock: Clock,
@@ -69,21 +71,22 @@ struct Shared {
 }
 
 /// Measures with one thread per client and returns what was counted.
-pub(crate) fn measure<W: Write>(
+pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
     job: &DriverRequest,
-    task: &ScriptRequest,
-    clients: Clients,
+    task: &StepRequest<B>,
+    clients: Clients<E>,
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
-    let Clients { begun: start, connector, make, beside } = clients;
+    let Clients { begun: start, connector, make, explain, beside } = clients;
     let seating = placement::plan(task, job.mark.is_none());
     let clock = Clock::Real(RealClock::starting_at(start));
     let team = job.turns.as_ref().map(|turns| Team::join(turns, task.clients, clock.clone()));
     let shared = Arc::new(Shared {
         job: job.clone(),
-        task: task.clone(),
+        task: task.with(()),
         connector,
         make,
+        explain,
         recorders: measure::recorders(task),
         seats: seating.seats,
         clock,
@@ -131,7 +134,7 @@ pub(crate) fn measure<W: Write>(
     Ok(outcome)
 }
 
-fn member(shared: &Arc<Shared>, client: u32) -> Member<Counts> {
+fn member<E: ClientEvent + 'static>(shared: &Arc<Shared<E>>, client: u32) -> Member<Counts> {
     let shared = Arc::clone(shared);
     let life = move |stand: &Stand<Counts>| live(&shared, client, stand);
     Member {
@@ -142,7 +145,7 @@ fn member(shared: &Arc<Shared>, client: u32) -> Member<Counts> {
     }
 }
 
-impl Shared {
+impl<E> Shared<E> {
     /// Sends the clients through the warm-up; the window is known when this returns.
     fn warm_up<W: Write>(
         &self,
@@ -181,7 +184,11 @@ impl Intervals for WindowSeconds {
 }
 
 /// The life of one client.
-fn live(shared: &Shared, index: u32, stand: &Stand<Counts>) -> Result<(), String> {
+fn live<E: ClientEvent>(
+    shared: &Shared<E>,
+    index: u32,
+    stand: &Stand<Counts>,
+) -> Result<(), String> {
     let (mut client, ready) = make_ready(shared, index)?;
     stand.ready(ready);
     while let Some(order) = stand.order() {
@@ -209,17 +216,20 @@ fn live(shared: &Shared, index: u32, stand: &Stand<Counts>) -> Result<(), String
     Ok(())
 }
 
-fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
+fn make_ready<E: ClientEvent>(
+    shared: &Shared<E>,
+    index: u32,
+) -> Result<(Client<E>, Ready), String> {
     let Shared { job, task, connector, recorders, clock, .. } = shared;
     let seated = placement::seat_client(&shared.seats[index as usize]);
     let mut session = connector.open(index)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
-    if task.plans && index == 0 {
-        (ready.plans, ready.notes) = plans::capture(job, &task.script, &mut session);
+    if let (0, Some(script)) = (index, &shared.explain) {
+        (ready.plans, ready.notes) = plans::capture(job, script, &mut session);
     }
     ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
-    let acts = (shared.make)(job, task, index, &mut session)?;
+    let acts = (shared.make)(job, index, &mut session)?;
     let mut client = Client::new(session, acts, clock.clone(), job.dialect, recorder);
     client.set_pace(task.pace, job.seed, index, task.clients);
     Ok((client, ready))
@@ -228,12 +238,12 @@ fn make_ready(shared: &Shared, index: u32) -> Result<(Client, Ready), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::{Pace, Placement, RateUnit};
-
-    use crate::domain::script::{Distribution, Operation, Protocol, Script, TableChoice};
+    use crate::domain::benchmark::{Pace, Placement, RateUnit, StepBody};
+    use crate::domain::script::{Distribution, Operation, Protocol, TableChoice};
     use crate::driver::request::RequestBody;
+    use crate::driver::script::program::Program;
 
-    fn task(sql: &str, rate: RateUnit) -> ScriptRequest {
+    fn task(sql: &str, rate: RateUnit) -> StepRequest<Script> {
         let operation = Operation {
             kind: "read".to_owned(),
             sql: sql.to_owned(),
@@ -242,8 +252,8 @@ mod tests {
             repeat: 1,
             table: TableChoice::Uniform,
         };
-        ScriptRequest {
-            script: Script {
+        StepRequest {
+            work: Script {
                 transaction: false,
                 operations: vec![operation],
                 distribution: Distribution::Uniform,
@@ -256,14 +266,18 @@ mod tests {
             placement: Placement::Os,
             server_pid: None,
             plans: false,
+            storage_engine: None,
+            cache: None,
         }
     }
 
     /// Fake sessions on the clock of the host.
-    fn run(task: &ScriptRequest, make: MakeActs) -> Result<Outcome, String> {
+    fn run(task: &StepRequest<Script>, make: MakeActs<Program>) -> Result<Outcome, String> {
         let job = DriverRequest {
             rows: 10,
-            ..DriverRequest::fake(RequestBody::Measure(Box::new(task.clone())))
+            ..DriverRequest::fake(RequestBody::Step(Box::new(
+                task.with(StepBody::Script(task.work.clone())),
+            )))
         };
         let connector = Connector::new(&job)?;
         measure(&job, task, Clients::new(connector, make), &mut LabLink::alone(Vec::new())).map_err(
@@ -278,32 +292,39 @@ mod tests {
     fn all_clients_are_counted() {
         for rate in [RateUnit::Queries, RateUnit::RowsScanned] {
             let task = task("SELECT 1", rate);
-            let outcome = run(&task, Box::new(measure::script_acts)).unwrap();
+            let script = task.work.clone();
+            let make: MakeActs<Program> = Box::new(move |job, client, session| {
+                measure::compile(job, &script, client, session)
+            });
+            let outcome = run(&task, make).unwrap();
             assert!(outcome.events >= 3 && outcome.client_busiest > 0.0, "{outcome:?}");
         }
     }
 
     #[test]
     fn a_client_that_panics_while_it_prepares_ends_the_step() {
-        let make: MakeActs = Box::new(|job, task, client, session| match client {
+        let task = task("SELECT 1", RateUnit::Queries);
+        let script = task.work.clone();
+        let make: MakeActs<Program> = Box::new(move |job, client, session| match client {
             1 => panic!("no such act"),
-            _ => measure::script_acts(job, task, client, session),
+            _ => measure::compile(job, &script, client, session),
         });
-        let fault = run(&task("SELECT 1", RateUnit::Queries), make).unwrap_err();
+        let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 1 panicked: no such act");
     }
 
     #[test]
     fn a_client_that_panics_in_a_statement_ends_the_step() {
         // The other two go on for a minute.
-        let make: MakeActs = Box::new(|job, task, client, session| {
-            let mut task = task.clone();
-            if client == 2 {
-                task.script.operations[0].sql = "SELECT panic".to_owned();
-            }
-            measure::script_acts(job, &task, client, session)
-        });
         let mut task = task("SELECT 1", RateUnit::Queries);
+        let script = task.work.clone();
+        let make: MakeActs<Program> = Box::new(move |job, client, session| {
+            let mut script = script.clone();
+            if client == 2 {
+                script.operations[0].sql = "SELECT panic".to_owned();
+            }
+            measure::compile(job, &script, client, session)
+        });
         task.seconds = 60.0;
         let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 2 panicked: told to panic");

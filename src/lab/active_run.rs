@@ -192,7 +192,7 @@ impl ActiveRun<'_> {
         if !self.may_measure(step, number)? {
             return Ok(());
         }
-        if step.after_restart() && !self.state.is_external() {
+        if step.restart_before && !self.state.is_external() {
             progress.doing(&label, "stop and start again", None);
             self.control.stop()?;
             self.control.start()?;
@@ -255,7 +255,7 @@ impl ActiveRun<'_> {
                 self.folder.write_step(&failed, &[])?;
                 let run = self.record.key.folder();
                 self.state.fault(format!("{run}: {}: {text}", step.name), progress);
-                if let [Some(made), _] = step.ground() {
+                if let Some(made) = step.makes {
                     self.lost = Some((made, step.name.clone()));
                 }
                 Ok(())
@@ -279,7 +279,7 @@ impl ActiveRun<'_> {
         let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
         let counters = measured.counters.clone();
         let mut record = step_runner::record(step, number, measured, (&self.data, tables));
-        if let (Some(why), [Some(made), _]) = (&record.outcome.cut, step.ground()) {
+        if let (Some(why), Some(made)) = (&record.outcome.cut, step.makes) {
             record.status = Status::Failed(why.clone());
             let run = self.record.key.folder();
             self.state.fault(format!("{run}: {}: {why}", step.name), progress);
@@ -307,7 +307,7 @@ impl ActiveRun<'_> {
 
     /// The failed step that this one rests on. What it makes anew is no longer lost.
     fn rests_on_a_failure(&mut self, step: &Step) -> Option<String> {
-        let [makes, needs] = step.ground();
+        let (makes, needs) = (step.makes, step.needs);
         let (lost, cause) = self.lost.clone()?;
         if needs >= Some(lost) {
             return Some(cause);

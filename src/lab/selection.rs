@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::benchmark::{Group, Phase, Step, StepBody};
+use crate::domain::benchmark::{Phase, Step};
 
 /// The stages of one block: for each, why it is left out, or `None` if it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,7 @@ impl Selection {
 /// True for a measured step of statements of which none writes. Other benchmarks are sequences in
 /// which each step builds on the one before.
 fn only_reads(step: &Step) -> bool {
-    let reads = matches!(step.group, Group::Point | Group::Range);
-    step.reported && reads && matches!(step.work, StepBody::Script(_))
+    step.reported && step.only_reads
 }
 
 #[cfg(test)]

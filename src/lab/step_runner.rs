@@ -7,18 +7,15 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{RateUnit, Step, StepBody, Workload};
+use crate::domain::benchmark::{RateUnit, Step};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
     Counter, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
-use crate::domain::script::Script;
 use crate::driver::event::{DriverEvent, Interval};
-use crate::driver::request::{
-    DriverRequest, LoadRequest, RequestBody, ScriptRequest, StepRequest, VERSION,
-};
+use crate::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
@@ -156,11 +153,13 @@ impl StepRunner<'_> {
     pub(super) fn measure(&mut self, step: &Step, seed: u64) -> Result<Measured> {
         let workload = self.execution.options.plan.workload.clone();
         let server_pid = self.control.server_pid();
-        let mut task = task(step, &workload, server_pid, self.storage_engine);
-        if let RequestBody::Vector(task) = &mut task {
-            task.cache = Some(self.execution.options.cache.join("datasets"));
-        }
-        let job = self.job(seed, task);
+        let request = StepRequest {
+            server_pid,
+            storage_engine: self.storage_engine.map(str::to_owned),
+            cache: Some(self.execution.options.cache.join("datasets")),
+            ..StepRequest::of(step, &workload)
+        };
+        let job = self.job(seed, RequestBody::Step(Box::new(request)));
         let mut observers = self.observers(&job.endpoint);
         let mut driver = self.driver(&job)?;
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
@@ -235,75 +234,6 @@ pub(super) fn cause(control: &mut dyn ControlPlane, error: anyhow::Error) -> any
             return error;
         }
         std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn task(
-    step: &Step,
-    workload: &Workload,
-    server_pid: Option<u32>,
-    storage_engine: Option<&str>,
-) -> RequestBody {
-    match &step.work {
-        StepBody::Script(script) => {
-            RequestBody::Measure(Box::new(measure_task(step, script, workload, server_pid)))
-        }
-        StepBody::Insert(work) => RequestBody::Insert(Box::new(work_task(
-            work,
-            step,
-            workload,
-            server_pid,
-            storage_engine,
-        ))),
-        StepBody::Kv(work) => {
-            RequestBody::Kv(Box::new(work_task(work, step, workload, server_pid, storage_engine)))
-        }
-        StepBody::Vector(work) => RequestBody::Vector(Box::new(work_task(
-            work,
-            step,
-            workload,
-            server_pid,
-            storage_engine,
-        ))),
-    }
-}
-
-fn work_task<W: Clone>(
-    work: &W,
-    step: &Step,
-    workload: &Workload,
-    server_pid: Option<u32>,
-    storage_engine: Option<&str>,
-) -> StepRequest<W> {
-    StepRequest {
-        work: work.clone(),
-        clients: workload.clients,
-        warmup_seconds: step.warmup_seconds,
-        seconds: step.seconds,
-        pace: workload.pace,
-        placement: workload.placement,
-        server_pid,
-        storage_engine: storage_engine.map(str::to_owned),
-        cache: None,
-    }
-}
-
-fn measure_task(
-    step: &Step,
-    script: &Script,
-    workload: &Workload,
-    server_pid: Option<u32>,
-) -> ScriptRequest {
-    ScriptRequest {
-        script: script.clone(),
-        rate: step.rate,
-        clients: workload.clients,
-        warmup_seconds: step.warmup_seconds,
-        seconds: step.seconds,
-        pace: workload.pace,
-        placement: workload.placement,
-        server_pid,
-        plans: true,
     }
 }
 

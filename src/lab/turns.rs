@@ -39,9 +39,9 @@ pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], stage
     let is_real = |run: &ActiveRun<'_>| run.state.target.dbms.dialect() != Dialect::Fake;
     let alike = |run: &&ActiveRun<'_>| {
         let step = step_of(run, stage);
-        is_real(run) && step.is_some_and(|step| step.takes_turns() && step.name == first.name)
+        is_real(run) && step.is_some_and(|step| step.takes_turns && step.name == first.name)
     };
-    turns && first.takes_turns() && !others.is_empty() && others.iter().all(alike)
+    turns && first.takes_turns && !others.is_empty() && others.iter().all(alike)
 }
 
 /// Takes all targets through a step, in turns.

@@ -1,5 +1,8 @@
 //! Steps that cannot do their work in time end at their limit.
 
+use rqps::domain::benchmark::{OwnWork, StepBody};
+use rqps::domain::insert::InsertWork;
+
 use super::*;
 
 fn is_cut(outcome: &Outcome, part: &str) {
@@ -19,9 +22,11 @@ fn a_query_step_ends_at_its_limit() {
         let said = run(&job);
         if step.name == "l.i2" {
             // The same for a step that loads: it ends although rows are left.
-            let RequestBody::Insert(task) = &mut job.task else { panic!("{:?}", job.task) };
-            task.work.writes.rows = 1_000_000_000;
-            task.work.limit_seconds = Some(0.5);
+            let mut work: InsertWork = step.own().unwrap();
+            work.writes.rows = 1_000_000_000;
+            work.limit_seconds = Some(0.5);
+            let RequestBody::Step(task) = &mut job.task else { panic!("{:?}", job.task) };
+            task.work = StepBody::Own(OwnWork::new("insert", &work));
             let said = run(&job);
             is_cut(&said.outcome, "of 1000000000 rows inserted");
             assert!(!said.intervals.is_empty() && said.outcome.statements > 0);

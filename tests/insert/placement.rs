@@ -36,7 +36,7 @@ fn each_worker_has_its_cpu() {
         run(&job(Dialect::Sqlite, database.endpoint(), &workload, step));
     }
     let mut job = job(Dialect::Sqlite, database.endpoint(), &workload, &steps[4]);
-    let RequestBody::Insert(task) = &mut job.task else { panic!("{:?}", job.task) };
+    let RequestBody::Step(task) = &mut job.task else { panic!("{:?}", job.task) };
     task.placement = Placement::Together;
     let measured = std::thread::spawn(move || run(&job));
     let mut seen = BTreeSet::new();

@@ -29,25 +29,14 @@ cycles: analyze/write_rate
 cycles: benchmarks/insert/analyze/metrics
 cycles: benchmarks/insert/analyze/stalls
 cycles: benchmarks/insert/driver/fake
-cycles: benchmarks/insert/driver/make
-cycles: benchmarks/insert/driver/meter
 cycles: benchmarks/insert/driver/mod
 cycles: benchmarks/insert/driver/observer
-cycles: benchmarks/insert/driver/outcome
 cycles: benchmarks/insert/driver/prepare
-cycles: benchmarks/insert/driver/querier
-cycles: benchmarks/insert/driver/writer
 cycles: benchmarks/insert/import/mytools
 cycles: benchmarks/insert/import/record
 cycles: benchmarks/insert/import/sizes
 cycles: benchmarks/insert/import/taker
 cycles: benchmarks/kv/analyze/mod
-cycles: benchmarks/kv/driver/client
-cycles: benchmarks/kv/driver/crew
-cycles: benchmarks/kv/driver/maintain
-cycles: benchmarks/kv/driver/mod
-cycles: benchmarks/kv/driver/player
-cycles: benchmarks/kv/driver/writer
 cycles: benchmarks/kv/import/metrics
 cycles: benchmarks/kv/import/output
 cycles: benchmarks/kv/import/table
@@ -74,20 +63,18 @@ cycles: benchmarks/vector/driver/load
 cycles: benchmarks/vector/driver/mixed
 cycles: benchmarks/vector/driver/mod
 cycles: benchmarks/vector/driver/search
-cycles: benchmarks/vector/driver/searcher
 cycles: benchmarks/vector/driver/target
 cycles: benchmarks/vector/import/ann_benchmarks
 cycles: domain/benchmark
 cycles: domain/kv
 cycles: domain/vector
+cycles: driver/attempt
 cycles: driver/client
 cycles: driver/connection
 cycles: driver/crew
 cycles: driver/fake
 cycles: driver/guest
-cycles: driver/load
 cycles: driver/measure
-cycles: driver/mod
 cycles: driver/placement
 cycles: driver/schedule
 cycles: driver/script/explain
@@ -155,15 +142,6 @@ faces: benchmarks/vector/driver/target imports from its own face
 faces: cli/import/mod defines things
 faces: dbms/guest/mod defines things
 faces: dbms/guest/mod is longer than 60 lines
-faces: driver/crew imports from its own face
-faces: driver/fake imports from its own face
-faces: driver/load imports from its own face
-faces: driver/measure imports from its own face
-faces: driver/mod defines things
-faces: driver/mod is longer than 60 lines
-faces: driver/placement imports from its own face
-faces: driver/step imports from its own face
-faces: driver/turns imports from its own face
 faces: import/folder imports from its own face
 faces: import/mod defines things
 faces: import/mod is longer than 60 lines
@@ -237,12 +215,6 @@ imports: benchmarks/vector/driver/verify -> stats/summary
 imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/record
 imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/sources
 imports: benchmarks/vector/steps -> benchmarks/mod
-imports: driver/client -> benchmarks/vector/driver/searcher
-imports: driver/load -> benchmarks/sysbench/rows
-imports: driver/mod -> benchmarks/insert/driver/mod
-imports: driver/mod -> benchmarks/kv/driver/mod
-imports: driver/mod -> benchmarks/vector/driver/mod
-imports: driver/script/program -> benchmarks/sysbench/rows
 imports: import/mod -> benchmarks/insert/import/mytools
 imports: import/mod -> benchmarks/kv/import/tables
 imports: import/mod -> benchmarks/sysbench/import/mytools
@@ -284,9 +256,7 @@ type names: Dataset: domain/dataset
 type names: Distribution: analyze/measured
 type names: Distribution: domain/script
 type names: Ending: analyze/gate
-type names: Ending: driver/mod
-type names: Event: driver/client
-type names: Event: lab/event
+type names: Ending: driver/entry
 type names: Form: benchmarks/vector/driver/encode
 type names: Form: report/chart
 type names: Format: import/mod
@@ -321,7 +291,7 @@ type names: Server: dbms/server
 type names: Server: driver/placement
 type names: Sources: benchmarks/insert/import/sources
 type names: Sources: benchmarks/sysbench/import/sources
-type names: Stop: driver/mod
+type names: Stop: driver/stop
 type names: Stop: os/process
 type names: Summary: analyze/verdict/mod
 type names: Summary: stats/summary

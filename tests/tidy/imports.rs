@@ -53,7 +53,7 @@ const FACETS: &[(&[&str], &[&str])] = &[
     (&["report"], &["report", "analyze"]),
     (&["import"], &["import", "stats"]),
     // The row of the benchmark.
-    (&["mod"], &["benchmarks::spec", "workload"]),
+    (&["mod"], &["benchmarks::spec", "workload", "driver::part"]),
 ];
 
 /// What the row of a benchmark is made of: a hook belongs to the module that calls it.

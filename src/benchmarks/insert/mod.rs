@@ -23,6 +23,7 @@ pub use settings::{finish, set, shape};
 pub use steps::{choose, stages};
 
 use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, StepSet};
+use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
@@ -38,5 +39,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     names_made: schema::names_made,
     size: schema::data_size,
     memory_limit: |workload| shape(workload)?.memory_limit,
+    driver: DriverPart { benchmark: "insert", step_loop: Some(driver::step_loop), rows: None },
     ..BenchmarkSpec::PLAIN
 };

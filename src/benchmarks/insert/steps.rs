@@ -2,7 +2,9 @@
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
 use crate::benchmarks::insert::settings::shape;
-use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
+use crate::domain::benchmark::{
+    Group, OwnWork, Phase, Prerequisite, RateUnit, Step, StepBody, Workload,
+};
 use crate::domain::dialect::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
@@ -124,7 +126,12 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::RowsInserted,
             detail,
-            work: StepBody::Insert(Box::new(work)),
+            makes: work.loads().then_some(Prerequisite::Table),
+            needs: work.setup.is_empty().then_some(Prerequisite::Table),
+            restart_before: false,
+            takes_turns: false,
+            only_reads: false,
+            work: StepBody::Own(OwnWork::new("insert", &work)),
         }))
     }
 
@@ -166,7 +173,12 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Queries,
             detail,
-            work: StepBody::Insert(Box::new(work)),
+            makes: work.loads().then_some(Prerequisite::Table),
+            needs: work.setup.is_empty().then_some(Prerequisite::Table),
+            restart_before: false,
+            takes_turns: false,
+            only_reads: false,
+            work: StepBody::Own(OwnWork::new("insert", &work)),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! Both eras as the published client (github.com/mdcallag/mytools, bench/ibench) has them.
 
 use crate::benchmarks::insert::*;
-use crate::domain::benchmark::{Phase, Step, StepBody, Workload};
+use crate::domain::benchmark::{Phase, Step, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::insert::InsertWork;
 use crate::workload::settings::SetError;
@@ -25,11 +25,8 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     all.into_iter().filter_map(step).collect()
 }
 
-fn work(step: &Step) -> &InsertWork {
-    match &step.work {
-        StepBody::Insert(work) => work,
-        other => panic!("{other:?}"),
-    }
+fn work(step: &Step) -> InsertWork {
+    step.own().unwrap_or_else(|| panic!("{:?}", step.work))
 }
 
 /// Step, rows per client, rows per commit, rate, deletes.

@@ -15,6 +15,7 @@ pub use steps::BLOCK_BYTES;
 
 use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, Interface, PresetFacts};
 use crate::domain::benchmark::Placement;
+use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
@@ -29,5 +30,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     choose: steps::choose,
     turns: DefaultTurns::Within,
     size: steps::size,
+    driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), rows: None },
     ..BenchmarkSpec::PLAIN
 };

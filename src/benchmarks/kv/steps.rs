@@ -2,7 +2,7 @@
 
 use crate::benchmarks::spec::{DataSize, all_rows};
 use crate::domain::benchmark::{
-    BenchmarkParameters, Group, Pace, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
 };
 use crate::domain::kv::{
     Compression, KEY_BYTES, KvOperation, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES,
@@ -72,7 +72,7 @@ pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
 }
 
 fn fills(step: &Step) -> bool {
-    matches!(&step.work, StepBody::Kv(work) if work.action == KvOperation::FillSequential)
+    step.own().is_some_and(|work: KvWork| work.action == KvOperation::FillSequential)
 }
 
 struct Sequence<'a> {
@@ -111,7 +111,12 @@ impl Sequence<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Operations,
             detail: detail(&work),
-            work: StepBody::Kv(Box::new(work)),
+            makes: None,
+            needs: None,
+            restart_before: false,
+            takes_turns: work.takes_turns(),
+            only_reads: false,
+            work: StepBody::Own(OwnWork::new("kv", &work)),
         }
     }
 
@@ -344,17 +349,14 @@ mod tests {
         steps.collect()
     }
 
-    fn work(step: &Step) -> &KvWork {
-        match &step.work {
-            StepBody::Kv(work) => work,
-            _ => panic!("{} is a step of another benchmark", step.name),
-        }
+    fn work(step: &Step) -> KvWork {
+        step.own().unwrap_or_else(|| panic!("{} is a step of another benchmark", step.name))
     }
 
-    fn option<'a>(step: &'a Step, key: &str) -> Option<&'a str> {
+    fn option(step: &Step, key: &str) -> Option<String> {
         let all = &work(step).options;
         assert!(all.iter().filter(|option| option.key == key).count() < 2, "{key} twice");
-        all.iter().find(|option| option.key == key).map(|option| option.value.as_str())
+        all.iter().find(|option| option.key == key).map(|option| option.value.clone())
     }
 
     #[test]
@@ -426,7 +428,7 @@ mod tests {
         let all = steps(|_, shape| shape.compression = Compression::Lz4);
         let of = |name: &str| {
             let step = all.iter().find(|step| step.name == name).unwrap();
-            option(step, "compression_per_level").unwrap().to_owned()
+            option(step, "compression_per_level").unwrap()
         };
         assert_eq!(of("fillseq"), ["kLZ4Compression"; 8].join(":"));
         let deep = of("readrandom");
@@ -442,11 +444,14 @@ mod tests {
             shape.direct_io = true;
         });
         let step = all.last().unwrap();
-        assert_eq!(option(step, "soft_pending_compaction_bytes_limit"), Some("687194767"));
-        assert_eq!(option(step, "use_direct_reads"), Some("true"));
-        assert_eq!(option(step, "bytes_per_sync"), Some("0"));
+        assert_eq!(
+            option(step, "soft_pending_compaction_bytes_limit").as_deref(),
+            Some("687194767")
+        );
+        assert_eq!(option(step, "use_direct_reads").as_deref(), Some("true"));
+        assert_eq!(option(step, "bytes_per_sync").as_deref(), Some("0"));
         let universal = steps(|_, shape| shape.style = Style::Universal);
-        assert_eq!(option(&universal[0], "num_levels"), Some("40"));
-        assert_eq!(option(&universal[0], "max_subcompactions"), Some("4"));
+        assert_eq!(option(&universal[0], "num_levels").as_deref(), Some("40"));
+        assert_eq!(option(&universal[0], "max_subcompactions").as_deref(), Some("4"));
     }
 }

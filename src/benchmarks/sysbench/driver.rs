@@ -1,8 +1,34 @@
 //! How the driver makes and fills the tables.
 
+use crate::benchmarks::sysbench::rows::Table;
+use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
-use crate::driver::request::LoadRequest;
+use crate::driver::part::{LoadRow, LoadRows};
+use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType};
+
+/// Opens the rows of a table.
+pub(super) fn rows(job: &DriverRequest, table: u32) -> Box<dyn LoadRows> {
+    Box::new(Table::new(job.seed, table, job.rows))
+}
+
+impl LoadRows for Table {
+    fn row(&self, id: u64, row: &mut LoadRow) {
+        row.text.resize(C_LEN + PAD_LEN, 0);
+        let Some(text) = row.text.first_chunk_mut() else { return };
+        let k = self.texts(id, text);
+        row.numbers.clear();
+        row.numbers.extend([id as i64, k as i64]);
+    }
+}
+
+/// The columns of a table.
+pub fn columns() -> Vec<LoadColumn> {
+    let text = |bytes: usize| LoadType::Text { bytes: bytes as u32, width: bytes as u32 + 1 };
+    let all =
+        [("id", LoadType::Int), ("k", LoadType::Int), ("c", text(C_LEN)), ("pad", text(PAD_LEN))];
+    all.map(|(name, holds)| LoadColumn { name: name.to_owned(), holds }).into()
+}
 
 /// Tables loaded at the same time at most: more connections than that do not load faster.
 const LOAD_PARALLEL_MAX: u32 = 4;
@@ -41,7 +67,8 @@ pub fn load_task(
         ),
         index_sql,
         table: "sbtest{table}".to_string(),
-        columns: "id, k, c, pad".to_string(),
+        rows_of: "sysbench".to_owned(),
+        columns: columns(),
         parallel: match dialect {
             // One writer at a time.
             Dialect::Sqlite => 1,

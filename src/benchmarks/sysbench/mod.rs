@@ -10,6 +10,7 @@ pub mod steps;
 mod tests;
 
 use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns};
+use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
@@ -21,6 +22,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load_task),
+    driver: DriverPart { benchmark: "sysbench", step_loop: None, rows: Some(driver::rows) },
     table_name: "sbtest{table}",
     names_made: schema::names_made,
     ..BenchmarkSpec::PLAIN

@@ -1,12 +1,8 @@
 //! Rows of the tables sbtest1 … sbtestT: a row depends on seed, table and id alone, so a load may
 //! be split in any way and still makes the same data.
 
+pub use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::datagen::rng::StreamKey;
-
-/// Bytes of column c: ten groups of eleven digits joined by `-`.
-pub const C_LEN: usize = 119;
-/// Bytes of column pad: five such groups.
-pub const PAD_LEN: usize = 59;
 
 /// One row but for its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +41,18 @@ impl Table {
         row.k = rng.uniform(1, self.rows);
         rng.digit_groups(&mut row.c);
         rng.digit_groups(&mut row.pad);
+    }
+
+    /// Writes the texts of the row of `id` into `text`, c and pad one after the other, and returns
+    /// its k. Nothing is allocated.
+    #[inline]
+    pub fn texts(&self, id: u64, text: &mut [u8; C_LEN + PAD_LEN]) -> u64 {
+        let mut rng = self.key.at(id);
+        let k = rng.uniform(1, self.rows);
+        let (c, pad) = text.split_at_mut(C_LEN);
+        rng.digit_groups(c);
+        rng.digit_groups(pad);
+        k
     }
 
     /// Appends the row of `id` as a line for COPY … FROM STDIN in text format: `id k c pad` with

@@ -1,7 +1,12 @@
-//! What tables and indexes are called.
+//! What tables and indexes are called, and what their columns hold.
 
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
+
+/// Bytes of column c: ten groups of eleven digits joined by `-`.
+pub const C_LEN: usize = 119;
+/// Bytes of column pad: five such groups.
+pub const PAD_LEN: usize = 59;
 
 /// Names of all tables, and of indexes where they share a name space with tables.
 pub(super) fn names_made(dialect: Dialect, workload: &Workload) -> Vec<String> {

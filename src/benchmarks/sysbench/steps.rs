@@ -2,6 +2,7 @@
 //! two orders of steps, exact SQL per dialect. docs/sysbench.md is generated from here.
 
 use crate::benchmarks::spec::StepSet;
+use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
@@ -108,6 +109,10 @@ use Lasts::{Read, Write};
 /// Ids of one update-inlist statement. The published scripts label it 100 but never pass that on,
 /// so the default of ten is what all published figures measure.
 pub const UPDATE_INLIST_IDS: u32 = 10;
+/// New text for column c.
+pub const COLUMN_C: Parameter = Parameter::Digits { bytes: C_LEN as u32 };
+/// New text for column pad.
+pub const COLUMN_PAD: Parameter = Parameter::Digits { bytes: PAD_LEN as u32 };
 /// Exponent of update-zipf.
 pub const ZIPF_EXPONENT: f64 = 0.8;
 /// Point selects in a transaction of read-only and read-write.
@@ -352,6 +357,11 @@ fn step(
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),
+        makes: None,
+        needs: None,
+        restart_before: false,
+        takes_turns: true,
+        only_reads: matches!(benchmark.group, Group::Point | Group::Range),
         work: StepBody::Script(match workload.plain_statements {
             false => script(dialect, benchmark),
             true => plain(dialect, script(dialect, benchmark)),
@@ -562,7 +572,7 @@ fn rows_range(n: u32) -> Vec<Parameter> {
 
 fn write_only(dialect: Dialect) -> Vec<Operation> {
     let sql = "INSERT INTO sbtest{table} (id, k, c, pad) VALUES (?, ?, ?, ?)";
-    let row = vec![Parameter::SameId, Parameter::Key, Parameter::ColumnC, Parameter::ColumnPad];
+    let row = vec![Parameter::SameId, Parameter::Key, COLUMN_C, COLUMN_PAD];
     let insert = prepared(dialect, "inserts", sql, row);
     vec![
         index_update(dialect),
@@ -579,14 +589,14 @@ fn index_update(dialect: Dialect) -> Operation {
 
 fn non_index_update(dialect: Dialect, id: Parameter) -> Operation {
     let sql = "UPDATE sbtest{table} SET c=? WHERE id=?";
-    prepared(dialect, "non_index_updates", sql, vec![Parameter::ColumnC, id])
+    prepared(dialect, "non_index_updates", sql, vec![COLUMN_C, id])
 }
 
 fn update_in_list(dialect: Dialect) -> Operation {
     let ids = UPDATE_INLIST_IDS as usize;
     let list = vec!["?"; ids].join(", ");
     let sql = format!("UPDATE sbtest{{table}} SET c=? WHERE id IN ({list})");
-    let mut parameters = vec![Parameter::ColumnC];
+    let mut parameters = vec![COLUMN_C];
     parameters.resize(1 + ids, Parameter::Id);
     prepared(dialect, "inlist_updates", &sql, parameters)
 }
@@ -608,7 +618,7 @@ fn insert_text(dialect: Dialect) -> Operation {
         kind: "inserts".to_string(),
         sql: sql.to_string(),
         protocol: Protocol::Text,
-        parameters: vec![Parameter::Key, Parameter::ColumnC, Parameter::ColumnPad],
+        parameters: vec![Parameter::Key, COLUMN_C, COLUMN_PAD],
         repeat: 1,
         table: TableChoice::Uniform,
     }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::driver::load_task;
-use crate::benchmarks::sysbench::steps::{MICROBENCHMARKS, stages};
+use crate::benchmarks::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, stages};
 use crate::benchmarks::sysbench::{presets, steps as sysbench_steps};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use crate::domain::dialect::Dialect;
@@ -273,7 +273,7 @@ fn parameters_are_the_true_ones_not_the_labels() {
     let hot = of("hot-points");
     assert_eq!(hot.first(), Some(&Parameter::HotId { offset: 1 }));
     assert_eq!((hot.len(), hot.last()), (100, Some(&Parameter::HotId { offset: 100 })));
-    assert_eq!(of("update-one"), [Parameter::ColumnC, Parameter::FirstId]);
+    assert_eq!(of("update-one"), [COLUMN_C, Parameter::FirstId]);
 }
 
 #[test]
@@ -363,10 +363,14 @@ fn sql(dialect: Dialect) -> String {
 /// Parameters with equal neighbours counted.
 fn values(parameters: &[Parameter]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let alike =
-        |a: &Parameter, b: &Parameter| std::mem::discriminant(a) == std::mem::discriminant(b);
+    let alike = |a: &Parameter, b: &Parameter| match (a, b) {
+        (Parameter::Digits { bytes: a }, Parameter::Digits { bytes: b }) => a == b,
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+    };
     for chunk in parameters.chunk_by(alike) {
         parts.push(match chunk {
+            [one] if *one == COLUMN_C => "ColumnC".to_owned(),
+            [one] if *one == COLUMN_PAD => "ColumnPad".to_owned(),
             [one] => format!("{one:?}"),
             [first, .., last] if first == last => format!("{} × {first:?}", chunk.len()),
             [first, .., last] => format!("{} × {first:?} … {last:?}", chunk.len()),

@@ -19,6 +19,7 @@ pub use self::settings::set;
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::domain::dialect::Dialect;
+use crate::driver::part::DriverPart;
 
 /// The row of the benchmark.
 pub static SPEC: BenchmarkSpec = BenchmarkSpec {
@@ -35,5 +36,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         Dialect::Mysql => vec!["items".to_owned()],
         _ => vec!["items".to_owned(), "items_v".to_owned()],
     },
+    driver: DriverPart { benchmark: "vector", step_loop: Some(driver::step_loop), rows: None },
     ..BenchmarkSpec::PLAIN
 };

@@ -1,7 +1,7 @@
 //! The steps of a workload in their order.
 
 use crate::domain::benchmark::{
-    BenchmarkParameters, Group, Phase, RateUnit, Step, StepBody, Workload,
+    BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
 };
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
@@ -111,6 +111,15 @@ impl Steps<'_> {
             | VectorOperation::Mixed { .. } => self.workload.warmup_seconds,
             _ => 0.0,
         };
+        let (makes, needs) = (act.makes(), act.needs());
+        let detail = detail(&act);
+        let work = VectorWork {
+            data: self.shape.data.clone(),
+            rows: self.workload.rows,
+            k: self.shape.k,
+            variant: self.shape.variant,
+            act,
+        };
         let step = Step {
             name: name.to_owned(),
             group,
@@ -118,14 +127,13 @@ impl Steps<'_> {
             seconds,
             warmup_seconds: warmup,
             rate,
-            detail: detail(&act),
-            work: StepBody::Vector(Box::new(VectorWork {
-                data: self.shape.data.clone(),
-                rows: self.workload.rows,
-                k: self.shape.k,
-                variant: self.shape.variant,
-                act,
-            })),
+            detail,
+            makes,
+            needs,
+            restart_before: work.is_cold(),
+            takes_turns: work.is_warm_search(),
+            only_reads: false,
+            work: StepBody::Own(OwnWork::new("vector", &work)),
         };
         self.stages.push(Phase::Measure(Box::new(step)));
     }
@@ -354,17 +362,17 @@ fn detail(act: &VectorOperation) -> String {
 /// precision in its index. A config whose name begins with the word and a hyphen does so too.
 pub(super) fn for_target(stages: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
-    for work in stages.iter_mut().filter_map(work_of) {
-        work.variant = variant;
+    for stage in stages {
+        if let (Some(work), Phase::Measure(step)) = (work_of(stage), &mut *stage) {
+            step.work = StepBody::Own(OwnWork::new("vector", &VectorWork { variant, ..work }));
+        }
     }
 }
 
-pub(super) fn work_of(stage: &mut Phase) -> Option<&mut VectorWork> {
+/// What the clients of a step do.
+pub(super) fn work_of(stage: &Phase) -> Option<VectorWork> {
     match stage {
-        Phase::Measure(step) => match &mut step.work {
-            StepBody::Vector(work) => Some(work),
-            _ => None,
-        },
+        Phase::Measure(step) => step.own(),
         Phase::Settle => None,
     }
 }
@@ -384,10 +392,9 @@ pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
     // asked after deletes needs the deletes.
     let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
     for stage in stages.iter().rev() {
-        let mut stage = stage.clone();
-        let is_wanted = wanted.contains(&name(&stage));
-        let step = name(&stage);
-        let Some(work) = work_of(&mut stage) else { continue };
+        let step = name(stage);
+        let is_wanted = wanted.contains(&step);
+        let Some(work) = work_of(stage) else { continue };
         let needed = match work.act {
             VectorOperation::Load { .. } => std::mem::take(&mut load),
             VectorOperation::Fill { .. } => std::mem::take(&mut fill),

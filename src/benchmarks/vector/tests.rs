@@ -57,8 +57,8 @@ fn cases_bring_what_they_need() {
     };
     assert!(position("target=0.95.m=8.ec=32") < position("index.m=16.ec=64"));
     assert!(position("filter.own-class.ef=20") < position("index.m=16.ec=64"));
-    assert!(all[position("cold.m=8.ec=32.ef=20")].after_restart());
-    assert!(!all[position("search.m=8.ec=32.ef=20")].after_restart());
+    assert!(all[position("cold.m=8.ec=32.ef=20")].restart_before);
+    assert!(!all[position("search.m=8.ec=32.ef=20")].restart_before);
     assert!(position("mixed.load") < position("mixed.inserts=50.ef=20"));
     // Shares ascend, whatever was written.
     assert!(position("churn.cleaned=10.ef=20") < position("churn.delete=50"));
@@ -165,7 +165,7 @@ fn the_config_of_a_target_decides_what_its_index_keeps() {
         };
         let mut stages = stages(Dialect::Postgres, &workload("quick").unwrap());
         for_target(&mut stages, &target);
-        let kept = stages.iter_mut().filter_map(work_of).map(|work| work.variant);
+        let kept = stages.iter().filter_map(work_of).map(|work| work.variant);
         assert!(kept.collect::<Vec<_>>().iter().all(|variant| *variant == expected), "{word}");
     };
     check("default", Variant::Vector);

@@ -120,7 +120,7 @@ fn samples(parameters: &[Parameter], rows: u64) -> Vec<String> {
                 start.to_string()
             }
             Parameter::RangeEnd { span } => (start + u64::from(*span)).to_string(),
-            Parameter::ColumnC | Parameter::ColumnPad => "'00000000000'".to_owned(),
+            Parameter::Digits { .. } => "'00000000000'".to_owned(),
         });
     }
     values

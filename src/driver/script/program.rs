@@ -1,11 +1,11 @@
 //! A script compiled for one client: statements prepared, tables resolved, parameters drawn
 //! straight into buffers that are allocated once.
 
-use crate::benchmarks::sysbench::rows::{C_LEN, PAD_LEN};
 use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
+use crate::driver::attempt::{ClientEvent, StatementError, Tally};
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
@@ -45,25 +45,6 @@ enum Call {
 enum Piece {
     Sql(String),
     Parameter(usize),
-}
-
-/// What the statements of an event added up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) statements: u64,
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) others: u64,
-    pub(crate) no_ops: u64,
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
-}
-
-/// A statement that failed.
-pub(crate) struct StatementError {
-    /// Its kind, `BEGIN` or `COMMIT`.
-    pub(crate) kind: String,
-    pub(crate) error: WireError,
 }
 
 impl Program {
@@ -115,15 +96,15 @@ impl Program {
             scratch: Scratch::for_operations(&script.operations),
         })
     }
+}
 
-    /// True if the operations are within BEGIN and COMMIT.
-    pub(crate) fn is_transaction(&self) -> bool {
+impl ClientEvent for Program {
+    fn is_transaction(&self) -> bool {
         self.begin_commit.is_some()
     }
 
-    /// Carries out one event once. What was done is counted even if a later statement fails.
     #[inline]
-    pub(crate) fn attempt(
+    fn attempt(
         &mut self,
         session: &mut Connection,
         tally: &mut Tally,
@@ -248,36 +229,6 @@ fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
     pieces
 }
 
-impl Tally {
-    /// As sysbench counts: a result set is a read, a changed row a write, the rest other.
-    #[inline]
-    pub(crate) fn count(&mut self, reply: Reply) {
-        self.statements += 1;
-        self.rows += reply.rows;
-        self.bytes += reply.bytes;
-        if reply.result_set {
-            self.reads += 1;
-        } else if reply.affected > 0 {
-            self.writes += 1;
-        } else {
-            self.others += 1;
-            self.no_ops += 1;
-        }
-    }
-
-    /// Adds what another event did.
-    #[inline]
-    pub(crate) fn add(&mut self, more: &Tally) {
-        self.statements += more.statements;
-        self.reads += more.reads;
-        self.writes += more.writes;
-        self.others += more.others;
-        self.no_ops += more.no_ops;
-        self.rows += more.rows;
-        self.bytes += more.bytes;
-    }
-}
-
 /// Draws parameters. The stream depends on seed and client alone.
 struct Draw {
     rng: Rng,
@@ -316,7 +267,7 @@ impl Draw {
                     self.last_start
                 }
                 Parameter::RangeEnd { span } => self.last_start + i64::from(span),
-                Parameter::ColumnC | Parameter::ColumnPad => {
+                Parameter::Digits { .. } => {
                     let start = text;
                     text += parameter.text_len();
                     self.rng.digit_groups(&mut scratch.texts[start..text]);
@@ -414,8 +365,7 @@ impl Parameter {
     #[inline]
     fn text_len(self) -> usize {
         match self {
-            Parameter::ColumnC => C_LEN,
-            Parameter::ColumnPad => PAD_LEN,
+            Parameter::Digits { bytes } => bytes as usize,
             _ => 0,
         }
     }

@@ -52,8 +52,17 @@ const STACK: usize = 1 << 20;
 /// Statements by which a server's thread is told from others.
 const PINGS: u32 = 50;
 
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    measure(job, &task.own()?, Connector::new(job)?, link)
+}
+
 /// Carries out a step and says how it went.
-pub(crate) fn measure<W: Write>(
+fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<InsertWork>,
     connector: Connector,
@@ -367,6 +376,7 @@ fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
 mod tests {
     use super::*;
 
+    use crate::domain::benchmark::{OwnWork, StepBody};
     use crate::domain::insert::Query;
     use crate::domain::script::Protocol;
     use crate::driver::request::RequestBody;
@@ -387,7 +397,9 @@ mod tests {
         change(&mut task.work);
         let job = DriverRequest {
             tables: 2,
-            ..DriverRequest::fake(RequestBody::Insert(Box::new(task.clone())))
+            ..DriverRequest::fake(RequestBody::Step(Box::new(
+                task.with(StepBody::Own(OwnWork::new("insert", &task.work))),
+            )))
         };
         let connector = Connector::new(&job)?;
         let mut link = LabLink::alone(Vec::new());

@@ -156,7 +156,7 @@ fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::domain::benchmark::{Pace, Placement};
+    use crate::domain::benchmark::{Pace, Placement, RateUnit};
     use crate::domain::insert::{Deletes, Pacing, PriceKind, Queries, Writes};
 
     /// A query step with deletes.
@@ -195,8 +195,10 @@ pub(crate) mod tests {
             warmup_seconds: 0.0,
             seconds: 1.0,
             pace: Pace::Closed,
+            rate: RateUnit::RowsInserted,
             placement: Placement::Os,
             server_pid: None,
+            plans: false,
             storage_engine: None,
             cache: None,
         }

@@ -345,7 +345,7 @@ fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::benchmark::Placement;
+    use crate::domain::benchmark::{Placement, RateUnit};
     use crate::embed::rocksdb::{Found, RocksdbError};
 
     /// Holds everything. Panics at the operation that is due, if one is: 0 is the opening.
@@ -409,8 +409,10 @@ mod tests {
             warmup_seconds: 0.0,
             seconds: if brittle.is_some() { 60.0 } else { 0.01 },
             pace: Pace::Closed,
+            rate: RateUnit::Operations,
             placement: Placement::Os,
             server_pid: None,
+            plans: false,
             storage_engine: None,
             cache: None,
         };

@@ -34,8 +34,17 @@ const TEXTS: &[(&str, &[&std::ffi::CStr])] = &[
     ("db-write-stalls", &[c"rocksdb.db-write-stall-stats"]),
 ];
 
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    measure(job, &task.own()?, link)
+}
+
 /// Carries out a step and says how it went.
-pub(crate) fn measure<W: Write>(
+fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<KvWork>,
     link: &mut LabLink<W>,

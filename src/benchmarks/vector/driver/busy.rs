@@ -152,7 +152,8 @@ mod tests {
             create_sql: String::new(),
             index_sql: vec![],
             table: String::new(),
-            columns: String::new(),
+            rows_of: String::new(),
+            columns: vec![],
             parallel: 1,
         };
         let job = DriverRequest::fake(RequestBody::Load(task));

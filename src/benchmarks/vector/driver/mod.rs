@@ -68,8 +68,17 @@ impl TableContext {
     }
 }
 
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    measure(job, &task.own()?, Connector::new(job)?, link)
+}
+
 /// Carries out a step and says how it went.
-pub(crate) fn measure<W: Write>(
+fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<VectorWork>,
     connector: Connector,

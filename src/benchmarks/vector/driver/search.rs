@@ -17,15 +17,14 @@ use crate::domain::benchmark::RateUnit;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
-use crate::domain::script::{Distribution, Script};
 use crate::domain::vector::{Filter, Present, Search};
-use crate::driver::client::{Counts, Event};
+use crate::driver::client::Counts;
 use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Member, Spent, Stand};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
-use crate::driver::request::ScriptRequest;
+use crate::driver::request::StepRequest;
 use crate::driver::{Stop, step};
 
 /// How often the lab hears that the answers are still being collected.
@@ -254,21 +253,23 @@ impl Ready {
         let (queries, k) = (Arc::clone(&self.queries), bench.k());
         let (statement, types) = (self.statement.clone(), self.types.clone());
         let log = log.map(std::sync::Mutex::new);
-        let make: step::MakeActs = Box::new(move |job, _, client, session| {
+        let make: step::MakeActs<Searcher> = Box::new(move |job, client, session| {
             let prepared = prepare(&statement, &types, session)?;
             let searcher = Searcher::new(prepared, Arc::clone(&queries), job.seed, client, k);
-            let searcher = match &log {
+            Ok(match &log {
                 None => searcher,
                 Some(log) => {
                     let log = log.lock().map_err(|_| "a client died while it began".to_owned())?;
                     let (clock, room, sender) = &*log;
                     searcher.logging(Logging::new(*room, k, clock.clone(), sender.clone()))
                 }
-            };
-            Ok(Event::Search(Box::new(searcher)))
+            })
         });
-        let clients =
-            step::Clients { begun, connector: self.connector.clone(), make, beside: writer };
+        let clients = step::Clients {
+            begun,
+            beside: writer,
+            ..step::Clients::new(self.connector.clone(), make)
+        };
         let mut outcome = step::measure(bench.job, &task, clients, bench.link)?;
         self.tell(&mut outcome);
         Ok(outcome)
@@ -291,23 +292,12 @@ fn prepare(
         .map_err(|error| format!("failed to prepare {statement}: {error}"))
 }
 
-fn measure_task<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> ScriptRequest {
-    let task = bench.task;
-    ScriptRequest {
-        // Acts are made by `window`; there is no script to compile.
-        script: Script {
-            transaction: false,
-            operations: Vec::new(),
-            distribution: Distribution::Uniform,
-        },
+fn measure_task<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> StepRequest<()> {
+    StepRequest {
         clients: search.clients,
-        warmup_seconds: task.warmup_seconds,
-        seconds: task.seconds,
-        pace: task.pace,
         rate: RateUnit::Queries,
-        placement: task.placement,
-        server_pid: task.server_pid,
         plans: false,
+        ..bench.task.with(())
     }
 }
 

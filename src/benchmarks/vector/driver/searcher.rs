@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use crate::datagen::rng::Rng;
+use crate::driver::attempt::{ClientEvent, StatementError, Tally};
 use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
-use crate::driver::script::program::{StatementError, Tally};
 use crate::wire::{Prepared, Value};
 
 /// The queries as they travel, one after the other.
@@ -125,10 +125,12 @@ impl Searcher {
     pub(crate) fn logging(self, logging: Logging) -> Searcher {
         Searcher { logging: Some(logging), ..self }
     }
+}
 
+impl ClientEvent for Searcher {
     /// One query.
     #[inline]
-    pub(crate) fn attempt(
+    fn attempt(
         &mut self,
         session: &mut Connection,
         tally: &mut Tally,

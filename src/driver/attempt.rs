@@ -1,0 +1,68 @@
+//! One attempt at what a client does per event, and what its statements added up to.
+
+use crate::driver::connection::Connection;
+use crate::wire::{Reply, WireError};
+
+/// What a client does over and over.
+pub(crate) trait ClientEvent {
+    /// Carries out one event once. What was done is counted even if a later statement fails.
+    fn attempt(
+        &mut self,
+        session: &mut Connection,
+        tally: &mut Tally,
+    ) -> Result<(), StatementError>;
+
+    /// True if the statements are within BEGIN and COMMIT.
+    fn is_transaction(&self) -> bool {
+        false
+    }
+}
+
+/// What the statements of an event added up to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) statements: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) others: u64,
+    pub(crate) no_ops: u64,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A statement that failed.
+pub(crate) struct StatementError {
+    /// Its kind, `BEGIN` or `COMMIT`.
+    pub(crate) kind: String,
+    pub(crate) error: WireError,
+}
+
+impl Tally {
+    /// As sysbench counts: a result set is a read, a changed row a write, the rest other.
+    #[inline]
+    pub(crate) fn count(&mut self, reply: Reply) {
+        self.statements += 1;
+        self.rows += reply.rows;
+        self.bytes += reply.bytes;
+        if reply.result_set {
+            self.reads += 1;
+        } else if reply.affected > 0 {
+            self.writes += 1;
+        } else {
+            self.others += 1;
+            self.no_ops += 1;
+        }
+    }
+
+    /// Adds what another event did.
+    #[inline]
+    pub(crate) fn add(&mut self, more: &Tally) {
+        self.statements += more.statements;
+        self.reads += more.reads;
+        self.writes += more.writes;
+        self.others += more.others;
+        self.no_ops += more.no_ops;
+        self.rows += more.rows;
+        self.bytes += more.bytes;
+    }
+}

@@ -1,0 +1,122 @@
+//! The entry of the driver process: one request in, events out, an ending.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use crate::domain::benchmark::StepBody;
+use crate::driver::connection::Connector;
+use crate::driver::event::DriverEvent;
+use crate::driver::link::{LabGone, LabLink};
+use crate::driver::part::DriverPart;
+use crate::driver::request::{DriverRequest, RequestBody, VERSION};
+use crate::driver::stop::Stop;
+use crate::driver::{load, measure};
+use crate::os::cgroup;
+
+/// How the job of a driver process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All was done and said.
+    Done,
+    /// The job failed; the fault was said in a [`DriverEvent::Failed`].
+    Failed,
+    /// The other side went away: nobody is listening any more.
+    Abandoned,
+}
+
+/// The driver process: reads one [`DriverRequest`] as a line of JSON, carries it out, and writes
+/// [`DriverEvent`]s, one a line.
+///
+/// Returns early with [`Ending::Abandoned`] when `input` ends, since the lab is gone then; threads
+/// of clients may still be running, so the caller is to end the process.
+///
+/// `parts` are what benchmarks have of their own. With `memory_group` it enters that control group
+/// first: what it loads and opens counts there.
+pub fn main(
+    parts: &[&DriverPart],
+    mut input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+    memory_group: Option<&Path>,
+) -> Ending {
+    // Without this the driver would go on loading a server that nobody reads the results of. Where
+    // it fails, the end of the input still tells.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    let entered = memory_group.map_or(Ok(()), cgroup::enter);
+    let mut line = String::new();
+    let read = input.read_line(&mut line);
+    let output: &mut dyn Write = &mut output;
+    let mut link = LabLink::watching(output, input);
+    let job = match read {
+        Ok(0) => return Ending::Abandoned,
+        Ok(_) => parse(&line),
+        Err(error) => Err(format!("failed to read the job: {error}")),
+    };
+    let job = entered.map_err(|error| format!("failed to {error}")).and(job);
+    end(job.map(|job| carry_out(&job, parts, &mut link)), &mut link)
+}
+
+/// Carries out one job in this process, for tests of what lies above: as [`main`] without an input
+/// to watch.
+pub fn run_job(job: &DriverRequest, parts: &[&DriverPart], mut output: impl Write) -> Ending {
+    let output: &mut dyn Write = &mut output;
+    let mut link = LabLink::alone(output);
+    end(Ok(carry_out(job, parts, &mut link)), &mut link)
+}
+
+fn parse(line: &str) -> Result<DriverRequest, String> {
+    let job: DriverRequest = serde_json::from_str(line).map_err(|error| {
+        format!("failed to read the job as one line of JSON: {error}; a driver is started by rqps")
+    })?;
+    if job.version != VERSION {
+        return Err(format!(
+            "failed to take the job: it speaks version {} and this driver version {VERSION}; \
+             use one and the same rqps for both",
+            job.version
+        ));
+    }
+    Ok(job)
+}
+
+fn carry_out(
+    job: &DriverRequest,
+    parts: &[&DriverPart],
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let part = |benchmark: &str| {
+        let found = parts.iter().find(|part| part.benchmark == benchmark);
+        found.ok_or_else(|| format!("failed to take the job: this driver has no {benchmark}"))
+    };
+    match &job.task {
+        RequestBody::Load(task) => {
+            let rows = part(&task.rows_of)?.rows;
+            let rows =
+                rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
+            load::load(job, task, rows, Connector::new(job)?, link)
+        }
+        RequestBody::Step(task) => match &task.work {
+            StepBody::Script(script) => {
+                let task = task.with(script.clone());
+                measure::measure(job, &task, Connector::new(job)?, link)
+            }
+            StepBody::Own(own) => match part(&own.benchmark)?.step_loop {
+                Some(step_loop) => step_loop(job, task, link),
+                None => {
+                    let why = format!("failed to measure: {} has no loop", own.benchmark);
+                    Err(Stop::Fault(why))
+                }
+            },
+        },
+    }
+}
+
+fn end<W: Write>(result: Result<Result<(), Stop>, String>, link: &mut LabLink<W>) -> Ending {
+    let fault = match result {
+        Ok(Ok(())) => return Ending::Done,
+        Ok(Err(Stop::Gone)) => return Ending::Abandoned,
+        Ok(Err(Stop::Fault(fault))) | Err(fault) => fault,
+    };
+    match link.say(&DriverEvent::Failed { fault }) {
+        Ok(()) => Ending::Failed,
+        Err(LabGone) => Ending::Abandoned,
+    }
+}

@@ -1,0 +1,21 @@
+//! Why a driver process ends before its request is carried out.
+
+use crate::driver::link::LabGone;
+
+/// A fault, or the other side gone.
+pub(crate) enum Stop {
+    Fault(String),
+    Gone,
+}
+
+impl From<String> for Stop {
+    fn from(fault: String) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+impl From<LabGone> for Stop {
+    fn from(_: LabGone) -> Stop {
+        Stop::Gone
+    }
+}
