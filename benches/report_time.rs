@@ -21,9 +21,10 @@ use base64::Engine;
 use clap::Parser;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
-use rqps::analyze::{VerdictOptions, compare_measured, digest};
+use rqps::analyze::VerdictOptions;
+use rqps::benchmarks::{compare_measured, digest, render, write_report};
 use rqps::datagen::rng::Rng;
-use rqps::report::{Format, render, write};
+use rqps::report::Format;
 use rqps::results::read_each;
 use serde_json::{Value, json};
 
@@ -118,7 +119,7 @@ fn measure(dir: &Path, runs: usize) -> Result<Times> {
     let rows = |format| -> Result<Duration> {
         let start = Instant::now();
         let mut out = Counted(0);
-        write(&comparison, format, &mut out)?;
+        write_report(&comparison, format, &mut out)?;
         ensure!(out.0 > 1000 * runs, "{} bytes in {format:?}: samples are missing", out.0);
         Ok(start.elapsed())
     };

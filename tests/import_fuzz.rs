@@ -24,9 +24,10 @@ use rqps::benchmarks::sysbench::import::{
     tables as sysbench_tables,
 };
 use rqps::benchmarks::vector::import::ann_text;
+use rqps::benchmarks::{insert, kv, sysbench, vector};
 use rqps::datagen::rng::Rng;
 use rqps::import::text::Text;
-use rqps::import::{self, Format, ImportError, ImportOptions, Named, iostat, tag, vmstat};
+use rqps::import::{self, ImportError, ImportFormat, ImportOptions, Named, iostat, tag, vmstat};
 
 fn cases() -> u64 {
     let said = std::env::var("RQPS_FUZZ_CASES").ok();
@@ -359,11 +360,11 @@ fn names_and_tags() {
 }
 
 /// A format and the files of a folder: name, sample.
-type Set = (Format, &'static [(&'static str, &'static str)]);
+type Set = (ImportFormat, &'static [(&'static str, &'static str)]);
 
 const SETS: [Set; 5] = [
     (
-        Format::SysbenchMytools,
+        sysbench::import::MYTOOLS,
         &[
             ("qps.abs.tsv", samples::QPS_ABS),
             ("qps.rel.tsv", samples::QPS_REL),
@@ -376,9 +377,9 @@ const SETS: [Set; 5] = [
             ("x.a/sb.io.p.range1.pk1.dop4", samples::SB_IO),
         ],
     ),
-    (Format::Sysbench, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
+    (sysbench::import::PLAIN, &[("a.txt", samples::SB_O), ("b.txt", samples::SB_O)]),
     (
-        Format::IbenchMytools,
+        insert::import::MYTOOLS,
         &[
             ("o.sum.t.20m.pg1.c5", samples::O_SUM),
             ("res.pg/mrg.l.i0", samples::MRG),
@@ -395,7 +396,7 @@ const SETS: [Set; 5] = [
         ],
     ),
     (
-        Format::Dbbench,
+        kv::import::DB_BENCH,
         &[
             ("sum.txt", samples::DBB_SUM),
             ("abs.tsv", samples::DBB_RATES),
@@ -404,7 +405,7 @@ const SETS: [Set; 5] = [
         ],
     ),
     (
-        Format::AnnBenchmarks,
+        vector::import::ANN_BENCHMARKS,
         &[
             ("o.plot", samples::PLOT),
             ("build.txt", samples::BUILDS),

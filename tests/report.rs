@@ -12,9 +12,9 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use rqps::analyze::caveat::CaveatKind as Kind;
-use rqps::analyze::metrics::values;
-use rqps::analyze::{Comparison, VerdictOptions, compare, compare_measured, digest};
+use rqps::analyze::{Comparison, VerdictOptions};
 use rqps::benchmarks::vector::analyze::recall::drops;
+use rqps::benchmarks::{compare, compare_measured, digest, measure, render, sections};
 use rqps::domain::benchmark::{Group, Idle, Pace, Placement, RateUnit, Workload};
 use rqps::domain::build::{BuildSource, Dbms, Manifest, Version};
 use rqps::domain::config::Config;
@@ -26,8 +26,8 @@ use rqps::domain::run::*;
 use rqps::domain::target::Target;
 use rqps::domain::unknown::Word;
 use rqps::domain::verdict::Verdict;
+use rqps::report::Format;
 use rqps::report::html::{self, Material};
-use rqps::report::{Format, render};
 use rqps::results::{ResultSet, ResultsError, read, read_each, read_seconds, seconds_of};
 
 const BASE: &str = "mysql-5.6.14";
@@ -544,7 +544,13 @@ fn a_report_needs_no_histograms_once_runs_are_read() {
         let seconds =
             |run: &Run, step: &StepRecord| seconds_of(run, step).map_err(|e| e.to_string());
         let links = BTreeMap::new();
-        html::render(&Material { comparison, dataset, seconds: &seconds, links: &links })
+        html::render(&Material {
+            comparison,
+            dataset,
+            seconds: &seconds,
+            links: &links,
+            own: &sections(),
+        })
     };
     let whole = read(&[PathBuf::from(DATA)]).unwrap();
     let (dataset, measured) = read_each(&[PathBuf::from(DATA)], digest).unwrap();
@@ -898,7 +904,7 @@ fn round_step() -> StepRecord {
 }
 
 fn check_metric(step: &StepRecord, metric: Metric, expected: f64) {
-    let value = values(step).get(metric).unwrap();
+    let value = measure(step).get(metric).unwrap();
     assert!((value / expected - 1.0).abs() < 1e-12, "{}: {value}", metric.name());
 }
 
@@ -949,7 +955,7 @@ fn the_published_vmstat_example_comes_out() {
         context_switches: 1_471_461,
         ..HostUsage::default()
     };
-    let values = values(&step);
+    let values = measure(&step);
     assert_eq!(format!("{:.6}", values.get(Metric::CpuPerOp).unwrap()), "0.000172");
     assert_eq!(format!("{:.3}", values.get(Metric::ContextSwitchesPerOp).unwrap()), "2.951");
 }
@@ -971,13 +977,13 @@ fn latencies_are_those_that_were_recorded() {
         (Metric::Max, 10.0),
     ];
     for (metric, ms) in expected {
-        let value = values(&step).get(metric).unwrap();
+        let value = measure(&step).get(metric).unwrap();
         assert!((value / ms - 1.0).abs() < 1e-3, "{}: {value}", metric.name());
     }
 }
 
 fn check_missing(step: &StepRecord, metric: Metric, why: &str) {
-    let values = values(step);
+    let values = measure(step);
     assert_eq!(values.get(metric), None, "{}", metric.name());
     let reason = values.why_missing(metric).unwrap();
     assert!(reason.contains(why), "{}: {reason}", metric.name());
@@ -1001,14 +1007,14 @@ fn what_cannot_be_computed_has_a_reason() {
     check_missing(&step, Metric::CpuPerOp, "not sampled");
     check_missing(&step, Metric::ContextSwitchesPerOp, "not sampled");
     step.outcome.statements = 0;
-    assert_eq!(values(&step).get(Metric::Rate), Some(0.0));
+    assert_eq!(measure(&step).get(Metric::Rate), Some(0.0));
     check_missing(&step, Metric::ClientCpuPerOp, "no operation");
     step.outcome.seconds = 0.0;
     check_missing(&step, Metric::Rate, "no length");
     step.rate = RateUnit::RowsInserted;
     step.outcome.seconds = 1.0;
     step.outcome.statements = 7;
-    assert_eq!(values(&step).get(Metric::Rate), Some(7.0), "inserted rows are counted as such");
+    assert_eq!(measure(&step).get(Metric::Rate), Some(7.0), "inserted rows are counted as such");
 }
 
 // ---- Comparing ----------------------------------------------------------------------------------
@@ -1056,7 +1062,7 @@ fn steps_of<'a>(
     )
 }
 
-fn rqps<'a>(comparison: &'a Comparison, step: &str) -> &'a rqps::analyze::compare::Relative {
+fn rqps<'a>(comparison: &'a Comparison, step: &str) -> &'a rqps::analyze::comparison::Relative {
     let step = comparison.steps.iter().find(|other| other.name == step).unwrap();
     step.targets[1].relative(Metric::Rate).unwrap()
 }
@@ -1568,7 +1574,7 @@ mod properties {
             // The pairs themselves are listed in the order of the blocks.
             let unordered = |comparison: &Comparison| {
                 let relative = rqps(comparison, "point-query").clone();
-                rqps::analyze::compare::Relative { differences: Vec::new(), ..relative }
+                rqps::analyze::comparison::Relative { differences: Vec::new(), ..relative }
             };
             prop_assert_eq!(unordered(&a), unordered(&b));
             prop_assert_eq!(&a.groups, &b.groups);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 use thiserror::Error;
 
-use super::compare::{Comparison, RunFacts};
+use super::comparison::{Comparison, RunFacts};
 use super::host_noise::HostNoise;
 use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
 use crate::domain::metric::Metric;
@@ -97,7 +97,7 @@ fn slot_effect(comparison: &Comparison) -> SlotEffect {
             let RunFacts { key, .. } = &comparison.runs[sample.run];
             let place = key.order.saturating_sub(1) as usize;
             if let Some(slot) = pairs.entry((key.block, key.attempt)).or_default().get_mut(place) {
-                *slot = sample.values.get(Metric::Rate).filter(|rate| *rate > 0.0);
+                *slot = sample.get(Metric::Rate).filter(|rate| *rate > 0.0);
             }
         }
         for (block, pair) in pairs {

@@ -4,9 +4,8 @@
 use serde::Serialize;
 
 use super::Comparison;
-use super::compare::{Relative, StepComparison};
+use super::comparison::{MissedRate, Relative, StepComparison};
 use super::verdict::{Explanation, TOLD_TOGETHER};
-use super::write_rate::MissedRate;
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::run::Status;
 use crate::domain::verdict::{Allowance, GateRules, Rules, Verdict};

@@ -1,32 +1,9 @@
 //! Summaries of the relative rate over the steps of a group.
 
-use serde::Serialize;
-
-use super::compare::StepComparison;
+use super::comparison::{GroupSummary, StepComparison, TargetSummary};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
-use crate::stats::summary::{Summary, summarize};
-
-/// The relative rates of one group of steps, for every target but the base.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GroupSummary {
-    /// The group.
-    pub group: Group,
-    /// Steps that count: reported, and not of the phase before the writes.
-    pub steps: usize,
-    /// One for each target but the base, in the order of the comparison.
-    pub targets: Vec<TargetSummary>,
-}
-
-/// One target in one group.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TargetSummary {
-    /// The target.
-    pub label: String,
-    /// Over the relative rates of the group's steps; `None` if no step has one. `n` says how many
-    /// of the steps have.
-    pub summary: Option<Summary>,
-}
+use crate::stats::summary::summarize;
 
 /// True for steps of the phase before the writes. The field leaves them out of its summaries since
 /// December 2024.

@@ -1,14 +1,10 @@
 //! Metrics of one step of one run, from the facts of its record.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-
 use super::histogram::Histogram;
+use super::measurement::MetricValue;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
-use crate::domain::run::StepRecord;
+use crate::domain::run::{DiskUsage, StepRecord};
 
 /// Below this many events a 99.9th percentile rests on fewer than ten of them and is withheld.
 pub const P999_EVENTS_MIN: u64 = 10_000;
@@ -35,67 +31,7 @@ const COMMON: [Metric; 15] = [
 ];
 
 /// The latency histogram of a step, or why it cannot be read.
-pub(crate) type Latencies = Result<Histogram, String>;
-
-/// The metrics of one step of one run, and why some are missing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Values {
-    /// In the order of [`Metric`]; most steps have a dozen of them.
-    numbers: Vec<(Metric, f64)>,
-    missing: BTreeMap<Metric, String>,
-}
-
-impl Values {
-    /// The metric in its unit, `None` if it could not be computed.
-    pub fn get(&self, metric: Metric) -> Option<f64> {
-        let place = self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric);
-        place.ok().map(|place| self.numbers[place].1)
-    }
-
-    /// Why a metric is missing.
-    pub fn why_missing(&self, metric: Metric) -> Option<&str> {
-        self.missing.get(&metric).map(String::as_str)
-    }
-
-    /// Those that it has, in the order of reports, with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
-        self.numbers.iter().copied()
-    }
-
-    /// Those that it has, and those that are missing for a reason.
-    pub(crate) fn metrics(&self) -> impl Iterator<Item = Metric> {
-        let there = self.numbers.iter().map(|(metric, _)| *metric);
-        there.chain(self.missing.keys().copied())
-    }
-
-    pub(crate) fn put(&mut self, metric: Metric, value: Result<f64, String>) {
-        match value {
-            Ok(number) if number.is_finite() => {
-                match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
-                    Ok(place) => self.numbers[place].1 = number,
-                    Err(place) => self.numbers.insert(place, (metric, number)),
-                }
-                self.missing.remove(&metric);
-            }
-            Ok(_) => {
-                self.missing.insert(metric, "it would be a division by zero".to_owned());
-            }
-            Err(why) => {
-                self.missing.insert(metric, why);
-            }
-        }
-    }
-}
-
-impl Serialize for Values {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (metric, number) in &self.numbers {
-            map.serialize_entry(metric, number)?;
-        }
-        map.end()
-    }
-}
+pub type Latencies = Result<Histogram, String>;
 
 /// What the rate counts, as a unit of reports.
 pub fn rate_unit(rate: RateUnit) -> &'static str {
@@ -134,8 +70,9 @@ pub(crate) fn operations(step: &StepRecord) -> Option<f64> {
     rate(step).ok().map(|rate| rate * step.outcome.seconds)
 }
 
-/// All metrics of a step. "Per operation" divides a rate per second by the step's own rate, so
-/// windows of slightly different length do not matter, and an operation of `scan` is 1000 rows.
+/// The metrics that a step of any benchmark has. "Per operation" divides a rate per second by the
+/// step's own rate, so windows of slightly different length do not matter, and an operation of
+/// `scan` is 1000 rows.
 ///
 /// - `o/s`: [`rate`].
 /// - `cpu/o`: busy / rate, where busy is per cent of the whole host, 100 × (user + system −
@@ -149,78 +86,61 @@ pub(crate) fn operations(step: &StepRecord) -> Option<f64> {
 /// - `effective_o/s`: statements that changed a row / s, where some met no row.
 /// - latencies in ms, from the histogram of events (response time under an open pace).
 /// - `rss_MB`, `data_MB`: bytes / 2^20.
-///
-/// What the benchmark measured itself or an importer took over ([`Outcome::extra`]) stands above
-/// what would be computed here.
-///
-/// [`Outcome::extra`]: crate::domain::run::Outcome::extra
-pub fn values(step: &StepRecord) -> Values {
-    with_latencies(step, &Histogram::from_base64(&step.outcome.latency))
-}
-
-/// The same, from the step's histogram or why it cannot be read.
-pub(crate) fn with_latencies(step: &StepRecord, latencies: &Latencies) -> Values {
-    let mut values = Values::default();
-    if step.imported.is_some() {
-        put_imported(&mut values, step, latencies);
-    } else {
-        put_measured(&mut values, step, latencies);
+pub(super) fn common(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
+    match step.imported {
+        Some(_) => imported(step, latencies),
+        None => measured(step, latencies),
     }
-    for (metric, value) in crate::benchmarks::insert::analyze::metrics::own_metrics(step) {
-        values.put(metric, value);
-    }
-    for (metric, number) in &step.outcome.extra {
-        values.put(*metric, Ok(*number));
-    }
-    values
 }
 
 /// What may be computed from somebody else's counts: a rate and latencies, if they have those.
 /// Nothing else was counted, and zeros stand for nothing.
-fn put_imported(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
-    for metric in COMMON {
-        values.put(metric, Err("not in the imported files".to_owned()));
-    }
+fn imported(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
+    let absent = |metric| (metric, Err("not in the imported files".to_owned()));
+    let mut values: Vec<MetricValue> = COMMON.into_iter().map(absent).collect();
     if step.outcome.statements > 0 && step.rate == RateUnit::Queries {
-        values.put(Metric::Rate, rate(step));
+        values.push((Metric::Rate, rate(step)));
     }
     if !step.outcome.latency.is_empty() {
-        put_latencies(values, latencies);
+        values.extend(quantiles(latencies));
     }
+    values
 }
 
-fn put_measured(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
+fn measured(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     let rate = rate(step);
-    values.put(Metric::Rate, rate.clone());
     let per_op = |per_second: Result<f64, String>| match (&rate, &per_second) {
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
         (Ok(rate), _) if *rate <= 0.0 => Err("no operation was completed".to_owned()),
         (Ok(rate), Ok(per_second)) => Ok(per_second / rate),
     };
     let client = step.outcome.client_cpu.total_us() / step.outcome.seconds;
-    values.put(Metric::CpuPerOp, per_op(busy_percent(step)));
-    values.put(Metric::ServerCpuPerOp, per_op(server_cpu_per_second(step)));
-    values.put(Metric::ClientCpuPerOp, per_op(Ok(client)));
     let switches = step.usage.host.context_switches as f64;
-    values.put(Metric::ContextSwitchesPerOp, per_op(host_rate(step, switches)));
-    let disk = |get: fn(&crate::domain::run::DiskUsage) -> f64| match &step.usage.disk {
+    let disk = |get: fn(&DiskUsage) -> f64| match &step.usage.disk {
         Some(disk) => sampled_rate(step, get(disk)),
         None => Err(missing_counter(step, "disk")),
     };
-    values.put(Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64)));
-    values.put(Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb)));
-    values.put(Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb)));
+    let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
+    let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
+    let mut values = vec![
+        (Metric::Rate, rate.clone()),
+        (Metric::CpuPerOp, per_op(busy_percent(step))),
+        (Metric::ServerCpuPerOp, per_op(server_cpu_per_second(step))),
+        (Metric::ClientCpuPerOp, per_op(Ok(client))),
+        (Metric::ContextSwitchesPerOp, per_op(host_rate(step, switches))),
+        (Metric::ReadsPerOp, per_op(disk(|disk| disk.reads as f64))),
+        (Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb))),
+        (Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb))),
+        (Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes"))),
+        (Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned())),
+    ];
     // A faster target runs out of rows sooner: then its rate counts more missed lookups.
     if step.outcome.no_ops > 0 && step.outcome.seconds > 0.0 {
         let effective = step.outcome.writes as f64 / step.outcome.seconds;
-        values.put(Metric::EffectiveRate, Ok(effective));
+        values.push((Metric::EffectiveRate, Ok(effective)));
     }
-    put_latencies(values, latencies);
-    let rss = step.usage.server_rss_bytes.map(|bytes| bytes as f64 / MIB);
-    values.put(Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes")));
-    let data = step.data_bytes.map(|bytes| bytes as f64 / MIB);
-    values.put(Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned()));
-    crate::benchmarks::kv::analyze::put(values, step, latencies);
+    values.extend(quantiles(latencies));
+    values
 }
 
 /// Busy CPU of the whole host without the spinners, per cent of all CPUs.
@@ -263,26 +183,20 @@ fn missing_counter(step: &StepRecord, counter: &str) -> String {
     reason.cloned().unwrap_or_else(|| "it was not sampled".to_owned())
 }
 
-fn put_latencies(values: &mut Values, latencies: &Latencies) {
+fn quantiles(latencies: &Latencies) -> Vec<MetricValue> {
     let metrics = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
-    match latencies {
-        Err(why) => {
-            for metric in metrics {
-                values.put(metric, Err(why.clone()));
-            }
+    let histogram = match latencies {
+        Ok(histogram) => histogram,
+        Err(why) => return metrics.map(|metric| (metric, Err(why.clone()))).to_vec(),
+    };
+    let value = |metric, nanoseconds: u64| match histogram.total() {
+        0 => Err("no event was completed".to_owned()),
+        events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
+            Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
         }
-        Ok(histogram) => {
-            let quantiles = histogram.quantiles([0.5, 0.95, 0.99, 0.999, 1.0]);
-            for (metric, nanoseconds) in metrics.into_iter().zip(quantiles) {
-                let value = match histogram.total() {
-                    0 => Err("no event was completed".to_owned()),
-                    events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
-                        Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
-                    }
-                    _ => Ok(nanoseconds as f64 / 1e6),
-                };
-                values.put(metric, value);
-            }
-        }
-    }
+        _ => Ok(nanoseconds as f64 / 1e6),
+    };
+    let quantiles = histogram.quantiles([0.5, 0.95, 0.99, 0.999, 1.0]);
+    let all = metrics.into_iter().zip(quantiles);
+    all.map(|(metric, nanoseconds)| (metric, value(metric, nanoseconds))).collect()
 }

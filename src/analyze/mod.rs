@@ -1,25 +1,33 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs give the same numbers for ever.
 
+mod assembly;
 pub mod calibration;
 pub mod caveat;
-pub mod compare;
+mod compare;
+pub mod comparison;
 pub mod counters;
+pub mod extension;
 pub mod gate;
 pub mod groups;
 pub mod histogram;
 pub mod host_noise;
-pub mod measured;
+mod measure;
+pub mod measurement;
 pub mod metrics;
+mod number;
+pub mod pairing;
 pub mod plans;
 pub mod remarks;
 mod seconds;
 pub mod sessions;
 pub mod turns;
 pub mod verdict;
-pub mod write_rate;
+mod write_rate;
 
 pub use caveat::Caveat;
-pub use compare::{AnalyzeError, Comparison, compare, compare_measured};
-pub use measured::digest;
+pub use compare::{AnalyzeError, compare, compare_measured};
+pub use comparison::Comparison;
+pub use extension::Extension;
+pub use measure::{digest, measure, measure_step};
 pub use verdict::VerdictOptions;

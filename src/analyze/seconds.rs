@@ -3,23 +3,18 @@
 
 use std::sync::Arc;
 
-use crate::benchmarks::insert::analyze::stalls::host_series;
-use crate::benchmarks::kv::analyze::averages;
-use crate::domain::benchmark::BenchmarkParameters;
-use crate::domain::metric::Metric;
-use crate::domain::run::{Outcome, ReadSeconds, Run, Second, StepRecord};
+use super::extension::Extension;
+use crate::domain::run::{ReadSeconds, Run, StepRecord};
 
 /// Why figures by the second are missing, in a step's `missing`.
 const SECONDS: &str = "seconds";
 
 /// Computes it for each step of a run that rqps measured. A step whose seconds cannot be read keeps
 /// what is stored, or says why there is nothing.
-pub(super) fn add(run: &mut Run, seconds: ReadSeconds) {
-    let compute = match run.record.workload.shape {
-        BenchmarkParameters::Kv(_) => kv_means,
-        BenchmarkParameters::Insert(_) => insert_series,
-        _ => return,
-    };
+pub(super) fn add(run: &mut Run, seconds: ReadSeconds, extensions: &[&Extension]) {
+    let benchmark = run.record.benchmark.as_str();
+    let own = extensions.iter().find(|own| own.benchmark == benchmark);
+    let Some(hook) = own.and_then(|own| own.by_second) else { return };
     for place in 0..run.steps.len() {
         let step = &run.steps[place];
         if !was_measured(step) {
@@ -28,8 +23,12 @@ pub(super) fn add(run: &mut Run, seconds: ReadSeconds) {
         let rows = seconds(run, step);
         let step = Arc::make_mut(&mut run.steps[place]);
         match rows {
-            Ok(rows) => compute(&mut step.outcome, &rows),
-            Err(_) if is_stored(&step.outcome) => {}
+            Ok(rows) => {
+                let found = (hook.compute)(&rows);
+                step.outcome.extra.extend(found.means);
+                step.outcome.series.extend(found.series);
+            }
+            Err(_) if (hook.is_stored)(&step.outcome) => {}
             Err(why) => {
                 step.usage.missing.insert(SECONDS.to_owned(), why);
             }
@@ -40,17 +39,4 @@ pub(super) fn add(run: &mut Run, seconds: ReadSeconds) {
 /// Published means stay as they were published.
 fn was_measured(step: &StepRecord) -> bool {
     step.imported.is_none() && step.outcome.seconds > 0.0
-}
-
-fn kv_means(outcome: &mut Outcome, rows: &[Second]) {
-    outcome.extra.extend(averages(rows));
-}
-
-fn insert_series(outcome: &mut Outcome, rows: &[Second]) {
-    outcome.series.extend(host_series(rows));
-}
-
-/// True for a record of an rqps that stored what is computed here.
-fn is_stored(outcome: &Outcome) -> bool {
-    outcome.extra.contains_key(&Metric::CpuIdle) || outcome.series.contains_key("host_iowait")
 }

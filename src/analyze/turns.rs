@@ -2,7 +2,8 @@
 //! block to block. The block stays the unit of statistics; what is inside tells whether longer
 //! windows or more blocks would help.
 
-use super::compare::{Comparison, RunFacts, Sample, StepComparison};
+use super::comparison::{Comparison, RunFacts, StepComparison};
+use super::measurement::Measurement;
 use crate::domain::metric::Metric;
 use crate::domain::run::TurnFacts;
 use crate::stats::summary::stddev;
@@ -49,12 +50,12 @@ fn one(
     (target, is_library): (usize, bool),
 ) -> Option<TurnScatter> {
     let (first, other) = (step.targets.first()?, step.targets.get(target)?);
-    let facts = |sample: &Sample| sample.record.outcome.turns.clone();
+    let facts = |sample: &Measurement| sample.record.outcome.turns.clone();
     let pairs: Vec<[TurnFacts; 2]> = other
         .samples
         .iter()
         .filter_map(|sample| {
-            let beside = |base: &&Sample| {
+            let beside = |base: &&Measurement| {
                 let (a, b) = (runs.get(base.run), runs.get(sample.run));
                 a.zip(b).is_some_and(|(a, b)| {
                     a.result_set == b.result_set

@@ -2,12 +2,17 @@
 //! folder and a row of [`ALL`].
 
 pub mod insert;
+mod judging;
 pub mod kv;
 mod registry;
 pub mod spec;
 pub mod sysbench;
 pub mod vector;
 
+pub use judging::{
+    compare, compare_measured, digest, document, import_format, import_formats, measure, render,
+    sections, write_report,
+};
 pub use registry::{
     ALL, check, choose, driver_parts, finish, load_task, memory_limit, named, names_made, of, set,
     stages, workload,

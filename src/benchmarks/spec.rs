@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::analyze::Extension;
 use crate::domain::benchmark::{Phase, Placement, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::driver::part::DriverPart;
 use crate::driver::request::LoadRequest;
+use crate::import::ImportFormat;
+use crate::report::Sections;
 use crate::workload::select::{Companions, SelectError, select};
 use crate::workload::settings::{self, SetError};
 
@@ -53,6 +56,12 @@ pub struct BenchmarkSpec {
     pub size: fn(&Workload) -> DataSize,
     /// Memory that a target with the page cache of its files may take, bytes.
     pub memory_limit: fn(&Workload) -> Option<u64>,
+    /// What it adds to the analysis.
+    pub extension: Extension,
+    /// What it adds to reports.
+    pub sections: Sections,
+    /// Formats of others' results.
+    pub imports: &'static [ImportFormat],
 }
 
 impl BenchmarkSpec {
@@ -77,6 +86,9 @@ impl BenchmarkSpec {
         names_made: |_, _| Vec::new(),
         size: |workload| DataSize::of_tables(workload, all_rows(workload)),
         memory_limit: |workload| workload.memory_limit,
+        extension: Extension::none(""),
+        sections: Sections::NONE,
+        imports: &[],
     };
 }
 

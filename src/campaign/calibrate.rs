@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::analyze::{self, Comparison, VerdictOptions, calibration};
+use crate::analyze::{Comparison, VerdictOptions, calibration};
+use crate::benchmarks;
 use crate::domain::gate::Calibration;
 use crate::results;
 
@@ -25,7 +26,8 @@ pub struct Calibrated {
 /// The results cannot be read or are no A/A run; the calibration cannot be written.
 pub fn calibrate(results: &Path, target: &str, folder: &Path) -> Result<Calibrated> {
     let dataset = results::read(&[results.to_owned()]).context("read the results")?;
-    let comparison = analyze::compare(&dataset, &VerdictOptions::default()).context("compare")?;
+    let comparison =
+        benchmarks::compare(&dataset, &VerdictOptions::default()).context("compare")?;
     let known = calibration::calibrate(&dataset, &comparison, target)?;
     let file = results::keep_calibration(folder, &known)?;
     Ok(Calibrated { known, comparison, file })

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use crate::analyze::compare::{Comparison, StepComparison};
+use crate::analyze::VerdictOptions;
+use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::analyze::verdict::open_steps;
-use crate::analyze::{self, VerdictOptions};
+use crate::benchmarks;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{LookSchedule, Rules};
 use crate::lab::{
@@ -57,7 +58,7 @@ impl Decider for StopRule {
         let dataset = results::read(folders).context("analyse the results so far")?;
         let options = VerdictOptions { rules: self.rules, ..VerdictOptions::default() };
         let comparison =
-            analyze::compare(&dataset, &options).context("analyse the results so far")?;
+            benchmarks::compare(&dataset, &options).context("analyse the results so far")?;
         let open = open_steps(&comparison, schedule);
         if open.is_empty() {
             return Ok(Decision::Stop(end_text(*auto, &comparison)));

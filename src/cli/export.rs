@@ -14,16 +14,16 @@ use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
 use crate::report::quoted;
-use crate::results;
+use crate::{benchmarks, results};
 
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
     let (dataset, measured) =
-        results::read_each(&words.folders, analyze::digest).context("read the results")?;
+        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
     let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
     let comparison =
-        analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),

@@ -12,7 +12,7 @@ use crate::cli::exit;
 use crate::domain::verdict::{GateRules, Rules};
 use crate::plan::file;
 use crate::report::gate::{GateFormat, render_gate};
-use crate::{analyze, results};
+use crate::{analyze, benchmarks, results};
 
 /// `rqps gate`.
 pub(super) fn judge(words: &Gate) -> Result<u8> {
@@ -25,10 +25,10 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     gate.fail_on_inconclusive |= words.fail_on_inconclusive;
     let rules = with_options(&gate, &words.rules)?;
     let (dataset, measured) =
-        results::read_each(&words.folders, analyze::digest).context("read the results")?;
+        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
     let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
     let comparison =
-        analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
         Ending::Boring => exit::FINE,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::StepComparison;
+use crate::analyze::comparison::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::{exit, gate};
 use crate::domain::run::{Dataset, Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
-use crate::{analyze, report, results};
+use crate::{analyze, benchmarks, results};
 
 /// File name of the HTML report in a result folder.
 const FILE: &str = "report.html";
@@ -78,11 +78,11 @@ impl Found {
     ) -> Result<Found> {
         let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
         let (dataset, measured) =
-            results::read_each(&folders, analyze::digest).context("read the results")?;
+            results::read_each(&folders, benchmarks::digest).context("read the results")?;
         let rules = gate::rules(&folders, rules)?;
         let options = analyze::VerdictOptions { base: base.map(str::to_owned), rules };
-        let comparison =
-            analyze::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+        let comparison = benchmarks::compare_measured(&dataset, measured, &options)
+            .context("compare the runs")?;
         Ok(Found { dataset, comparison })
     }
 
@@ -92,7 +92,7 @@ impl Found {
         match without_page(format) {
             Some(format) => {
                 let mut file = File::create(path).with_context(doing)?;
-                report::write(&self.comparison, format, &mut file).with_context(doing)
+                benchmarks::write_report(&self.comparison, format, &mut file).with_context(doing)
             }
             None => fs::write(path, self.page(folder_of(path))?).with_context(doing),
         }
@@ -102,7 +102,7 @@ impl Found {
     fn show(&self, format: args::Format) -> Result<()> {
         let mut stdout = std::io::stdout().lock();
         match without_page(format) {
-            Some(format) => report::write(&self.comparison, format, &mut stdout)?,
+            Some(format) => benchmarks::write_report(&self.comparison, format, &mut stdout)?,
             None => stdout.write_all(self.page(Path::new("."))?.as_bytes())?,
         }
         Ok(stdout.flush()?)
@@ -123,6 +123,7 @@ impl Found {
             dataset: &self.dataset,
             seconds: &seconds,
             links: &links,
+            own: &benchmarks::sections(),
         }))
     }
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::error::ImportError;
+use super::format::ImportFormat;
 use super::published::Published;
 use crate::domain::host::fingerprint;
 use crate::domain::run::StepRecord;
-use crate::import::{Format, ImportError};
 use crate::results::entries;
 use crate::results::{ResultSet, ResultsError};
 
@@ -32,7 +33,11 @@ const NAME_MAX: usize = 200;
 ///
 /// # Errors
 /// A name of a target or step that is too long for a file; as [`ResultSet::create`] and its kin.
-pub fn write(format: Format, published: &Published, out: &Path) -> Result<Written, ImportError> {
+pub fn write(
+    format: ImportFormat,
+    published: &Published,
+    out: &Path,
+) -> Result<Written, ImportError> {
     check_names(published)?;
     let plan = plan(format, published);
     if ResultSet::is_begun(out, &plan)? {
@@ -145,11 +150,11 @@ fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, 
 }
 
 /// What stands where a plan would: such a result set was not planned and cannot be taken up again.
-fn plan(format: Format, published: &Published) -> String {
+fn plan(format: ImportFormat, published: &Published) -> String {
     let mut text = format!(
         "# Imported with `rqps import {}`: these results were measured and published by others.\n\
          # They can be reported, not run.\n",
-        format.word()
+        format.word
     );
     for run in &published.runs {
         let files = run.steps.iter().filter_map(|step| step.imported.as_ref());

@@ -116,6 +116,26 @@ pub(crate) fn shown(cell: &str) -> String {
     }
 }
 
+/// True if a number is the printed one, as far as both have decimals: `24515` is `24515.07`.
+pub fn decimals_agree(number: f64, printed: &str) -> bool {
+    let Ok(other) = printed.parse::<f64>() else { return false };
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let places = decimals(printed).min(decimals(&number.to_string()));
+    // A unit, not a half: programs round, truncate and print six significant digits.
+    (number - other).abs() < 10f64.powi(-i32::try_from(places).unwrap_or(0)) + 1e-12
+        || (number - other).abs() <= 1e-5 * number.abs()
+}
+
+/// True if reports, seconds since the start and a rate, come every second from the first on.
+pub fn each_second(reports: &[(f64, f64)]) -> bool {
+    let mut before = 0.0;
+    reports.iter().all(|(time, _)| {
+        let step = time - before;
+        before = *time;
+        (step - 1.0).abs() < 0.5
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -158,5 +178,19 @@ mod tests {
         );
         let long = "x".repeat(1 << 20);
         assert!(text.number(3, 4, "", &long).unwrap_err().to_string().len() < 300);
+    }
+
+    #[test]
+    fn numbers_agree_as_far_as_they_are_printed() {
+        let check = |number, printed, expected| {
+            assert_eq!(decimals_agree(number, printed), expected, "{number} {printed}");
+        };
+        check(24515.0, "24515.07", true);
+        check(24515.07, "24515", true);
+        check(24516.0, "24514.9", false);
+        check(0.000164, "0.000164", true);
+        check(0.000164, "0.000172", false);
+        check(0.0, "0.000", true);
+        check(1.0, "x", false);
     }
 }

@@ -1,7 +1,9 @@
 //! Targets of one import are of one size and one machine, unless somebody asks for ratios across.
 
+use super::error::ImportError;
+use super::options::Across;
 use super::published::{Published, PublishedRun};
-use crate::import::{Across, ImportError, tag};
+use super::tag;
 
 /// Refuses what would be divided across sizes or machines.
 ///

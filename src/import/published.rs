@@ -1,15 +1,12 @@
 //! What an importer hands over: records of runs and steps with what was published, nothing else.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
 use super::cells::Cells;
 use super::notice::Notice;
 use super::tag::Tag;
-use crate::benchmarks::insert::import::summary::SummaryTable;
-use crate::benchmarks::insert::import::tables::MetricsRow;
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, Idle, Pace, Placement, RateUnit, Workload,
 };
@@ -38,10 +35,6 @@ pub struct Published {
     pub cells: Cells,
     /// What was made again from other published numbers, cell by cell.
     pub checks: Vec<Check>,
-    /// Summary tables with their colours and files: for those who know the rules of colours.
-    pub summaries: Vec<(PathBuf, SummaryTable)>,
-    /// Rows of metrics of the Insert Benchmark: for those who know what columns say of each other.
-    pub metrics: Vec<(PathBuf, MetricsRow)>,
 }
 
 /// Cells that were made again.

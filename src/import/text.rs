@@ -1,5 +1,6 @@
 //! A text file with its line numbers: plain or gzip, any line end, nothing that is no text.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -174,6 +175,17 @@ pub(crate) fn echoed(text: &str) -> String {
 pub(crate) const RATES_MAX: usize = 100_000;
 /// Words of a table of metrics, of which a row is a step: the largest published one has 30000.
 pub(crate) const METRICS_MAX: usize = 400_000;
+
+/// Names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
+        let entry = entry.map_err(ImportError::io(folder))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
 
 #[cfg(test)]
 mod tests {

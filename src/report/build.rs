@@ -3,9 +3,7 @@
 use super::document::{Block, Document, Section};
 use crate::analyze::caveat::CaveatKind;
 use crate::analyze::{Caveat, Comparison};
-use crate::benchmarks::insert::report as insert;
-use crate::benchmarks::kv::report as kv;
-use crate::benchmarks::vector::report as vector;
+use crate::report::sections::Sections;
 use crate::report::{
     blocks, evenness, facts, remarks, sessions, settings, tables, turns, verdicts,
 };
@@ -24,16 +22,16 @@ impl Default for ReportOptions {
 }
 
 /// Builds the complete report.
-pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
+pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sections]) -> Document {
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
     sections.extend(verdicts::headline(comparison));
-    sections.push(facts::section(comparison));
+    sections.push(facts::section(comparison, own));
     sections.extend(verdicts::section(comparison));
     sections.extend(sessions::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
-    sections.extend(of_benchmarks(comparison));
+    sections.extend(of_benchmarks(comparison, own));
     if options.efficiency {
         sections.extend(tables::efficiency(comparison));
     }
@@ -50,8 +48,8 @@ pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
 }
 
 /// Builds the report with the settings that differ.
-pub(super) fn bug_report(comparison: &Comparison) -> Document {
-    let mut document = document(comparison, &ReportOptions::default());
+pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document {
+    let mut document = document(comparison, &ReportOptions::default(), own);
     let before_runs = document.sections.len().saturating_sub(1);
     if let Some(section) = settings::section(comparison) {
         document.sections.insert(before_runs, section);
@@ -72,10 +70,9 @@ pub(super) fn title(comparison: &Comparison) -> String {
 
 /// Sections of single benchmarks, for every form of report; empty if the comparison has no such
 /// steps. Each benchmark adds a line here.
-pub(super) fn of_benchmarks(comparison: &Comparison) -> Vec<Section> {
-    let mut sections = insert::sections(comparison);
-    sections.extend(kv::section(comparison));
-    sections.extend(vector::sections(comparison));
+pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
+    let mut sections: Vec<Section> =
+        own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();
     sections.extend(turns::section(comparison));
     sections.extend(tables::unknown_metrics(comparison));
     sections

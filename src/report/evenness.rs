@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::TargetResult;
+use crate::analyze::comparison::TargetResult;
 use crate::stats::stability::{Evenness, Stability};
 use crate::stats::summary::median;
 
@@ -38,7 +38,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
 
 fn cells(target: &TargetResult) -> Option<Vec<Cell>> {
     let courses: Vec<Stability> =
-        target.samples.iter().filter_map(|sample| sample.course).collect();
+        target.samples.iter().filter_map(|sample| sample.stability).collect();
     let evenness: Vec<Evenness> = courses.iter().filter_map(|course| course.evenness).collect();
     if evenness.is_empty() {
         return None;

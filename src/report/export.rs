@@ -276,7 +276,7 @@ fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.col
 fn metrics<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
     for step in &comparison.steps {
         for sample in step.targets.iter().flat_map(|target| &target.samples) {
-            for (metric, value) in sample.values.iter() {
+            for (metric, value) in sample.numbers() {
                 take(&[
                     sample.run.to_string(),
                     step.name.clone(),

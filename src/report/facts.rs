@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 use super::document::{Block, Cell, Column, Section, Table};
+use super::sections::Sections;
 use super::turns;
 use crate::analyze::Comparison;
-use crate::analyze::compare::{RunFacts, TargetFacts};
-use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workload};
+use crate::analyze::comparison::{RunFacts, TargetFacts};
+use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::host::Host;
-use crate::domain::insert::{InsertShape, Pacing};
 use crate::domain::run::Status;
 
 /// The head of the report.
-pub(crate) fn section(comparison: &Comparison) -> Section {
+pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
     let mut facts = Vec::new();
     let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
     let labels = |skip: usize| {
@@ -46,7 +46,7 @@ pub(crate) fn section(comparison: &Comparison) -> Section {
         if comparison.targets.iter().all(is_imported) {
             add("workload", imported_workload_line(workload));
         } else {
-            add("workload", workload_line(workload));
+            add("workload", workload_line(workload, own));
             add("placement", placement_line(workload));
         }
     }
@@ -149,7 +149,7 @@ fn imported_workload_line(workload: &Workload) -> String {
     parts.join(", ")
 }
 
-fn workload_line(workload: &Workload) -> String {
+fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
     let count =
         |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
     let pace = match workload.pace {
@@ -160,8 +160,8 @@ fn workload_line(workload: &Workload) -> String {
         Some(bytes) => format!("{} MiB cache", bytes >> 20),
         None => "cache sized from the data".to_owned(),
     };
-    if let BenchmarkParameters::Insert(shape) = &workload.shape {
-        return insert_workload_line(workload, shape, &cache);
+    if let Some(line) = own.iter().find_map(|hooks| (hooks.workload)(workload, &cache)) {
+        return line;
     }
     let limit = workload.memory_limit.map(|limit| format!(", memory limit {} MiB", limit >> 20));
     let limit = limit.unwrap_or_default();
@@ -175,32 +175,6 @@ fn workload_line(workload: &Workload) -> String {
         workload.warmup_seconds,
         workload.settle_scale,
     )
-}
-
-fn insert_workload_line(workload: &Workload, shape: &InsertShape, cache: &str) -> String {
-    let commit = &shape.rows_per_commit;
-    let mut parts = vec![
-        format!("profile {}", shape.profile.name()),
-        format!("{} tables for {} clients", workload.tables, workload.clients),
-        format!("rows per client: {} in l.i0, {} in l.i1", workload.rows, shape.i1_rows),
-    ];
-    if !shape.profile.is_2021() {
-        parts.push(format!("{} in l.i2", shape.i2_rows));
-    }
-    parts.push(if shape.deletes { "as many deletes" } else { "no deletes" }.to_owned());
-    parts.push(format!("{} s a query step", shape.query_seconds));
-    parts.push(format!("{}/{}/{}/{} rows a commit", commit.i0, commit.i1, commit.i2, commit.query));
-    if shape.partitions > 1 {
-        parts.push(format!("{} partitions", shape.partitions));
-    }
-    parts.push(match shape.pacing {
-        Pacing::Open => "open pace".to_owned(),
-        Pacing::Compat => "compat pace".to_owned(),
-    });
-    parts.push(format!("settle x {}", workload.settle_scale));
-    parts.push(cache.to_owned());
-    parts.extend(shape.memory_limit.map(|limit| format!("memory limit {} MiB", limit >> 20)));
-    parts.join(", ")
 }
 
 fn placement_line(workload: &Workload) -> String {

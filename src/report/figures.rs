@@ -2,7 +2,7 @@
 
 use super::chart::{Axis, Chart, Form, Line, Point, Rule, Series};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetResult};
+use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::stats::Interval;

@@ -5,7 +5,8 @@ use std::io;
 
 use super::document::Digits;
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Sample, StepComparison, TargetResult};
+use crate::analyze::comparison::{StepComparison, TargetResult};
+use crate::analyze::measurement::Measurement;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::{Judgement, Test};
 use crate::domain::metric::Metric;
@@ -211,7 +212,7 @@ fn write_sample(
     comparison: &Comparison,
     step: &StepComparison,
     label: &str,
-    sample: &Sample,
+    sample: &Measurement,
 ) -> io::Result<()> {
     let run = &comparison.runs[sample.run];
     let head = format!(
@@ -223,7 +224,7 @@ fn write_sample(
         run.key.attempt
     );
     let folder = quoted(&run.folder);
-    for (metric, value) in sample.values.iter() {
+    for (metric, value) in sample.numbers() {
         let (name, unit) = (quoted(metric.name()), unit(metric, step));
         writeln!(out, "{head},{name},{value},{unit},{folder}")?;
     }

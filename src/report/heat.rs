@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::document::Digits;
 use crate::analyze::Comparison;
-use crate::analyze::compare::TargetResult;
+use crate::analyze::comparison::TargetResult;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::Judgement;
 use crate::domain::metric::{Direction, Metric};
@@ -140,7 +140,7 @@ fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> C
     let samples = target.samples.iter().map(|sample| Sample {
         folder: comparison.runs[sample.run].folder.clone(),
         file: format!("{:02}-{}", sample.record.index, sample.record.name),
-        values: metrics.iter().map(|metric| sample.values.get(*metric)).collect(),
+        values: metrics.iter().map(|metric| sample.get(*metric)).collect(),
     });
     let missing = match (target.samples.is_empty(), target.failures.is_empty()) {
         (false, _) => "",

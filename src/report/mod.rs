@@ -17,6 +17,7 @@ mod json;
 mod markdown;
 mod page;
 mod remarks;
+mod sections;
 mod sessions;
 mod settings;
 pub(crate) mod tables;
@@ -33,6 +34,7 @@ pub use build::{ReportOptions, document};
 pub use document::Document;
 pub use flat::quoted;
 pub use json::SCHEMA;
+pub use sections::Sections;
 
 /// Forms of a report that need only a comparison; [`html::render`] needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +69,12 @@ impl Format {
     }
 }
 
-/// Renders the report in one form. The text ends with a line end.
-pub fn render(comparison: &Comparison, format: Format) -> String {
+/// Renders the report in one form, with the sections of `own` benchmarks. The text ends with a line
+/// end.
+pub fn render(comparison: &Comparison, format: Format, own: &[&Sections]) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail, and every form consists of text and plain values.
-    let _ = write(comparison, format, &mut bytes);
+    let _ = write(comparison, format, own, &mut bytes);
     String::from_utf8(bytes).unwrap_or_default()
 }
 
@@ -80,18 +83,23 @@ pub fn render(comparison: &Comparison, format: Format) -> String {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(comparison: &Comparison, format: Format, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    comparison: &Comparison,
+    format: Format,
+    own: &[&Sections],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, out);
     match format {
         Format::Text => {
-            let document = document(comparison, &ReportOptions::default());
+            let document = document(comparison, &ReportOptions::default(), own);
             out.write_all(text::render(&document).as_bytes())?;
         }
         Format::Tsv => out.write_all(flat::tsv(comparison).as_bytes())?,
         Format::Csv => flat::write_csv(comparison, &mut out)?,
         Format::Json => json::write(comparison, &mut out)?,
         Format::Markdown => {
-            let document = build::bug_report(comparison);
+            let document = build::bug_report(comparison, own);
             out.write_all(markdown::render(&document).as_bytes())?;
         }
     }

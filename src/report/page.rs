@@ -4,12 +4,13 @@
 use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
 use super::timeline::SecondsOf;
 use crate::analyze::Comparison;
-use crate::analyze::compare::StepComparison;
+use crate::analyze::comparison::StepComparison;
 use crate::analyze::verdict::TargetVerdicts;
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
 use crate::domain::verdict::Verdict;
 use crate::parallel;
+use crate::report::sections::Sections;
 use crate::report::{
     blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
 };
@@ -22,6 +23,7 @@ pub(super) fn document(
     comparison: &Comparison,
     dataset: &Dataset,
     seconds: &SecondsOf,
+    own: &[&Sections],
 ) -> Document {
     let mut sections = vec![verdict(comparison)];
     sections.extend(build::loud_caveats(comparison));
@@ -36,7 +38,7 @@ pub(super) fn document(
     sections.extend(groups(comparison));
     sections.extend(verdict_details(comparison));
     sections.extend(sessions::section(comparison));
-    sections.extend(build::of_benchmarks(comparison));
+    sections.extend(build::of_benchmarks(comparison, own));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
     sections.extend(settings::plans(comparison));
@@ -44,8 +46,10 @@ pub(super) fn document(
     sections.extend(remarks::section(comparison));
     sections.extend(build::caveats(comparison));
     sections.extend(blocks::section(comparison));
-    sections
-        .push(Section { heading: "What was measured".to_owned(), ..facts::section(comparison) });
+    sections.push(Section {
+        heading: "What was measured".to_owned(),
+        ..facts::section(comparison, own)
+    });
     sections.extend(facts::hosts(comparison));
     sections.push(method(comparison));
     sections.push(facts::run_folders(comparison));

@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::Relative;
+use crate::analyze::comparison::Relative;
 use crate::domain::metric::Metric;
 
 /// A table for each target; `None` for a single session.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::document::{Block, Cell, Column, Fold, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::StepComparison;
+use crate::analyze::comparison::StepComparison;
 use crate::analyze::plans::normalize;
 
 /// With more targets than this, the report lists values with their targets instead of columns.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::document::{Block, Cell, Column, Digits, Mark, Section, Table, Value};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetResult};
+use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
 use crate::domain::metric::{Direction, Metric};

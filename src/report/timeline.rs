@@ -3,8 +3,8 @@
 
 use super::chart::{Axis, Chart, Form, HELD_BACK, Line, Point, STALL, Scale, Series, Span};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetResult};
-use crate::analyze::measured::QUANTILES;
+use crate::analyze::comparison::{StepComparison, TargetResult};
+use crate::analyze::measurement::QUANTILES;
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::run::{Dataset, Run, Second, StepRecord};

@@ -49,7 +49,7 @@ fn cells(of: &TurnScatter) -> Vec<Cell> {
 /// The turns in a few words for the head of a report: the number of steps with turns, of all steps;
 /// empty if there are none.
 pub(super) fn line(comparison: &Comparison) -> Option<String> {
-    let records = |step: &crate::analyze::compare::StepComparison| -> Vec<bool> {
+    let records = |step: &crate::analyze::comparison::StepComparison| -> Vec<bool> {
         let samples = step.targets.iter().flat_map(|target| &target.samples);
         samples.map(|sample| sample.record.outcome.turns.is_some()).collect()
     };

@@ -2,9 +2,9 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::compare::{Relative, StepComparison, TargetResult};
+use crate::analyze::comparison::{Relative, StepComparison, TargetResult};
 use crate::analyze::verdict::{
-    Counts, Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test,
+    Explanation, Judgement, TOLD_TOGETHER, TargetVerdicts, Test, VerdictCounts,
 };
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
@@ -244,7 +244,7 @@ pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     Table { caption: "Steps by verdict".to_owned(), columns, rows }
 }
 
-fn count_cells(counts: Counts) -> Vec<Cell> {
+fn count_cells(counts: VerdictCounts) -> Vec<Cell> {
     let cell = |verdict| Cell::number(counts.of(verdict) as f64, Digits::Fixed(0), "steps");
     Verdict::ALL.into_iter().map(cell).collect()
 }

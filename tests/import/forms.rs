@@ -1,9 +1,10 @@
 //! Forms that published files have besides those of the samples: columns without names, remarks,
 //! rows that somebody computed, clients of warming, several runs of one version.
 
+use rqps::benchmarks::{import_formats, kv, sysbench, vector};
 use rqps::domain::metric::Metric;
 use rqps::import::notice::NoticeKind;
-use rqps::import::{self, Format, ImportOptions, Named};
+use rqps::import::{self, ImportOptions, Named};
 
 use crate::{MY56, MY80, check, compared, folder, read, samples, texts, value};
 
@@ -17,22 +18,22 @@ fn columns_without_names_get_those_of_the_legend_or_of_the_command_line() {
     );
     let both = folder(&[("qps.abs.all.csv", CSV), ("qps.abs.all.tsv", &tsv)]);
     let published =
-        read(Format::SysbenchMytools, &[both.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[both.path()], &ImportOptions::default()).unwrap();
     assert_eq!((published.runs.len(), published.notices.len()), (2, 0), "{published:?}");
     let wrong = CSV.replace("6600", "6700");
     let differ = folder(&[("qps.abs.all.csv", wrong.as_str()), ("qps.abs.all.tsv", &tsv)]);
     let published =
-        read(Format::SysbenchMytools, &[differ.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[differ.path()], &ImportOptions::default()).unwrap();
     let mismatch = texts(&published, NoticeKind::Mismatch);
     assert!(mismatch.len() == 1 && mismatch[0].contains("line 2"), "{mismatch:?}");
     let ratios = "hot-points_range=100,0.75\nscan_range=100,1.02\n";
     let alone = folder(&[("qps.abs.csv", CSV), ("qps.rel.csv", ratios)]);
     let fault =
-        read(Format::SysbenchMytools, &[alone.path()], &ImportOptions::default()).unwrap_err();
+        read(sysbench::import::MYTOOLS, &[alone.path()], &ImportOptions::default()).unwrap_err();
     assert!(fault.to_string().contains("say them with --labels A,B,…"), "{fault}");
     let labels = vec!["old".to_owned(), "new".to_owned()];
     let options = ImportOptions { labels, ..ImportOptions::default() };
-    let published = read(Format::SysbenchMytools, &[alone.path()], &options).unwrap();
+    let published = read(sysbench::import::MYTOOLS, &[alone.path()], &options).unwrap();
     assert_eq!(value(&published, "new", "scan_range=100", Metric::Rate), Some(6600.0));
     assert_eq!(check(&published, "relative rates"), (2, 2));
 }
@@ -46,7 +47,7 @@ fn edited_ratios_are_held_against_the_whole_table() {
     );
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS), ("qps.rel.tsv.edit", &edited)]);
     let published =
-        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(check(&published, "relative rates"), (1, 1));
 }
 
@@ -59,7 +60,7 @@ fn clients_of_warming_are_not_those_of_the_table() {
     ];
     let folder = folder(&files);
     let published =
-        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let names: Vec<&str> = published.runs[0].steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["point-query_range=100", "point-query.warm_range=100"]);
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
@@ -77,7 +78,7 @@ fn a_table_of_each_number_of_clients_is_known_by_its_rates() {
     let (met, one, ten) = (met(1, 100) + &met(10, 900), table(100), table(900));
     let folder = folder(&[("o.met", &met), ("qps.dop1.tsv", &one), ("qps.dop10.tsv", &ten)]);
     let published =
-        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |step| value(&published, "x.a", step, Metric::Rate);
     let rates = (of("hot-points_range=100.dop1"), of("hot-points_range=100.dop10"));
     assert_eq!(rates, (Some(100.0), Some(900.0)));
@@ -92,7 +93,7 @@ fn a_scan_in_millions_of_rows_becomes_thousands() {
         0.000015\t3138000\tx.a\n";
     let folder = folder(&[("qps.abs.tsv", table), ("o.met", met)]);
     let published =
-        read(Format::SysbenchMytools, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let of = |label, step| value(&published, label, step, Metric::Rate);
     let scan = |label| of(label, "scan_range=100");
     assert_eq!((scan("x.a"), scan("x.b")), (Some(3138.0), Some(2000.0)));
@@ -111,8 +112,9 @@ fn runs_with_other_clients_are_no_repetitions() {
         label: Some(label.to_owned()),
         step: None,
     };
-    let of =
-        |paths: &[Named]| import::read(Format::Sysbench, paths, &ImportOptions::default()).unwrap();
+    let of = |paths: &[Named]| {
+        import::read(sysbench::import::PLAIN, paths, &ImportOptions::default()).unwrap()
+    };
     let one = of(&[named("x", "a.txt"), named("x", "b.txt"), named("x", "a.txt")]);
     let steps: Vec<(u32, &str)> = one
         .runs
@@ -145,7 +147,8 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
         ("abs.other.tsv", "1\t2\tfillseq.v400\n"),
     ];
     let folder = folder(&files);
-    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published =
+        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "relative rates"), (2, 2));
     assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
@@ -162,12 +165,15 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
 fn outputs_of_one_version_are_targets_and_their_columns_are_shown() {
     let other = samples::DBB_LOG.replace(" micros/op ", "1 micros/op ");
     let folder = folder(&[("lru.log", samples::DBB_LOG), ("hcc.log", &other)]);
-    let published = read(Format::Dbbench, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published =
+        read(kv::import::DB_BENCH, &[folder.path()], &ImportOptions::default()).unwrap();
     let labels: Vec<&str> =
         published.runs.iter().map(|run| run.record.key.label.as_str()).collect();
     assert_eq!((labels.len(), labels[1]), (2, format!("{}#2", labels[0]).as_str()));
-    let text =
-        rqps::report::render(&compared(Format::Dbbench, &published), rqps::report::Format::Text);
+    let text = rqps::benchmarks::render(
+        &compared(kv::import::DB_BENCH, &published),
+        rqps::report::Format::Text,
+    );
     for part in ["usec_op", "w_amp_compat", "p99_compat"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -183,7 +189,7 @@ fn selections_of_other_names_are_points() {
     let files = [("o.plot.all", plot), ("o.plot.some", &some), ("qr.topN.1", selected)];
     let folder = folder(&files);
     let published =
-        read(Format::AnnBenchmarks, &[folder.path()], &ImportOptions::default()).unwrap();
+        read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     // The same points in two plots are not two measurements.
     assert_eq!(published.runs.len(), 2, "{published:?}");
     assert_eq!(check(&published, "selected rows that are points"), (1, 1));
@@ -197,7 +203,8 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
     let socket = folder.path().join("socket");
     let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let published = read(Format::Sysbench, &[folder.path()], &ImportOptions::default()).unwrap();
+    let published =
+        read(sysbench::import::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
     assert!(
         left.contains("no output of sysbench: b.tsv, link (no file), socket (no file)"),
@@ -205,7 +212,7 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     );
     // Text that is damaged is not passed over.
     std::fs::write(folder.path().join("b.tsv"), b"one\ncaf\xe9\n").unwrap();
-    for format in Format::ALL {
+    for format in import_formats() {
         let fault =
             read(format, &[folder.path()], &ImportOptions::default()).unwrap_err().to_string();
         assert!(fault.contains("b.tsv`, line 2: it is not text in UTF-8"), "{fault}");

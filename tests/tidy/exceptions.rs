@@ -6,47 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const EXCEPTIONS: &str = "\
-cycles: analyze/caveat/comparability
-cycles: analyze/caveat/completeness
-cycles: analyze/caveat/course
-cycles: analyze/caveat/measuring
-cycles: analyze/caveat/mod
-cycles: analyze/caveat/newer
-cycles: analyze/caveat/planning
-cycles: analyze/caveat/readahead
-cycles: analyze/compare
-cycles: analyze/groups
-cycles: analyze/measured
-cycles: analyze/metrics
-cycles: analyze/seconds
-cycles: analyze/verdict/explain
-cycles: analyze/verdict/family
-cycles: analyze/verdict/host
-cycles: analyze/verdict/limit
-cycles: analyze/verdict/mod
-cycles: analyze/verdict/summary
-cycles: analyze/write_rate
-cycles: benchmarks/insert/analyze/metrics
-cycles: benchmarks/insert/analyze/stalls
 cycles: benchmarks/insert/driver/fake
 cycles: benchmarks/insert/driver/mod
 cycles: benchmarks/insert/driver/observer
 cycles: benchmarks/insert/driver/prepare
-cycles: benchmarks/insert/import/mytools
-cycles: benchmarks/insert/import/record
-cycles: benchmarks/insert/import/sizes
-cycles: benchmarks/insert/import/taker
-cycles: benchmarks/kv/analyze/mod
 cycles: benchmarks/kv/import/metrics
 cycles: benchmarks/kv/import/output
 cycles: benchmarks/kv/import/table
-cycles: benchmarks/kv/import/tables
-cycles: benchmarks/sysbench/import/columns
-cycles: benchmarks/sysbench/import/mytools
-cycles: benchmarks/sysbench/import/plain
-cycles: benchmarks/sysbench/import/verify
-cycles: benchmarks/vector/analyze/equal_recall
-cycles: benchmarks/vector/analyze/recall
 cycles: benchmarks/vector/data/cache
 cycles: benchmarks/vector/data/fvecs
 cycles: benchmarks/vector/data/given
@@ -64,7 +30,6 @@ cycles: benchmarks/vector/driver/mixed
 cycles: benchmarks/vector/driver/mod
 cycles: benchmarks/vector/driver/search
 cycles: benchmarks/vector/driver/target
-cycles: benchmarks/vector/import/ann_benchmarks
 cycles: domain/benchmark
 cycles: domain/kv
 cycles: domain/vector
@@ -82,8 +47,6 @@ cycles: driver/script/program
 cycles: driver/step
 cycles: driver/turns
 cycles: import/error
-cycles: import/mod
-cycles: import/one_set
 cycles: import/stream
 cycles: import/text
 cycles: obtain/debian/apt
@@ -96,21 +59,6 @@ cycles: report/heat
 cycles: report/html/blocks
 cycles: report/html/data
 cycles: report/html/mod
-faces: analyze/caveat/comparability imports from its own face
-faces: analyze/caveat/completeness imports from its own face
-faces: analyze/caveat/course imports from its own face
-faces: analyze/caveat/measuring imports from its own face
-faces: analyze/caveat/mod defines things
-faces: analyze/caveat/mod is longer than 60 lines
-faces: analyze/caveat/newer imports from its own face
-faces: analyze/caveat/planning imports from its own face
-faces: analyze/caveat/readahead imports from its own face
-faces: analyze/verdict/explain imports from its own face
-faces: analyze/verdict/family imports from its own face
-faces: analyze/verdict/host imports from its own face
-faces: analyze/verdict/mod defines things
-faces: analyze/verdict/mod is longer than 60 lines
-faces: analyze/verdict/summary imports from its own face
 faces: benchmarks/insert/driver/fake imports from its own face
 faces: benchmarks/insert/driver/mod defines things
 faces: benchmarks/insert/driver/mod is longer than 60 lines
@@ -139,13 +87,8 @@ faces: benchmarks/vector/driver/mod defines things
 faces: benchmarks/vector/driver/mod is longer than 60 lines
 faces: benchmarks/vector/driver/search imports from its own face
 faces: benchmarks/vector/driver/target imports from its own face
-faces: cli/import/mod defines things
 faces: dbms/guest/mod defines things
 faces: dbms/guest/mod is longer than 60 lines
-faces: import/folder imports from its own face
-faces: import/mod defines things
-faces: import/mod is longer than 60 lines
-faces: import/one_set imports from its own face
 faces: obtain/debian/mod defines things
 faces: obtain/debian/mod is longer than 60 lines
 faces: obtain/mod defines things
@@ -169,15 +112,15 @@ glossary: no row explains observer
 glossary: no row explains phase
 glossary: no row explains session
 glossary: no row explains stability
-homes: analyze/caveat/measuring: asks the name of a step
-homes: analyze/compare: asks the name of a step
 homes: analyze/groups: asks the name of a step
 homes: analyze/metrics: a list of metrics
 homes: analyze/verdict/explain: a list of metrics
-homes: analyze/write_rate: asks the name of a step
-homes: benchmarks/insert/analyze/metrics: asks the name of a step
+homes: benchmarks/insert/analyze/caveats: asks the name of a step
+homes: benchmarks/insert/analyze/columns: asks the name of a step
+homes: benchmarks/insert/analyze/write_rate: asks the name of a step
 homes: benchmarks/insert/driver/observer: a thread
-homes: benchmarks/insert/report: asks the name of a step
+homes: benchmarks/insert/report/summary: asks the name of a step
+homes: benchmarks/vector/analyze/extension: asks the name of a step
 homes: benchmarks/vector/analyze/recall: asks the name of a step
 homes: benchmarks/vector/data/synthetic: a thread
 homes: benchmarks/vector/driver/truth: a thread
@@ -189,20 +132,6 @@ homes: obtain/inspect: a thread
 homes: report/heat: a list of metrics
 homes: report/tables: a list of metrics
 homes: report/verdicts: a list of metrics
-imports: analyze/caveat/measuring -> benchmarks/insert/analyze/rules
-imports: analyze/compare -> benchmarks/vector/analyze/equal_recall
-imports: analyze/metrics -> benchmarks/insert/analyze/metrics
-imports: analyze/metrics -> benchmarks/kv/analyze/mod
-imports: analyze/seconds -> benchmarks/insert/analyze/stalls
-imports: analyze/seconds -> benchmarks/kv/analyze/samples
-imports: analyze/write_rate -> benchmarks/insert/analyze/rules
-imports: benchmarks/insert/import/mytools -> benchmarks/sysbench/import/record
-imports: benchmarks/insert/import/raw -> benchmarks/sysbench/import/sources
-imports: benchmarks/insert/import/record -> benchmarks/sysbench/import/record
-imports: benchmarks/insert/import/sources -> benchmarks/sysbench/import/sources
-imports: benchmarks/insert/import/taker -> benchmarks/sysbench/import/record
-imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/record
-imports: benchmarks/kv/import/tables -> benchmarks/sysbench/import/sources
 imports: benchmarks/kv/presets -> benchmarks/mod
 imports: benchmarks/vector/data/cache -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/given -> benchmarks/vector/driver/truth
@@ -212,22 +141,8 @@ imports: benchmarks/vector/data/statistics -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/driver/verify -> stats/mod
 imports: benchmarks/vector/driver/verify -> stats/paired
 imports: benchmarks/vector/driver/verify -> stats/summary
-imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/record
-imports: benchmarks/vector/import/ann_benchmarks -> benchmarks/sysbench/import/sources
 imports: benchmarks/vector/steps -> benchmarks/mod
-imports: import/mod -> benchmarks/insert/import/mytools
-imports: import/mod -> benchmarks/kv/import/tables
-imports: import/mod -> benchmarks/sysbench/import/mytools
-imports: import/mod -> benchmarks/sysbench/import/plain
-imports: import/mod -> benchmarks/vector/import/ann_benchmarks
-imports: import/published -> benchmarks/insert/import/summary
-imports: import/published -> benchmarks/insert/import/tables
-imports: report/build -> benchmarks/insert/report
-imports: report/build -> benchmarks/kv/report
-imports: report/build -> benchmarks/vector/report
-limits: analyze/compare has up to 800 lines
 limits: benchmarks/insert/import/record has up to 550 lines
-limits: benchmarks/insert/report has up to 600 lines
 limits: benchmarks/kv/import/tables has up to 700 lines
 limits: benchmarks/sysbench/steps has up to 700 lines
 limits: cli/args has up to 550 lines
@@ -236,7 +151,7 @@ limits: domain/vector has up to 600 lines
 phrases: analyze/compare: go on with
 phrases: analyze/compare: nothing was
 phrases: analyze/verdict/summary: nothing was
-phrases: benchmarks/insert/report: is told
+phrases: benchmarks/insert/report/stalls: is told
 phrases: benchmarks/sysbench/import/output: broken off
 phrases: benchmarks/vector/data/given: is said
 phrases: benchmarks/vector/data/hdf5/parse: nothing was
@@ -249,18 +164,12 @@ type names: Clients: driver/step
 type names: Clients: obtain/mod
 type names: Connection: driver/connection
 type names: Connection: driver/placement
-type names: Counts: analyze/verdict/mod
-type names: Counts: driver/client
 type names: Dataset: benchmarks/vector/data/mod
 type names: Dataset: domain/dataset
-type names: Distribution: analyze/measured
-type names: Distribution: domain/script
 type names: Ending: analyze/gate
 type names: Ending: driver/entry
 type names: Form: benchmarks/vector/driver/encode
 type names: Form: report/chart
-type names: Format: import/mod
-type names: Format: report/mod
 type names: Found: embed/rocksdb/handle
 type names: Found: obtain/mod
 type names: Index: benchmarks/sysbench/steps
@@ -278,13 +187,10 @@ type names: Point: domain/vector
 type names: Point: report/chart
 type names: Preset: benchmarks/insert/presets
 type names: Preset: benchmarks/sysbench/presets
-type names: Prior: analyze/verdict/mod
-type names: Prior: stats/moderated
 type names: RawStep: benchmarks/insert/import/raw
 type names: RawStep: benchmarks/sysbench/import/mytools_raw
 type names: Row: benchmarks/sysbench/rows
 type names: Row: report/heat
-type names: Sample: analyze/compare
 type names: Sample: os/sample
 type names: Sample: report/heat
 type names: Server: dbms/server
@@ -293,8 +199,6 @@ type names: Sources: benchmarks/insert/import/sources
 type names: Sources: benchmarks/sysbench/import/sources
 type names: Stop: driver/stop
 type names: Stop: os/process
-type names: Summary: analyze/verdict/mod
-type names: Summary: stats/summary
 type names: Table: benchmarks/sysbench/rows
 type names: Table: report/document
 type names: Value: report/document

@@ -5,22 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::analyze::caveat::{
-    Caveat, CaveatKind, Disagreement, Evidence, disagreement, distinct, spell,
-};
+use super::evidence::{Disagreement, Evidence, disagreement, distinct, spell};
+use super::kind::{Caveat, CaveatKind};
+use crate::analyze::extension::Extension;
 use crate::analyze::metrics::rate_unit;
-use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::config::Config;
-use crate::domain::metric::Metric;
 use crate::domain::run::RunRecord;
 
-/// Recalls of searches that count as the same.
-const RECALL_NEAR: f64 = 0.005;
 /// Differing lines of settings that are shown; the rest is counted.
 const LINES_SHOWN: usize = 8;
 
-pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
+pub(super) fn find(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(hosts(evidence));
     caveats.extend(tunings(evidence));
@@ -33,8 +30,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         });
         caveats.extend(of_all(kind, name, &values));
     }
-    caveats.extend(workloads(evidence));
-    caveats.extend(recalls(evidence));
+    caveats.extend(workloads(evidence, extensions));
     caveats.extend(turns(evidence));
     caveats.extend(steps(evidence));
     for (place, label) in evidence.targets() {
@@ -121,32 +117,6 @@ fn hosts(evidence: &Evidence) -> Option<Caveat> {
     Some(caveat)
 }
 
-/// Searches of two DBMSs whose recalls are further apart than two builds of one index are. Between
-/// builds of one DBMS a lower recall is a finding of its own.
-fn recalls(evidence: &Evidence) -> Vec<Caveat> {
-    let comparison = evidence.comparison;
-    let dbms = |place: usize| {
-        comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
-    };
-    let mut caveats = Vec::new();
-    for step in comparison.measured_steps().filter(|step| !step.is_choice()) {
-        let recall = |place: usize| step.targets.get(place)?.absolute(Metric::Recall);
-        let Some(base) = recall(0) else { continue };
-        for (place, target) in step.targets.iter().enumerate().skip(1) {
-            let Some(other) = recall(place).filter(|_| dbms(0) != dbms(place)) else { continue };
-            if (other - base).abs() > RECALL_NEAR {
-                caveats.push(Caveat {
-                    kind: CaveatKind::DifferentRecall,
-                    target: Some(target.label.clone()),
-                    steps: vec![step.name.clone()],
-                    text: format!("recall {other:.4}, {base:.4} of {}", comparison.base),
-                });
-            }
-        }
-    }
-    caveats
-}
-
 /// True if every result set has one host, and every target shares a set with the baseline: then no
 /// ratio is one of two hosts.
 fn pairs_within_hosts(evidence: &Evidence) -> bool {
@@ -190,7 +160,7 @@ fn tunings(evidence: &Evidence) -> Option<Caveat> {
 }
 
 /// Each field of the workload in which runs differ; placement and idle state have their own kind.
-fn workloads(evidence: &Evidence) -> Vec<Caveat> {
+fn workloads(evidence: &Evidence, extensions: &[&Extension]) -> Vec<Caveat> {
     // Nearly always the same in every run of a target.
     let mut by_label: BTreeMap<&str, Vec<(bool, &Workload)>> = BTreeMap::new();
     let mut all = Vec::new();
@@ -199,7 +169,7 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
         let own = (is_imported(record), &record.workload);
         if !known.contains(&own) {
             known.push(own);
-            all.push((record.key.label.clone(), known_workload(record)));
+            all.push((record.key.label.clone(), known_workload(record, extensions)));
         }
     }
     let differing = differing_fields(all);
@@ -215,12 +185,9 @@ fn workloads(evidence: &Evidence) -> Vec<Caveat> {
 }
 
 /// The fields of a run's workload. Imported files tell few, and 0 stands for what they do not.
-fn known_workload(record: &RunRecord) -> BTreeMap<String, String> {
+fn known_workload(record: &RunRecord, extensions: &[&Extension]) -> BTreeMap<String, String> {
     let mut workload = record.workload.clone();
-    if let BenchmarkParameters::Insert(shape) = &mut workload.shape {
-        // A limit changes no step that stays below it, and a step that reaches it says so.
-        shape.step_limit = None;
-    }
+    extensions.iter().for_each(|own| (own.comparable)(&mut workload));
     let mut fields = fields(&workload);
     if is_imported(record) {
         let scale = ["tables", "rows", "clients", "read_seconds", "write_seconds"];

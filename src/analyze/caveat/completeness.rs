@@ -1,6 +1,8 @@
 //! What is not there: runs and steps that failed or were never carried out, pairs that are missing.
 
-use crate::analyze::caveat::{Caveat, CaveatKind, Evidence, PAIRS_MIN};
+use super::evidence::Evidence;
+use super::kind::{Caveat, CaveatKind};
+use super::limits::PAIRS_MIN;
 use crate::domain::metric::Metric;
 use crate::domain::run::Status;
 

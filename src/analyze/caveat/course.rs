@@ -1,6 +1,7 @@
 //! Rates that were not the same from the first second to the last.
 
-use crate::analyze::caveat::{Caveat, CaveatKind, Evidence, percent};
+use super::evidence::{Evidence, percent};
+use super::kind::{Caveat, CaveatKind};
 use crate::stats::stability::Stability;
 use crate::stats::summary::median;
 
@@ -51,7 +52,7 @@ fn each<T>(
     steps
         .filter_map(|step| {
             let samples = step.targets[target].samples.iter();
-            let courses: Vec<Stability> = samples.filter_map(|sample| sample.course).collect();
+            let courses: Vec<Stability> = samples.filter_map(|sample| sample.stability).collect();
             Some((step.name.clone(), judge(&courses)?))
         })
         .collect()

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyze::caveat::{
-    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, Caveat, CaveatKind, ERROR_SHARE_MIN, Evidence,
-    FOREIGN_SHARE_MAX, NO_OP_SHARE_MIN, PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX,
-    WRITE_BACK_MIN_KB, disagreement, distinct, percent, spell, worst,
+use super::evidence::{Evidence, disagreement, distinct, most, percent, spell, worst};
+use super::kind::{Caveat, CaveatKind};
+use super::limits::{
+    CLIENT_BUSY_MAX, CLIENT_SHARE_MAX, ERROR_SHARE_MIN, FOREIGN_SHARE_MAX, NO_OP_SHARE_MIN,
+    PACE_ACHIEVED_MIN, PRESSURE_SHARE_MAX, STEAL_SHARE_MAX, WRITE_BACK_MIN_KB,
 };
-use crate::analyze::compare::StepComparison;
+use crate::analyze::comparison::StepComparison;
 use crate::analyze::plans;
-use crate::benchmarks::insert::analyze::rules::{SLA_SHARE, is_query_step};
 use crate::domain::benchmark::{Group, Placement};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
@@ -67,21 +67,10 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     caveats.extend(swapped(evidence, target, label));
     caveats.extend(throttled(evidence, target, label));
     caveats.extend(write_back(evidence, target, label));
-    caveats.extend(dirty_pages(evidence, target, label));
     caveats.extend(unmeasured(evidence, target, label));
     caveats.extend(unreadable(evidence, target, label));
     caveats.extend(notes(evidence, target, label));
     caveats
-}
-
-/// The largest of a step's runs, if it is more than `limit`.
-fn most(
-    records: &[&StepRecord],
-    limit: f64,
-    get: impl Fn(&StepRecord) -> Option<f64>,
-) -> Option<f64> {
-    let most = records.iter().filter_map(|record| get(record)).max_by(f64::total_cmp);
-    most.filter(|most| *most > limit)
 }
 
 fn client_bound(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
@@ -137,13 +126,6 @@ fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
 fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
         most(records, 1.0 - PACE_ACHIEVED_MIN, |record| {
-            if is_query_step(&record.name) {
-                // Of the Insert Benchmark: see `missed_rate`.
-                return None;
-            }
-            if record.outcome.roles.contains_key("inserts") {
-                return missed_target(record);
-            }
             let open = record.outcome.open?;
             let due = open.due as f64;
             (due > 0.0).then(|| 1.0 - record.outcome.events as f64 / due)
@@ -152,15 +134,6 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
     worst(CaveatKind::MissedPace, label, found, |missed| {
         format!("as little as {} of the events due were completed", percent(1.0 - missed))
     })
-}
-
-/// The share of its operations that the inserters did not make in time, if that is more than the
-/// published rule allows.
-fn missed_target(record: &StepRecord) -> Option<f64> {
-    let inserts = record.outcome.roles.get("inserts")?;
-    let due = inserts.target_per_second? * record.outcome.seconds;
-    let missed = 1.0 - inserts.operations as f64 / due;
-    (missed > 1.0 - SLA_SHARE).then_some(missed)
 }
 
 /// Writers of query steps that did not keep their rate: the lowest share of it.
@@ -282,24 +255,6 @@ fn write_back(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
     })
 }
 
-/// Dirty pages that a server wrote back, beside the writes asked for, in query steps of the Insert
-/// Benchmark: it ended them with fewer than it began with.
-fn dirty_pages(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
-    /// Bytes of a page of InnoDB unless it is set otherwise, in KiB.
-    const PAGE_KB: f64 = 16.0;
-    let found = evidence.each_step(target, |records| {
-        most(records, WRITE_BACK_MIN_KB, |record| {
-            let pages = record.outcome.series.get("server_pages_dirty")?;
-            let fell = pages.first()? - pages.last()?;
-            let seconds = record.outcome.seconds;
-            (is_query_step(&record.name) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
-        })
-    });
-    worst(CaveatKind::WriteBack, label, found, |kb| {
-        format!("dirty pages of the step before were written back, up to {kb:.0} KB/s")
-    })
-}
-
 /// One caveat for each counter, with the first reason: reasons name processes and differ by run.
 fn unmeasured(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     let mut counters: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
@@ -338,7 +293,7 @@ fn unreadable(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
         }
         let samples = step.targets[target].samples.iter().filter(|sample| sample.events > 0);
         let faults: Vec<&str> =
-            samples.filter_map(|sample| sample.values.why_missing(Metric::P50)).collect();
+            samples.filter_map(|sample| sample.why_missing(Metric::P50)).collect();
         if let Some(fault) = faults.first() {
             first.get_or_insert_with(|| (*fault).to_owned());
             steps.push(step.name.clone());

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
+use super::evidence::Evidence;
+use super::kind::{Caveat, CaveatKind};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::run::LeftOut;
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
+use super::evidence::Evidence;
+use super::kind::{Caveat, CaveatKind};
 use crate::analyze::plans::{normalize, shorten};
 use crate::domain::run::StepRecord;
 

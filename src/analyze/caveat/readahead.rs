@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
-use crate::domain::benchmark::BenchmarkParameters;
+use super::evidence::Evidence;
+use super::kind::{Caveat, CaveatKind};
 use crate::domain::host::Tuning;
-use crate::domain::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::run::RunRecord;
 
 /// Settings of servers by which reads are made larger, and the bytes of a plain number there.
@@ -26,18 +25,18 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
         let configured = of_target(&run.record).map(|found| (Some(label.clone()), found));
         let found = configured.into_iter().chain(of_kernel(tuning).map(|found| (None, found)));
         for (target, (name, kb)) in found.filter(|(_, (_, kb))| *kb > limit_kb) {
-            let text = format!("{name} is {kb} KiB, max_sectors_kb of the disk is {limit_kb}");
-            if seen.insert((target.clone(), text.clone())) {
-                caveats.push(Caveat {
-                    kind: CaveatKind::Readahead,
-                    target,
-                    steps: Vec::new(),
-                    text,
-                });
+            if seen.insert((target.clone(), name.clone(), kb)) {
+                caveats.push(too_large(target, &name, kb, limit_kb));
             }
         }
     }
     caveats
+}
+
+/// A readahead that is larger than a request to the disk, in KiB.
+pub fn too_large(target: Option<String>, name: &str, kb: u64, limit_kb: u64) -> Caveat {
+    let text = format!("{name} is {kb} KiB, max_sectors_kb of the disk is {limit_kb}");
+    Caveat { kind: CaveatKind::Readahead, target, steps: Vec::new(), text }
 }
 
 type Found = (String, u64);
@@ -49,18 +48,6 @@ fn of_kernel(tuning: &Tuning) -> Option<Found> {
 
 /// The largest that the configuration asks for.
 fn of_target(record: &RunRecord) -> Option<Found> {
-    if let BenchmarkParameters::Kv(shape) = &record.workload.shape {
-        let user = shape.options.get(READAHEAD_OPTION).cloned();
-        let mut lines = record.config.text.lines().filter_map(|line| KvOption::parse(line).ok());
-        let config = lines.rfind(|option| option.key == READAHEAD_OPTION);
-        let text = user.or(config.map(|option| option.value));
-        // What is unset is the library's own, which differs by version.
-        let bytes = match text {
-            Some(text) => text.parse().ok()?,
-            None => READAHEAD_BYTES,
-        };
-        return Some((READAHEAD_OPTION.to_owned(), bytes >> 10));
-    }
     let lines = record.config.text.lines().filter_map(|line| {
         let (name, value) = line.split_once('=')?;
         let name = name.trim().to_lowercase().replace('-', "_");

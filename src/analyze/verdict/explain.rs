@@ -1,7 +1,7 @@
 //! Why a rate changed: the costs that moved with it.
 
-use super::Explanation;
-use crate::analyze::compare::TargetResult;
+use super::judgement::Explanation;
+use crate::analyze::comparison::TargetResult;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
 
@@ -20,7 +20,7 @@ const COSTS: [Metric; 7] = [
 /// The costs that were shown to be worse where the rate was shown to be slower, or better where it
 /// was faster; the largest change first. A small change of a cost explains only a small one of the
 /// rate.
-pub(super) fn explanations(target: &TargetResult) -> Vec<Explanation> {
+pub(in crate::analyze) fn explanations(target: &TargetResult) -> Vec<Explanation> {
     let verdict = |metric: Metric| {
         let relative = target.relative(metric)?;
         Some((relative, relative.judgement.as_ref()?))

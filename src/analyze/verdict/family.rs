@@ -2,7 +2,7 @@
 //! list of differences is corrected for how many they are.
 
 use super::host::Widening;
-use crate::analyze::verdict::{Judgement, Prior, Test};
+use super::judgement::{Judgement, SharedVariance, Test};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
@@ -71,14 +71,17 @@ struct SequentialState {
 pub(super) fn judge(
     family: &Family<'_>,
     differences: &[&[f64]],
-) -> (Vec<Judgement>, Option<Prior>) {
+) -> (Vec<Judgement>, Option<SharedVariance>) {
     match family.looks {
         None => judge_once(family, differences),
         Some(looks) => judge_looks(family, looks, differences),
     }
 }
 
-fn judge_once(family: &Family<'_>, differences: &[&[f64]]) -> (Vec<Judgement>, Option<Prior>) {
+fn judge_once(
+    family: &Family<'_>,
+    differences: &[&[f64]],
+) -> (Vec<Judgement>, Option<SharedVariance>) {
     let (members, prior) = members(differences, usize::MAX, &family.host);
     let evidence: Vec<Option<Evidence>> =
         members.iter().map(|member| member.map(|member| family.evidence(&member))).collect();
@@ -117,7 +120,7 @@ fn judge_looks(
     family: &Family<'_>,
     looks: &Looks,
     differences: &[&[f64]],
-) -> (Vec<Judgement>, Option<Prior>) {
+) -> (Vec<Judgement>, Option<SharedVariance>) {
     let none = SequentialState {
         member: None,
         look: 0,
@@ -416,8 +419,8 @@ fn untested(pairs: usize) -> String {
     }
 }
 
-fn shown(prior: moderated::Prior) -> Prior {
-    Prior { df: prior.df, sd: prior.sd }
+fn shown(prior: moderated::Prior) -> SharedVariance {
+    SharedVariance { df: prior.df, sd: prior.sd }
 }
 
 fn exp(interval: Interval) -> Interval {

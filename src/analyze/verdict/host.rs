@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF};
 
-use super::Judgement;
+use super::judgement::Judgement;
 use crate::analyze::host_noise::{HostNoise, StepSpread};
 use crate::domain::gate::{Calibration, Canary, HostLog};
 use crate::domain::metric::Metric;

@@ -1,6 +1,6 @@
 //! What limits the verdicts on rates, in one sentence.
 
-use crate::analyze::compare::{Comparison, Relative};
+use crate::analyze::comparison::{Comparison, Relative};
 use crate::domain::metric::Metric;
 use crate::stats::summary::median;
 

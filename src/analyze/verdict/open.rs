@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analyze::compare::Comparison;
+use crate::analyze::comparison::Comparison;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::LookSchedule;
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyze::compare::{Relative, StepComparison};
+use super::judgement::{FamilyFacts, SuiteMean, TargetVerdicts, VerdictCounts, VerdictSummary};
+use super::limit;
+use crate::analyze::comparison::{Comparison, Relative, StepComparison};
 use crate::analyze::groups::is_summarized;
-use crate::analyze::verdict::{Counts, FamilyFacts, SuiteMean, Summary, TargetVerdicts};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 use crate::stats::Interval;
@@ -13,20 +14,21 @@ use crate::stats::paired::mean_interval;
 /// Up to this many targets, a sentence holds the geometric mean of each.
 const MEANS_MAX: usize = 5;
 
-/// The verdicts on all targets but the base. `families` are those of each target.
-pub(super) fn summarize(
-    steps: &[StepComparison],
+/// The verdicts on all targets but the base. `families` are those of each target, `notes` what was
+/// found out about the host.
+pub(in crate::analyze) fn summarize(
+    comparison: &Comparison,
     families: Vec<BTreeMap<Metric, FamilyFacts>>,
-    labels: &[String],
-    rules: &Rules,
-) -> Summary {
+    notes: &[String],
+) -> VerdictSummary {
+    let (steps, rules) = (&comparison.steps, &comparison.rules);
     let mut targets = Vec::new();
     for (index, metrics) in families.into_iter().enumerate() {
         let counts = metrics.get(&Metric::Rate).map(|facts| facts.counts).unwrap_or_default();
         let geomean = geomean(steps, index + 1, rules);
         let worst = worst(steps, index + 1);
         targets.push(TargetVerdicts {
-            label: labels[index + 1].clone(),
+            label: comparison.targets[index + 1].label.clone(),
             sentence: sentence(counts, worst, geomean, rules),
             boring: is_boring(counts),
             metrics,
@@ -40,11 +42,11 @@ pub(super) fn summarize(
         many if boring => format!("Boring: all {} targets are the same as the base.", many.len()),
         many => together(many),
     };
-    Summary { sentence, limit: String::new(), boring, targets }
+    VerdictSummary { sentence, limit: limit::sentence(comparison, notes), boring, targets }
 }
 
 /// True if every step has a verdict and all are SAME.
-fn is_boring(counts: Counts) -> bool {
+fn is_boring(counts: VerdictCounts) -> bool {
     counts.total() > 0 && counts.same == counts.total()
 }
 
@@ -59,7 +61,7 @@ fn worst(steps: &[StepComparison], target: usize) -> Option<(&str, f64)> {
 }
 
 fn sentence(
-    counts: Counts,
+    counts: VerdictCounts,
     worst: Option<(&str, f64)>,
     geomean: Option<SuiteMean>,
     rules: &Rules,

@@ -40,5 +40,8 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     size: schema::data_size,
     memory_limit: |workload| shape(workload)?.memory_limit,
     driver: DriverPart { benchmark: "insert", step_loop: Some(driver::step_loop), rows: None },
+    extension: analyze::EXTENSION,
+    sections: report::SECTIONS,
+    imports: &[import::MYTOOLS],
     ..BenchmarkSpec::PLAIN
 };

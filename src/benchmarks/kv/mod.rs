@@ -31,5 +31,8 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     size: steps::size,
     driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), rows: None },
+    extension: analyze::EXTENSION,
+    sections: report::SECTIONS,
+    imports: &[import::DB_BENCH],
     ..BenchmarkSpec::PLAIN
 };

@@ -2,11 +2,12 @@
 //! writes were held back, disk and CPU as iostat and vmstat tell, and what to keep in mind.
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetResult};
+use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::histogram::Histogram;
 use crate::benchmarks::kv::analyze::{STATS, Stats, stats};
 use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
+use crate::report::Sections;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
 type Columns = &'static [(Metric, Digits)];
@@ -123,8 +124,12 @@ fn published(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "kv", heading: "RocksDB: speed, tree, stalls".to_owned(), blocks })
 }
 
+/// The hooks of this benchmark.
+pub(crate) const SECTIONS: Sections =
+    Sections { sections: |comparison| Vec::from_iter(section(comparison)), ..Sections::NONE };
+
 /// The section; `None` where no step is one of the sequence.
-pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
+fn section(comparison: &Comparison) -> Option<Section> {
     let ours = comparison.steps.iter().flat_map(|step| &step.targets);
     let mut samples = ours.flat_map(|target| &target.samples);
     if !samples.any(|sample| sample.record.outcome.facts.contains_key(STATS)) {

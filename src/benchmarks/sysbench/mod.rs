@@ -25,5 +25,6 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart { benchmark: "sysbench", step_loop: None, rows: Some(driver::rows) },
     table_name: "sbtest{table}",
     names_made: schema::names_made,
+    imports: &[import::MYTOOLS, import::PLAIN],
     ..BenchmarkSpec::PLAIN
 };

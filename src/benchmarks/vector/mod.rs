@@ -37,5 +37,8 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         _ => vec!["items".to_owned(), "items_v".to_owned()],
     },
     driver: DriverPart { benchmark: "vector", step_loop: Some(driver::step_loop), rows: None },
+    extension: analyze::EXTENSION,
+    sections: report::SECTIONS,
+    imports: &[import::ANN_BENCHMARKS],
     ..BenchmarkSpec::PLAIN
 };

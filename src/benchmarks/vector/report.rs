@@ -2,17 +2,21 @@
 //! and the cases that filter, write and restart.
 
 use crate::analyze::Comparison;
-use crate::analyze::compare::{StepComparison, TargetResult};
+use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::benchmarks::vector::analyze::recall::{self, Curve, CurvePoint, Mean, TARGETS};
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::vector::{DataSource, Point};
+use crate::report::Sections;
 use crate::report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
+/// The hooks of this benchmark.
+pub(crate) const SECTIONS: Sections = Sections { sections, ..Sections::NONE };
+
 /// All sections; none where nothing has a recall.
-pub(crate) fn sections(comparison: &Comparison) -> Vec<Section> {
+fn sections(comparison: &Comparison) -> Vec<Section> {
     let curves = recall::curves(comparison);
     let mut sections = Vec::new();
     sections.extend(violated(comparison));
@@ -30,7 +34,7 @@ fn violated(comparison: &Comparison) -> Option<Section> {
     let mut lines = Vec::new();
     for step in &comparison.steps {
         for target in &step.targets {
-            let counts = target.samples.iter().filter_map(|it| it.values.get(Metric::Violations));
+            let counts = target.samples.iter().filter_map(|it| it.get(Metric::Violations));
             let counts: Vec<f64> = counts.collect();
             let bad = counts.iter().filter(|count| **count > 0.0).count();
             let most = counts.iter().copied().fold(0.0, f64::max);

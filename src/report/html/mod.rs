@@ -13,9 +13,9 @@ use std::fmt::Write;
 use super::document::{Document, Section};
 use super::timeline::SecondsOf;
 use crate::analyze::Comparison;
-use crate::analyze::compare::RunFacts;
+use crate::analyze::comparison::RunFacts;
 use crate::domain::run::Dataset;
-use crate::report::{facts, page};
+use crate::report::{Sections, facts, page};
 use blocks::Writer;
 use escape::{attribute, text};
 
@@ -47,11 +47,14 @@ pub struct Material<'a> {
     /// Run folder in the dataset → its address relative to the file of the report, without a
     /// trailing slash. A folder without an entry is its own address.
     pub links: &'a BTreeMap<String, String>,
+    /// Hooks of the benchmarks.
+    pub own: &'a [&'a Sections],
 }
 
 /// Renders the complete file.
 pub fn render(material: &Material) -> String {
-    let document = page::document(material.comparison, material.dataset, material.seconds);
+    let document =
+        page::document(material.comparison, material.dataset, material.seconds, material.own);
     let run = |run: &RunFacts| {
         let address = material.links.get(&run.folder).unwrap_or(&run.folder).clone();
         let attempt = match run.key.attempt {

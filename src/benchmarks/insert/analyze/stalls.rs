@@ -5,14 +5,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::analyze::compare::Sample;
-use crate::benchmarks::insert::analyze::metrics::ROLES;
+use crate::analyze::measurement::Measurement;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
     DiskUsage, HostUsage, SECOND_MIN, Second, ServerEvent, StepRecord, Usage,
 };
 use crate::stats::stability;
 use crate::stats::summary::median;
+
+/// Kinds of workers: the column of their rate, and what one operation is called.
+pub const ROLES: [(&str, &str); 3] =
+    [("inserts", "insert"), ("deletes", "delete"), ("queries", "query")];
 
 /// A stretch of seconds in which hardly anything was done.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +48,7 @@ pub fn makes_indexes(step: &StepRecord) -> bool {
 }
 
 /// All stalls of a sample, in the order of time.
-pub fn stalls(sample: &Sample) -> Vec<Stall> {
+pub fn stalls(sample: &Measurement) -> Vec<Stall> {
     let mut stalls = Vec::new();
     for (role, _) in ROLES {
         for stall in stretches(&sample.record, role) {
@@ -70,20 +73,30 @@ pub fn begun(second: usize, ms: f64) -> f64 {
 }
 
 /// The second in which the longest operation of a role ended, and its length in ms.
-pub fn longest(sample: &Sample, role: &str) -> Option<(usize, f64)> {
+pub fn longest(sample: &Measurement, role: &str) -> Option<(usize, f64)> {
     longest_in(sample, role, 0, usize::MAX)
 }
 
-fn longest_in(sample: &Sample, role: &str, from: usize, to: usize) -> Option<(usize, f64)> {
+fn longest_in(sample: &Measurement, role: &str, from: usize, to: usize) -> Option<(usize, f64)> {
     let series = sample.record.outcome.series.get(&format!("{role}_max_us"))?;
     let seconds = from.min(series.len())..to.min(series.len());
     let place = seconds.max_by(|a, b| series[*a].total_cmp(&series[*b]))?;
     Some((place, series[place] / 1e3))
 }
 
+/// The longest operation of a role by its metric, s: a step shorter than a second has no series.
+pub fn longest_of(sample: &Measurement, role: &str) -> f64 {
+    let metric = match role {
+        "inserts" => Metric::InsertMax,
+        "deletes" => Metric::DeleteMax,
+        _ => Metric::Max,
+    };
+    sample.get(metric).unwrap_or(0.0) / 1e3
+}
+
 /// From when to when, in seconds of the window, the server's log tells of checkpoints and of
 /// flushing. Not of vacuum, which never rests.
-pub fn flushing(sample: &Sample) -> Vec<(f64, f64, &str)> {
+pub fn flushing(sample: &Measurement) -> Vec<(f64, f64, &str)> {
     let mut spans = Vec::new();
     for event in &sample.record.outcome.server_log {
         if let Some(took) = event.took_seconds
@@ -97,7 +110,7 @@ pub fn flushing(sample: &Sample) -> Vec<(f64, f64, &str)> {
 
 /// What the server and the host did in the seconds from `from` to `to` of the window, as far as is
 /// known; of counters, what was out of the ordinary.
-pub fn doings(sample: &Sample, from: f64, to: f64) -> String {
+pub fn doings(sample: &Measurement, from: f64, to: f64) -> String {
     let outcome = &sample.record.outcome;
     let from = from.max(0.0);
     let mut all = logged(&outcome.server_log, from, to);
@@ -270,11 +283,10 @@ pub fn host_series(seconds: &[Second]) -> BTreeMap<String, Vec<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::metrics::Values;
     use crate::domain::benchmark::{Group, RateUnit};
     use crate::domain::run::{Outcome, Status};
 
-    fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Sample {
+    fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Measurement {
         let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
         let record = StepRecord {
             format: 1,
@@ -293,17 +305,7 @@ mod tests {
             stalled: Vec::new(),
             imported: None,
         };
-        Sample {
-            run: 0,
-            events: 0,
-            statements: 0,
-            errors: 0,
-            no_ops: 0,
-            values: Values::default(),
-            course: None,
-            distribution: None,
-            record: record.into(),
-        }
+        Measurement::of(record.into())
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Importers of published Insert Benchmark tables and raw files.
 
+mod check;
 pub mod client;
 pub mod histograms;
 pub(crate) mod mytools;
@@ -11,3 +12,5 @@ pub(crate) mod sources;
 pub mod summary;
 pub mod tables;
 pub(crate) mod taker;
+
+pub use mytools::FORMAT as MYTOOLS;

@@ -4,24 +4,29 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::benchmarks::insert::import::check;
 use crate::benchmarks::insert::import::histograms::HistogramRow;
 use crate::benchmarks::insert::import::raw::RawStep;
 use crate::benchmarks::insert::import::record::{self, Reading};
 use crate::benchmarks::insert::import::sizes::{Sizes, size_of};
 use crate::benchmarks::insert::import::sources::{self, Sources, folder_of};
+use crate::benchmarks::insert::import::summary::SummaryTable;
 use crate::benchmarks::insert::import::tables::{
     MetricsRow, MetricsTable, merged, relative_rows, split_size,
 };
-use crate::benchmarks::insert::import::taker::Taker;
-use crate::benchmarks::sysbench::import::record::decimals_agree;
+use crate::benchmarks::insert::import::taker::{Taker, WORD};
 use crate::domain::metric::Metric;
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
+use crate::import::number::{decimals_agree, number};
 use crate::import::published::{self, Published, add_file};
 use crate::import::text::Text;
-use crate::import::{ImportError, ImportOptions, tag};
+use crate::import::{ImportError, ImportFormat, ImportOptions, tag, unnamed};
 use crate::stats::ratio::follows;
+
+/// Published results: tables of perf reports, and raw files.
+pub const FORMAT: ImportFormat =
+    ImportFormat { word: WORD, read: |paths, options| read(&unnamed(paths)?, options) };
 
 /// The log of response times.
 const RESPONSE_TIMES: &str = "response-times.tsv";
@@ -30,7 +35,7 @@ const RESPONSE_TIMES: &str = "response-times.tsv";
 ///
 /// # Errors
 /// As [`sources::find`]; and where there are ratios, histograms or summaries only.
-pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths, &options.steps)?;
     let mut published = Published { benchmark: "insert", ..Published::default() };
     published.notices.append(&mut sources.notices);
@@ -38,6 +43,7 @@ pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Publish
     let sizes = Sizes::resolve(&sources, paths.len(), options)?;
     let mut taker = Taker {
         published,
+        rows: Vec::new(),
         sizes,
         clients: options.clients.first().copied(),
         only_ratios: sources.only_ratios(),
@@ -70,7 +76,7 @@ pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Publish
         return Err(ImportError::foreign(&path, why));
     }
     taker.take_histograms(&sources);
-    let Taker { mut published, .. } = taker;
+    let Taker { mut published, rows, .. } = taker;
     check_merged(&sources, &mut published);
     if !sources.only_ratios() {
         check_relative(&sources, &mut published);
@@ -79,13 +85,11 @@ pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Publish
         published.runs.iter().find_map(|run| tag::decode(&run.record.manifest.reported).machine);
     let cpus = options.cpus.or(machine.map(|(cores, _)| cores));
     published.host = published::host(cpus, machine.map(|(_, gigabytes)| gigabytes), None);
-    published.summaries = sources
-        .summaries
-        .into_iter()
-        .flat_map(|(text, tables)| {
-            tables.into_iter().map(move |table| (text.path().to_owned(), table))
-        })
-        .collect();
+    let of_file = |(text, tables): (Text, Vec<SummaryTable>)| {
+        tables.into_iter().map(move |table| (text.path().to_owned(), table))
+    };
+    let summaries: Vec<_> = sources.summaries.into_iter().flat_map(of_file).collect();
+    check::check(&mut published, &rows, &summaries, options);
     Ok(published)
 }
 

@@ -8,11 +8,10 @@ use crate::benchmarks::insert::import::client::{self, ClientOutput};
 use crate::benchmarks::insert::import::histograms::{self, HistogramRow};
 use crate::benchmarks::insert::import::res::{self, StepSummary};
 use crate::benchmarks::insert::import::tables::split_size;
-use crate::benchmarks::sysbench::import::sources::names;
 use crate::import::ImportError;
 use crate::import::iostat::{self, IostatFile};
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::text::Text;
+use crate::import::text::{Text, names};
 use crate::import::vmstat::{self, VmstatFile};
 
 /// The files of one step of one target.

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use crate::benchmarks::insert::import::client::{ClientOutput, IntervalRow, KINDS, ResponseTimes};
 use crate::benchmarks::insert::import::histograms::BUCKETS;
 use crate::benchmarks::insert::import::raw::RawStep;
-use crate::benchmarks::sysbench::import::record::decimals_agree;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Role, Status, StepRecord};
 use crate::import::ImportOptions;
 use crate::import::iostat::Iostat;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
+use crate::import::number::{decimals_agree, number};
 use crate::import::published::{Published, add_file};
 use crate::import::text::Text;
 

@@ -7,11 +7,10 @@ use crate::benchmarks::insert::import::histograms::{self, HistogramRow};
 use crate::benchmarks::insert::import::raw::{self, RawStep};
 use crate::benchmarks::insert::import::summary::{self, SummaryKind, SummaryTable};
 use crate::benchmarks::insert::import::tables::{self, MetricsTable};
-use crate::benchmarks::sysbench::import::sources::names;
 use crate::import::ImportError;
 use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::text::Text;
+use crate::import::text::{Text, names};
 
 /// Steps of the three published sequences; a table without steps is told by its number of rows.
 const SEQUENCES: [&[&str]; 3] = [

@@ -2,21 +2,20 @@
 //! everything else beside them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::benchmarks::insert::import::sizes::{Sizes, rows, size_of};
 use crate::benchmarks::insert::import::summary::{SummaryCell, SummaryKind, SummaryTable};
 use crate::benchmarks::insert::import::tables::{MetricsRow, split_size};
-use crate::benchmarks::sysbench::import::record::decimals_agree;
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
+use crate::import::number::{decimals_agree, number};
 use crate::import::published::{Published, StepKind, add_file, annotate};
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, ImportOptions, tag};
+use crate::import::{ImportError, ImportOptions, tag};
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// Columns that published tables have had.
@@ -30,9 +29,14 @@ pub(crate) const UNNAMED_BASE: &str = "unnamed base";
 /// The annotation of a cell's colour.
 const COLOUR: &str = "colour of the summary";
 
+/// The word of the command line.
+pub(super) const WORD: &str = "ibench-mytools";
+
 /// Takes rows, each number once. A number that another row contradicts is an error.
 pub(crate) struct Taker {
     pub published: Published,
+    /// The rows of metrics that were taken, with their files.
+    pub rows: Vec<(PathBuf, MetricsRow)>,
     pub sizes: Sizes,
     pub clients: Option<u32>,
     /// True if no file has a rate: ratios are facts then, not checks.
@@ -78,7 +82,7 @@ impl Taker {
             run.record.workload.rows = rows;
         }
         run.record.workload.clients = clients.unwrap_or(0);
-        run.step(Format::IbenchMytools.word(), step, StepKind { group, rate })
+        run.step(WORD, step, StepKind { group, rate })
     }
 
     /// Takes a number; `factor` makes the metric's unit of the printed one.
@@ -153,7 +157,7 @@ impl Taker {
                 return Ok(());
             }
         };
-        self.published.metrics.push((path.to_owned(), row.clone()));
+        self.rows.push((path.to_owned(), row.clone()));
         let is_query = step.starts_with('q');
         let unknown = |head: &str| !COLUMNS.contains(&head);
         let strange = row.cells.iter().map(|(head, _)| head.as_str()).find(|head| unknown(head));

@@ -2,10 +2,15 @@
 //! from the step's own counts. docs/kv.md has every formula, and where the published one is wrong.
 
 mod buckets;
+mod caveats;
 mod samples;
 pub mod stats;
 
-use crate::analyze::metrics::{Latencies, Values};
+use crate::analyze::Extension;
+use crate::analyze::extension::{BySecond, SecondFigures};
+use crate::analyze::histogram::Histogram;
+use crate::analyze::measurement::MetricValue;
+use crate::analyze::metrics::Latencies;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::stats::stability;
@@ -20,20 +25,37 @@ const GIB: f64 = (1 << 30) as f64;
 /// Name of the text with the library's statistics in a step's record.
 pub const STATS: &str = "stats";
 
-/// Adds the metrics of the RocksDB sequence, if the step is one of it.
-pub(crate) fn put(values: &mut Values, step: &StepRecord, latencies: &Latencies) {
-    let Some(text) = step.outcome.facts.get(STATS) else { return };
+/// The hooks of this benchmark.
+pub(crate) const EXTENSION: Extension = Extension {
+    by_second: Some(BySecond {
+        compute: |rows| SecondFigures { means: averages(rows), ..Default::default() },
+        is_stored: |outcome| outcome.extra.contains_key(&Metric::CpuIdle),
+    }),
+    measure: own_metrics,
+    caveats: caveats::find,
+    ..Extension::none("kv")
+};
+
+/// The metrics of the RocksDB sequence; none if the step is not one of it, or if others measured
+/// it.
+fn own_metrics(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
+    let text = step.outcome.facts.get(STATS).filter(|_| step.imported.is_none());
+    let Some(text) = text else { return Vec::new() };
     let stats = stats::parse(text);
     let outcome = &step.outcome;
+    let mut values = Vec::new();
     if outcome.seconds > 0.0 {
-        values.put(Metric::MbPerSecond, Ok(outcome.bytes as f64 / MIB / outcome.seconds));
+        values.push((Metric::MbPerSecond, outcome.bytes as f64 / MIB / outcome.seconds));
     }
-    put_tree(values, &stats, written_bytes(step));
-    put_stalls(values, &stats);
-    put_latency(values, latencies);
+    values.extend(tree(&stats, written_bytes(step)));
+    values.extend(stalls(&stats));
+    if let Ok(histogram) = latencies {
+        values.extend(latency(histogram));
+    }
     if let Some(evenness) = stability::evenness(&step.per_second) {
-        values.put(Metric::RateVariation, Ok(100.0 * evenness.cv));
+        values.push((Metric::RateVariation, 100.0 * evenness.cv));
     }
+    values.into_iter().map(|(metric, number)| (metric, Ok(number))).collect()
 }
 
 /// Bytes of the keys and values that the clients and the background writer put.
@@ -49,11 +71,10 @@ fn written_bytes(step: &StepRecord) -> f64 {
     clients + writer * per_put
 }
 
-fn put_tree(values: &mut Values, stats: &Stats, written_bytes: f64) {
+fn tree(stats: &Stats, written_bytes: f64) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
     let mut put = |metric, value: Option<f64>| {
-        if let Some(value) = value {
-            values.put(metric, Ok(value));
-        }
+        values.extend(value.map(|value| (metric, value)));
     };
     let sum = stats.sum.as_ref();
     put(Metric::LsmSize, sum.map(|sum| sum.bytes / GIB));
@@ -76,12 +97,12 @@ fn put_tree(values: &mut Values, stats: &Stats, written_bytes: f64) {
     let ingest = stats.ingest_gb.filter(|ingest| *ingest > 0.0);
     let compat = |((tree, flush), ingest)| (tree + flush) / ingest;
     put(Metric::WriteAmpCompat, tree.zip(stats.flush_gb).zip(ingest).map(compat));
+    values
 }
 
-fn put_stalls(values: &mut Values, stats: &Stats) {
-    if let Some(percent) = stats.stall_percent {
-        values.put(Metric::StallPercent, Ok(percent));
-    }
+fn stalls(stats: &Stats) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
+    values.extend(stats.stall_percent.map(|percent| (Metric::StallPercent, percent)));
     let counts = [
         (Metric::StallL0Delays, "l0-file-count-limit-delays"),
         (Metric::StallL0Stops, "l0-file-count-limit-stops"),
@@ -93,7 +114,7 @@ fn put_stalls(values: &mut Values, stats: &Stats) {
     let mut sum = None;
     for (metric, name) in counts {
         if let Some(count) = stats.stalls.get(name) {
-            values.put(metric, Ok(*count as f64));
+            values.push((metric, *count as f64));
             sum = Some(sum.unwrap_or(0.0) + *count as f64);
         }
     }
@@ -104,22 +125,21 @@ fn put_stalls(values: &mut Values, stats: &Stats) {
     ];
     for (metric, name) in among {
         if let Some(count) = stats.stalls.get(name) {
-            values.put(metric, Ok(*count as f64));
+            values.push((metric, *count as f64));
         }
     }
-    if let Some(sum) = sum {
-        values.put(Metric::StallCount, Ok(sum));
-    }
+    values.extend(sum.map(|sum| (Metric::StallCount, sum)));
+    values
 }
 
-fn put_latency(values: &mut Values, latencies: &Latencies) {
-    let Ok(histogram) = latencies else { return };
+fn latency(histogram: &Histogram) -> Vec<(Metric, f64)> {
+    let mut values = Vec::new();
     if histogram.total() == 0 {
-        return;
+        return values;
     }
     let [p9999] = histogram.quantiles([0.9999]);
     if histogram.total() >= 10 * P9999_EVENTS {
-        values.put(Metric::P9999, Ok(p9999 as f64 / 1e6));
+        values.push((Metric::P9999, p9999 as f64 / 1e6));
     }
     let buckets = Buckets::of(histogram);
     let compat = [
@@ -128,10 +148,9 @@ fn put_latency(values: &mut Values, latencies: &Latencies) {
         (Metric::P999Compat, 99.9),
         (Metric::P9999Compat, 99.99),
     ];
-    for (metric, percent) in compat {
-        values.put(metric, Ok(buckets.percentile(percent)));
-    }
-    values.put(Metric::MaxCompat, Ok(buckets.max()));
+    values.extend(compat.map(|(metric, percent)| (metric, buckets.percentile(percent))));
+    values.push((Metric::MaxCompat, buckets.max()));
+    values
 }
 
 /// A 99.99th percentile rests on one event in so many.

@@ -1,8 +1,9 @@
 //! Statistics as three generations of the library print them.
 
-use super::put_stalls;
+use std::collections::BTreeMap;
+
+use super::stalls;
 use super::stats::parse;
-use crate::analyze::metrics::Values;
 use crate::domain::metric::Metric;
 
 /// Since 10.3 there is a column WPreComp(GB) after Write(GB).
@@ -97,11 +98,10 @@ fn stalls_of_old_and_new_versions_have_one_name() {
 
 #[test]
 fn stalls_while_level_0_is_compacted_are_columns_and_in_no_sum() {
-    let mut values = Values::default();
-    put_stalls(&mut values, &parse(NEW));
-    assert_eq!(values.get(Metric::StallL0DelaysBusy), Some(7.0));
-    assert_eq!(values.get(Metric::StallL0StopsBusy), Some(0.0));
-    assert_eq!(values.get(Metric::StallCount), Some(2560.0));
+    let values = BTreeMap::from_iter(stalls(&parse(NEW)));
+    assert_eq!(values[&Metric::StallL0DelaysBusy], 7.0);
+    assert_eq!(values[&Metric::StallL0StopsBusy], 0.0);
+    assert_eq!(values[&Metric::StallCount], 2560.0);
 }
 
 #[test]

@@ -6,3 +6,5 @@ pub mod rates;
 pub(crate) mod runs;
 pub mod table;
 pub(crate) mod tables;
+
+pub use tables::FORMAT as DB_BENCH;

@@ -8,29 +8,30 @@ use crate::benchmarks::kv::import::output::{self, Log};
 use crate::benchmarks::kv::import::rates::{self, RatesOnly};
 use crate::benchmarks::kv::import::runs::Runs;
 use crate::benchmarks::kv::import::table::{self, ReportRow, ReportTable};
-use crate::benchmarks::sysbench::import::record::{decimals_agree, each_second};
-use crate::benchmarks::sysbench::import::sources::names;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::build::Version;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Status, StepRecord};
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
+use crate::import::number::{decimals_agree, each_second, number};
 use crate::import::published::{self, Published, StepKind, add_file};
-use crate::import::text::Text;
-use crate::import::{Format, ImportError, ImportOptions, Named};
+use crate::import::text::{Text, names};
+use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 use crate::stats::ratio::{follows, printed_ratio};
 
 /// Workloads of the published scripts, as names of files and folders tell them.
 const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
+
+/// Published report tables, and db_bench's own output.
+pub const FORMAT: ImportFormat = ImportFormat { word: "dbbench", read };
 
 /// Reads files and folders.
 ///
 /// # Errors
 /// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
 /// any; ratios alone; `--labels` that do not fit.
-pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let published = Published { benchmark: "kv", ..Published::default() };
     let mut taker = Taker {
         published,
@@ -458,7 +459,7 @@ impl Taker<'_> {
         let tag = tag_of(label, version);
         let run = self.published.run(label, block, &tag);
         let kind = StepKind { group: group(step), rate: RateUnit::Operations };
-        run.step(Format::Dbbench.word(), step, kind)
+        run.step(FORMAT.word, step, kind)
     }
 
     /// Rates of tables without reports; where there are reports, both must agree.

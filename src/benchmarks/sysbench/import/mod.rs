@@ -12,3 +12,6 @@ pub mod sb_met;
 pub(crate) mod sources;
 pub mod tables;
 pub(crate) mod verify;
+
+pub use mytools::FORMAT as MYTOOLS;
+pub use plain::FORMAT as PLAIN;

@@ -8,7 +8,7 @@ use super::mytools_raw::{self, RawStep};
 use super::sb_met;
 use crate::benchmarks::sysbench::import::columns::{self, Columns};
 use crate::benchmarks::sysbench::import::names::{LOAD, counts_rows, file_name, group};
-use crate::benchmarks::sysbench::import::record::{self, decimals_agree};
+use crate::benchmarks::sysbench::import::record;
 use crate::benchmarks::sysbench::import::sources::{self, Sources};
 use crate::benchmarks::sysbench::import::tables;
 use crate::benchmarks::sysbench::import::verify;
@@ -17,18 +17,24 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{Status, StepRecord};
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::{number, shown};
+use crate::import::number::{decimals_agree, number, shown};
 use crate::import::published::{self, Published, StepKind, add_file};
 use crate::import::tag;
 use crate::import::text::Text;
-use crate::import::{Format, ImportError, ImportOptions};
+use crate::import::{ImportError, ImportFormat, ImportOptions, unnamed};
+
+/// Published results: tables and folders of targets.
+pub const FORMAT: ImportFormat = ImportFormat {
+    word: "sysbench-mytools",
+    read: |paths, options| read(&unnamed(paths)?, options),
+};
 
 /// Reads files and folders.
 ///
 /// # Errors
 /// A damaged file with its line; nothing of this format; ratios without absolute rates; as many
 /// `--clients` as there are columns were not given.
-pub(crate) fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = sources::find(paths)?;
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     published.notices.append(&mut sources.notices);
@@ -91,7 +97,7 @@ impl Taker {
         };
         let kind = StepKind { group: group(step), rate };
         let run = self.published.run(target, 1, &tag);
-        run.step(Format::SysbenchMytools.word(), step, kind)
+        run.step(FORMAT.word, step, kind)
     }
 
     /// Takes a number, unless another file told it before: then both must agree as far as both are

@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::benchmarks::sysbench::import::names::{counts_rows, file_name, group};
 use crate::benchmarks::sysbench::import::output::{self, Output};
 use crate::benchmarks::sysbench::import::record;
-use crate::benchmarks::sysbench::import::sources::names;
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
@@ -14,8 +13,8 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::number;
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
 use crate::import::tag::{self, Tag};
-use crate::import::text::Text;
-use crate::import::{Format, ImportError, ImportOptions, Named};
+use crate::import::text::{Text, names};
+use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
 /// A run, and what was said of it.
 struct SysbenchOutput {
@@ -28,11 +27,14 @@ struct SysbenchOutput {
     output: Output,
 }
 
+/// What sysbench 1.0 and 1.1 print.
+pub const FORMAT: ImportFormat = ImportFormat { word: "sysbench", read };
+
 /// Reads files and folders.
 ///
 /// # Errors
 /// A file that is no output, or ends before its statistics; a folder without an output.
-pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut published = Published { benchmark: "sysbench", ..Published::default() };
     let mut runs = Vec::new();
     for named in paths {
@@ -216,7 +218,7 @@ fn put(
         group => group,
     };
     let record = published.run(&run.label, block, &tag).step(
-        Format::Sysbench.word(),
+        FORMAT.word,
         step,
         StepKind { group, rate: RateUnit::Queries },
     );

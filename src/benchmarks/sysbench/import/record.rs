@@ -9,6 +9,7 @@ use crate::domain::benchmark::Workload;
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
 use crate::import::notice::NoticeKind;
+use crate::import::number::each_second;
 
 /// Fills counts, errors and latencies. Percentiles are taken over as printed; a printed histogram
 /// becomes one of ours, with each event at the value that its line names.
@@ -43,16 +44,6 @@ pub(crate) fn fill(step: &mut StepRecord, output: &Output) {
     if each_second(&output.intervals) {
         step.per_second = output.intervals.iter().map(|(_, rate)| *rate).collect();
     }
-}
-
-/// True if reports, seconds since the start and a rate, come every second from the first on.
-pub(crate) fn each_second(reports: &[(f64, f64)]) -> bool {
-    let mut before = 0.0;
-    reports.iter().all(|(time, _)| {
-        let step = time - before;
-        before = *time;
-        (step - 1.0).abs() < 0.5
-    })
 }
 
 /// What was printed and is in no record: another percentile than ours, reports further apart than a
@@ -132,34 +123,5 @@ pub(crate) fn fill_workload(workload: &mut Workload, output: &Output, same_clien
         let writes = output.statements.is_some_and(|statements| statements.writes > 0);
         let field = if writes { &mut workload.write_seconds } else { &mut workload.read_seconds };
         *field = field.max(seconds as f64);
-    }
-}
-
-/// True if a number is the printed one, as far as both have decimals: `24515` is `24515.07`.
-pub(crate) fn decimals_agree(number: f64, printed: &str) -> bool {
-    let Ok(other) = printed.parse::<f64>() else { return false };
-    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let places = decimals(printed).min(decimals(&number.to_string()));
-    // A unit, not a half: programs round, truncate and print six significant digits.
-    (number - other).abs() < 10f64.powi(-i32::try_from(places).unwrap_or(0)) + 1e-12
-        || (number - other).abs() <= 1e-5 * number.abs()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_agree_as_far_as_they_are_printed() {
-        let check = |number, printed, expected| {
-            assert_eq!(decimals_agree(number, printed), expected, "{number} {printed}");
-        };
-        check(24515.0, "24515.07", true);
-        check(24515.07, "24515", true);
-        check(24516.0, "24514.9", false);
-        check(0.000164, "0.000164", true);
-        check(0.000164, "0.000172", false);
-        check(0.0, "0.000", true);
-        check(1.0, "x", false);
     }
 }

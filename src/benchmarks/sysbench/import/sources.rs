@@ -9,7 +9,7 @@ use crate::benchmarks::sysbench::import::tables::{self, RateRow, RateTable, Step
 use crate::import::ImportError;
 use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::text::Text;
+use crate::import::text::{Text, names};
 
 /// All that was found, parsed as far as it is tables.
 #[derive(Debug, Default)]
@@ -87,17 +87,6 @@ impl Sources {
             cells.read(text.path(), rows.map(|row| row.cells.len()).sum());
         }
     }
-}
-
-/// Names in a folder, sorted.
-pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
-        let entry = entry.map_err(ImportError::io(folder))?;
-        names.push(entry.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// True for a folder of one target: it holds files such as `sb.o.…`.

@@ -2,7 +2,7 @@
 //! gets from each, whatever the parameters of its indexes are called and mean.
 
 use super::recall::{self, Curve, CurvePoint, TARGETS};
-use crate::analyze::compare::{Comparison, StepComparison, TargetResult};
+use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::vector::of_clients;
 
@@ -63,5 +63,6 @@ fn step(
         ),
         rate: RateUnit::Queries,
         targets: targets.collect(),
+        of_one_dbms: false,
     }
 }

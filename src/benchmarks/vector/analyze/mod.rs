@@ -1,4 +1,8 @@
-//! Recall curves, and rates at equal recall.
+//! What only vector search has to be computed and judged.
 
+mod caveats;
 pub(crate) mod equal_recall;
+mod extension;
 pub mod recall;
+
+pub(crate) use extension::EXTENSION;

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyze::compare::{
-    CONFIDENCE, Comparison, Sample, StepComparison, TargetResult, pair_key,
-};
+use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
+use crate::analyze::measurement::Measurement;
+use crate::analyze::pairing::{CONFIDENCE, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::vector::Point;
 use crate::stats::Interval;
@@ -139,12 +139,12 @@ fn curve_point(
     place: usize,
     target: &TargetResult,
 ) -> Option<CurvePoint> {
-    let both: Vec<(&Sample, f64, f64)> = target
+    let both: Vec<(&Measurement, f64, f64)> = target
         .samples
         .iter()
         .filter_map(|sample| {
-            let recall = sample.values.get(Metric::Recall)?;
-            let rate = sample.values.get(Metric::Rate).filter(|rate| *rate > 0.0)?;
+            let recall = sample.get(Metric::Recall)?;
+            let rate = sample.get(Metric::Rate).filter(|rate| *rate > 0.0)?;
             Some((sample, recall, rate))
         })
         .collect();
@@ -152,7 +152,7 @@ fn curve_point(
     let ln_rates: Vec<f64> = both.iter().map(|(_, _, rate)| rate.ln()).collect();
     let own = |metric: Metric| {
         let numbers: Vec<f64> =
-            both.iter().filter_map(|(sample, _, _)| sample.values.get(metric)).collect();
+            both.iter().filter_map(|(sample, _, _)| sample.get(metric)).collect();
         median(&numbers)
     };
     // What the build of its index measured, unless the step itself brings it, as imported ones do.
@@ -299,9 +299,9 @@ fn drop_of(
     base: &TargetResult,
     target: &TargetResult,
 ) -> Option<Drop> {
-    let recall = |sample: &Sample| {
+    let recall = |sample: &Measurement| {
         let run = &comparison.runs[sample.run];
-        Some((pair_key(run), sample.values.get(Metric::Recall)?))
+        Some((pair_key(run), sample.get(Metric::Recall)?))
     };
     let bases: BTreeMap<_, f64> = base.samples.iter().filter_map(recall).collect();
     let pairs: Vec<(f64, f64)> = target

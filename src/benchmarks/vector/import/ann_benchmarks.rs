@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::ann_text::{self, Configuration, ListedBuild, PlotPoint, Selected};
-use crate::benchmarks::sysbench::import::record::decimals_agree;
-use crate::benchmarks::sysbench::import::sources::names;
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
-use crate::import::number::number;
+use crate::import::number::{decimals_agree, number};
 use crate::import::published::{self, Published, StepKind, add_file, untagged};
-use crate::import::text::Text;
-use crate::import::{Format, ImportError, ImportOptions, Named, unnamed};
+use crate::import::text::{Text, names};
+use crate::import::{ImportError, ImportFormat, ImportOptions, Named, unnamed};
 
 /// All that was found.
 #[derive(Default)]
@@ -25,12 +23,15 @@ struct Sources {
     notices: Vec<Notice>,
 }
 
+/// Plots, builds, logs.
+pub const FORMAT: ImportFormat = ImportFormat { word: "ann-benchmarks", read };
+
 /// Reads files and folders.
 ///
 /// # Errors
 /// A damaged file with its line; a file, named by the user, of none of the forms; a folder without
 /// any; nothing with points.
-pub(crate) fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
+fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportError> {
     let mut sources = Sources::default();
     unnamed(paths)?;
     for named in paths {
@@ -170,7 +171,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         let run = published.run(algorithm, block, &tag);
         run.record.workload.clients = clients;
         let kind = StepKind { group: Group::Point, rate: RateUnit::Queries };
-        let record = run.step(Format::AnnBenchmarks.word(), &step, kind);
+        let record = run.step(FORMAT.word, &step, kind);
         add_file(record, &text.name());
         published::put(record, Metric::Rate, point.qps);
         published::put(record, Metric::Recall, point.recall);

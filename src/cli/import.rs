@@ -1,16 +1,15 @@
 //! `rqps import`: converts published results into run folders.
 
-mod insert;
-
 use anyhow::Result;
 
+use crate::benchmarks;
 use crate::cli::args::{AcrossWhat, Import};
 use crate::cli::exit;
-use crate::import::{self, Across, Format, ImportOptions, Named};
+use crate::import::{self, Across, ImportOptions, Named};
 
 /// `rqps import`.
 pub(super) fn import(words: &Import) -> Result<u8> {
-    let format = Format::from_word(&words.format)?;
+    let format = benchmarks::import_format(&words.format)?;
     let options = ImportOptions {
         compat: words.compat,
         device: words.device.clone(),
@@ -26,8 +25,7 @@ pub(super) fn import(words: &Import) -> Result<u8> {
         },
     };
     let paths: Vec<Named> = words.paths.iter().map(|word| Named::of(word)).collect();
-    let mut published = import::read(format, &paths, &options)?;
-    insert::check(&mut published, &options);
+    let published = import::read(format, &paths, &options)?;
     for notice in &published.notices {
         tell!("rqps: {notice}");
     }

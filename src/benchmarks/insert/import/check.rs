@@ -1,6 +1,6 @@
 //! Checks imported Insert Benchmark tables against the rules of its reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::benchmarks::insert::analyze::rules::{self as rules, Shade, Throughput};
 use crate::benchmarks::insert::import::summary::{SummaryKind, SummaryTable};
@@ -10,24 +10,26 @@ use crate::import::notice::{Notice, NoticeKind};
 use crate::import::{Check, ImportOptions, Published, PublishedRun};
 
 /// Adds the number of checks and the mismatches to the messages.
-pub(super) fn check(published: &mut Published, options: &ImportOptions) {
-    let metrics = std::mem::take(&mut published.metrics);
-    if !metrics.is_empty() {
-        check_identities(&metrics, options.cpus, published);
+pub(super) fn check(
+    published: &mut Published,
+    rows: &[(PathBuf, MetricsRow)],
+    summaries: &[(PathBuf, SummaryTable)],
+    options: &ImportOptions,
+) {
+    if !rows.is_empty() {
+        check_identities(rows, options.cpus, published);
     }
     note_missed_targets(published);
-    let summaries = std::mem::take(&mut published.summaries);
-    for (path, table) in &summaries {
+    for (path, table) in summaries {
         let known = published.runs.iter().map(|run| run.record.workload.clients);
         let clients = options.clients.first().copied().or(known.filter(|n| *n > 0).max());
-        let clients = clients.unwrap_or(1);
-        check_colours(path, table, clients, published);
+        check_colours(path, table, clients.unwrap_or(1), published);
     }
 }
 
 /// Checks the columns of a row against each other.
 fn check_identities(
-    metrics: &[(std::path::PathBuf, MetricsRow)],
+    metrics: &[(PathBuf, MetricsRow)],
     cpus: Option<u32>,
     published: &mut Published,
 ) {

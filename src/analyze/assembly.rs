@@ -1,0 +1,176 @@
+//! Runs become targets and steps: what is known of each target, and the measurements of each step.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::comparison::{
+    Failure, MetricResult, RunFacts, StepComparison, TargetFacts, TargetResult,
+};
+use super::extension::Extension;
+use super::measurement::Measurement;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Dataset, Run, Status, StepRecord};
+use crate::stats::summary::median;
+
+pub(super) fn run_facts(run: &Run) -> RunFacts {
+    let record = &run.record;
+    RunFacts {
+        folder: run.folder.clone(),
+        result_set: run.result_set.clone(),
+        key: record.key.clone(),
+        status: record.status.clone(),
+        benchmark: record.benchmark.clone(),
+        host_fingerprint: record.host_fingerprint.clone(),
+        rqps_version: record.rqps_version.clone(),
+        seed: record.seed,
+        plan_hash: record.plan_hash.clone(),
+        started: record.started.clone(),
+        finished: record.finished.clone(),
+    }
+}
+
+pub(super) fn target_facts(dataset: &Dataset, labels: &[String]) -> Vec<TargetFacts> {
+    let nothing = |label: &String| TargetFacts {
+        label: label.clone(),
+        target: None,
+        manifests: Vec::new(),
+        places: Vec::new(),
+        configs: Vec::new(),
+        workloads: Vec::new(),
+        loads: Vec::new(),
+        runs: Vec::new(),
+    };
+    let mut targets: Vec<TargetFacts> = labels.iter().map(nothing).collect();
+    let places = places(labels);
+    for (index, run) in dataset.runs.iter().enumerate() {
+        let record = &run.record;
+        let facts = &mut targets[places[record.key.label.as_str()]];
+        facts.target.get_or_insert_with(|| record.target.clone());
+        push_new(&mut facts.manifests, &record.manifest);
+        if let Some(place) = &record.place {
+            push_new(&mut facts.places, place);
+        }
+        push_new(&mut facts.configs, &record.config);
+        push_new(&mut facts.workloads, &record.workload);
+        if let Some(load) = &record.load {
+            push_new(&mut facts.loads, load);
+        }
+        facts.runs.push(index);
+    }
+    targets
+}
+
+/// Where each label stands. All labels of a dataset are among those of the comparison.
+fn places(labels: &[String]) -> HashMap<&str, usize> {
+    labels.iter().enumerate().map(|(place, label)| (label.as_str(), place)).collect()
+}
+
+fn push_new<T: Clone + PartialEq>(list: &mut Vec<T>, value: &T) {
+    if !list.contains(value) {
+        list.push(value.clone());
+    }
+}
+
+/// A step, and how it went each time that it was carried out.
+pub(super) struct Head<'a> {
+    /// The first time.
+    step: &'a StepRecord,
+    /// For each target, in the order of the runs.
+    times: Vec<Vec<Time<'a>>>,
+}
+
+/// Place of the run, its record of the step, and what follows from that if it was completed.
+type Time<'a> = (usize, &'a Arc<StepRecord>, Option<Measurement>);
+
+/// The reported steps of all runs: in the order of the sequence if they build on each other, else
+/// in the field's order.
+pub(super) fn step_heads<'a>(
+    dataset: &'a Dataset,
+    labels: &[String],
+    measured: Vec<Vec<Option<Measurement>>>,
+    in_sequence: bool,
+) -> Vec<Head<'a>> {
+    let places = places(labels);
+    let mut heads: BTreeMap<&str, Head<'a>> = BTreeMap::new();
+    for ((index, run), measured) in dataset.runs.iter().enumerate().zip(measured) {
+        if let Status::Discarded(_) = run.record.status {
+            continue;
+        }
+        assert_eq!(measured.len(), run.steps.len(), "every step is measured");
+        let target = places[run.record.key.label.as_str()];
+        for (step, measured) in run.steps.iter().zip(measured).filter(|(step, _)| step.reported) {
+            let new = || Head { step, times: labels.iter().map(|_| Vec::new()).collect() };
+            let head = heads.entry(&step.name).or_insert_with(new);
+            head.times[target].push((index, step, measured));
+        }
+    }
+    let mut heads: Vec<Head<'a>> = heads.into_values().collect();
+    heads.sort_by(|Head { step: a, .. }, Head { step: b, .. }| match in_sequence {
+        true => (a.index, &a.name).cmp(&(b.index, &b.name)),
+        false => (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name))),
+    });
+    heads
+}
+
+/// The field's order of names: letters and digits only, larger numbers first, so that
+/// random-points comes as 1000, 100, 10 and read-only-count before read-only_range.
+fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
+    let (text, number) = match name.rsplit_once('=') {
+        Some((text, number)) => (text, number.parse().unwrap_or(0)),
+        None => (name, 0),
+    };
+    let text = text.chars().filter(char::is_ascii_alphanumeric).collect();
+    (text, std::cmp::Reverse(number), name)
+}
+
+pub(super) fn measured_step(
+    dataset: &Dataset,
+    labels: &[String],
+    head: Head<'_>,
+    extensions: &[&Extension],
+) -> StepComparison {
+    let targets = labels.iter().zip(head.times);
+    StepComparison {
+        name: head.step.name.clone(),
+        group: head.step.group,
+        detail: head.step.detail.clone(),
+        rate: head.step.rate,
+        targets: targets.map(|(label, times)| target_step(dataset, label, times)).collect(),
+        of_one_dbms: extensions.iter().any(|own| (own.is_of_one_dbms)(head.step)),
+    }
+}
+
+fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetResult {
+    let mut samples = Vec::with_capacity(times.len());
+    let mut failures = Vec::new();
+    for (run, record, measured) in times {
+        match measured {
+            Some(mut measured) => {
+                measured.run = run;
+                samples.push(measured);
+            }
+            None => failures.push(Failure { run, status: record.status.clone() }),
+        }
+    }
+    let mut known = BTreeSet::new();
+    samples.iter().for_each(|sample| known.extend(sample.metrics()));
+    let metrics = known
+        .into_iter()
+        .filter_map(|metric| metric_result(&samples, metric).map(|result| (metric, result)))
+        .collect();
+    let runs = samples.iter().map(|sample| sample.run);
+    let runs = runs.chain(failures.iter().map(|failure| failure.run));
+    let folders = runs.map(|run| dataset.runs[run].folder.clone()).collect();
+    TargetResult { samples, failures, folders, metrics, ..TargetResult::none(label) }
+}
+
+fn metric_result(samples: &[Measurement], metric: Metric) -> Option<MetricResult> {
+    let numbers: Vec<f64> = samples.iter().filter_map(|sample| sample.get(metric)).collect();
+    let missing = samples.iter().find_map(|sample| sample.why_missing(metric));
+    (!numbers.is_empty() || missing.is_some()).then(|| MetricResult {
+        absolute: median(&numbers),
+        n: numbers.len(),
+        missing: missing.map(str::to_owned),
+        relative: None,
+    })
+}

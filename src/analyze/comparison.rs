@@ -1,0 +1,410 @@
+//! The comparison as data: targets, steps, and what is known of one target in one step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::caveat::Caveat;
+use super::measurement::Measurement;
+use super::number::number_or_inf;
+use super::remarks::Remark;
+use super::sessions::Sessions;
+use super::verdict::{Explanation, Judgement, VerdictSummary};
+use crate::domain::benchmark::{Group, RateUnit, Workload};
+use crate::domain::build::{BuildSource, Manifest};
+use crate::domain::config::Config;
+use crate::domain::gate::HostLog;
+use crate::domain::host::Host;
+use crate::domain::metric::Metric;
+use crate::domain::run::{LoadRecord, RunKey, Status};
+use crate::domain::target::Target;
+use crate::domain::verdict::{LookSchedule, Rules};
+use crate::stats::Interval;
+use crate::stats::summary::Summary;
+
+/// All targets against the base. Everything that a report shows comes from here.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Label of the base.
+    pub base: String,
+    /// The base first, then the others in the order of the plan.
+    pub targets: Vec<TargetFacts>,
+    /// Fingerprint → host.
+    pub hosts: BTreeMap<String, Host>,
+    /// All runs, in the order of their keys.
+    pub runs: Vec<RunFacts>,
+    /// Reported steps in the field's order: by group, then by name.
+    pub steps: Vec<StepComparison>,
+    /// Summaries of point, range and write.
+    pub groups: Vec<GroupSummary>,
+    /// By what verdicts were given.
+    pub rules: Rules,
+    /// How the plan looked at its results, if it measured until steps were settled.
+    pub schedule: Option<LookSchedule>,
+    /// All verdicts in short.
+    pub summary: VerdictSummary,
+    /// Result set → what happened on the host beside its blocks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub gates: BTreeMap<String, HostLog>,
+    /// Why numbers deserve doubt, the gravest first.
+    pub caveats: Vec<Caveat>,
+    /// What imported files say besides numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+}
+
+impl Comparison {
+    /// True if targets took turns within every step that was measured.
+    pub fn all_in_turns(&self) -> bool {
+        let targets = self.measured_steps().flat_map(|step| &step.targets);
+        let mut samples = targets.flat_map(|target| &target.samples).peekable();
+        samples.peek().is_some() && samples.all(|sample| sample.record.outcome.turns.is_some())
+    }
+
+    /// True if targets took turns within any step.
+    pub fn has_turns(&self) -> bool {
+        let targets = self.steps.iter().flat_map(|step| &step.targets);
+        let mut samples = targets.flat_map(|target| &target.samples);
+        samples.any(|sample| sample.record.outcome.turns.is_some())
+    }
+}
+
+/// What is known of a target from its runs. Lists hold distinct values in the order of the runs;
+/// more than one value is a caveat.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetFacts {
+    /// Its label.
+    pub label: String,
+    /// As planned; `None` if none of its runs was begun.
+    pub target: Option<Target>,
+    /// Its builds.
+    pub manifests: Vec<Manifest>,
+    /// Where its tables were on a server that rqps does not run.
+    pub places: Vec<String>,
+    /// Its configurations.
+    pub configs: Vec<Config>,
+    /// Its workloads.
+    pub workloads: Vec<Workload>,
+    /// Loads, one for each result set.
+    pub loads: Vec<LoadRecord>,
+    /// Places of its runs in the comparison's list.
+    pub runs: Vec<usize>,
+}
+
+/// One run folder.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunFacts {
+    /// The folder as the reader finds it.
+    pub folder: String,
+    /// The result set.
+    pub result_set: String,
+    /// Which run.
+    pub key: RunKey,
+    /// How it went.
+    pub status: Status,
+    /// The benchmark.
+    pub benchmark: String,
+    /// Fingerprint of the host.
+    pub host_fingerprint: String,
+    /// Version of rqps that measured.
+    pub rqps_version: String,
+    /// Seed.
+    pub seed: u64,
+    /// Hash of the plan.
+    pub plan_hash: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    /// RFC 3339, UTC.
+    pub finished: Option<String>,
+}
+
+/// One step of all targets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepComparison {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: Group,
+    /// True parameters.
+    pub detail: String,
+    /// What the rate counts.
+    pub rate: RateUnit,
+    /// One for each target of the comparison, in its order: the base first.
+    pub targets: Vec<TargetResult>,
+    /// True if its parameters are those of one DBMS: others have steps of their own instead.
+    #[serde(skip)]
+    pub of_one_dbms: bool,
+}
+
+/// One step of one target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetResult {
+    /// The target.
+    pub label: String,
+    /// The step that was measured, where it is not that of the comparison but the target's own
+    /// choice: its best at a recall.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// Completed measurements, in the order of the runs.
+    pub samples: Vec<Measurement>,
+    /// Those that did not come to their end.
+    pub failures: Vec<Failure>,
+    /// Folders of the runs of both, in this order.
+    #[serde(skip)]
+    pub folders: Arc<[String]>,
+    /// All metrics that at least one sample has, or that have a reason to be missing.
+    pub metrics: BTreeMap<Metric, MetricResult>,
+    /// The write rate beside the queries, if the target did not keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_rate: Option<MissedRate>,
+    /// Why nothing can be said of this target and the base in this step although both were
+    /// measured; empty where they can be compared. Ratios then get no verdict and enter no mean.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_comparable: Vec<String>,
+    /// Costs that moved with the rate, the largest change first; empty for the base and where the
+    /// rate did not change.
+    pub explanations: Vec<Explanation>,
+}
+
+impl Comparison {
+    /// Returns true if a target could have been measured on a step. Where the parameters of a step
+    /// are those of one DBMS, no other DBMS can be measured on it.
+    pub fn is_for(&self, step: &StepComparison, target: usize) -> bool {
+        let dbms = |place: usize| self.targets[place].target.as_ref().map(|target| target.dbms);
+        let mut measured =
+            (0..step.targets.len()).filter(|place| !step.targets[*place].samples.is_empty());
+        !step.of_one_dbms || measured.any(|at| dbms(at) == dbms(target))
+    }
+
+    /// True if others measured a target.
+    pub fn is_imported(&self, target: usize) -> bool {
+        let source = self.targets[target].target.as_ref().map(|target| &target.source);
+        matches!(source, Some(BuildSource::Imported(_)))
+    }
+
+    /// Groups that have steps, in the order of reports; those of a newer rqps come last.
+    pub fn groups_of_steps(&self) -> BTreeSet<Group> {
+        self.steps.iter().map(|step| step.group).collect()
+    }
+
+    /// Metrics that any target has on any step, in the order of reports; those of a newer rqps come
+    /// last.
+    pub fn metrics(&self) -> BTreeSet<Metric> {
+        let targets = self.steps.iter().flat_map(|step| &step.targets);
+        targets.flat_map(|target| target.metrics.keys().copied()).collect()
+    }
+
+    /// The steps that were measured under their own names.
+    pub fn measured_steps(&self) -> impl Iterator<Item = &StepComparison> {
+        self.steps.iter().filter(|step| !step.is_choice())
+    }
+}
+
+impl StepComparison {
+    /// True if its targets were not measured under its name, but each has its own choice in it.
+    pub fn is_choice(&self) -> bool {
+        self.targets.iter().any(|target| target.chosen.is_some())
+    }
+}
+
+impl TargetResult {
+    /// A target that has nothing of a step.
+    pub(crate) fn none(label: &str) -> TargetResult {
+        TargetResult {
+            label: label.to_owned(),
+            chosen: None,
+            samples: Vec::new(),
+            failures: Vec::new(),
+            folders: Arc::default(),
+            metrics: BTreeMap::new(),
+            missed_rate: None,
+            not_comparable: Vec::new(),
+            explanations: Vec::new(),
+        }
+    }
+
+    /// The same measurements in another step, with no ratio yet.
+    pub(crate) fn chosen_for_another(&self, name: &str) -> TargetResult {
+        let mut chosen = TargetResult { chosen: Some(name.to_owned()), ..self.clone() };
+        chosen.metrics.values_mut().for_each(|result| result.relative = None);
+        chosen
+    }
+
+    /// True if a run of the target carried it out, to its end or not.
+    pub fn was_carried_out(&self) -> bool {
+        !self.samples.is_empty() || !self.failures.is_empty()
+    }
+
+    /// The metric in comparison with the base.
+    pub fn relative(&self, metric: Metric) -> Option<&Relative> {
+        self.metrics.get(&metric).and_then(|result| result.relative.as_ref())
+    }
+
+    /// The same, only where target and base can be compared in this step: for means, and for
+    /// tables that have no room for a reason.
+    pub fn comparable(&self, metric: Metric) -> Option<&Relative> {
+        self.relative(metric).filter(|_| !self.is_void(metric))
+    }
+
+    /// True if the target was measured, but cannot be compared with the base by this metric. Rates
+    /// of the writers themselves can, also where they are what makes the rest incomparable.
+    pub fn is_void(&self, metric: Metric) -> bool {
+        let of_writers = matches!(metric, Metric::InsertRate | Metric::DeleteRate);
+        !self.not_comparable.is_empty() && !of_writers
+    }
+
+    /// Takes over what is said about a ratio. One that cannot be compared loses its interval, which
+    /// would be taken for evidence.
+    pub(super) fn take_judgement(&mut self, metric: Metric, judgement: Judgement) {
+        let is_void = self.is_void(metric);
+        let result = self.metrics.get_mut(&metric);
+        let Some(relative) = result.and_then(|result| result.relative.as_mut()) else { return };
+        if is_void {
+            (relative.interval, relative.sd_ln, relative.robust) = (None, None, None);
+        }
+        relative.judgement = Some(judgement);
+    }
+
+    /// The median of the metric over the samples.
+    pub fn absolute(&self, metric: Metric) -> Option<f64> {
+        self.metrics.get(&metric).and_then(|result| result.absolute)
+    }
+}
+
+/// A step that did not come to its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failure {
+    /// Place of the run in the comparison's list.
+    pub run: usize,
+    /// How it went: never [`Status::Complete`].
+    pub status: Status,
+}
+
+/// One metric of one step of one target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MetricResult {
+    /// Median over the samples that have it.
+    pub absolute: Option<f64>,
+    /// How many samples have it.
+    pub n: usize,
+    /// Why the first sample that lacks it does.
+    pub missing: Option<String>,
+    /// In comparison with the base; `None` for the base itself, and where one side has nothing.
+    pub relative: Option<Relative>,
+}
+
+/// Target / base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Relative {
+    /// The ratio; infinite where only the base is 0 (in JSON: the text `inf`).
+    #[serde(serialize_with = "number_or_inf")]
+    pub ratio: f64,
+    /// 95 % t interval on the paired logarithms; `None` for fewer than two pairs, and where a
+    /// value is 0.
+    pub interval: Option<Interval>,
+    /// Sample standard deviation of the paired ln ratios.
+    pub sd_ln: Option<f64>,
+    /// Pairs: one for each block and attempt in which both completed the step. 0 if the ratio is
+    /// one of unpaired medians.
+    pub pairs: usize,
+    /// The robust check on the rate, as a ratio: from 6 pairs on, with its exact 95 % interval.
+    pub robust: Option<Robust>,
+    /// The ln ratio of each pair, in the order of the blocks.
+    #[serde(skip)]
+    pub differences: Vec<f64>,
+    /// With pairs of several result sets: what each of them found. The ratio and its interval are
+    /// then the pooled ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Sessions>,
+    /// What is said about it.
+    pub judgement: Option<Judgement>,
+}
+
+impl Relative {
+    /// A ratio of medians: without pairs, or with pairs of which one has a value of 0.
+    pub(super) fn of_medians(ratio: f64, pairs: usize) -> Relative {
+        Relative {
+            ratio,
+            interval: None,
+            sd_ln: None,
+            pairs,
+            robust: None,
+            differences: Vec::new(),
+            sessions: None,
+            judgement: None,
+        }
+    }
+
+    /// What a verdict rests on: a value for each session if there are several, else one for each
+    /// pair.
+    pub fn evidence(&self) -> &[f64] {
+        match &self.sessions {
+            Some(sessions) => &sessions.values,
+            None => &self.differences,
+        }
+    }
+}
+
+/// Hodges-Lehmann estimate of the ratio.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Robust {
+    /// exp of the median Walsh average of the ln ratios.
+    pub ratio: f64,
+    /// Exact interval of the signed-rank statistic.
+    pub interval: Interval,
+}
+
+/// The relative rates of one group of steps, for every target but the base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// The group.
+    pub group: Group,
+    /// Steps that count: reported, and not of the phase before the writes.
+    pub steps: usize,
+    /// One for each target but the base, in the order of the comparison.
+    pub targets: Vec<TargetSummary>,
+}
+
+/// One target in one group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetSummary {
+    /// The target.
+    pub label: String,
+    /// Over the relative rates of the group's steps; `None` if no step has one. `n` says how many
+    /// of the steps have.
+    pub summary: Option<Summary>,
+}
+
+/// A write rate that one target did not keep in one step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MissedRate {
+    /// Rows per second that were asked for, all clients together.
+    pub target: f64,
+    /// The lowest rate of the blocks, rows per second.
+    pub lowest: f64,
+    /// Blocks in which the rate was missed.
+    pub missed: usize,
+    /// Blocks that were measured.
+    pub blocks: usize,
+}
+
+impl MissedRate {
+    /// `misses its write rate: 312 of 1000 rows/s, in 2 of 3 blocks`.
+    pub fn text(&self) -> String {
+        format!(
+            "misses its write rate: {:.0} of {:.0} rows/s, in {} of {} blocks",
+            self.lowest, self.target, self.missed, self.blocks
+        )
+    }
+
+    /// The share of the rate that is missing where it is lowest.
+    pub fn loss(&self) -> f64 {
+        1.0 - self.lowest / self.target
+    }
+
+    /// True if more than half of the blocks missed the rate: then it is not one bad block.
+    pub fn is_regular(&self) -> bool {
+        2 * self.missed > self.blocks
+    }
+}

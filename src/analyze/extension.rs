@@ -1,0 +1,71 @@
+//! What a benchmark adds to the analysis. Each hook is asked about every step, run or comparison,
+//! and answers by the facts in it; hooks return what they find and change nothing.
+
+use std::collections::BTreeMap;
+
+use super::caveat::{Caveat, Evidence};
+use super::comparison::{Comparison, MissedRate, StepComparison, TargetResult};
+use super::measurement::MetricValue;
+use super::metrics::Latencies;
+use crate::domain::benchmark::Workload;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Outcome, Second, StepRecord};
+
+/// What a benchmark computes from the seconds of a step.
+#[derive(Clone, Copy, Debug)]
+pub struct BySecond {
+    /// Computes it from the rows of the step's file.
+    pub compute: fn(&[Second]) -> SecondFigures,
+    /// Returns true for a record of an rqps that stored what is computed here.
+    pub is_stored: fn(&Outcome) -> bool,
+}
+
+/// Figures that follow from the seconds of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecondFigures {
+    /// Means over the seconds.
+    pub means: BTreeMap<Metric, f64>,
+    /// Column → a number for each second.
+    pub series: BTreeMap<String, Vec<f64>>,
+}
+
+/// The hooks of one benchmark.
+#[derive(Clone, Copy, Debug)]
+pub struct Extension {
+    /// The benchmark, as run records name it.
+    pub benchmark: &'static str,
+    /// True if steps build on each other: reports keep their sequence.
+    pub in_sequence: bool,
+    /// What it computes from the seconds of its own steps; `None` if their files need not be read.
+    pub by_second: Option<BySecond>,
+    /// Returns the metrics of a step beside the common ones.
+    pub measure: fn(&StepRecord, &Latencies) -> Vec<MetricValue>,
+    /// Returns true if the parameters of a step are those of one DBMS, so that no other DBMS can be
+    /// measured on it.
+    pub is_of_one_dbms: fn(&StepRecord) -> bool,
+    /// Returns the write rate that a target of so many clients did not keep beside its queries.
+    pub missed_rate: fn(&TargetResult, u32) -> Option<MissedRate>,
+    /// Removes from a workload what makes no difference to its results.
+    pub comparable: fn(&mut Workload),
+    /// Returns steps that follow from the measured ones, without ratios.
+    pub derive: fn(&Comparison) -> Vec<StepComparison>,
+    /// Returns reasons for doubt.
+    pub caveats: fn(&Evidence<'_>) -> Vec<Caveat>,
+}
+
+impl Extension {
+    /// A benchmark that adds nothing.
+    pub const fn none(benchmark: &'static str) -> Extension {
+        Extension {
+            benchmark,
+            in_sequence: false,
+            by_second: None,
+            measure: |_, _| Vec::new(),
+            is_of_one_dbms: |_| false,
+            missed_rate: |_, _| None,
+            comparable: |_| {},
+            derive: |_| Vec::new(),
+            caveats: |_| Vec::new(),
+        }
+    }
+}

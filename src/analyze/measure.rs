@@ -1,0 +1,80 @@
+//! Measures the steps of a run: all that comparisons and charts need of its latency histograms,
+//! which are the largest part of its records.
+
+use std::sync::Arc;
+
+use super::extension::Extension;
+use super::histogram::Histogram;
+use super::measurement::{LatencyQuantiles, Measurement, MetricValue, QUANTILES};
+use super::{metrics, seconds};
+use crate::domain::run::{ReadSeconds, Run, Status, StepRecord};
+use crate::stats::stability::Stability;
+
+/// For each step of a run, in its order, what follows from it; `None` for steps that nothing is
+/// computed from: those that only warm caches or did not come to their end.
+pub fn measure(run: &Run, extensions: &[&Extension]) -> Vec<Option<Measurement>> {
+    let of = |step: &Arc<StepRecord>| counts(step).then(|| measure_step(step, extensions));
+    run.steps.iter().map(of).collect()
+}
+
+/// The measurement of one step, whether it counts or not.
+pub fn measure_step(step: &Arc<StepRecord>, extensions: &[&Extension]) -> Measurement {
+    Figures::of(step, extensions).with(step)
+}
+
+/// The same as [`measure`], with what benchmarks compute from the seconds of their steps. The run
+/// is without the latencies of its steps then, so that it does not take much memory: nothing is
+/// computed from them any more. Those of single kinds of workers stay.
+pub fn digest(
+    run: &mut Run,
+    read: ReadSeconds,
+    extensions: &[&Extension],
+) -> Vec<Option<Measurement>> {
+    seconds::add(run, read, extensions);
+    let of = |step: &mut Arc<StepRecord>| {
+        let figures = counts(step).then(|| Figures::of(step, extensions));
+        let outcome = &mut Arc::make_mut(step).outcome;
+        outcome.latency = String::new();
+        outcome.service = None;
+        figures.map(|figures| figures.with(step))
+    };
+    run.steps.iter_mut().map(of).collect()
+}
+
+fn counts(step: &StepRecord) -> bool {
+    step.reported && step.status == Status::Complete
+}
+
+/// All that follows from a step, before its record lets go of its latencies.
+struct Figures {
+    values: Vec<MetricValue>,
+    stability: Option<Stability>,
+    distribution: Option<LatencyQuantiles>,
+}
+
+impl Figures {
+    /// The common metrics first, then those of benchmarks, then what a driver or importer stored.
+    fn of(step: &StepRecord, extensions: &[&Extension]) -> Figures {
+        let latencies = Histogram::from_base64(&step.outcome.latency);
+        let mut values = metrics::common(step, &latencies);
+        values.extend(extensions.iter().flat_map(|own| (own.measure)(step, &latencies)));
+        let stored = step.outcome.extra.iter();
+        values.extend(stored.map(|(metric, number)| (*metric, Ok(*number))));
+        Figures {
+            values,
+            stability: Stability::of(&step.per_second),
+            distribution: latencies.ok().map(|histogram| LatencyQuantiles {
+                events: histogram.total(),
+                latencies_ns: histogram.quantiles(QUANTILES),
+            }),
+        }
+    }
+
+    fn with(self, record: &Arc<StepRecord>) -> Measurement {
+        let mut measurement = Measurement::of(Arc::clone(record));
+        measurement.stability = self.stability;
+        measurement.distribution = self.distribution;
+        measurement.put(self.values);
+        measurement
+    }
+}

@@ -1,0 +1,127 @@
+//! The measurement of one step of one run: its metrics, each a number or why it is missing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::domain::metric::Metric;
+use crate::domain::run::StepRecord;
+use crate::stats::stability::Stability;
+
+/// Quantiles that are kept of every histogram, for charts of the distribution.
+pub const QUANTILES: [f64; 12] =
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9995, 0.9999];
+
+/// A metric with its number, or with why it has none.
+pub type MetricValue = (Metric, Result<f64, String>);
+
+/// One completed step of one run: the facts of its record, and the metrics that follow from them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measurement {
+    /// Place of the run in the comparison's list; 0 until it is compared.
+    pub run: usize,
+    /// Events in the window.
+    pub events: u64,
+    /// Statements in the window.
+    pub statements: u64,
+    /// Errors of all codes.
+    pub errors: u64,
+    /// Writes that met no row.
+    pub no_ops: u64,
+    /// In the order of [`Metric`]; most steps have a dozen of them.
+    #[serde(rename = "values", serialize_with = "as_map")]
+    numbers: Vec<(Metric, f64)>,
+    #[serde(skip)]
+    missing: BTreeMap<Metric, String>,
+    /// How evenly its rate was delivered, and whether it was steady; `None` where the record has
+    /// no intervals.
+    #[serde(rename = "course", skip_serializing_if = "Option::is_none")]
+    pub stability: Option<Stability>,
+    /// How its latencies are distributed; `None` where the histogram cannot be read.
+    #[serde(skip)]
+    pub distribution: Option<LatencyQuantiles>,
+    /// What all this follows from; its latencies may be gone ([`crate::analyze::digest`]).
+    #[serde(skip)]
+    pub record: Arc<StepRecord>,
+}
+
+/// Latencies of the events of one step of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencyQuantiles {
+    /// Events.
+    pub events: u64,
+    /// Nanoseconds at each of [`QUANTILES`].
+    pub latencies_ns: [u64; QUANTILES.len()],
+}
+
+impl Measurement {
+    /// The counts of a record, with no metric yet.
+    pub fn of(record: Arc<StepRecord>) -> Measurement {
+        let outcome = &record.outcome;
+        Measurement {
+            run: 0,
+            events: outcome.events,
+            statements: outcome.statements,
+            errors: outcome.errors.values().sum(),
+            no_ops: outcome.no_ops,
+            numbers: Vec::new(),
+            missing: BTreeMap::new(),
+            stability: None,
+            distribution: None,
+            record,
+        }
+    }
+
+    /// The metric in its unit, `None` if it could not be computed.
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        let place = self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric);
+        place.ok().map(|place| self.numbers[place].1)
+    }
+
+    /// Why a metric is missing.
+    pub fn why_missing(&self, metric: Metric) -> Option<&str> {
+        self.missing.get(&metric).map(String::as_str)
+    }
+
+    /// The metrics that it has, in the order of reports, with their values.
+    pub fn numbers(&self) -> impl Iterator<Item = (Metric, f64)> + '_ {
+        self.numbers.iter().copied()
+    }
+
+    /// The metrics that it has, and those that are missing for a reason.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = Metric> {
+        let there = self.numbers.iter().map(|(metric, _)| *metric);
+        there.chain(self.missing.keys().copied())
+    }
+
+    /// Adds metrics, each in place of an earlier value. A reason does not replace a number.
+    pub(super) fn put(&mut self, values: impl IntoIterator<Item = MetricValue>) {
+        for (metric, value) in values {
+            match value {
+                Ok(number) if number.is_finite() => {
+                    match self.numbers.binary_search_by_key(&metric, |(metric, _)| *metric) {
+                        Ok(place) => self.numbers[place].1 = number,
+                        Err(place) => self.numbers.insert(place, (metric, number)),
+                    }
+                    self.missing.remove(&metric);
+                }
+                Ok(_) => {
+                    self.missing.insert(metric, "it would be a division by zero".to_owned());
+                }
+                Err(why) => {
+                    self.missing.insert(metric, why);
+                }
+            }
+        }
+    }
+}
+
+fn as_map<S: Serializer>(numbers: &[(Metric, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(numbers.len()))?;
+    for (metric, number) in numbers {
+        map.serialize_entry(metric, number)?;
+    }
+    map.end()
+}

@@ -1,0 +1,120 @@
+//! Ratios of targets to their base, over pairs that were measured in the same block.
+
+use std::collections::BTreeMap;
+
+use super::comparison::{Relative, Robust, RunFacts, StepComparison, TargetResult};
+use super::measurement::Measurement;
+use super::sessions;
+use crate::domain::metric::Metric;
+use crate::stats::Interval;
+use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
+use crate::stats::summary::median;
+
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Fills in the ratios of all targets but the base.
+pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
+    let pair_keys = |target: &TargetResult| -> Vec<(usize, PairKey<'_>)> {
+        let key = |sample: &Measurement| pair_key(&runs[sample.run]);
+        target.samples.iter().enumerate().map(|(i, sample)| (i, key(sample))).collect()
+    };
+    let Some((base, others)) = step.targets.split_first_mut() else { return };
+    let base_keys: BTreeMap<PairKey<'_>, usize> =
+        pair_keys(base).into_iter().map(|(index, key)| (key, index)).collect();
+    for target in others {
+        let pairs: Vec<(usize, usize)> = pair_keys(target)
+            .into_iter()
+            .filter_map(|(index, key)| base_keys.get(&key).map(|base| (*base, index)))
+            .collect();
+        let known: Vec<Metric> = target.metrics.keys().copied().collect();
+        for metric in known {
+            let set = |place: usize| runs[target.samples[place].run].result_set.as_str();
+            let relative = relative(metric, base, target, &pairs, &set);
+            if let Some(result) = target.metrics.get_mut(&metric) {
+                result.relative = relative;
+            }
+        }
+    }
+}
+
+/// What two runs share if they may be paired: result set, block, attempt.
+pub type PairKey<'a> = (&'a str, u32, u32);
+
+/// The key of a run.
+pub fn pair_key(run: &RunFacts) -> PairKey<'_> {
+    (&run.result_set, run.key.block, run.key.attempt)
+}
+
+fn relative<'a>(
+    metric: Metric,
+    base: &TargetResult,
+    target: &TargetResult,
+    places: &[(usize, usize)],
+    set: &dyn Fn(usize) -> &'a str,
+) -> Option<Relative> {
+    let value = |side: &TargetResult, index: usize| side.samples[index].get(metric);
+    let with_sets: Vec<(&str, (f64, f64))> = places
+        .iter()
+        .filter_map(|(b, t)| Some((set(*t), (value(base, *b)?, value(target, *t)?))))
+        .collect();
+    let pairs: Vec<(f64, f64)> = with_sets.iter().map(|(_, pair)| *pair).collect();
+    if pairs.is_empty() {
+        let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
+        return Some(Relative::of_medians(ratio, 0));
+    }
+    if pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+        let bases: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();
+        let targets: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
+        let ratio = field_ratio(median(&targets)?, median(&bases)?);
+        return Some(Relative::of_medians(ratio, pairs.len()));
+    }
+    let differences: Vec<f64> =
+        pairs.iter().map(|(base, target)| target.ln() - base.ln()).collect();
+    let mean = mean_interval(&differences, CONFIDENCE)?;
+    // The check costs n² per step: on the rate only, which is what verdicts rest on.
+    let robust =
+        if metric == Metric::Rate { hodges_lehmann(&differences, CONFIDENCE) } else { None };
+    // exp(ln − ln) of one pair may differ from its quotient in the last bit, which moves what is
+    // printed of a ratio that lies halfway between two decimals.
+    let own = match pairs.as_slice() {
+        [(base, target)] => target / base,
+        _ => mean.mean.exp(),
+    };
+    let sets = with_sets.iter().map(|(set, _)| *set);
+    let of_sets: Vec<(&str, f64)> = sets.zip(differences.iter().copied()).collect();
+    let sessions = sessions::pool(&of_sets, CONFIDENCE);
+    let pooled = sessions.as_ref().map(|sessions| sessions.ratio(CONFIDENCE));
+    let (ratio, interval) = match pooled {
+        Some((ratio, interval)) => (ratio, Some(interval)),
+        None => (own, mean.interval.map(exp)),
+    };
+    Some(Relative {
+        ratio,
+        interval,
+        sd_ln: mean.sd,
+        pairs: mean.n,
+        robust: robust.filter(|_| sessions.is_none()).and_then(robust_ratio),
+        differences,
+        sessions,
+        judgement: None,
+    })
+}
+
+fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {
+    let interval = exp(result.interval?);
+    Some(Robust { ratio: result.estimate.exp(), interval })
+}
+
+fn exp(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp() }
+}
+
+/// The field's division: 0/0 is 1, x/0 is infinite.
+pub fn field_ratio(target: f64, base: f64) -> f64 {
+    match (target == 0.0, base == 0.0) {
+        (true, true) => 1.0,
+        (false, true) => f64::INFINITY,
+        _ => target / base,
+    }
+}

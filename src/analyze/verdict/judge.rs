@@ -1,0 +1,165 @@
+//! Judges every ratio of a comparison.
+
+use std::collections::BTreeMap;
+
+use super::family::{self, Family};
+use super::host::{self, HostFindings, Widening};
+use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
+use crate::analyze::comparison::{Comparison, Relative, StepComparison};
+use crate::domain::gate::HostLog;
+use crate::domain::metric::{Direction, Metric};
+use crate::domain::verdict::Rules;
+use crate::parallel;
+use crate::stats::sequential::Looks;
+
+/// Which ratio: places of step and target in the comparison, and the metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::analyze) struct RatioPlace {
+    pub(in crate::analyze) step: usize,
+    pub(in crate::analyze) target: usize,
+    pub(in crate::analyze) metric: Metric,
+}
+
+/// All verdicts of a comparison.
+pub(in crate::analyze) struct Judged {
+    pub(in crate::analyze) judgements: Vec<(RatioPlace, Judgement)>,
+    /// For each target but the base: its metrics.
+    pub(in crate::analyze) families: Vec<BTreeMap<Metric, FamilyFacts>>,
+    /// What was found out about the host, each in a few words.
+    pub(in crate::analyze) notes: Vec<String>,
+}
+
+/// Judges every ratio of a comparison: the steps of a target and metric are one family.
+pub(in crate::analyze) fn judge(comparison: &Comparison) -> Judged {
+    let findings = host::findings(&comparison.gates, comparison.all_in_turns());
+    let looks =
+        comparison.schedule.map(|schedule| Looks::new(schedule.blocks_min, schedule.blocks_max));
+    let rules = comparison.rules;
+    // Families have nothing to do with each other until all are judged.
+    let judged = parallel::map(families(&comparison.steps), |((target, metric), ratios)| {
+        let host = Widening::default();
+        let family = Family { rules: &rules, metric, looks: looks.as_ref(), sessions: None, host };
+        (target, metric, judge_family(&family, &findings, &ratios))
+    });
+    let mut families = vec![BTreeMap::new(); comparison.targets.len().saturating_sub(1)];
+    let mut judgements = Vec::new();
+    for (target, metric, (of_steps, facts)) in judged {
+        families[target - 1].insert(metric, facts);
+        let place = |step| RatioPlace { step, target, metric };
+        judgements.extend(of_steps.into_iter().map(|(step, said)| (place(step), said)));
+    }
+    Judged { judgements, families, notes: findings.notes }
+}
+
+/// A ratio to judge, and why it cannot be judged if it cannot.
+struct Ratio<'a> {
+    step: usize,
+    relative: &'a Relative,
+    void: &'a [String],
+}
+
+/// Ratios that are judged together: place of their target, metric → one for each step that has it.
+type Families<'a> = BTreeMap<(usize, Metric), Vec<Ratio<'a>>>;
+
+fn families(steps: &[StepComparison]) -> Vec<((usize, Metric), Vec<Ratio<'_>>)> {
+    let mut families = Families::new();
+    for (step, of_step) in steps.iter().enumerate() {
+        for (place, target) in of_step.targets.iter().enumerate().skip(1) {
+            for (&metric, result) in &target.metrics {
+                if metric.better() == Direction::Neither {
+                    continue;
+                }
+                if let Some(relative) = &result.relative {
+                    let void =
+                        if target.is_void(metric) { &target.not_comparable[..] } else { &[] };
+                    let ratio = Ratio { step, relative, void };
+                    families.entry((place, metric)).or_default().push(ratio);
+                }
+            }
+        }
+    }
+    families.into_iter().collect()
+}
+
+/// One target and metric: what is said in which step.
+fn judge_family(
+    family: &Family<'_>,
+    findings: &HostFindings,
+    ratios: &[Ratio<'_>],
+) -> (Vec<(usize, Judgement)>, FamilyFacts) {
+    // What is not comparable lends no variance and counts for no correction.
+    let evidence = |ratio: &Ratio<'_>| match ratio.void.is_empty() {
+        true => ratio.relative.evidence().to_vec(),
+        false => Vec::new(),
+    };
+    let differences: Vec<Vec<f64>> = ratios.iter().map(evidence).collect();
+    let lists: Vec<&[f64]> = differences.iter().map(Vec::as_slice).collect();
+    let pairs_each = ratios.iter().filter_map(|ratio| {
+        let sessions = ratio.relative.sessions.as_ref()?;
+        Some(ratio.relative.pairs as f64 / sessions.values.len() as f64)
+    });
+    let sessions = pairs_each.min_by(f64::total_cmp);
+    // Looks are of one sitting; over several there is one look, at the end.
+    let looks = family.looks.filter(|_| sessions.is_none());
+    let family = &Family { looks, sessions, ..*family };
+    let (judgements, prior) = with_host(family, findings, &lists);
+    let mut counts = VerdictCounts::default();
+    let said = ratios.iter().zip(judgements).map(|(ratio, judgement)| {
+        let judgement = match ratio {
+            Ratio { void, .. } if !void.is_empty() => family::without_test(void.to_vec()),
+            Ratio { relative, .. } if relative.pairs > 0 && relative.differences.is_empty() => {
+                family::without_test(vec!["a value is 0, and has no logarithm".to_owned()])
+            }
+            _ => judgement,
+        };
+        counts.add(judgement.verdict);
+        (ratio.step, judgement)
+    });
+    (said.collect(), FamilyFacts { counts, prior })
+}
+
+/// Judges by the steps' own pairs and, if the host adds anything to their errors, with that.
+fn with_host(
+    family: &Family<'_>,
+    findings: &HostFindings,
+    differences: &[&[f64]],
+) -> (Vec<Judgement>, Option<SharedVariance>) {
+    let (own, prior) = family::judge(family, differences);
+    let host = findings.widening(family.metric);
+    if host.is_none() {
+        return (own, prior);
+    }
+    // The host's noise is that of a pair; a session is the mean of several.
+    let pair_sd = host.pair_sd / family.sessions.unwrap_or(1.0).sqrt();
+    let host = Widening { pair_sd, ..host };
+    let (wide, _) = family::judge(&Family { host, ..*family }, differences);
+    let weighed = own.into_iter().zip(wide);
+    (weighed.map(|(own, wide)| host::weigh(own, wide, family.metric)).collect(), prior)
+}
+
+/// Judges lists of paired ln ratios that belong to one target and metric, without runs around them:
+/// for simulations, and for pairs from elsewhere.
+pub fn judge_differences(
+    differences: &[&[f64]],
+    metric: Metric,
+    rules: &Rules,
+    looks: Option<&Looks>,
+) -> Vec<Judgement> {
+    family::judge(
+        &Family { rules, metric, looks, sessions: None, host: Widening::default() },
+        differences,
+    )
+    .0
+}
+
+/// The same on hosts of which gates tell something, looked at once.
+pub fn judge_on_host(
+    differences: &[&[f64]],
+    metric: Metric,
+    rules: &Rules,
+    gates: &BTreeMap<String, HostLog>,
+) -> Vec<Judgement> {
+    let host = Widening::default();
+    let family = Family { rules, metric, looks: None, sessions: None, host };
+    with_host(&family, &host::findings(gates, false), differences).0
+}

@@ -1,0 +1,201 @@
+//! What is said about ratios, as data.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::analyze::number::number_or_inf;
+use crate::domain::metric::Metric;
+use crate::domain::verdict::{Rules, Verdict};
+use crate::stats::Interval;
+
+/// From this many steps on, reports name a common reason for a missing verdict once.
+pub const TOLD_TOGETHER: usize = 4;
+
+/// What is said about one ratio, and by what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The figures behind it; `None` where there was nothing to test: fewer than two pairs, or a
+    /// value of 0.
+    pub test: Option<Test>,
+    /// Pairs at which a difference of δ is found with the power of the rules. Only for
+    /// INCONCLUSIVE, and only where that is more than there are.
+    pub pairs_needed: Option<u32>,
+    /// What the reader should know of it, in words: why there is no verdict, what makes it weak.
+    pub reasons: Vec<String>,
+}
+
+/// The figures behind a verdict. Logarithms are natural.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Test {
+    /// The moderated t interval at the confidence of the rules, as a ratio.
+    pub interval: Interval,
+    /// The interval that must lie within δ for SAME, as a ratio: at 1 − 2 × the rules'
+    /// equivalence_alpha, 90 %.
+    pub equivalence: Interval,
+    /// True if it does.
+    pub equivalent: bool,
+    /// Chance of as large a difference where the true one is τ (TREAT).
+    pub p_treat: f64,
+    /// Chance of as large a difference where there is none.
+    pub p_zero: f64,
+    /// `p_treat`, adjusted over the steps of this target and metric by Benjamini-Hochberg.
+    pub q_treat: f64,
+    /// `p_zero`, adjusted the same way.
+    pub q_zero: f64,
+    /// `p_treat`, adjusted by Holm: what `rqps gate` exits by.
+    pub holm_treat: f64,
+    /// Standard error of the mean ln ratio, moderated; that of the host where it is larger.
+    pub se: f64,
+    /// Its degrees of freedom, those borrowed from the other steps included.
+    #[serde(serialize_with = "number_or_inf")]
+    pub df: f64,
+    /// The smallest difference that these pairs find with the power of the rules, as a share: 0.025
+    /// for 2.5 %.
+    pub mde: f64,
+    /// Under a schedule of looks: true once the step needs no more pairs.
+    pub settled: bool,
+    /// Under a schedule of looks: pairs at the look that the figures are of.
+    pub look: Option<u32>,
+}
+
+/// How often each verdict was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VerdictCounts {
+    /// SLOWER.
+    pub slower: usize,
+    /// FASTER.
+    pub faster: usize,
+    /// SLOWER-SMALL.
+    pub slower_small: usize,
+    /// FASTER-SMALL.
+    pub faster_small: usize,
+    /// SAME.
+    pub same: usize,
+    /// INCONCLUSIVE.
+    pub inconclusive: usize,
+    /// NO VERDICT.
+    pub no_verdict: usize,
+}
+
+impl VerdictCounts {
+    /// One more.
+    pub fn add(&mut self, verdict: Verdict) {
+        *self.place(verdict) += 1;
+    }
+
+    /// How often a verdict was given.
+    pub fn of(mut self, verdict: Verdict) -> usize {
+        *self.place(verdict)
+    }
+
+    /// All.
+    pub fn total(self) -> usize {
+        Verdict::ALL.into_iter().map(|verdict| self.of(verdict)).sum()
+    }
+
+    fn place(&mut self, verdict: Verdict) -> &mut usize {
+        match verdict {
+            Verdict::Slower => &mut self.slower,
+            Verdict::Faster => &mut self.faster,
+            Verdict::SlowerSmall => &mut self.slower_small,
+            Verdict::FasterSmall => &mut self.faster_small,
+            Verdict::Same => &mut self.same,
+            Verdict::Inconclusive => &mut self.inconclusive,
+            Verdict::NoVerdict => &mut self.no_verdict,
+        }
+    }
+}
+
+/// All verdicts of a comparison in short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct VerdictSummary {
+    /// One sentence over all targets: what a reader in a hurry reads.
+    pub sentence: String,
+    /// One sentence on what limits it: the smallest difference that could be found, and what the
+    /// host has to do with it. Empty for a base alone.
+    pub limit: String,
+    /// True if there is a verdict on every rate and all are SAME.
+    pub boring: bool,
+    /// One for each target but the base, in the order of the comparison.
+    pub targets: Vec<TargetVerdicts>,
+}
+
+/// All verdicts on one target in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetVerdicts {
+    /// The target.
+    pub label: String,
+    /// One sentence over its rates.
+    pub sentence: String,
+    /// True if there is a verdict on every rate and all are SAME.
+    pub boring: bool,
+    /// Metric → how often each verdict was given, and what the steps lent each other.
+    pub metrics: BTreeMap<Metric, FamilyFacts>,
+    /// Geometric mean of the relative rates of these steps, with the t interval over them; `None`
+    /// without a finite ratio.
+    pub geomean: Option<SuiteMean>,
+}
+
+/// The steps of one target and metric that were judged together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct FamilyFacts {
+    /// How often each verdict was given.
+    pub counts: VerdictCounts,
+    /// What the steps lent each other; `None` where nobody could lend.
+    pub prior: Option<SharedVariance>,
+}
+
+/// What is borrowed from all steps for the variance of one (Smyth 2004).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SharedVariance {
+    /// d0: its degrees of freedom; infinite where the steps do not differ in noise more than
+    /// chance would have it.
+    #[serde(serialize_with = "number_or_inf")]
+    pub df: f64,
+    /// s0: its standard deviation, of ln ratios.
+    pub sd: f64,
+}
+
+/// A geometric mean over the steps that group summaries count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SuiteMean {
+    /// The mean.
+    pub ratio: f64,
+    /// t interval over the steps: it speaks of these steps and of such as they are a sample of.
+    /// `None` for a single step, and where a step has fewer than two pairs.
+    pub interval: Option<Interval>,
+    /// Steps.
+    pub steps: usize,
+}
+
+/// A cost that moved with the rate, and so may be why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The cost.
+    pub metric: Metric,
+    /// Its ratio.
+    pub ratio: f64,
+    /// The moderated interval of it.
+    pub interval: Interval,
+    /// Its verdict: worse where the rate is slower, better where it is faster.
+    pub verdict: Verdict,
+}
+
+/// How a comparison is to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VerdictOptions {
+    /// Label of the base; `None` for the first target of the plan.
+    pub base: Option<String>,
+    /// By what verdicts are given.
+    pub rules: Rules,
+}
+
+impl VerdictOptions {
+    /// The defaults, with another base.
+    pub fn with_base(base: Option<&str>) -> VerdictOptions {
+        VerdictOptions { base: base.map(str::to_owned), ..VerdictOptions::default() }
+    }
+}

@@ -1,0 +1,53 @@
+//! Reasons for doubt that only the Insert Benchmark has.
+
+use super::rules::{SLA_SHARE, is_query_step};
+use crate::analyze::caveat::{
+    Caveat, CaveatKind, Evidence, WRITE_BACK_MIN_KB, most, percent, worst,
+};
+use crate::domain::run::StepRecord;
+
+/// Inserters that were too slow, and dirty pages of the step before.
+pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
+    let of_target = |(target, label)| {
+        let found = [missed_pace(evidence, target, label), dirty_pages(evidence, target, label)];
+        found.into_iter().flatten()
+    };
+    evidence.targets().flat_map(of_target).collect()
+}
+
+/// Of steps without queries; the others have a rate to keep.
+fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
+    let found = evidence.each_step(target, |records| {
+        most(records, 0.0, |record| missed_target(record).filter(|_| !is_query_step(&record.name)))
+    });
+    worst(CaveatKind::MissedPace, label, found, |missed| {
+        format!("as little as {} of the events due were completed", percent(1.0 - missed))
+    })
+}
+
+/// The share of its operations that the inserters did not make in time, if that is more than the
+/// published rule allows.
+fn missed_target(record: &StepRecord) -> Option<f64> {
+    let inserts = record.outcome.roles.get("inserts")?;
+    let due = inserts.target_per_second? * record.outcome.seconds;
+    let missed = 1.0 - inserts.operations as f64 / due;
+    (missed > 1.0 - SLA_SHARE).then_some(missed)
+}
+
+/// Dirty pages that a server wrote back, beside the writes asked for, in query steps: it ended them
+/// with fewer than it began with.
+fn dirty_pages(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
+    /// Bytes of a page of InnoDB unless it is set otherwise, in KiB.
+    const PAGE_KB: f64 = 16.0;
+    let found = evidence.each_step(target, |records| {
+        most(records, WRITE_BACK_MIN_KB, |record| {
+            let pages = record.outcome.series.get("server_pages_dirty")?;
+            let fell = pages.first()? - pages.last()?;
+            let seconds = record.outcome.seconds;
+            (is_query_step(&record.name) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
+        })
+    });
+    worst(CaveatKind::WriteBack, label, found, |kb| {
+        format!("dirty pages of the step before were written back, up to {kb:.0} KB/s")
+    })
+}

@@ -1,0 +1,170 @@
+//! The 20 columns of the published perf reports.
+
+use std::collections::BTreeMap;
+
+use super::rules::is_query_step;
+use crate::analyze::comparison::{Comparison, StepComparison};
+use crate::analyze::measurement::Measurement;
+use crate::analyze::pairing::{PairKey, field_ratio, pair_key};
+use crate::domain::metric::Metric;
+use crate::stats::summary::median;
+
+/// A column of a metrics row.
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnSpec {
+    /// Its head.
+    pub head: &'static str,
+    /// Digits after the point with which it is printed.
+    pub digits: usize,
+    /// Unit of its numbers.
+    pub unit: &'static str,
+    /// What the numbers are, as a formula where they follow from others. `rate` is ips in l steps
+    /// and qps in q steps.
+    pub legend: &'static str,
+}
+
+const fn column(
+    head: &'static str,
+    digits: usize,
+    unit: &'static str,
+    legend: &'static str,
+) -> ColumnSpec {
+    ColumnSpec { head, digits, unit, legend }
+}
+
+/// The columns of a metrics row, in their order; after them stands the target.
+#[rustfmt::skip]
+pub const COLUMNS: [ColumnSpec; 20] = [
+    column("ips", 0, "1/s", "rows inserted / s; in l.x rows indexed / s"),
+    column("qps", 0, "1/s", "queries / s; 0 in l steps"),
+    column("rps", 0, "1/s", "reads of the disk under the data / s"),
+    column("rmbps", 1, "MiB/s", "KiB read from it / 1024 / s"),
+    column("wps", 1, "1/s", "writes to it / s"),
+    column("wmbps", 1, "MiB/s", "KiB written to it / 1024 / s"),
+    column("rpq", 3, "1/op", "rps / rate"),
+    column("rkbpq", 3, "KiB/op", "rmbps x 1024 / rate"),
+    column("wpi", 3, "1/row", "wps / ips, in q steps too"),
+    column("wkbpi", 3, "KiB/row", "wmbps x 1024 / ips, in q steps too"),
+    column("csps", 0, "1/s", "context switches of the host / s"),
+    column("cpups", 1, "%", "busy CPU of all CPUs of the host, client included, spinners not"),
+    column("cspq", 3, "1/op", "csps / rate"),
+    column("cpupq", 0, "us/op", "cpups / 100 x CPUs x 1e6 / rate"),
+    column("dbgb1", 1, "GiB", "tables and indexes at the end: by the server, or of their files"),
+    column("dbgb2", 1, "GiB", "the data folder at the end, logs included"),
+    column("rss", 1, "GiB", "the server's memory, shared pages once"),
+    column("maxop", 3, "s", "the longest insert (l steps), the longest query (q steps)"),
+    column("p50", 0, "1/s", "rate that half of the seconds reached; from 10 s on"),
+    column("p99", 0, "1/s", "rate that 99 of 100 seconds reached; from 10 s on"),
+];
+
+/// The numbers of a metrics row but for its target, as the published tables of the benchmark have
+/// them. "Per operation" is per inserted row in steps that load and per query in query steps; `wpi`
+/// and `wkbpi` are per inserted row always. The rate of `l.x` is that of indexed rows.
+pub fn columns(values: &Measurement, is_query: bool, cpus: u32) -> [Option<f64>; 20] {
+    let get = |metric| values.get(metric);
+    let rate = get(Metric::Rate);
+    let inserts = if is_query { get(Metric::InsertRate) } else { rate };
+    let times = |a: Option<f64>, b: Option<f64>| Some(a? * b?);
+    let per_operation = |metric| get(metric);
+    let reads = per_operation(Metric::ReadsPerOp);
+    let read_kb = per_operation(Metric::ReadKbPerOp);
+    let mib = |kib: Option<f64>| kib.map(|kib| kib / 1024.0);
+    let gib = |metric| mib(get(metric));
+    // What was published as such stands above what follows from other columns.
+    let published = |metric, computed: Option<f64>| get(metric).or(computed);
+    let cpu = per_operation(Metric::CpuPerOp);
+    let switches = per_operation(Metric::ContextSwitchesPerOp);
+    let (writes, write_kb) = if is_query || get(Metric::WritesPerInsert).is_some() {
+        (get(Metric::WritesPerInsert), get(Metric::WriteKbPerInsert))
+    } else {
+        (None, get(Metric::WriteKbPerOp))
+    };
+    let longest = if is_query { Metric::Max } else { Metric::InsertMax };
+    [
+        inserts,
+        if is_query { rate } else { Some(0.0) },
+        published(Metric::DiskReadsPerSecond, times(reads, rate)),
+        published(Metric::DiskReadMbPerSecond, mib(times(read_kb, rate))),
+        published(Metric::DiskWritesPerSecond, times(writes, inserts)),
+        published(Metric::DiskWriteMbPerSecond, mib(times(write_kb, inserts))),
+        reads,
+        read_kb,
+        writes,
+        write_kb,
+        published(Metric::ContextSwitchesPerSecond, times(switches, rate)),
+        published(Metric::CpuBusy, times(cpu, rate)),
+        switches,
+        published(Metric::HostCpuPerOp, cpu.map(|cpu| cpu * f64::from(cpus) * 1e4)),
+        get(Metric::DatabaseSize),
+        gib(Metric::DataSize),
+        gib(Metric::ServerRss),
+        get(longest).or_else(|| get(Metric::Max)).map(|ms| ms / 1e3),
+        get(Metric::SecondsP50),
+        get(Metric::SecondsP99),
+    ]
+}
+
+/// Medians of [`columns`] over the samples of a target, in the order of the columns.
+pub fn median_columns(
+    comparison: &Comparison,
+    step: &StepComparison,
+    target: usize,
+) -> [Option<f64>; 20] {
+    let is_query = is_query_step(&step.name);
+    let rows: Vec<[Option<f64>; 20]> = step.targets[target]
+        .samples
+        .iter()
+        .map(|sample| columns(sample, is_query, cpus_of(comparison, sample)))
+        .collect();
+    std::array::from_fn(|column| {
+        let numbers: Vec<f64> = rows.iter().filter_map(|row| row[column]).collect();
+        median(&numbers)
+    })
+}
+
+fn cpus_of(comparison: &Comparison, sample: &Measurement) -> u32 {
+    let run = &comparison.runs[sample.run];
+    comparison.hosts.get(&run.host_fingerprint).map_or(1, |host| host.cpus)
+}
+
+/// Ratios of [`columns`] to those of the base, in the order of the columns: over the pairs that the
+/// comparison has, by the rules of its own ratios ([`crate::analyze::compare`]).
+pub fn relative_columns(
+    comparison: &Comparison,
+    step: &StepComparison,
+    target: usize,
+) -> [Option<f64>; 20] {
+    let is_query = is_query_step(&step.name);
+    let of = |target: usize| {
+        step.targets[target].samples.iter().map(move |sample| {
+            let values = columns(sample, is_query, cpus_of(comparison, sample));
+            (pair_key(&comparison.runs[sample.run]), values)
+        })
+    };
+    let bases: BTreeMap<PairKey<'_>, [Option<f64>; 20]> = of(0).collect();
+    let pairs: Vec<_> =
+        of(target).filter_map(|(key, values)| Some((bases.get(&key)?, values))).collect();
+    if pairs.is_empty() {
+        let medians = [0, target].map(|side| median_columns(comparison, step, side));
+        return std::array::from_fn(|column| {
+            Some(field_ratio(medians[1][column]?, medians[0][column]?))
+        });
+    }
+    std::array::from_fn(|column| {
+        let both = pairs.iter().filter_map(|(base, own)| Some((base[column]?, own[column]?)));
+        paired_ratio(&both.collect::<Vec<_>>())
+    })
+}
+
+/// Target / base over pairs of base and target.
+fn paired_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
+    let medians = || {
+        let (bases, targets): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        Some(field_ratio(median(&targets)?, median(&bases)?))
+    };
+    if pairs.len() == 1 || pairs.iter().any(|(base, target)| *base <= 0.0 || *target <= 0.0) {
+        return medians();
+    }
+    let sum: f64 = pairs.iter().map(|(base, target)| target.ln() - base.ln()).sum();
+    (!pairs.is_empty()).then(|| (sum / pairs.len() as f64).exp())
+}

@@ -1,0 +1,27 @@
+//! What the Insert Benchmark adds to the analysis.
+
+use super::{caveats, metrics, stalls, write_rate};
+use crate::analyze::Extension;
+use crate::analyze::extension::{BySecond, SecondFigures};
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+
+/// The hooks of this benchmark.
+pub(crate) const EXTENSION: Extension = Extension {
+    in_sequence: true,
+    by_second: Some(BySecond {
+        compute: |rows| SecondFigures { series: stalls::host_series(rows), ..Default::default() },
+        is_stored: |outcome| outcome.series.contains_key("host_iowait"),
+    }),
+    measure: |step, _| metrics::own_metrics(step),
+    missed_rate: write_rate::missed,
+    comparable,
+    caveats: caveats::find,
+    ..Extension::none("insert")
+};
+
+/// A limit changes no step that stays below it, and a step that reaches it says so.
+fn comparable(workload: &mut Workload) {
+    if let BenchmarkParameters::Insert(shape) = &mut workload.shape {
+        shape.step_limit = None;
+    }
+}

@@ -1,0 +1,31 @@
+//! What the sections of the Insert Benchmark have in common: published colours, heads of tables.
+
+use crate::benchmarks::insert::analyze::rules::{Shade, share_gray};
+use crate::report::document::{Block, Column, Mark, Section};
+
+pub(super) fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
+    Section { id, heading: heading.to_owned(), blocks }
+}
+
+/// The sign and colour of a cell.
+pub(super) fn mark(shade: Shade) -> Option<Mark> {
+    let (sign, meaning) = match shade {
+        Shade::Plain => return None,
+        Shade::Red => (" -", "among the lowest quarter, or the target was missed"),
+        Shade::Gray => (" ?", "the target rate of inserts was missed"),
+        Shade::Green => (" +", "among the highest quarter"),
+        Shade::Blue => (" +", "more than 5 % above the base"),
+        Shade::Yellow => (" -", "more than 5 % below the base"),
+    };
+    Some(Mark { sign, colour: shade.css(), meaning })
+}
+
+/// The shade of a class of response times.
+pub(super) fn gray(percent: f64) -> Option<Mark> {
+    let meaning = "the darker, the more";
+    share_gray(percent).map(|colour| Mark { sign: "", colour, meaning })
+}
+
+pub(super) fn with_heads(first: &str, heads: impl Iterator<Item = String>) -> Vec<Column> {
+    std::iter::once(Column::of_row(first)).chain(heads.map(Column::numbers)).collect()
+}

@@ -1,0 +1,169 @@
+//! Longest operations and stalls, dated, with what server and host did then.
+
+use super::shades::section;
+use crate::analyze::Comparison;
+use crate::analyze::measurement::Measurement;
+use crate::benchmarks::insert::analyze::stalls::{self, ROLES, longest_of};
+use crate::domain::metric::Metric;
+use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
+use crate::report::tables;
+
+/// Stalls that one table shows; a server that stalls all the time is told by their number.
+const STALLS_MAX: usize = 40;
+
+/// Longest operations and stalls, dated, with what server and host did then.
+pub(super) fn variance(comparison: &Comparison) -> Section {
+    let text = "Averages hide this. The longest insert is a metric of its own (max_insert_ms, with \
+                interval and verdict): a jump of it is found where the average is flat. A stall is \
+                a second with less than a tenth of the median second's rate. What the server did \
+                is from its log and its counters, from the beginning of the longest operation on; \
+                what the host did is told where a second had more than twice the median second's.";
+    let mut blocks = vec![Block::Paragraph(text.to_owned())];
+    blocks.extend(judged_table(comparison).map(Block::Table));
+    blocks.push(Block::Table(longest_table(comparison)));
+    let (stalls, left_out) = stall_table(comparison);
+    blocks.push(stalls.map_or_else(
+        || Block::Paragraph("No stall of a whole second was seen.".to_owned()),
+        Block::Table,
+    ));
+    if left_out > 0 {
+        blocks.push(Block::Paragraph(format!("{left_out} more stalls are not shown.")));
+    }
+    section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
+}
+
+/// What averages hide, and digits of its numbers.
+const EVENNESS: [(Metric, Digits); 6] = [
+    (Metric::InsertMax, Digits::Fixed(1)),
+    (Metric::InsertP99, Digits::Fixed(3)),
+    (Metric::DeleteMax, Digits::Fixed(1)),
+    (Metric::StalledSeconds, Digits::Fixed(0)),
+    (Metric::SecondsVariation, Digits::Fixed(3)),
+    (Metric::SecondsP99, Digits::Fixed(0)),
+];
+
+/// Their verdicts: of the longest insert in every step, of the others where they differ. `None`
+/// where nothing was compared.
+fn judged_table(comparison: &Comparison) -> Option<Table> {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for target in step.targets.iter().skip(1) {
+            for (metric, digits) in EVENNESS {
+                let Some(relative) = target.relative(metric) else { continue };
+                let verdict = relative.judgement.as_ref().map(|judgement| judgement.verdict);
+                let differs = verdict.is_some_and(|it| it.is_worse() || it.is_better());
+                if metric != Metric::InsertMax && !differs {
+                    continue;
+                }
+                rows.push(vec![
+                    Cell::text(&step.name),
+                    Cell::text(&target.label),
+                    Cell::text(metric.name()),
+                    tables::absolute(&step.targets[0], metric, digits, metric.unit()),
+                    tables::absolute(target, metric, digits, metric.unit()),
+                    tables::judged(target, metric, Digits::Ratio),
+                    match verdict {
+                        Some(verdict) => Cell::text(verdict.word(metric)),
+                        None => Cell::missing("not compared"),
+                    },
+                ]);
+            }
+        }
+    }
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("metric"),
+        Column::numbers(comparison.base.clone()),
+        Column::numbers("absolute"),
+        Column::numbers("relative"),
+        Column::words("verdict"),
+    ];
+    let caption = "Longest inserts, and other metrics of evenness that differ: medians over the \
+                   blocks";
+    (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
+}
+
+fn longest_table(comparison: &Comparison) -> Table {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for (role, name) in ROLES {
+                let of_sample = |sample: &&Measurement| {
+                    let second = stalls::longest(sample, role).map(|(second, _)| second);
+                    (longest_of(sample, role), second)
+                };
+                let has = |sample: &&Measurement| sample.record.outcome.roles.contains_key(role);
+                let samples = of_target.samples.iter().filter(has);
+                let Some(worst) = samples.max_by(|a, b| of_sample(a).0.total_cmp(&of_sample(b).0))
+                else {
+                    continue;
+                };
+                let (seconds, second) = of_sample(&worst);
+                let run = &comparison.runs[worst.run].folder;
+                let doings = second.map_or_else(String::new, |second| {
+                    let begun = stalls::begun(second, 1e3 * seconds);
+                    stalls::doings(worst, begun, second as f64 + 1.0)
+                });
+                // A step of less than half a second has no seconds.
+                let at = second.map_or_else(String::new, |second| format!(" + {} s", second + 1));
+                rows.push(vec![
+                    Cell::text(&step.name),
+                    Cell::text(&comparison.targets[target].label),
+                    Cell::text(name),
+                    Cell::number(seconds, Digits::Fixed(3), "s").from_runs(vec![run.clone()]),
+                    Cell::text(format!("{}{at}", worst.record.started)),
+                    Cell::text(doings),
+                ]);
+            }
+        }
+    }
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("what"),
+        Column::numbers("longest s"),
+        Column::words("ended"),
+        Column::words("server and host then"),
+    ];
+    Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
+}
+
+/// The table of stalls if there are any, and how many are left out of it.
+fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
+    let mut rows = Vec::new();
+    for step in &comparison.steps {
+        for (target, of_target) in step.targets.iter().enumerate() {
+            for sample in &of_target.samples {
+                let run = &comparison.runs[sample.run];
+                rows.extend(stalls::stalls(sample).into_iter().map(|stall| {
+                    vec![
+                        Cell::text(&step.name),
+                        Cell::text(&comparison.targets[target].label),
+                        Cell::text(run.key.folder()).from_runs(vec![run.folder.clone()]),
+                        Cell::text(format!("{} + {} s", sample.record.started, stall.from)),
+                        Cell::number(stall.seconds as f64, Digits::Fixed(0), "s"),
+                        Cell::text(stall.role),
+                        Cell::number(stall.longest_ms, Digits::Fixed(1), "ms"),
+                        Cell::text(stall.doings),
+                    ]
+                }));
+            }
+        }
+    }
+    let left_out = rows.len().saturating_sub(STALLS_MAX);
+    rows.truncate(STALLS_MAX);
+    let columns = vec![
+        Column::words("step"),
+        Column::words("target"),
+        Column::words("run"),
+        Column::words("from second"),
+        Column::numbers("seconds"),
+        Column::words("what"),
+        Column::numbers("longest ms"),
+        Column::words("server and host then"),
+    ];
+    let caption = "Stalls".to_owned();
+    let any = !rows.is_empty();
+    (any.then_some(Table { caption, columns, rows }), left_out)
+}

@@ -1,0 +1,144 @@
+//! The tables of throughput, and of the inserts beside the queries.
+
+use super::shades::{mark, section, with_heads};
+use crate::analyze::Comparison;
+use crate::analyze::comparison::{StepComparison, TargetFacts, TargetResult};
+use crate::benchmarks::insert::analyze::metrics::insert_target;
+use crate::benchmarks::insert::analyze::rules::{
+    Shade, Throughput, absolute_shades, is_query_step, relative_shade,
+};
+use crate::domain::dialect::Dialect;
+use crate::domain::metric::Metric;
+use crate::report::document::{Block, Cell, Digits, Section, Table};
+
+/// The tables of absolute and of relative throughput, and of the inserts beside the queries.
+pub(super) fn summary(comparison: &Comparison) -> Section {
+    let rules = "Rates of inserted rows (l steps; indexed rows in l.x) and of queries (q steps): \
+                 medians over the blocks, with the published colours. Absolute: the lowest quarter \
+                 of a column's span is red (-), the highest green (+), a query rate whose writers \
+                 missed their target gray (?). Relative: above 1.05 blue (+), below 0.95 yellow \
+                 (-). A target rate of inserts is met from 95 % on in every block; without it a \
+                 step is not comparable (?), because fewer writes leave more for queries: it gets \
+                 no verdict and enters no mean. Relative rates are those of the pairs.";
+    let mut blocks = vec![Block::Paragraph(rules.to_owned())];
+    if comparison.targets.iter().any(|target| {
+        let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
+        dbms == Some(Dialect::Sqlite)
+    }) {
+        blocks.push(Block::Paragraph(
+            "SQLite: one writer at a time. Inserts and deletes of all clients take turns, and the \
+             wait for a turn is part of their response time. Keys come from the rowid and leave no \
+             gaps, queries are prepared through its own interface, nothing is vacuumed or purged \
+             in the background, and all of it runs inside the client."
+                .to_owned(),
+        ));
+    }
+    blocks.push(Block::Table(absolute_table(comparison)));
+    if comparison.targets.len() > 1 {
+        blocks.push(Block::Table(relative_table(comparison)));
+    }
+    blocks.extend(insert_rates(comparison).map(Block::Table));
+    section("insert-summary", "Insert Benchmark: summary", blocks)
+}
+
+/// Turns columns of cells into rows that begin with the target.
+fn by_target(comparison: &Comparison, columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
+    let row = |(index, target): (usize, &TargetFacts)| {
+        let cells = columns.iter().map(|column| column[index].clone());
+        std::iter::once(Cell::text(&target.label)).chain(cells).collect()
+    };
+    comparison.targets.iter().enumerate().map(row).collect()
+}
+
+/// Whether the writers of a target met their rate in a step, in all blocks.
+fn is_met(step: &StepComparison, target: usize) -> bool {
+    step.targets[target].missed_rate.is_none()
+}
+
+fn absolute_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let rates: Vec<Option<f64>> =
+            step.targets.iter().map(|target| target.absolute(Metric::Rate)).collect();
+        let known: Vec<Throughput> = rates
+            .iter()
+            .enumerate()
+            .filter_map(|(target, rate)| {
+                let meets_sla = is_query_step(&step.name).then(|| is_met(step, target));
+                rate.map(|rate| Throughput { rate: rate.round(), meets_sla })
+            })
+            .collect();
+        let mut shades = absolute_shades(&known).into_iter();
+        let unit = if is_query_step(&step.name) { "qps" } else { "ips" };
+        let cell = |rate: Option<f64>| match rate {
+            Some(rate) => {
+                Cell::number(rate, Digits::Fixed(0), unit).marked(shades.next().and_then(mark))
+            }
+            None => Cell::missing("it was not completed"),
+        };
+        rates.into_iter().map(cell).collect()
+    };
+    Table {
+        caption: "Throughput".to_owned(),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+fn relative_table(comparison: &Comparison) -> Table {
+    let column = |step: &StepComparison| -> Vec<Cell> {
+        let cell = |(place, target): (usize, &TargetResult)| {
+            let ratio = match (place, target.absolute(Metric::Rate)) {
+                (0, rate) => rate.map(|_| 1.0),
+                _ => target.relative(Metric::Rate).map(|relative| relative.ratio),
+            };
+            match ratio {
+                Some(ratio) => {
+                    let void = !target.not_comparable.is_empty() || !is_met(step, place);
+                    let shade = if void { Shade::Gray } else { relative_shade(ratio) };
+                    Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
+                }
+                None => Cell::missing("one of both was not completed"),
+            }
+        };
+        step.targets.iter().enumerate().map(cell).collect()
+    };
+    Table {
+        caption: format!("Throughput relative to {}", comparison.base),
+        columns: with_heads("target", comparison.steps.iter().map(|step| step.name.clone())),
+        rows: by_target(comparison, comparison.steps.iter().map(column).collect()),
+    }
+}
+
+/// Table C: rows inserted per second beside the queries, and what was asked for.
+fn insert_rates(comparison: &Comparison) -> Option<Table> {
+    let steps: Vec<&StepComparison> =
+        comparison.steps.iter().filter(|step| is_query_step(&step.name)).collect();
+    if steps.is_empty() {
+        return None;
+    }
+    let column = |step: &&StepComparison| -> Vec<Cell> {
+        let cell =
+            |(place, target): (usize, &TargetResult)| match target.absolute(Metric::InsertRate) {
+                Some(rate) => {
+                    let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
+                    Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
+                }
+                None => Cell::missing("it was not completed"),
+            };
+        step.targets.iter().enumerate().map(cell).collect()
+    };
+    let mut rows = by_target(comparison, steps.iter().map(column).collect());
+    let wanted = steps.iter().map(|step| {
+        let mut targets = 0..comparison.targets.len();
+        match targets.find_map(|target| insert_target(comparison, step, target)) {
+            Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
+            None => Cell::missing("it has no target"),
+        }
+    });
+    rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
+    Some(Table {
+        caption: "Inserts/s beside the queries".to_owned(),
+        columns: with_heads("target", steps.iter().map(|step| step.name.clone())),
+        rows,
+    })
+}

@@ -1,0 +1,33 @@
+//! Reasons for doubt that only vector search has.
+
+use crate::analyze::caveat::{Caveat, CaveatKind, Evidence};
+use crate::domain::metric::Metric;
+
+/// Recalls of searches that count as the same.
+const RECALL_NEAR: f64 = 0.005;
+
+/// Searches of two DBMSs whose recalls are further apart than two builds of one index are. Between
+/// builds of one DBMS a lower recall is a finding of its own.
+pub(super) fn recalls(evidence: &Evidence<'_>) -> Vec<Caveat> {
+    let comparison = evidence.comparison;
+    let dbms = |place: usize| {
+        comparison.targets.get(place).and_then(|facts| Some(facts.target.as_ref()?.dbms))
+    };
+    let mut caveats = Vec::new();
+    for step in comparison.measured_steps().filter(|step| !step.is_choice()) {
+        let recall = |place: usize| step.targets.get(place)?.absolute(Metric::Recall);
+        let Some(base) = recall(0) else { continue };
+        for (place, target) in step.targets.iter().enumerate().skip(1) {
+            let Some(other) = recall(place).filter(|_| dbms(0) != dbms(place)) else { continue };
+            if (other - base).abs() > RECALL_NEAR {
+                caveats.push(Caveat {
+                    kind: CaveatKind::DifferentRecall,
+                    target: Some(target.label.clone()),
+                    steps: vec![step.name.clone()],
+                    text: format!("recall {other:.4}, {base:.4} of {}", comparison.base),
+                });
+            }
+        }
+    }
+    caveats
+}

@@ -1,0 +1,49 @@
+//! Reads files of a format, and adds what holds for every format.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::error::ImportError;
+use super::format::ImportFormat;
+use super::notice::{Notice, NoticeKind};
+use super::options::{ImportOptions, Named};
+use super::published::Published;
+use super::text::Text;
+use super::{one_set, stream};
+
+/// Reads others' results.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn read(
+    format: ImportFormat,
+    paths: &[Named],
+    options: &ImportOptions,
+) -> Result<Published, ImportError> {
+    let mut published = (format.read)(paths, options)?;
+    one_set::check(&published, options.across)?;
+    published.notices.extend(published.cells.notices());
+    note_cut_files(&mut published)?;
+    Ok(published)
+}
+
+/// A cut within the last line may leave something that reads well and is something else.
+fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
+    let steps = published.runs.iter().flat_map(|run| &run.steps);
+    let files = steps.filter_map(|step| step.imported.as_ref()).flat_map(|from| &from.files);
+    let files: BTreeSet<&String> = files.collect();
+    let mut notices = Vec::new();
+    for file in files {
+        let path = Path::new(file);
+        if stream::ends_whole(path).map_err(ImportError::io(path))? {
+            continue;
+        }
+        let text = Text::read(path)?;
+        if !text.is_whole() {
+            let what = "the last line has no end: was the file cut short?";
+            notices.push(Notice::at(NoticeKind::Note, text.path(), text.len(), what));
+        }
+    }
+    published.notices.append(&mut notices);
+    Ok(())
+}
