@@ -199,7 +199,7 @@ fn transactions_are_kept_apart_and_tables_filled() {
         "cases=isolation,capacity",
         "ramp=1,2",
         "commit_rows=1,50",
-        "capacity_seconds=1",
+        "capacity_seconds=2",
         "seconds=1",
     ];
     let bit = format!("bit={PGVECTOR}:bit");
