@@ -451,7 +451,7 @@ impl Post {
 fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
     let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
         Ok(Ok(())) if stand.is_done.get() => return,
-        Ok(Ok(())) => format!("{name} ended before its work was done"),
+        Ok(Ok(())) => format!("{name} ended early"),
         Ok(Err(fault)) => fault,
         Err(panic) => format!("{name} panicked: {}", words(&*panic)),
     };
@@ -462,7 +462,7 @@ fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message; the log of the driver says where")
+    text.unwrap_or("no message; see the driver's log")
 }
 
 #[cfg(test)]
@@ -580,6 +580,6 @@ mod tests {
             stand.ready(Ready::default());
             Ok(())
         });
-        assert_eq!(left.unwrap_err(), "client 1 ended before its work was done");
+        assert_eq!(left.unwrap_err(), "client 1 ended early");
     }
 }

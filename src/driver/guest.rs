@@ -65,8 +65,7 @@ fn drop_own(
             session.simple(&format!("DROP TABLE {table}")).map(drop)
         }
         Some(_) => Err(WireError::Protocol(format!(
-            "the table {table} came to be while rqps was at work and is not rqps's; nothing of it \
-             was touched"
+            "another user made the table {table} meanwhile; rqps did not touch it"
         ))),
     }
 }

@@ -344,7 +344,7 @@ impl Shared {
                 Ok(taken) if taken == end + 1 - begin => {}
                 // With LOCAL a row that does not fit is left out, and only a warning says so.
                 Ok(taken) => {
-                    let what = format!("the server took {taken} of rows {begin} to {end}");
+                    let what = format!("the server accepted only {taken} of rows {begin} to {end}");
                     return Err(WireError::Protocol(what));
                 }
                 Err(error) if id == first && may_insert_instead(&error) => {

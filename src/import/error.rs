@@ -19,7 +19,7 @@ pub enum ImportError {
         source: std::io::Error,
     },
     /// A line is not what its form asks for.
-    #[error("import `{}`, line {line}{}: {why} (the forms are in docs/importing.md)",
+    #[error("import `{}`, line {line}{}: {why} (docs/importing.md describes the formats)",
             path.display(), column.map(|at| format!(", column {at}")).unwrap_or_default())]
     Malformed {
         /// The file.
@@ -32,7 +32,7 @@ pub enum ImportError {
         why: String,
     },
     /// The whole file or folder is of no form that this format knows.
-    #[error("import `{}`: {why} (the forms are in docs/importing.md)", path.display())]
+    #[error("import `{}`: {why} (docs/importing.md describes the formats)", path.display())]
     Foreign {
         /// The file or folder.
         path: PathBuf,

@@ -46,7 +46,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             NoticeKind::Mismatch => "mismatch: ",
-            NoticeKind::Left => "not taken: ",
+            NoticeKind::Left => "not imported: ",
             NoticeKind::Note => "",
         };
         match self.line {

@@ -210,7 +210,7 @@ impl Copier<'_> {
                 writer.seek(SeekFrom::Start(at))?;
                 let done = io::copy(&mut io::Read::take(reader, chunk), &mut writer)?;
                 if done == 0 {
-                    return Err(io::Error::other("the original became shorter"));
+                    return Err(io::Error::other("the original shrank during the copy"));
                 }
                 at += done;
                 self.copied.bytes += done;

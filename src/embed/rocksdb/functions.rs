@@ -115,16 +115,16 @@ functions! {
         rocksdb_free: fn(*mut c_void);
     }
     some {
-        rocksdb_batched_multi_get_cf, "RocksDB 7.3 and later", "keys cannot be got in batches":
+        rocksdb_batched_multi_get_cf, "RocksDB 7.3 and later", "no batched reads":
             fn(Object, Object, Object, usize, *const Bytes, *const usize,
                 *mut Object, *mut *mut c_char, c_uchar);
         rocksdb_hyper_clock_cache_options_create, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(usize, usize) -> Object;
+            "no hyper clock cache": fn(usize, usize) -> Object;
         rocksdb_hyper_clock_cache_options_destroy, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object);
+            "no hyper clock cache": fn(Object);
         rocksdb_hyper_clock_cache_options_set_num_shard_bits, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object, c_int);
+            "no hyper clock cache": fn(Object, c_int);
         rocksdb_cache_create_hyper_clock_opts, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object) -> Object;
+            "no hyper clock cache": fn(Object) -> Object;
     }
 }

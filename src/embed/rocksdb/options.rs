@@ -181,16 +181,16 @@ const SINCE: &[(&str, &str)] = &[
 fn hint(key: &str) -> String {
     if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == key) {
         return format!(
-            "\nhint: RocksDB has it since {since}; write `{key} ?= …` to go without where a \
-             version lacks it"
+            "\nhint: RocksDB has it since {since}; write `{key} ?= …` to skip it where a version \
+             lacks it"
         );
     }
     if key.starts_with("use_dynamic_delay") || key.starts_with("use_spdb") {
-        return "\nhint: only Speedb has it; write `?=` to go without elsewhere".to_owned();
+        return "\nhint: only Speedb has it; write `?=` to skip it elsewhere".to_owned();
     }
     format!(
-        "\nhint: this version has no such option, or not that value; see include/rocksdb/options.h \
-         of it, or write `{key} ?= …` in the config to go without"
+        "\nhint: this version lacks the option or the value; see its include/rocksdb/options.h, or \
+         write `{key} ?= …` in the config to skip it"
     )
 }
 

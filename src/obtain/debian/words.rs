@@ -83,7 +83,7 @@ pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
         return Reason::MirrorChanged { suite, said };
     }
     let last = said.lines().rev().find(|line| line.starts_with("E: "));
-    let last = last.or_else(|| said.lines().last()).unwrap_or("it said nothing");
+    let last = last.or_else(|| said.lines().last()).unwrap_or("no message");
     Reason::ClientFailed {
         client,
         ended: ended.to_string(),
@@ -136,7 +136,7 @@ mod tests {
         check("E: Failed to fetch http://m/a.deb  404  Not Found", &["again", "404"]);
         check("E: Failed to fetch http://m/a.deb  Hash Sum mismatch", &["again", "Hash Sum"]);
         check("E: Could not get lock", &["exited with 100", "Could not get lock"]);
-        check("", &["it said nothing"]);
+        check("", &["no message"]);
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Writer {
 
     fn execute(&mut self) -> Result<Reply, String> {
         let text = std::str::from_utf8(&self.text)
-            .map_err(|error| format!("failed to spell a batch: {error}"))?;
+            .map_err(|error| format!("failed to write the text of a batch: {error}"))?;
         let mut failed = 0;
         loop {
             let turn = self.gate.as_ref().map(|gate| gate.lock());
@@ -173,7 +173,7 @@ impl Writer {
             // The fake one takes any statement for one row.
             _ if self.dialect == Dialect::Fake => Ok(wanted),
             Batch::Insert { .. } if affected != wanted => Err(format!(
-                "failed to insert a batch: the server says that {affected} of {wanted} rows went in"
+                "failed to insert a batch: the server reports {affected} of {wanted} inserted rows"
             )),
             Batch::Insert { .. } => Ok(wanted),
             Batch::Delete { .. } => {

@@ -108,7 +108,7 @@ pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     }
     reader.output.histograms = histograms.end(text)?;
     match reader.heads.is_empty() {
-        true => Err(text.cut_short("the heads of the intervals (`i_sec t_sec i_ips …`)")),
+        true => Err(text.cut_short("the header of the intervals (`i_sec t_sec i_ips …`)")),
         false => Ok(reader.output),
     }
 }
@@ -148,15 +148,18 @@ impl Reader<'_> {
         let expected = if newest { HEADS.len() } else { older.len() };
         if missing(&older) || heads.len() != expected {
             let why = format!(
-                "{} heads; the forms that are known have 17 columns (`{}`) or the 12 without \
-                 deletes",
+                "{} columns; known forms have 17 (`{}`) or the 12 without deletes",
                 heads.len(),
                 HEADS.join(" ")
             );
             return Err(self.text.malformed(line, why));
         }
         if !self.heads.is_empty() && self.heads != heads {
-            return Err(self.text.malformed(line, "other heads than before in the same file"));
+            return Err(self.text.malformed(
+                line,
+                "the header differs from the earlier one in this \
+                                                  file",
+            ));
         }
         self.heads = heads.into_iter().map(str::to_owned).collect();
         Ok(())
@@ -165,13 +168,13 @@ impl Reader<'_> {
     fn row(&self, line: usize, row: &str) -> Result<IntervalRow, ImportError> {
         let fault = |why: String| self.text.malformed(line, why);
         if self.heads.is_empty() {
-            return Err(fault("a row before the line of heads (`i_sec t_sec …`)".to_owned()));
+            return Err(fault("a row before the header (`i_sec t_sec …`)".to_owned()));
         }
         let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
         if cells.len() != self.heads.len() {
             let (cells, heads) = (cells.len(), self.heads.len());
             return Err(fault(format!(
-                "{cells} cells under {heads} heads; is the line cut short?"
+                "{cells} cells for {heads} columns; is the line truncated?"
             )));
         }
         let cell = |name: &str| {
@@ -188,7 +191,7 @@ impl Reader<'_> {
             Some((column, cell)) => match count(cell) {
                 Some(value) => Ok(Some(value)),
                 None => {
-                    let why = format!("`{}` under `{name}` is no count", shown(cell));
+                    let why = format!("`{}` under `{name}` is not a count", shown(cell));
                     Err(text.bad_cell(line, column, why))
                 }
             },
@@ -298,7 +301,7 @@ impl Histograms {
     /// All of them.
     pub(crate) fn end(self, text: &Text) -> Result<Vec<ResponseTimes>, ImportError> {
         match self.labels {
-            Some((_, line)) => Err(text.malformed(line, "labels of a histogram without counts")),
+            Some((_, line)) => Err(text.malformed(line, "histogram labels without counts")),
             None => Ok(self.done),
         }
     }
@@ -314,7 +317,11 @@ fn response_times(
     let counts: Option<Vec<u64>> = counts.iter().map(|cell| count(cell)).collect();
     match (counts, number(longest)) {
         (Some(counts), Some(longest)) => Ok(ResponseTimes { kind, line, counts, longest }),
-        _ => Err(text.malformed(line, "a class of a histogram is no count, or its max no number")),
+        _ => Err(text.malformed(
+            line,
+            "a histogram class is not a count, or its max is not a \
+                                       number",
+        )),
     }
 }
 
@@ -369,8 +376,8 @@ mod tests {
             assert!(fault.contains(expected), "{from}: {fault}");
         };
         check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells under 12 heads");
-        check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is no number");
-        check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is no count");
+        check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is not a number");
+        check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is not a count");
         check("\t9400\t", "\t4000\t", "line 4: t_ins goes back");
         check("1.1\t2.1", "1.1\t0.1", "line 4: t_sec goes back from 1 to 0.1");
         check("max_q\t", "max_p\t", "line 2: 12 heads");

@@ -112,7 +112,7 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
             continue;
         }
         let Some(table) = tables.last_mut() else {
-            return Err(text.malformed(line, "a row before the head of a table (`abs:NAME …`)"));
+            return Err(text.malformed(line, "a row before the header of a table (`abs:NAME …`)"));
         };
         let mut cells = trimmed.split('\t').map(str::trim);
         let target = cells.next().unwrap_or_default().to_owned();
@@ -134,7 +134,7 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
             }
         }
         if row.len() != table.steps.len() {
-            let why = format!("{} cells under {} steps", row.len(), table.steps.len());
+            let why = format!("{} cells for {} steps", row.len(), table.steps.len());
             return Err(text.malformed(line, why));
         }
         table.rows.push((line, target, row));

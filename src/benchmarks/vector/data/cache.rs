@@ -62,7 +62,7 @@ pub(super) fn truth(
     decode(&content, k, count).ok_or_else(|| DataError::Unfit {
         name: data.name.clone(),
         what: format!(
-            "the file truth-{}-{name} of the cache is of another set; remove it",
+            "the file truth-{}-{name} in the cache belongs to a different set; remove it",
             data.hash
         ),
     })
