@@ -1,4 +1,4 @@
-//! What a CI job is told: findings, one for each thing to look at, and how the job ends
+//! Output of a CI job: one finding per regression or failure, and how the job ends
 //! (docs/verdicts.md).
 
 use serde::Serialize;
@@ -17,11 +17,11 @@ use crate::stats::Interval;
 pub enum Ending {
     /// Nothing is slower; faster is allowed.
     Boring,
-    /// Something is slower beyond doubt.
+    /// Something is significantly slower.
     Regression,
     /// Too much is unclear, or the numbers are not comparable.
     NoVerdict,
-    /// A run or a step failed, and what was measured shows no regression.
+    /// A run or a step failed, and the measured steps show no regression.
     RunFailed,
 }
 
@@ -33,7 +33,7 @@ pub enum Level {
     Regression,
     /// Something was not measured.
     Failure,
-    /// Nothing can be said, or not surely enough.
+    /// No verdict, or not significant enough.
     Unclear,
     /// Worse, but allowed for by the rules.
     Allowed,

@@ -82,7 +82,7 @@ impl External {
     }
 
     /// Before the first block: removes what killed runs of this plan left, and drops the tables
-    /// that the user gave up. Returns what was done, in words.
+    /// that the user gave up. Returns a description of the actions.
     ///
     /// # Errors
     /// The server does not answer, or something is in the way.

@@ -363,7 +363,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(self.done.iter_mut().filter_map(Option::take).map(|done| done.value).collect())
     }
 
-    /// Stays while the members take turns with those of other targets. `heed` hears the news of
+    /// Waits while the members take turns with members of other targets. `heed` hears the news of
     /// turns, and is called without any several times a second.
     pub(crate) fn take_turns<W: Write>(
         &mut self,
@@ -447,7 +447,7 @@ impl Post {
 }
 
 /// Lives `life`. Says its fault if there is one; a panic is a fault like any other, since partners
-/// would wait for the member for ever.
+/// would wait for the member without end.
 fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
     let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
         Ok(Ok(())) if stand.is_done.get() => return,

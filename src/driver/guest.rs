@@ -9,7 +9,7 @@ const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
-/// Executes one statement of those that make tables. With a `mark` it is marked, or refused.
+/// Executes a statement that makes tables. With a `mark`, marks the table or refuses the statement.
 ///
 /// # Errors
 /// The server refuses; a table that is to be dropped is not rqps's.

@@ -26,7 +26,7 @@ use crate::wire::{Prepared, Value, WireError};
 /// Bytes of a loading thread's stack.
 const STACK: usize = 2 << 20;
 
-/// How often progress is said.
+/// How often the loader reports progress.
 const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.

@@ -63,7 +63,7 @@ pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
     Seating { seats, notes }
 }
 
-/// Lets the calling thread run on `cpus` again: those of before [`plan_library`].
+/// Lets the calling thread run on `cpus` again, its CPUs before [`plan_library`].
 pub(crate) fn rise(cpus: &[usize]) {
     // Without a set of CPUs nothing was pinned.
     let _ = affinity::pin_thread(cpus);
@@ -102,7 +102,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Pins the server's side of every connection, one after the other while all others are still.
-    /// Returns notes on those that could not be.
+    /// Returns a note for each failure.
     pub(crate) fn seat_all<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,

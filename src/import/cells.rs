@@ -1,7 +1,7 @@
-//! The account of published cells: what was read is what was kept and what is named as left out.
+//! The account of published cells: every cell that was read is kept or named as left out.
 //!
-//! A parser counts what it reads. Whoever takes a cell says what became of it. The two are counted
-//! apart, so a column that nobody takes shows as a difference instead of vanishing.
+//! A parser counts what it reads. The code that uses a cell records its outcome. The two are
+//! counted apart, so a column that nobody takes shows as a difference instead of vanishing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::notice::{Notice, NoticeKind};
 use super::number::shown;
 use super::text::Text;
 
-/// What became of a cell that was kept.
+/// Outcome of a kept cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kept {
     /// It is a metric of a step, or a mean of samples is.

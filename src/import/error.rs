@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::text::echoed;
 use crate::results::ResultsError;
 
-/// Why nothing was imported. Each text reads after "failed to".
+/// Why an import fails. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The operating system refused.
@@ -28,7 +28,7 @@ pub enum ImportError {
         line: usize,
         /// The cell of the line, from 1, where one is at fault.
         column: Option<usize>,
-        /// What is wrong with it, or what was expected.
+        /// The fault, or what the parser expected.
         why: String,
     },
     /// The whole file or folder is of no form that this format knows.

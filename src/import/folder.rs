@@ -1,4 +1,4 @@
-//! Writing what was imported as a result set, through the writer that every run goes through.
+//! Writes imported results as a result set, with the writer of every run.
 
 use std::fs;
 use std::path::Path;

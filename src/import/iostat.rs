@@ -32,7 +32,7 @@ pub struct Iostat {
 pub struct IostatFile {
     /// Device → its lines in order.
     pub devices: BTreeMap<String, Vec<Iostat>>,
-    /// What became of the cells.
+    /// The account of the cells.
     pub sampled: Sampled,
     /// CPUs of the host, from the first line.
     pub cpus: Option<u32>,

@@ -1,4 +1,4 @@
-//! What an importer has to say besides the results: what disagrees, what was left, what to know.
+//! Notices of an importer: contradictions, omitted cells and remarks.
 
 use std::fmt;
 use std::path::Path;

@@ -26,7 +26,7 @@ pub struct Vmstat {
 pub struct VmstatFile {
     /// All lines of numbers. The first tells of the time since boot.
     pub samples: Vec<Vmstat>,
-    /// What became of the cells.
+    /// The account of the cells.
     pub sampled: Sampled,
     /// `procs` lines: one at the start, then again every 20 or so samples.
     pub banners: usize,

@@ -92,7 +92,7 @@ pub enum Reason {
         dbms: Dbms,
         /// `pgvector`, `myrocks`.
         variant: String,
-        /// Words of those that are known with it, separated by commas.
+        /// Names of the known ones with it, separated by commas.
         known: String,
     },
     /// The product has no versions that could be fetched.
@@ -419,7 +419,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// For `map_err`: what was being done to which file.
+    /// For `map_err`: the operation and its file.
     pub(super) fn io(
         doing: &'static str,
         path: impl Into<PathBuf>,

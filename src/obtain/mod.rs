@@ -72,8 +72,7 @@ struct Tools<'a> {
     cache: &'a Cache,
 }
 
-/// Makes a build available: from the cache, by fetching it, or by finding it where it is said to
-/// be.
+/// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
 /// `progress` is handed a line when something begins that may take long, and one each second
 /// while it lasts.

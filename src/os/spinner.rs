@@ -2,7 +2,7 @@
 //!
 //! Waking a halted CPU of a virtual machine can cost more than a query (docs/measuring.md). The
 //! spinner is a process of its own, so that its CPU time can be told from everyone else's: one
-//! thread per CPU in the idle scheduling class, which gives way at once to whoever wants to run. It
+//! thread per CPU in the idle scheduling class, which gives way at once to any other thread. It
 //! also holds /dev/cpu_dma_latency at 0 where that can be opened, which keeps bare metal out of
 //! deep idle states. It ends when its standard input closes, so it cannot outlive its parent.
 

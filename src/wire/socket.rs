@@ -87,7 +87,7 @@ impl Channel {
         Channel::over(Stream::Unix(stream), "a test".to_owned())
     }
 
-    /// The login is over: reads wait for ever again, and errors speak of statements.
+    /// Ends the login: reads have no time limit again, and errors mention statements.
     pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
         self.doing = "run a statement on";
         self.set_read_timeout(None)
@@ -98,7 +98,7 @@ impl Channel {
         !matches!(self.stream, Stream::Tcp(_))
     }
 
-    /// How long a read may wait; `None` for ever.
+    /// Time limit of a read; `None` means no limit.
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         // A zero would be an error of the call; what is meant is "hardly any".
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));

@@ -308,7 +308,7 @@ fn settings(evidence: &Evidence) -> Vec<Caveat> {
     caveats
 }
 
-/// Lines that only one of two settings has: `-` for those of the first.
+/// Lines that only one of two settings has: `-` marks lines of the first.
 fn differing_lines(first: &Config, second: &Config) -> String {
     let lines = |config: &Config| -> Vec<String> {
         let lines = config.text.lines().map(|line| line.trim().to_owned());

@@ -110,7 +110,7 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     })
 }
 
-/// A column of which every value is 0 or missing: one finding, however many steps it has.
+/// A column whose values are all 0 or missing: one finding for all its steps.
 fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let own = |step: &'_ StepComparison| step.targets[target].absolute(Metric::Rate);
     let mut steps = evidence.comparison.measured_steps();

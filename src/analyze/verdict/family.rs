@@ -114,8 +114,8 @@ fn judge_once(
     (judgements, prior.map(shown))
 }
 
-/// Plays the looks through in their order: what was settled at a look stays as it was then, so
-/// later blocks cannot undo it.
+/// Replays the looks in order: a step decided at a look keeps that verdict, so later blocks cannot
+/// undo it.
 fn judge_looks(
     family: &Family<'_>,
     looks: &Looks,

@@ -73,7 +73,7 @@ pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> Hos
 }
 
 impl HostFindings {
-    /// What the host adds to the errors of a metric.
+    /// The error that the host adds to a metric.
     pub(super) fn widening(&self, metric: Metric) -> Widening {
         if metric == Metric::Rate { self.rates } else { self.others }
     }

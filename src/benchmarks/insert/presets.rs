@@ -6,7 +6,7 @@ use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
-    /// What is said after `--preset`.
+    /// The word after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
     pub aliases: &'static [&'static str],

@@ -19,7 +19,7 @@ use crate::report::chart::{Axis, Chart, Form, Line, Point, STALL, Series, Span};
 use crate::report::document::{Block, Cell, Column, Digits, Mark, Section, Table};
 use crate::report::tables;
 
-/// Stalls that one table shows; a server that stalls all the time is told by their number.
+/// Largest number of stalls in a table; their count shows a server that stalls all the time.
 const STALLS_MAX: usize = 40;
 /// Points of one series of a chart.
 const POINTS_MAX: usize = 600;
@@ -164,7 +164,7 @@ fn relative_table(comparison: &Comparison) -> Table {
     }
 }
 
-/// Table C: rows inserted per second beside the queries, and what was asked for.
+/// Table C: rows inserted per second during the queries, and the target rate.
 fn insert_rates(comparison: &Comparison) -> Option<Table> {
     let steps: Vec<&StepComparison> =
         comparison.steps.iter().filter(|step| is_query_step(&step.name)).collect();

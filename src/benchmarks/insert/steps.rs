@@ -41,7 +41,7 @@ pub fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 }
 
 /// Keeps the steps that `globs` choose. A step works on what those before it left, so all up to the
-/// last chosen one that load are carried out; what was not asked for is left out of the comparison.
+/// last chosen one that load are carried out; the comparison leaves out the other steps.
 ///
 /// # Errors
 /// As [`select`].

@@ -172,7 +172,7 @@ const MEASURING_NOTES: [&str; 4] = [
     "Rates and percentiles of the clients exclude the background writer's operations.",
 ];
 
-/// What the columns mean, whoever measured.
+/// Meaning of the columns, for measured and imported results.
 const COLUMN_NOTES: [&str; 2] = [
     "w_amp is the bytes written by flushes and compactions per byte put; the log adds 1. \
      w_amp_compat, c_wsecs_compat and similar columns follow the published scripts, which count \

@@ -179,7 +179,7 @@ const fn write(
 /// One line of an order: a test type stands for all its ranges.
 enum Entry {
     Settle,
-    /// Fills caches after the load or before the step of the same test; thrown away.
+    /// Fills caches after the load or before the step of the same test; its results are discarded.
     Warm(&'static str),
     /// As `Warm`, before the reads that precede the writes.
     WarmPre(&'static str),

@@ -50,7 +50,7 @@ pub struct Guest {
     pub time: String,
     /// Every name that the benchmark gives to a table, an index or a sequence.
     pub names: Vec<String>,
-    /// True to leave what was made.
+    /// True to keep the objects.
     pub keep: bool,
     /// Tables of others that may be dropped for their names.
     pub replace: Vec<String>,
@@ -176,7 +176,7 @@ impl Claim {
         GuestPlace { words: self.words(), mark: guest.mark() }
     }
 
-    /// What is done with the place, for whoever lends the server.
+    /// What rqps does with the place, as a message for the server's owner.
     pub(super) fn announcement(&self, guest: &Guest) -> String {
         let end =
             if guest.keep { "rqps keeps them (--keep)" } else { "rqps removes them at the end" };
@@ -614,7 +614,7 @@ fn short(names: &[String]) -> String {
 /// plans. A place where an rqps is at work is locked and left.
 ///
 /// # Errors
-/// The server does not answer. What it refuses is told in a note.
+/// The server does not answer. Its refusals become notes.
 pub(super) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
     let own = own_name(&guest.tag);
     let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;

@@ -29,7 +29,7 @@ macro_rules! functions {
         )* }
     ) => {
         #[expect(non_snake_case, reason = "the names are those of the C API")]
-        /// Bound once; `Option` for those that not every version has.
+        /// Bound once; `Option` for functions that some versions lack.
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             $(pub(super) $other:

@@ -55,7 +55,7 @@ impl RocksdbOptions {
         self.handle
     }
 
-    /// Sets options one by one, in order. Returns those that were optional and not taken.
+    /// Sets options one by one, in order. Returns the optional ones that the library rejects.
     ///
     /// # Errors
     /// The first that was not optional and not taken, with the library's words.

@@ -46,7 +46,7 @@ struct Statement {
 impl MysqlClient {
     /// Connects and logs in. A refused login is [`WireError::Server`] with the error number: `1045`
     /// wrong password, `1049` no such database, `1040` too many connections. `timeout` holds for
-    /// the connection and each read of the login; afterwards reads wait for ever.
+    /// the connection and each read of the login; afterwards reads wait without a limit.
     pub fn connect(
         address: &Address,
         login: &Login,
@@ -83,7 +83,7 @@ impl MysqlClient {
         &self.server_version
     }
 
-    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }

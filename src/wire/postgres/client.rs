@@ -44,7 +44,7 @@ enum Sent {
 impl PostgresClient {
     /// Connects and logs in. A refused login is [`WireError::Server`] with the SQLSTATE: `28P01`
     /// wrong password, `3D000` no such database, `57P03` still starting. `timeout` holds for the
-    /// connection and each read of the login; afterwards reads wait for ever.
+    /// connection and each read of the login; afterwards reads wait without a limit.
     pub fn connect(
         address: &Address,
         login: &Login,
@@ -81,7 +81,7 @@ impl PostgresClient {
         &self.server_version
     }
 
-    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }

@@ -176,10 +176,10 @@ struct Reading {
     usual: f64,
 }
 
-/// What is said of a counter.
+/// The text on a counter.
 type Words = fn(Reading) -> String;
 
-/// Columns of seconds that tell of work beside the clients, and what is said of them.
+/// Columns of seconds that show background work, and their texts.
 const TOLD: [(&str, Worth, Words); 12] = [
     ("min_key_s", Worth::Unusual(0.1), |it| {
         format!("writers waited {:.1} s for the smallest key", it.sum)

@@ -97,7 +97,7 @@ impl Writer {
     /// Executes the next batch, not before `ready`; its response time counts from `intended`.
     ///
     /// # Errors
-    /// A whole fault: what was executed and what the server said.
+    /// A whole fault: the statement and the server's message.
     pub(crate) fn write(&mut self, intended: u64, ready: u64) -> Result<(), String> {
         let now = self.clock.now();
         let start = if ready > now { self.clock.wait_until(ready) } else { now };

@@ -71,9 +71,9 @@ pub struct ResponseTimes {
 /// Reads a file.
 ///
 /// # Errors
-/// Heads that are not those of a known form; a row with another number of cells, a cell that is no
-/// number, times or counters that go back; a histogram that is not a pair of ten classes; anything
-/// after the last word; a file without heads.
+/// Heads of an unknown form; a row with another number of cells, a cell that is no number,
+/// times or counters that go back; a histogram that is not a pair of ten classes; anything after
+/// the last word; a file without heads.
 pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     let mut reader = Reader { text, heads: Vec::new(), output: ClientOutput::default() };
     let mut histograms = Histograms::default();

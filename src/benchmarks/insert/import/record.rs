@@ -22,7 +22,7 @@ const SECOND_MOST: f64 = 1.5;
 /// No client ran longer, seconds.
 const SERIES_MOST: usize = 1_000_000;
 
-/// What is said about the raw files besides their own words.
+/// Notices on the raw files in rqps's own words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub options: &'a ImportOptions,

@@ -12,7 +12,7 @@ use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
-/// Steps of the three published sequences; a table without steps is told by its number of rows.
+/// Steps of the three published sequences; the number of rows identifies a table without steps.
 const SEQUENCES: [&[&str]; 3] = [
     &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
     &[

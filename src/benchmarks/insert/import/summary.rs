@@ -46,7 +46,7 @@ impl SummaryTable {
         split_size(&format!("{}.", self.name)).0.map_or("", |size| &self.name[..size.len()])
     }
 
-    /// True for the row below a table of insert rates that says what was asked for.
+    /// True for the row below a table of insert rates with the target rates.
     pub fn is_target_row(&self, target: &str) -> bool {
         self.kind == SummaryKind::InsertRate && target == "target"
     }

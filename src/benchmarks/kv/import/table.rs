@@ -73,7 +73,7 @@ fn derived(line: &str) -> Option<Vec<String>> {
 pub struct ReportRow {
     /// From 1.
     pub line: usize,
-    /// Column and cell as printed; empty where nothing was.
+    /// Column and cell as printed; empty without a cell.
     pub cells: Vec<(String, String)>,
     /// The step: `readwhilewriting.t24`.
     pub test: String,

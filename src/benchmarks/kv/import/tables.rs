@@ -273,7 +273,7 @@ impl Taker<'_> {
         Ok(label)
     }
 
-    /// Says what became of the cells of a row.
+    /// Records the outcome of the cells of a row.
     fn count(&mut self, file: &Path, counted: &[(&String, Cell)]) {
         let cells = &mut self.published.cells;
         let known = known_heads();

@@ -16,7 +16,7 @@ use crate::import::tag::{self, Tag};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
-/// A run, and what was said of it.
+/// A run with the label of its target.
 struct SysbenchOutput {
     text: Text,
     label: String,

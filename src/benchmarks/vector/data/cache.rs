@@ -35,7 +35,7 @@ pub(super) fn kept(
     Ok(content)
 }
 
-/// `None` if it is not there or not what was written.
+/// `None` if it is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut content = fs::read(path).ok()?;
     let end = content.len().checked_sub(SHA)?;

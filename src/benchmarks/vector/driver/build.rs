@@ -19,7 +19,7 @@ const FLOOR_BYTES: u64 = 64 << 20;
 /// A cache smaller than the index by this factor would measure how it is read again and again.
 pub(super) const ROOM: f64 = 1.5;
 
-/// Builds `index`; what was there is dropped before, and that is not measured.
+/// Builds `index`; drops an existing one first, outside the measurement.
 pub(super) fn build<W: Write>(
     bench: &mut VectorContext<'_, W>,
     index: &Index,
