@@ -309,7 +309,7 @@ fn benchmarks_of_postgres_touch_nothing_of_others() {
     assert_eq!(code, Some(0), "{said}");
     theirs.check_measured("sysbench", "schema rqps_");
     assert!(said.contains("a: rqps made the schema rqps_"), "{said}");
-    assert!(said.contains("rqps removes them at the end"), "{said}");
+    assert!(said.contains("removed at the end"), "{said}");
     assert!(said.contains(", schema rqps_"), "the report says it, too: {said}");
     let (code, said) = theirs.measure(theirs.insert("insert", &a, &[]));
     assert_eq!(code, Some(0), "{said}");

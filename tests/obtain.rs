@@ -216,7 +216,7 @@ fn a_short_version_is_completed_and_said() {
     let cache = fixture.cache();
     let build = obtain_with(&fixture.clients, Dbms::Postgres, &source, &cache, &mut say).unwrap();
     assert_eq!(build.manifest.version.as_str(), "9.6.24");
-    assert!(said[0].contains("postgres@9.6 is 9.6.24"), "{said:?}");
+    assert!(said[0].contains("postgres@9.6 means 9.6.24"), "{said:?}");
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_version_that_does_not_exist_is_told_from_a_network_that_does_not_work() {
 fn a_missing_client_is_named_with_the_way_around_it() {
     let mut fixture = Fixture::new("");
     fixture.clients.mvn = fixture.path("no-such-mvn");
-    let words = ["no-such-mvn is missing", "Debian package maven", "postgres=PATH"];
+    let words = ["no-such-mvn: install it", "Debian package maven", "postgres=PATH"];
     fixture.check_error(Dbms::Postgres, "17.2", &words);
 }
 
@@ -282,7 +282,7 @@ fn what_breaks_in_the_middle_leaves_nothing() {
     drop(fixture);
 
     let fixture = Fixture::with_package("mysql.zip", &zip_of(&[("share/a", b"x")]));
-    fixture.check_error(Dbms::Mysql, "5.7.1", &["there is no mysql server in it"]);
+    fixture.check_error(Dbms::Mysql, "5.7.1", &["it contains no mysql server"]);
     drop(fixture);
 
     let fixture = Fixture::with_package("mysql.zip", &mysql_zip(&MYSQL.replace("5.7.1", "5.7.2")));
@@ -329,7 +329,7 @@ fn perl_is_asked_for_where_a_script_needs_it() {
     let entries: [(&str, &[u8]); 2] =
         [("bin/mysqld", server.as_bytes()), ("scripts/mysql_install_db", script)];
     let fixture = Fixture::with_package("mysql.zip", &zip_of(&entries));
-    let words = ["perl is needed", "mysql_install_db", "the Debian package perl"];
+    let words = ["perl, needed to run", "mysql_install_db", "the Debian package perl"];
     fixture.check_error(Dbms::Mysql, "5.7.1", &words);
 }
 
@@ -536,7 +536,7 @@ fn a_path_that_is_no_such_dbms_has_one_clear_error() {
     program(&fixture.path("build/postgres"), &saying("postgres (PostgreSQL) 17.2"));
     check(Dbms::Postgres, &fixture.path("build/postgres"), &["make install"]);
     program(&fixture.path("prog/bin/psql"), &saying("psql (PostgreSQL) 17.2"));
-    check(Dbms::Postgres, &fixture.path("prog/bin/psql"), &["a program called postgres"]);
+    check(Dbms::Postgres, &fixture.path("prog/bin/psql"), &["the server program is postgres"]);
 }
 
 #[test]

@@ -339,7 +339,7 @@ mod tests {
         };
         check("\na = 1 # since", 2, "has no version");
         check("a = 1 # since 11 but 12", 1, "'but'");
-        check("a = {cash_mb}", 1, "there is no size {cash_mb}");
+        check("a = {cash_mb}", 1, "unknown size {cash_mb}");
     }
 
     #[test]

@@ -254,7 +254,7 @@ mod tests {
         cells.leave(file, "rows of 500m", 2);
         let notices: Vec<String> = cells.notices().iter().map(ToString::to_string).collect();
         assert_eq!(notices[0], "o.met: not imported: 2 cells: rows of 500m");
-        assert!(notices[1].contains("8 cells read, 7 kept or named"), "{notices:?}");
+        assert!(notices[1].contains("8 cells read but 7 kept or left out"), "{notices:?}");
         let sum = "8 cells read = 4 metrics + 1 annotations + 2 left out";
         assert_eq!(cells.totals().to_string(), sum);
         cells.keep(file, Kept::Compared, 1);

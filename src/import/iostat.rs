@@ -216,8 +216,8 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("md2 1 2\n", "line 1: a line before the heads");
-        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2\n", "line 2: 3 cells under 5 heads");
+        check("md2 1 2\n", "line 1: a line before the header");
+        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2\n", "line 2: 3 cells for 5 columns");
         check("Device r/s w/s rkB/s wkB/s\nmd2 1 2 x 3\n", "line 2, column 4: `x` under `rkB/s`");
         check("Device r/s rkB/s wkB/s\n", "line 1: the header has no column `w/s`");
         check("\n", "line 1: the file ends here");

@@ -21,8 +21,8 @@ fn columns_of_unknown_heads_are_annotations() {
     assert!(totals.annotations > 0 && totals.compared > 0, "{totals}");
     let all = totals.metrics + totals.compared + totals.annotations;
     assert_eq!(totals.read, all, "{totals}");
-    assert!(notices.contains("column `foo` stands for no metric"), "{notices}");
-    assert!(notices.contains("is `cs/o` misspelt?"), "{notices}");
+    assert!(notices.contains("no metric for column `foo`"), "{notices}");
+    assert!(notices.contains("is `cs/o` a typo?"), "{notices}");
     let step = &published.runs[0].steps[0];
     let kept = &step.imported.as_ref().unwrap().annotations;
     assert_eq!(kept["foo"], "1.236", "{kept:?}");
@@ -181,7 +181,7 @@ fn a_renamed_rate_is_refused_and_other_columns_are_kept() {
     let fault =
         read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
     let fault = fault.to_string();
-    assert!(fault.contains("line 5: a step of queries without a column `qps`"), "{fault}");
+    assert!(fault.contains("line 5: a query step without a column `qps`"), "{fault}");
     assert!(fault.contains("`foo`"), "{fault}");
     let table = samples::O_SUM.replace("\twkbpi\t", "\twkbp1\t");
     let (published, notices) = told(insert::import::MYTOOLS, &[("o.sum.t", &table)]);
@@ -204,7 +204,7 @@ fn columns_of_db_bench_that_nobody_knows_are_annotations() {
     let kept = (totals.metrics, totals.annotations, totals.absent, totals.left);
     assert_eq!((totals.read, kept), (9, (2, 4, 1, 2)));
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("column `foo` stands for no metric"), "{notes}");
+    assert!(notes.contains("no metric for column `foo`"), "{notes}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_scan_in_millions_of_rows_becomes_thousands() {
     assert_eq!(of("x.a", "hot-points_range=100"), Some(2.5));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("is 3138000 here and 3138 in a file read before"), "{notes}");
+    assert!(notes.contains("is 3138000 here and 3138 in an earlier file"), "{notes}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
     assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
     for part in
-        ["rel2.gcc.csv: not taken: 2 cells: ratios to a version", "abs.other.tsv: not taken"]
+        ["rel2.gcc.csv: not imported: 2 cells: ratios to a version", "abs.other.tsv: not imported"]
     {
         assert!(left.contains(part), "{part}: {left}");
     }

@@ -456,7 +456,7 @@ mod tests {
                         assert_eq!(judgement.verdict, Verdict::NoVerdict);
                         assert!(judgement.test.is_none());
                         let why = judgement.reasons.join(" ");
-                        assert!(why.contains("3 pairs are equal to the last digit"), "{why}");
+                        assert!(why.contains("3 pairs are identical to the last digit"), "{why}");
                     }
                 }
             }

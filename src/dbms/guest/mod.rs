@@ -178,13 +178,12 @@ impl Claim {
 
     /// What rqps does with the place, as a message for the server's owner.
     pub(super) fn announcement(&self, guest: &Guest) -> String {
-        let end =
-            if guest.keep { "rqps keeps them (--keep)" } else { "rqps removes them at the end" };
+        let end = if guest.keep { "kept there (--keep)" } else { "removed at the end" };
         match self.place.own {
-            true => format!("rqps made the {} for its tables; {end}", self.words()),
+            true => format!("rqps made the {} for its tables ({end})", self.words()),
             false => format!(
-                "the user may not make a {}, so the tables ({}) go into the {}; {end} and touches \
-                 nothing else in it",
+                "the user may not make a {}, so the tables ({}) go into the {} ({end}); rqps \
+                 touches nothing else in it",
                 self.catalogue.place_word(),
                 short(&guest.names),
                 self.words()
@@ -398,11 +397,7 @@ impl Claim {
     }
 
     fn refusal(&self, guest: &Guest, in_the_way: &[&Stranger]) -> String {
-        let mut text = format!(
-            "make tables in the {}: it holds objects that this plan did not \
-                     make",
-            self.words()
-        );
+        let mut text = format!("make tables in the {}: it holds other objects", self.words());
         for stranger in in_the_way {
             text.push_str(&format!("\n  {}", stranger.words()));
         }
@@ -424,8 +419,7 @@ impl Claim {
             .collect();
         if !replaceable.is_empty() {
             text.push_str(&format!(
-                "\n      or, if you do not need their data, let rqps drop them: --replace-tables \
-                 {}",
+                "\n      or let rqps drop them with their data: --replace-tables {}",
                 replaceable.join(",")
             ));
         }

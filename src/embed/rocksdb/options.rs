@@ -212,6 +212,6 @@ mod tests {
     fn an_option_of_later_versions_is_told() {
         assert!(hint("table.index_shortening").contains("since 6.2"));
         assert!(hint("use_dynamic_delay").contains("Speedb"));
-        assert!(hint("nonsense").contains("no such option"));
+        assert!(hint("nonsense").contains("lacks the option"));
     }
 }

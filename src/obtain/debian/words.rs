@@ -125,7 +125,10 @@ mod tests {
                    couldn't be verified because the public key is not available: NO_PUBKEY 6ED0E7\n\
                    E: The repository 'http://mirror/debian sid InRelease' is not signed.";
         check(key, &["NO_PUBKEY 6ED0E7", "debian-archive-keyring"]);
-        check("E: Unable to locate package mariadb-x", &["mariadb-x", "packages of Debian trixie"]);
+        check(
+            "E: Unable to locate package mariadb-x",
+            &["mariadb-x", "Debian trixie has no such package"],
+        );
         let unmet = "The following packages have unmet dependencies:\n \
                      a : Depends: b (= 1) but it is not installable\nE: Unable to correct problems";
         check(unmet, &["a : Depends: b (= 1)"]);

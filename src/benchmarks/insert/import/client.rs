@@ -364,7 +364,7 @@ mod tests {
     fn one_that_died_has_no_last_word() {
         let cut = OLD.replace("Done\n", "");
         let fault = of(&cut).unwrap_err().to_string();
-        assert!(fault.contains("line 7: 1 cells under 12 heads"), "{fault}");
+        assert!(fault.contains("line 7: 1 cells for 12 columns"), "{fault}");
         let cut: String = OLD.lines().take(4).map(|line| format!("{line}\n")).collect();
         assert!(!of(&cut).unwrap().is_done);
     }
@@ -375,20 +375,20 @@ mod tests {
             let fault = of(&OLD.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{from}: {fault}");
         };
-        check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells under 12 heads");
+        check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells for 12 columns");
         check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is not a number");
         check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is not a count");
         check("\t9400\t", "\t4000\t", "line 4: t_ins goes back");
         check("1.1\t2.1", "1.1\t0.1", "line 4: t_sec goes back from 1 to 0.1");
-        check("max_q\t", "max_p\t", "line 2: 12 heads");
-        check("\tt_query\t", "\tt_query\tmore\t", "line 2: 13 heads");
-        check("i_sec\tt_sec", "sec\tt_sec", "line 3: a row before the line of heads");
+        check("max_q\t", "max_p\t", "line 2: 12 columns");
+        check("\tt_query\t", "\tt_query\tmore\t", "line 2: 13 columns");
+        check("i_sec\tt_sec", "sec\tt_sec", "line 3: a row before the header");
         check("\t90\t", "\t", "line 6: 10 cells of a histogram");
-        check("\t90\t", "\t9x\t", "line 6: a class of a histogram is no count");
+        check("\t90\t", "\t9x\t", "line 6: a histogram class is not a count");
         check("Insert rt:\t0", "Delete rt:\t0", "line 6: a histogram is a line of labels");
         check("Insert rt:\t0", "Insert: 0", "line 6: expected the counts");
         check("Done\n", "Done\nmore\n", "line 9: a line after the word Done");
-        check(OLD, "one\ntwo\n", "line 2: the file ends here, before the heads");
+        check(OLD, "one\ntwo\n", "line 2: the file ends here, before the header");
     }
 
     #[test]

@@ -136,7 +136,7 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1 2\n", "line 1: a row before the heads");
+        check("1 2\n", "line 1: a row before the header");
         check(&TABLE.replace("\t0.098", ""), "");
         check(&TABLE.replace("98.919", "88.919"), "line 2: the shares add up to 90.000");
         check(

@@ -266,10 +266,10 @@ mod tests {
             assert!(fault.contains(expected), "{from}: {fault}");
         };
         check("seconds,", "hours,", "line 1: expected `N processes, N rows-per-process");
-        check("2 processes", "x processes", "line 1: one of the numbers is none");
+        check("2 processes", "x processes", "line 1: one of the numbers is missing");
         check("2 processes", "0 processes", "line 1: a number is out of range");
         check("nsamp\tr/s", "nsamp\tx/s", "line 4: expected the header `nsamp r/s");
-        check("\t60.0\t", "\t", "line 5: 9 cells under 10 heads");
+        check("\t60.0\t", "\t", "line 5: 9 cells for 10 columns");
         check("2500", "many", "line 8, column 2: `many` under `cs/s` is not a number");
         check("dbGB 1.3", "dbGB big", "expected `dbGB SIZE`");
         check("50th, 6 / 12", "50th, 6 of 12", "expected `Nth, OFFSET / LINES");

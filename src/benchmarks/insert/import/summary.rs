@@ -178,9 +178,9 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("my1\t1:g\n", "line 1: a row before the head");
+        check("my1\t1:g\n", "line 1: a row before the header");
         check("abs:x\tl.i0\nmy1\t1:q\n", "line 2, column 2: `1:q` has no class");
-        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells under 1 steps");
+        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells for 1 steps");
         check("abs:x\tl.i0\n", "line 1: the file ends here");
     }
 }

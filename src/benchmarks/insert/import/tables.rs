@@ -247,8 +247,8 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1\t2\ta\n", "line 1: a row before the line of heads");
-        check(&SUM.replace("\t0.045", ""), "line 3: 6 cells under 7 heads");
+        check("1\t2\ta\n", "line 1: a row before the header");
+        check(&SUM.replace("\t0.045", ""), "line 3: 6 cells for 7 columns");
         check(
             &SUM.replace("0.045", "slow"),
             "line 3, column 5: `slow` under `maxop` is not a number",

@@ -173,7 +173,7 @@ mod tests {
             let fault = parse_rates(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1\t2\ta\n1\tb\n", "line 2: 1 rates where");
+        check("1\t2\ta\n1\tb\n", "line 2: 1 rates, but");
         check("test,a,b\nx,1\n", "line 2: 1 rates, but the lines above have 2");
         check("1\t2\ta\n3\t4\ta\n", "line 2: `a` already has a row");
         check("1\t-2\ta\n", "line 1, column 2: `-2` is below zero");

@@ -340,9 +340,9 @@ mod tests {
             let fault = parse_report(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("100\t0.5\t1\t2\ta\n", "line 1: a row before the heads");
-        check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells under 9 heads");
-        check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells under 9 heads");
+        check("100\t0.5\t1\t2\ta\n", "line 1: a row before the header");
+        check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells for 9 columns");
+        check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells for 9 columns");
         check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2, column 1: `x` under `ops_sec`");
         check(&format!("{HEADS}1\t\t\t\t\t\t\t\t\n"), "line 2: the row has no name under `test`");
         check(HEADS, "line 1: the file ends here");

@@ -270,7 +270,10 @@ mod tests {
             &MET.replace("7.622", "many"),
             "line 5, column 2: `many` under `cs/o` is not a number",
         );
-        check(&MET.replace("7.622", "nan"), "line 5, column 2: `nan` under `cs/o` is not a number");
+        check(
+            &MET.replace("7.622", "nan"),
+            "line 5, column 2: `nan` under `cs/o` is not a measured number",
+        );
         check(&MET.replace("7.622", "-7.6"), "line 5, column 2: `-7.6` under `cs/o` is below zero");
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");

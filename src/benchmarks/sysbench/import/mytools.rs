@@ -248,7 +248,8 @@ impl Taker {
         }
         let tables = sources.relative.iter().map(|(text, _)| text);
         for text in tables.chain(sources.relative_blocks.iter().map(|(text, _)| text)) {
-            let what = "only ratios with two decimals are published here, without rates per second";
+            let what = "only ratios are published here, with two decimals and without rates per \
+                        second";
             self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
         }
     }

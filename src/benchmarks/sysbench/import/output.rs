@@ -302,7 +302,7 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     };
     let real = || {
         number(value.trim_end_matches('s'))
-            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is not a {name}")))
+            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is an invalid {name}")))
     };
     let per_second = || {
         let rate = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -530,12 +530,15 @@ Throughput:
             assert!(fault.contains(expected), "{fault}");
         };
         check(&OLD[..200], "before the statistics of sysbench");
-        check(&OLD.replace("10.0001s", "soon"), "line 19, column 42: `soon` is no total time");
+        check(
+            &OLD.replace("10.0001s", "soon"),
+            "line 19, column 42: `soon` is an invalid total time",
+        );
         check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
         let cut = OLD.split("         max:").next().unwrap();
         check(cut, "the file ends here, before the sum of the latencies");
-        check(&OLD.replace("1.60", "-nan"), "`-nan` is no avg");
-        check(&OLD.replace("1.60", "-1.60"), "`-1.60` is no avg");
+        check(&OLD.replace("1.60", "-nan"), "`-nan` is an invalid avg");
+        check(&OLD.replace("1.60", "-1.60"), "`-1.60` is an invalid avg");
         let gave_up = format!("{}\nFATAL: `thread_run' function failed\n", &OLD[..200]);
         check(&gave_up, "the run was interrupted: FATAL: `thread_run' function failed");
         let twice = format!("{}\n{OLD}", &OLD[..300]);

@@ -169,9 +169,9 @@ mod tests {
             let fault = parse(&Text::of(Path::new("sb.met.x"), text)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("samp\tr/s\n1\n", "line 2: 1 cells under 2 heads");
+        check("samp\tr/s\n1\n", "line 2: 1 cells for 2 columns");
         check("samp\tr/s\n1\tx\n", "line 2, column 2: `x` under `r/s` is not a number");
-        check("nothing\n", "line 1: expected a line of heads");
+        check("nothing\n", "line 1: expected a header");
         check("samp\tr/s\n", "line 1: the file ends here");
         check("", "line 1: the file ends here");
     }

@@ -458,7 +458,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1\tx.a\n", "line 1: expected the file name");
-        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates where the line above");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates, but the line above");
         check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
         check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
