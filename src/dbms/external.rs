@@ -53,8 +53,7 @@ pub fn external(
 ) -> Result<External, DbmsError> {
     let calls = guest_calls(dialect).ok_or_else(|| {
         DbmsError::Unsupported(format!(
-            "measure {address}: only servers that speak the protocol of Postgres or MySQL can be \
-             named by a DSN"
+            "measure {address}: a DSN must name a server with the Postgres or MySQL protocol"
         ))
     })?;
     let (pid, claim, surveyed, pinged) = (None, None, None, Instant::now());

@@ -132,7 +132,7 @@ pub(super) fn resolve(
     if let Some(entry) = newest {
         let full = (spec.numbering.packaged)(asked);
         let said = (entry.version != full).then(|| {
-            format!("{dbms}@{asked} is {}, the newest {asked} in the catalogue", entry.version)
+            format!("{dbms}@{asked} means {}, the newest {asked} in the catalogue", entry.version)
         });
         return Ok(resolved(entry, said));
     }
