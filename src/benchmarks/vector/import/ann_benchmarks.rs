@@ -110,7 +110,7 @@ fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// The same index, whoever writes its algorithm's name how.
+/// The same index, independent of the spelling of its algorithm's name.
 fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
@@ -270,7 +270,7 @@ fn same_number(number: f64, printed: &str) -> bool {
     decimals_agree(number, printed)
 }
 
-/// Says what became of the cells of builds and selected rows.
+/// Records the outcome of the cells of builds and selected rows.
 fn count_cells(sources: &Sources, published: &mut Published) {
     let points = || sources.plots.iter().flat_map(|(_, points)| points);
     for (text, builds) in &sources.builds {
