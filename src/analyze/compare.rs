@@ -20,7 +20,7 @@ use crate::parallel;
 /// Why there is nothing to compare.
 #[derive(Debug, Error)]
 pub enum AnalyzeError {
-    /// No run folder in what was read.
+    /// No run folder in the input.
     #[error(
         "compare: no run in these folders; resume one with `rqps run --resume`, or name a folder \
          that holds run folders"

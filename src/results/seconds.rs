@@ -150,7 +150,7 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         let line_number = index + 2;
         let cells: Vec<&str> = line.split(',').collect();
         if cells.len() != heads.len() {
-            let why = format!("{} values under {} heads", cells.len(), heads.len());
+            let why = format!("{} values for {} columns", cells.len(), heads.len());
             return Err(malformed(line_number, None, why));
         }
         let mut row = Second::default();

@@ -8,7 +8,7 @@ fn told(format: ImportFormat, files: &[(&str, &str)]) -> (Published, String) {
     let published = read(format, &[folder.path()], &ImportOptions::default()).unwrap();
     let notices: Vec<String> = published.notices.iter().map(ToString::to_string).collect();
     let notices = notices.join("\n");
-    assert!(!notices.contains("a fault of this importer"), "{notices}");
+    assert!(!notices.contains("this importer has a bug"), "{notices}");
     (published, notices)
 }
 
@@ -125,10 +125,10 @@ fn sizes_are_not_mixed_unless_asked_for() {
     let folder = folder(&files);
     let path = |name: &str| folder.path().join(name);
     let (a, b, c) = (path("a.tsv"), path("b.30m.tsv"), path("c.tsv"));
-    for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "not in the files")] {
+    for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "unknown size")] {
         let fault = read(insert::import::MYTOOLS, &paths, &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
-        assert!(fault.contains("different sets") && fault.contains("--across sizes"), "{fault}");
+        assert!(fault.contains("separate imports") && fault.contains("--across sizes"), "{fault}");
         assert!(fault.contains(size), "{fault}");
     }
     let across = import::Across { sizes: true, hosts: false };
@@ -234,7 +234,10 @@ fn cells_of_plots_and_builds_are_counted() {
     let published =
         read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("builds without a point") && !left.contains("a fault of this"), "{left}");
+    assert!(
+        left.contains("builds without a point") && !left.contains("this importer has a bug"),
+        "{left}"
+    );
     let totals = published.cells.totals();
     assert_eq!(totals.read, totals.metrics + totals.compared + totals.left);
 }

@@ -1,4 +1,4 @@
-//! Why a rate changed: the costs that moved with it.
+//! Why a rate changed: the costs that associated costs.
 
 use super::judgement::Explanation;
 use crate::analyze::comparison::TargetResult;
