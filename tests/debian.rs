@@ -299,7 +299,7 @@ fn packages_that_are_damaged_or_hold_something_else_are_no_build() {
     drop(fixture);
     let fixture = Fixture::with_server("mariadbd  Ver 12.0.2-MariaDB for debian-linux-gnu");
     let error = fixture.get(Dbms::Mariadb, &version("11.8")).unwrap_err().to_string();
-    assert!(error.contains("has mariadb 12.0.2 by now, not 11.8"), "{error}");
+    assert!(error.contains("now has mariadb 12.0.2, not 11.8"), "{error}");
     assert!(error.contains("mariadb=deb:trixie/mariadb-server-core"), "{error}");
     assert_eq!(fixture.leftovers(), Vec::<PathBuf>::new());
     assert!(fixture.get(Dbms::Mariadb, &trixie()).is_ok(), "as packages they may be anything");

@@ -587,7 +587,7 @@ fn a_last_line_without_an_end_is_told() {
     let published =
         read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("qps.abs.tsv, line 11: the last line has no end"), "{notes}");
+    assert!(notes.contains("qps.abs.tsv, line 11: the last line has no newline"), "{notes}");
 }
 
 #[test]

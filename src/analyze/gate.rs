@@ -78,7 +78,7 @@ pub struct Finding {
     pub pairs: usize,
     /// p against τ, adjusted by Holm.
     pub holm: Option<f64>,
-    /// What associated costs, why it is unclear, why it is allowed: words.
+    /// Associated costs, why it is unclear, why it is allowed: words.
     pub text: String,
 }
 

@@ -20,7 +20,7 @@ pub enum Kept {
     Compared,
     /// It stands beside the metrics, as it was printed: in the record of the step or in its logs.
     Annotation,
-    /// It says that there is not a number: `NA`, `-`.
+    /// It says that there is no number: `NA`, `-`.
     Absent,
 }
 

@@ -76,7 +76,8 @@ const USED: [&str; 10] = [
 
 /// Reads a file. The CPU blocks are passed over; every other line belongs to a device.
 ///
-/// # Errors A device line before a line of heads, one with another number of cells than its heads,
+/// # Errors
+/// A device line before a line of heads, one with another number of cells than its heads,
 /// a cell that is not a number, heads without rates, and a file without a device.
 pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
     let mut file = IostatFile::default();

@@ -81,8 +81,8 @@ fn find(
     }
     let names = layout::server_names(dbms).join(" or ");
     let looked = format!(
-        "there is no {names} in its bin, sbin or libexec; name the folder that holds those \
-         (`make install` makes one, Debian's is {})",
+        "its bin, sbin and libexec have no {names}; name the folder that holds them (`make \
+         install` makes one, Debian's is {})",
         form.installed_at
     );
     Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })

@@ -249,9 +249,9 @@ pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
     })
 }
 
-/// One step: absolute values, then those relative to the baseline. A target has no row if not
-/// measured (steps named after parameters of an index exist on one DBMS only), or if only its rate
-/// is known, which is in the tables of rates.
+/// One step: absolute values, then those relative to the baseline. A target has no row if it was
+/// not measured (steps named after parameters of an index exist on one DBMS only), or if only its
+/// rate is known, which is in the tables of rates.
 pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
         let has_any = |target: &&TargetResult| match relative_rows {

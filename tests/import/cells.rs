@@ -185,8 +185,8 @@ fn a_renamed_rate_is_refused_and_other_columns_are_kept() {
     assert!(fault.contains("`foo`"), "{fault}");
     let table = samples::O_SUM.replace("\twkbpi\t", "\twkbp1\t");
     let (published, notices) = told(insert::import::MYTOOLS, &[("o.sum.t", &table)]);
-    assert!(notices.contains("column `wkbp1` stands for no metric"), "{notices}");
-    assert!(notices.contains("6 cells; is `wkbpi` misspelt?"), "{notices}");
+    assert!(notices.contains("no metric for column `wkbp1`"), "{notices}");
+    assert!(notices.contains("6 cells; is `wkbpi` a typo?"), "{notices}");
     assert_eq!(published.cells.totals().annotations, 6);
 }
 

@@ -263,7 +263,7 @@ mod tests {
             check(&SUM.replace("0.045", bad), &format!("line 3, column 5: `{bad}` under `maxop`"));
         }
         let cut = SUM.trim_end().strip_suffix("8027.cy8").unwrap();
-        check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is cut short");
+        check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is truncated");
         check(&format!("{SUM}10582"), "line 4: 1 cells for 7 columns; is the line truncated?");
     }
 
