@@ -1,4 +1,4 @@
-//! Output of a CI job: one finding per regression or failure, and how the job ends
+//! What a CI job is told: findings, one for each thing to look at, and how the job ends
 //! (docs/verdicts.md).
 
 use serde::Serialize;
@@ -17,11 +17,11 @@ use crate::stats::Interval;
 pub enum Ending {
     /// Nothing is slower; faster is allowed.
     Boring,
-    /// Something is significantly slower.
+    /// Something is slower beyond doubt.
     Regression,
     /// Too much is unclear, or the numbers are not comparable.
     NoVerdict,
-    /// A run or a step failed, and the measured steps show no regression.
+    /// A run or a step failed, and what was measured shows no regression.
     RunFailed,
 }
 
@@ -33,7 +33,7 @@ pub enum Level {
     Regression,
     /// Something was not measured.
     Failure,
-    /// No verdict, or not significant enough.
+    /// Nothing can be said, or not surely enough.
     Unclear,
     /// Worse, but allowed for by the rules.
     Allowed,
@@ -78,7 +78,7 @@ pub struct Finding {
     pub pairs: usize,
     /// p against τ, adjusted by Holm.
     pub holm: Option<f64>,
-    /// Associated costs, why it is unclear, why it is allowed: words.
+    /// What moved with it, why it is unclear, why it is allowed: words.
     pub text: String,
 }
 
@@ -224,9 +224,12 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
             Status::Complete | Status::Discarded(_) => continue,
             Status::Failed(why) => format!("the run {} failed: {}", run.folder, why.trim()),
             Status::Interrupted => format!("the run {} was interrupted", run.folder),
-            Status::Running => format!("the run {} is incomplete", run.folder),
+            Status::Running => format!("the run {} did not come to its end", run.folder),
             Status::Unknown(status) => {
-                format!("the run {} has a status unknown to this rqps: {status}", run.folder)
+                format!(
+                    "the run {} has a status that this rqps does not know: {status}",
+                    run.folder
+                )
             }
         };
         findings.push(plain(Level::Failure, &run.key.label, "", why));
@@ -237,7 +240,7 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
                 let folder = &comparison.runs[failure.run].folder;
                 let why = match &failure.status {
                     Status::Failed(why) => format!("failed in {folder}: {}", why.trim()),
-                    _ => format!("is incomplete in {folder}"),
+                    _ => format!("did not come to its end in {folder}"),
                 };
                 findings.push(plain(Level::Failure, &target.label, &step.name, why));
             }
@@ -293,7 +296,7 @@ fn finding(
     let (level, mut text) = match verdict {
         Verdict::Slower if loss < delta => (Level::Allowed, String::new()),
         Verdict::Slower if sure => (Level::Regression, String::new()),
-        Verdict::Slower => (Level::Unclear, "not significant enough to fail a job".to_owned()),
+        Verdict::Slower => (Level::Unclear, "not sure enough to fail a job".to_owned()),
         Verdict::Faster => (Level::Gain, String::new()),
         Verdict::Inconclusive | Verdict::NoVerdict => (Level::Unclear, open(judgement)),
         Verdict::SlowerSmall | Verdict::FasterSmall | Verdict::Same => return None,
@@ -385,7 +388,7 @@ fn moved(explanations: &[Explanation]) -> String {
         format!("{} x{:.2} [{low:.2}, {high:.2}]", moved.metric.name(), moved.ratio)
     });
     let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { String::new() } else { format!("associated costs: {}", parts.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!("moved with it: {}", parts.join(", ")) }
 }
 
 /// A pattern in which `*` stands for any characters and `?` for one.

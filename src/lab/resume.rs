@@ -1,4 +1,4 @@
-//! Results that a resumed plan already has.
+//! What of a plan was measured before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::domain::run::{RunRecord, Status};
 use crate::results::{ResultSet, read_run};
 
-/// The started blocks.
+/// The blocks that were begun.
 pub(super) struct History {
     done: BTreeSet<u32>,
     attempts: BTreeMap<u32, u32>,

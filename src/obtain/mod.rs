@@ -72,7 +72,8 @@ struct Tools<'a> {
     cache: &'a Cache,
 }
 
-/// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
+/// Makes a build available: from the cache, by fetching it, or by finding it where it is said to
+/// be.
 ///
 /// `progress` is handed a line when something begins that may take long, and one each second
 /// while it lasts.
@@ -318,7 +319,7 @@ fn from_maven(
 fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
     let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
         coordinates: coordinates.to_string(),
-        said: format!("it contains no {dbms} server"),
+        said: format!("there is no {dbms} server in it"),
     })?;
     if layout::library_in_tree(dbms).is_some() {
         inspect::loadable(&server)?;
@@ -326,7 +327,7 @@ fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result
             dbms,
             version: version.clone(),
             // A library is loaded by those who measure it, never here.
-            reported: format!("{version} according to its package"),
+            reported: format!("{version} by its package"),
             origin: String::new(),
             sha256: None,
             compiler: inspect::compiler(&server),

@@ -1,7 +1,8 @@
 //! What is to be measured, in which order, and what it will cost: pure, printable, hashed.
 //!
 //! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
-//! come to the same [`Plan`], and the same plan always gives the same order of runs.
+//! come
+//! to the same [`Plan`], and the same plan gives the same order of runs for ever.
 
 mod blocks;
 pub mod cost;

@@ -1,4 +1,4 @@
-//! Associated costs: cost metrics whose change accompanies a change of the rate.
+//! Why a rate changed: the costs that moved with it.
 
 use super::judgement::Explanation;
 use crate::analyze::comparison::TargetResult;

@@ -1,4 +1,4 @@
-//! Verdicts: for every metric of every step of every target, the decision and its evidence
+//! Verdicts: for every metric of every step of every target, what can be said and how sure it is
 //! (docs/verdicts.md).
 
 mod explain;

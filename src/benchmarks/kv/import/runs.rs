@@ -1,8 +1,8 @@
-//! Assigns rows and outputs of db_bench to runs: one version may have several runs.
+//! Which rows and outputs of db_bench are of one run: those of one version may be of several.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows seen of each label, by run.
+/// What was seen of each label, and of which of its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     of_label: BTreeMap<String, Vec<ParsedRun>>,

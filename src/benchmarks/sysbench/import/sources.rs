@@ -47,8 +47,9 @@ pub(crate) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
         } else if !take_named(path, &mut sources)? {
             return Err(ImportError::foreign(
                 path,
-                "it is not a table of rates (`col-1 : …`, `Relative to:`, rows with `_range=`), \
-                 has no blocks (`sb.…`), and its name is not that of one target's file (`sb.o.…`)",
+                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`, rows with \
+                 `_range=`), nor as blocks (`sb.…`), nor is its name that of a file of one target \
+                 (`sb.o.…`)",
             ));
         }
     }
@@ -146,7 +147,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
             if is_target(&path)? {
                 take_target(&path, sources)?;
             } else if holds_results(&path)? {
-                let text = "it holds a separate result set: import it separately".to_owned();
+                let text = "it holds a result set of its own: import it by itself".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             } else {
                 left.push(name);
@@ -166,7 +167,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         }
     }
     if !left.is_empty() {
-        let text = format!("unknown form: {}", left.join(", "));
+        let text = format!("of none of the forms: {}", left.join(", "));
         sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
     }
     Ok(())

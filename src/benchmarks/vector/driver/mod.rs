@@ -85,8 +85,7 @@ fn measure<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
-        return Err("failed to measure: only Postgres with pgvector and MariaDB support vector \
-                    search"
+        return Err("failed to measure: only Postgres with pgvector and MariaDB search vectors"
             .to_owned()
             .into());
     }
