@@ -523,7 +523,8 @@ fn what_cannot_be_measured_is_refused_before_anything_is_fetched() {
         assert!(scene.steps().is_empty());
     };
     check(PGVECTOR, &["pgvector=64/64"], "ef_construction must be at least 2 m");
-    check(PGVECTOR, &["ef=5"], "search with ef=5 and k=10: pgvector returns at most ef_search rows");
+    let few = "search with ef=5 and k=10: pgvector returns at most ef_search rows";
+    check(PGVECTOR, &["ef=5"], few);
     check(PGVECTOR, &["rows=5"], "k cannot exceed");
     check("mysql@8.0.33", &[], "mariadb@11.8");
     check("mariadb@11.8+myrocks", &[], "MyRocks has no vector index");

@@ -2,13 +2,10 @@
 
 use super::*;
 
-const BATCH: f64 = 50.0;
-
-/// The table is a queue, and the limiter keeps its rate: whatever the gaps, as many rows leave
-/// as come, neither side is more than the queue and one batch ahead, and each second has what its
-/// rate says to within a batch and what the host was late.
+/// The table is a queue: whatever the gaps, as many rows leave as come, and the intervals count
+/// them all. Rates and the lead of a side are tested on a simulated clock, beside the schedule.
 #[test]
-fn deletes_and_the_rate_are_kept_on_a_table_with_gaps() {
+fn as_many_rows_leave_as_come_on_a_table_with_gaps() {
     let _turn = turn();
     let workload = workload(&[
         "rows=12000",
@@ -45,17 +42,6 @@ fn deletes_and_the_rate_are_kept_on_a_table_with_gaps() {
     }
     let queries = said.last().unwrap();
     assert_eq!(rows_of(&queries.outcome, "inserts"), 4000);
-    let late = 1000.0 * queries.outcome.open.unwrap().behind_seconds_max;
-    let mut ahead: f64 = 0.0;
-    assert!(queries.intervals.len() >= 4);
-    for interval in &queries.intervals {
-        let of = |role: &str| interval.extra[role];
-        ahead += of("inserts") - of("deletes");
-        assert!(ahead.abs() <= 9.0 * BATCH, "second {}: {ahead}", interval.second);
-        for role in ["inserts", "deletes"] {
-            let error = of(role) - 1000.0 * interval.seconds;
-            assert!(error.abs() <= BATCH + late, "{role}: {error} of {interval:?}, late {late}");
-        }
-    }
-    assert_eq!(ahead, 0.0, "equal at the end");
+    let sum = |role: &str| queries.intervals.iter().map(|it| it.extra[role]).sum::<f64>();
+    assert_eq!((sum("inserts"), sum("deletes")), (4000.0, 4000.0), "intervals lose nothing");
 }
