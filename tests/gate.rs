@@ -104,7 +104,7 @@ fn one_block_has_no_verdict() {
             }
         }
     }
-    check(set.path(), &[], 3, &["NO VERDICT 0.501 n=1: one pair cannot show"]);
+    check(set.path(), &[], 3, &["NO VERDICT 0.501 n=1: one pair gives no estimate"]);
 }
 
 fn change_run(set: &Path, change: impl Fn(&mut Value)) -> PathBuf {
@@ -183,7 +183,7 @@ fn wrong_words_end_with_two() {
         (&["--delta", "much"], "write a share as 2% or 0.02"),
         (&["--metrics", "speed"], "unknown metric `speed`"),
         (&["--format", "yaml"], "yaml"),
-        (&["--base", "x"], "there is no such target"),
+        (&["--base", "x"], "no such target"),
         (&["--thresholds", "absent.toml"], "absent.toml"),
     ] {
         check(set.path(), words, 2, &[part]);
@@ -251,19 +251,22 @@ fn reports_of_imports_say_a_thing_once() {
         let count = |part: &str| text.matches(part).count();
         assert_eq!(count("--blocks"), 0, "{text}");
         assert_eq!(count("no rate above 0 on any of 5 steps"), 1, "{text}");
-        assert_eq!(count("one pair cannot show"), 1, "{text}");
-        assert_eq!(count("a value is 0, and has no logarithm"), 1, "{text}");
+        assert_eq!(count("one pair gives no estimate"), 1, "{text}");
+        assert_eq!(count("a value is 0 and has no logarithm"), 1, "{text}");
         assert!(text.contains("geometric mean of rQPS 1.375."), "{text}");
-        assert!(text.contains("Each ratio is that of one pair"), "{text}");
+        assert!(text.contains("Each ratio comes from one pair"), "{text}");
         let dashes = text.contains("- - - -") || text.contains("| - | - | - |");
         assert!(!dashes, "{text}");
     }
     let (text, code) = said(&["gate", out]);
     assert_eq!((text.lines().count(), code), (3, Some(3)), "{text}");
-    assert!(text.contains("5 steps: one pair cannot show") && !text.contains("FAILED"), "{text}");
+    assert!(
+        text.contains("5 steps: one pair gives no estimate") && !text.contains("FAILED"),
+        "{text}"
+    );
 }
 
-/// Of many targets a page counts those that are SLOWER; where nothing was tested, none is not it.
+/// Of many targets a page counts those that are SLOWER; where no test, none is not it.
 #[test]
 fn untested_targets_are_not_told_as_not_slower() {
     let scratch = tempfile::tempdir().unwrap();

@@ -92,7 +92,7 @@ fn tables_of_sysbench_come_out_as_published() {
     assert_eq!(check(&published, "ratios of hardware"), (12, 12));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
     let left = texts(&published, NoticeKind::Left).join("\n");
-    for part in ["notes.md", "v2: not taken", "`innodb` is published in place of a number"] {
+    for part in ["notes.md", "v2: not imported", "published `innodb` instead of a number"] {
         assert!(left.contains(part), "{part}: {left}");
     }
     assert_eq!(value(&published, MY80, "hot-points_range=100", Metric::Rate), Some(3000.0));
@@ -103,7 +103,7 @@ fn tables_of_sysbench_come_out_as_published() {
         assert!(tsv.contains(row), "{row}: {tsv}");
     }
     let text = render(&comparison, Form::Text);
-    for part in ["c8r32", "5.6.51", "8.0.44", "published by others, read as sysbench-mytools"] {
+    for part in ["c8r32", "5.6.51", "8.0.44", "published by others, imported as sysbench-mytools"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("WARNING"), "{text}");
@@ -129,7 +129,7 @@ fn a_wrong_cell_is_told_with_its_line() {
     let wrong = texts(&published, NoticeKind::Mismatch);
     assert_eq!(wrong.len(), 2, "{wrong:?}");
     assert!(wrong[0].contains("qps.rel.tsv, line 6: mismatch: hot-points_range=100"), "{wrong:?}");
-    assert!(wrong[0].contains("0.76 is published, 3000 / 4000 gives 0.75"), "{wrong:?}");
+    assert!(wrong[0].contains("published 0.76, but 3000 / 4000 gives 0.75"), "{wrong:?}");
     assert!(wrong[1].contains("o.met, line 7") && wrong[1].contains("4.50"), "{wrong:?}");
 }
 
@@ -149,7 +149,7 @@ fn columns_of_clients_get_their_names() {
     assert_eq!(value(&published, "x.pg131.x5.pk1", &second, Metric::Rate), Some(49086.0));
     let options = ImportOptions { clients: vec![1], ..ImportOptions::default() };
     let fault = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap_err();
-    assert!(fault.to_string().contains("2 columns of clients, and --clients names 1"), "{fault}");
+    assert!(fault.to_string().contains("2 columns of clients, but --clients names 1"), "{fault}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_device_that_nobody_named_is_asked_for() {
     let published =
         read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("say one of md2, sda with --device"), "{left}");
+    assert!(left.contains("name one of md2, sda with --device"), "{left}");
     let options = ImportOptions { device: Some("md2".to_owned()), ..ImportOptions::default() };
     let published = read(sysbench::import::MYTOOLS, &[folder.path()], &options).unwrap();
     let reads = value(&published, "x.a", "point-query_range=100", Metric::ReadsPerOp);
@@ -244,7 +244,7 @@ fn plain_outputs_are_repetitions_of_a_step_or_steps() {
         of(&steps).unwrap().runs[0].steps.iter().map(|step| step.name.clone()).collect();
     assert_eq!(names, ["p", "q"]);
     let fault = of(&[named("old", None, "c.txt")]).unwrap_err().to_string();
-    assert!(fault.contains("c.txt") && fault.contains("no output of sysbench"), "{fault}");
+    assert!(fault.contains("c.txt") && fault.contains("not output of sysbench"), "{fault}");
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn raw_files_of_clients_become_steps_with_their_seconds() {
     let logs = &published.runs[0].logs;
     assert!(logs.iter().all(|(_, text)| !text.contains("secret")), "{logs:?}");
     let left = texts(&published, NoticeKind::Left).join("\n");
-    for part in ["lines of no described form: 4", "1 o.top", "no steps: my.cnf"] {
+    for part in ["lines of unknown form: 4", "1 o.top", "no steps: my.cnf"] {
         assert!(left.contains(part), "{part}: {left}");
     }
     let comparison = compared(insert::import::MYTOOLS, &published);
@@ -412,7 +412,7 @@ fn a_client_that_died_fails_its_step() {
         assert!(matches!(published.runs[0].steps[0].status, Status::Complete));
     };
     let cut: String = samples::IB_CLIENT.lines().take(9).map(|line| format!("{line}\n")).collect();
-    failed(("q.L1.ips1000/o.ib.dop2.2", &cut), "client 2 died, or its output was cut short");
+    failed(("q.L1.ips1000/o.ib.dop2.2", &cut), "client 2 died, or its output is truncated");
     let folder = raw_ibench(("", ""));
     let target = folder.path().join("2u.1tno").join(format!("1m.{IB_TARGET}"));
     std::fs::remove_file(target.join("q.L1.ips1000/o.ib.dop2.1")).unwrap();
@@ -432,8 +432,8 @@ fn damage_of_a_raw_file_is_told_with_its_line() {
         assert!(fault.contains(name) && fault.contains(why), "{fault}");
     };
     let client = "q.L1.ips1000/o.ib.dop2.1";
-    refused(client, &samples::IB_CLIENT.replace("\t1050000\t", "\t"), "line 11: 16 cells under 17");
-    refused(client, "hello\n", "line 1: the file ends here, before the heads");
+    refused(client, &samples::IB_CLIENT.replace("\t1050000\t", "\t"), "line 11: 16 cells for 17");
+    refused(client, "hello\n", "line 1: the file ends here, before the header");
     refused(
         "q.L1.ips1000/o.res.dop2",
         &samples::IB_RES.replace("2 proc", "3 proc"),
@@ -546,7 +546,7 @@ fn a_published_choice_that_is_not_the_best_is_told() {
     assert_eq!(of("MariaDB", "search.m=12.ef=10", Metric::LoadSeconds), Some(5.41));
     let wrong = texts(&published, NoticeKind::Mismatch);
     assert_eq!(wrong.len(), 2, "{wrong:?}");
-    assert!(wrong[0].contains("line 3") && wrong[0].contains("18.1 s: the build took 27.4"));
+    assert!(wrong[0].contains("line 3") && wrong[0].contains("18.1 s, but the build took 27.4"));
     assert!(wrong[1].contains("MariaDB(m=8, ef_search=10)") && wrong[1].contains("+12.8 %"));
 }
 
@@ -582,12 +582,12 @@ fn a_last_line_without_an_end_is_told() {
     let cut_folder = folder(&[("qps.abs.tsv", cut)]);
     let fault = read(sysbench::import::MYTOOLS, &[cut_folder.path()], &ImportOptions::default());
     let fault = fault.unwrap_err().to_string();
-    assert!(fault.contains("qps.abs.tsv`, line 11: the file is cut short within"), "{fault}");
+    assert!(fault.contains("qps.abs.tsv`, line 11: the file is truncated within"), "{fault}");
     let folder = folder(&[("qps.abs.tsv", samples::QPS_ABS.trim_end())]);
     let published =
         read(sysbench::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap();
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("qps.abs.tsv, line 11: the last line has no end"), "{notes}");
+    assert!(notes.contains("qps.abs.tsv, line 11: the last line has no newline"), "{notes}");
 }
 
 #[test]
@@ -629,12 +629,12 @@ fn the_command_line_imports_and_reports() {
     let again = rqps(&[&words[..], &["--out", out]].concat());
     let fault = String::from_utf8(again.stderr).unwrap();
     assert!(
-        again.status.code() == Some(2) && fault.contains("the same results already"),
+        again.status.code() == Some(2) && fault.contains("already holds the same results"),
         "{fault}"
     );
     let unknown = rqps(&["import", "excel", out, "--out", out]);
     let fault = String::from_utf8(unknown.stderr).unwrap();
-    assert!(fault.contains("no such format (known: sysbench-mytools, sysbench"), "{fault}");
+    assert!(fault.contains("unknown format (known: sysbench-mytools, sysbench"), "{fault}");
     // What is imported cannot be run.
     let run = rqps(&["run", out, "--resume"]);
     assert!(!run.status.success(), "{run:?}");
@@ -650,7 +650,7 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
     for out in ["new", "empty"].map(|name| folder.path().join(name)) {
         let fault = import::write(sysbench::import::MYTOOLS, &published, &out).unwrap_err();
         let said = fault.to_string();
-        for part in ["qps.abs.tsv`: the name of a step", "has 260 bytes", "can have 200"] {
+        for part in ["qps.abs.tsv`: the name of a step", "has 260 bytes", "can have at most 200"] {
             assert!(said.contains(part) && said.len() < 300, "{part}: {said}");
         }
     }
@@ -672,7 +672,7 @@ fn a_name_too_long_for_a_file_leaves_nothing() {
         assert!(there.ends_with(&["b01-1-a", "b01-2-b", "host.json", "plan.toml"].map(Into::into)));
         assert!(there.iter().all(|name| !name.contains("partial")), "{there:?}");
         let again = import::write(sysbench::import::MYTOOLS, &published, &out).unwrap_err();
-        assert!(again.to_string().contains("it holds the same results already"), "{again}");
+        assert!(again.to_string().contains("it already holds the same results"), "{again}");
     }
 }
 
@@ -733,12 +733,12 @@ fn copies_of_a_run_are_one_measurement() {
         |label: &str| published.runs.iter().filter(|run| run.record.key.label == label).count();
     assert_eq!((blocks("old"), blocks("new")), (2, 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("copy.txt") && left.contains("one measurement, taken once"), "{left}");
+    assert!(left.contains("copy.txt") && left.contains("imported once"), "{left}");
     // Nor can one measurement be of two targets.
     let named = [of("old", "a.txt"), of("new", "copy.txt")];
     let fault =
         import::read(sysbench::import::PLAIN, &named, &ImportOptions::default()).unwrap_err();
-    assert!(fault.to_string().contains("one measurement cannot be of both"), "{fault}");
+    assert!(fault.to_string().contains("a measurement belongs to one target"), "{fault}");
     // Under its own name it is left out.
     let plain = ["a.txt", "copy.txt"].map(|file| folder.path().join(file));
     let paths: Vec<&Path> = plain.iter().map(|path| path.as_path()).collect();
@@ -762,7 +762,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
         read(vector::import::ANN_BENCHMARKS, &paths, &ImportOptions::default()).unwrap();
     assert!(published.runs.iter().all(|run| run.record.key.block == 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("points were read before"), "{left}");
+    assert!(left.contains("points repeat earlier ones"), "{left}");
     for repeats in [false, true] {
         let paths = ["a.log", "b.log"].map(|file| folder.path().join(file));
         let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
@@ -770,7 +770,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
         let published = read(kv::import::DB_BENCH, &paths, &options).unwrap();
         assert_eq!(published.runs.len(), 1);
         let left = texts(&published, NoticeKind::Left).join("\n");
-        assert!(left.contains("b.log: not taken: the same results as in"), "{left}");
+        assert!(left.contains("b.log: not imported: the same results as in"), "{left}");
     }
 }
 
@@ -796,12 +796,12 @@ fn tables_larger_than_any_published_are_refused() {
     for format in [kv::import::DB_BENCH, sysbench::import::MYTOOLS] {
         let fault = read(format, &[&path], &ImportOptions::default()).unwrap_err().to_string();
         assert!(
-            fault.contains("180000 words, and a table of this form can have 100000"),
+            fault.contains("180000 words, but a table of this form can have at most 100000"),
             "{fault}"
         );
     }
     let path = folder.path().join("sum.txt");
     let fault =
         read(kv::import::DB_BENCH, &[&path], &ImportOptions::default()).unwrap_err().to_string();
-    assert!(fault.contains("line 1: 202 heads, and a report can have 100"), "{fault}");
+    assert!(fault.contains("line 1: 202 columns, but a report can have at most 100"), "{fault}");
 }

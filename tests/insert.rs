@@ -717,7 +717,7 @@ fn a_report_has_the_published_tables() {
     for part in [
         "Insert Benchmark: summary",
         "Throughput relative to a",
-        "Inserts/s beside the queries",
+        "Inserts/s during queries",
         "wkbpi",
         "256us",
         "Longest operations of all blocks",

@@ -251,7 +251,7 @@ fn a_filesystem_that_refuses_direct_io_is_told() {
     let mut input = driver.stdin.take().expect("input");
     std::io::Write::write_all(&mut input, &line).expect("hand over the job");
     let said = text(&driver.wait_with_output().expect("wait").stdout);
-    assert!(said.contains("refuses O_DIRECT") && said.contains("--work"), "{said}");
+    assert!(said.contains("does not support O_DIRECT") && said.contains("--work"), "{said}");
 }
 
 /// A small filesystem in memory; unmounted at the end.
@@ -425,7 +425,7 @@ fn benchmarks_and_products_must_fit() {
     let said = text(&output.stderr);
     assert!(said.contains("--bench kv"), "{said}");
     let said = text(&compare(&["rocksdb=/bin/sh"], &out, &[]).stderr);
-    assert!(said.contains("no shared library with RocksDB's C API"), "{said}");
+    assert!(said.contains("not a shared library with RocksDB's C API"), "{said}");
 }
 
 /// What a driver says of a job on a data folder.
@@ -488,15 +488,15 @@ fn a_folder_that_is_not_ours_is_not_touched() {
     std::fs::write(folder.path().join("db/CURRENT"), "MANIFEST-000001\n").expect("write");
     for action in [KvOperation::FillSequential, KvOperation::Read] {
         let said = driver_says(folder.path(), action, &[], none);
-        assert!(said.contains("rqps did not make it"), "{said}");
+        assert!(said.contains("rqps did not make this database"), "{said}");
     }
     let left = std::fs::read_to_string(folder.path().join("db/CURRENT")).expect("read");
     assert_eq!(left, "MANIFEST-000001\n");
     Marker::new(State::Empty).write(folder.path()).expect("mark");
     let said = driver_says(folder.path(), KvOperation::FillSequential, &[], none);
-    assert!(said.contains("there is a database in it already"), "{said}");
+    assert!(said.contains("it already holds a database"), "{said}");
     let said = driver_says(folder.path(), KvOperation::Read, &[], none);
-    assert!(said.contains("fillseq comes first"), "{said}");
+    assert!(said.contains("run fillseq first"), "{said}");
     Marker::new(State::Broken("no space".to_owned())).write(folder.path()).expect("mark");
     let said = driver_says(folder.path(), KvOperation::Read, &[], none);
     assert!(said.contains("was not filled: no space"), "{said}");

@@ -216,7 +216,7 @@ fn a_short_version_is_completed_and_said() {
     let cache = fixture.cache();
     let build = obtain_with(&fixture.clients, Dbms::Postgres, &source, &cache, &mut say).unwrap();
     assert_eq!(build.manifest.version.as_str(), "9.6.24");
-    assert!(said[0].contains("postgres@9.6 is 9.6.24"), "{said:?}");
+    assert!(said[0].contains("postgres@9.6 means 9.6.24"), "{said:?}");
 }
 
 #[test]
@@ -255,14 +255,14 @@ fn a_version_that_does_not_exist_is_told_from_a_network_that_does_not_work() {
 fn a_missing_client_is_named_with_the_way_around_it() {
     let mut fixture = Fixture::new("");
     fixture.clients.mvn = fixture.path("no-such-mvn");
-    let words = ["no-such-mvn is missing", "Debian package maven", "postgres=PATH"];
+    let words = ["no-such-mvn: install it", "Debian package maven", "postgres=PATH"];
     fixture.check_error(Dbms::Postgres, "17.2", &words);
 }
 
 #[test]
 fn what_breaks_in_the_middle_leaves_nothing() {
     let fixture = Fixture::new("echo half > $out/mysql.zip; kill -9 $$");
-    fixture.check_error(Dbms::Mysql, "5.7.1", &["was killed by signal 9", "it said nothing"]);
+    fixture.check_error(Dbms::Mysql, "5.7.1", &["was killed by signal 9", "no message"]);
     drop(fixture);
 
     let fixture = Fixture::new("exit 0");
@@ -282,11 +282,11 @@ fn what_breaks_in_the_middle_leaves_nothing() {
     drop(fixture);
 
     let fixture = Fixture::with_package("mysql.zip", &zip_of(&[("share/a", b"x")]));
-    fixture.check_error(Dbms::Mysql, "5.7.1", &["there is no mysql server in it"]);
+    fixture.check_error(Dbms::Mysql, "5.7.1", &["it contains no mysql server"]);
     drop(fixture);
 
     let fixture = Fixture::with_package("mysql.zip", &mysql_zip(&MYSQL.replace("5.7.1", "5.7.2")));
-    fixture.check_error(Dbms::Mysql, "5.7.1", &["something else than was asked for", "5.7.2"]);
+    fixture.check_error(Dbms::Mysql, "5.7.1", &["a different build than requested", "5.7.2"]);
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn perl_is_asked_for_where_a_script_needs_it() {
     let entries: [(&str, &[u8]); 2] =
         [("bin/mysqld", server.as_bytes()), ("scripts/mysql_install_db", script)];
     let fixture = Fixture::with_package("mysql.zip", &zip_of(&entries));
-    let words = ["perl is needed", "mysql_install_db", "the Debian package perl"];
+    let words = ["perl, needed to run", "mysql_install_db", "the Debian package perl"];
     fixture.check_error(Dbms::Mysql, "5.7.1", &words);
 }
 
@@ -443,7 +443,7 @@ fn a_cache_that_cannot_be_written_serves_what_it_has() {
     };
     assert!(get("5.7.1").is_ok());
     let said = get("5.7.2").unwrap_err().to_string();
-    assert!(said.contains("cannot be written") && said.contains("RQPS_CACHE"), "{said}");
+    assert!(said.contains("not writable") && said.contains("RQPS_CACHE"), "{said}");
 }
 
 #[test]
@@ -518,9 +518,9 @@ fn a_path_that_is_no_such_dbms_has_one_clear_error() {
     check(Dbms::Postgres, &fixture.path("nowhere"), &["does not exist"]);
     let empty = fixture.path("empty");
     fs::create_dir(&empty).unwrap();
-    check(Dbms::Postgres, &empty, &["not an installed postgres", "bin, sbin or libexec"]);
+    check(Dbms::Postgres, &empty, &["not an installed postgres", "bin, sbin and libexec"]);
     check(Dbms::Sqlite, &empty, &["not an installed sqlite", "libsqlite3.so"]);
-    check(Dbms::Sqlite, &fixture.clients.mvn, &["no shared library with SQLite's functions"]);
+    check(Dbms::Sqlite, &fixture.clients.mvn, &["not a shared library with SQLite's functions"]);
 
     let mariadb = "mysqld  Ver 10.1.23-MariaDB for Linux on x86_64 (MariaDB Server)";
     program(&fixture.path("maria/bin/mysqld"), &saying(mariadb));
@@ -530,13 +530,13 @@ fn a_path_that_is_no_such_dbms_has_one_clear_error() {
     check(Dbms::Postgres, &maria.join("bin/mysqld"), &["not postgres: write"]);
 
     program(&fixture.path("odd/bin/postgres"), &saying("hello"));
-    check(Dbms::Postgres, &fixture.path("odd"), &["\"hello\"", "no server's answer"]);
+    check(Dbms::Postgres, &fixture.path("odd"), &["\"hello\"", "not a server version"]);
     program(&fixture.path("dead/bin/postgres"), "#!/bin/sh\necho oh no >&2\nexit 3\n");
     check(Dbms::Postgres, &fixture.path("dead"), &["bin/postgres", "oh no"]);
     program(&fixture.path("build/postgres"), &saying("postgres (PostgreSQL) 17.2"));
     check(Dbms::Postgres, &fixture.path("build/postgres"), &["make install"]);
     program(&fixture.path("prog/bin/psql"), &saying("psql (PostgreSQL) 17.2"));
-    check(Dbms::Postgres, &fixture.path("prog/bin/psql"), &["a program called postgres"]);
+    check(Dbms::Postgres, &fixture.path("prog/bin/psql"), &["the server program is postgres"]);
 }
 
 #[test]

@@ -505,7 +505,7 @@ fn a_set_of_a_newer_rqps_is_read_shown_and_exported() {
         .collect();
     assert_eq!(
         caveats,
-        ["not known here: metrics joules_per_op; groups graph; units of rates furlongs; fields \
+        ["unknown here: metrics joules_per_op; groups graph; units of rates furlongs; fields \
           mood, usage.rapl"]
     );
     for format in Format::ALL {
@@ -1008,7 +1008,7 @@ fn what_cannot_be_computed_has_a_reason() {
     check_missing(&step, Metric::ContextSwitchesPerOp, "not sampled");
     step.outcome.statements = 0;
     assert_eq!(measure(&step).get(Metric::Rate), Some(0.0));
-    check_missing(&step, Metric::ClientCpuPerOp, "no operation");
+    check_missing(&step, Metric::ClientCpuPerOp, "no completed operation");
     step.outcome.seconds = 0.0;
     check_missing(&step, Metric::Rate, "no length");
     step.rate = RateUnit::RowsInserted;
@@ -1239,7 +1239,7 @@ fn a_host_with_other_work_does_not_silence_a_large_difference() {
             first.contains("SLOWER") && first.contains("This host finds differences"),
             "{text}"
         );
-        assert!(first.contains("1 of 4 blocks was out of the range of the canaries"), "{text}");
+        assert!(first.contains("the canaries found 1 of 4 blocks disturbed"), "{text}");
         assert!(rest.contains("MDE") && rest.contains("sample size"), "{text}");
     }
 }
@@ -1636,34 +1636,34 @@ const CASES: &[Case] = &[
         "idle: awake"),
     (Kind::DifferentTurns,
         |runs| each_new_step(runs, |step| step.outcome.turns = Some(TurnFacts::default())),
-        "in one piece (mysql-5.6.14); in turns (mysql-8.0.33)"),
+        "continuously (mysql-5.6.14); in turns (mysql-8.0.33)"),
     (Kind::DifferentStep, |runs| each_new_step(runs, |step| step.detail = "other".into()),
         "`other` (mysql-8.0.33)"),
     (Kind::MixedBuilds, |runs| runs[1].0.manifest.origin = "elsewhere".into(), "from elsewhere"),
     (Kind::MixedSettings, |runs| runs[1].0.config.text.push_str("x=1\n"), "same to same: `-x=1`"),
     (Kind::NeverMeasured, |runs| runs[0].0.targets.push("third".into()),
-        "third: the plan names it"),
+        "third: in the plan"),
     (Kind::FailedRun, |runs| runs[1].0.status = Status::Failed("start: no room".into()),
         "set/b01-2-mysql-8.0.33: failed: start: no room"),
     (Kind::DiscardedBlock, |runs| runs[1].0.status = Status::Discarded("spin 1.31".into()),
         "set/b01-2-mysql-8.0.33: discarded with its block: spin 1.31"),
-    (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "ended without a word"),
+    (Kind::FailedStep, |runs| runs[1].1[0].status = Status::Running, "ended without a status"),
     (Kind::MissingStep, |runs| runs.iter_mut().filter(|run| run.0.key.label == NEW)
         .for_each(|run| run.1.truncate(2)),
         "not measured, while another target was (update-index)"),
-    (Kind::NotPaired, |runs| each_new_run(runs, |run| run.key.block += 10), "no block in which"),
-    (Kind::TooFewBlocks, |runs| runs.truncate(4), "as few as 2 pairs (all 3 steps)"),
+    (Kind::NotPaired, |runs| each_new_run(runs, |run| run.key.block += 10), "no block where"),
+    (Kind::TooFewBlocks, |runs| runs.truncate(4), "only 2 pairs (all 3 steps)"),
     (Kind::ClientBound, |runs| runs[1].1[1].outcome.client_busiest = 0.83,
         "up to 83 % of its CPU (scan)"),
     (Kind::ClientShare,
         |runs| runs[1].1[1].outcome.client_cpu = CpuTime { user_us: 1e6, system_us: 3e6 },
-        "up to 40 % of the CPU of client and server was the client's (scan)"),
+        "up to 40 % of the CPU time of client and server belongs to the client (scan)"),
     (Kind::MissedPace, |runs| each_new_step(runs, |step| step.outcome.open =
         Some(OpenOutcome { due: step.outcome.events * 2, behind_seconds_max: 1.0 })),
-        "as little as 50 % of the events due"),
+        "only 50 % of the scheduled events"),
     (Kind::Errors, |runs| each_new_step(runs, |step| {
         step.outcome.errors.insert("40001".into(), step.outcome.events);
-    }), "up to 50 % of the events were tried again; 40001"),
+    }), "up to 50 % of the events retried; 40001"),
     (Kind::NoOps, |runs| each_new_step(runs, |step| {
         step.outcome.no_ops = 3;
         step.outcome.writes = 1;
@@ -1676,32 +1676,32 @@ const CASES: &[Case] = &[
         runs.iter_mut().for_each(|run| run.0.workload.placement = Placement::Os);
         each_new_step(runs, |step| step.usage.disturbance =
             Some(Disturbance { pressure_cpu: Some(0.1), ..Disturbance::default() }));
-    }, "for up to 10 % of a step some task waited"),
+    }, "some task waited for a CPU during up to 10 % of a step"),
     (Kind::Swapped, |runs| each_new_step(runs, |step| step.usage.disturbance =
         Some(Disturbance { swapped_in: Some(9), ..Disturbance::default() })), "up to 9 pages"),
     (Kind::Throttled, |runs| each_new_step(runs, |step| step.usage.disturbance =
         Some(Disturbance { throttled_cgroup_us: Some(1), ..Disturbance::default() })),
-        "the counters of heat or quota moved"),
+        "the heat or quota counters increased"),
     (Kind::WriteBack, |runs| each_new_step(runs, |step| {
         step.outcome.series.insert("server_pages_dirty".into(), vec![3000.0, 9.0]);
         step.usage.disk = Some(DiskUsage { write_kb: 51_230.0, ..DiskUsage::default() });
-    }), "up to 5123 KB/s written to the disk in steps that only read"),
+    }), "up to 5123 KB/s written to the disk in read-only steps"),
     (Kind::WriteBack, |runs| each_new_step(runs, |step| {
         step.name = "qr100.L1".into();
         step.outcome.roles.insert("inserts".into(), Role::default());
         step.outcome.series.insert("server_pages_dirty".into(), vec![3009.0, 2000.0, 9.0]);
-    }), "dirty pages of the step before were written back, up to 4800 KB/s"),
+    }), "writeback of the previous step's dirty pages, up to 4800 KB/s"),
     (Kind::MissedRate, |runs| each_new_step(runs, |step| {
         step.name = "qr100.L1".into();
         let (operations, rows, target_per_second) = (50, 2500, Some(10.0));
         let role = Role { operations, rows, target_per_second, ..Role::default() };
         step.outcome.roles.insert("inserts".into(), role);
         step.outcome.extra.insert(Metric::InsertRate, 250.0);
-    }), "as little as 50 % of the rows asked for were inserted"),
+    }), "only 50 % of the requested rows inserted"),
     (Kind::DifferentCompiler, |runs| each_new_run(runs, |run|
         run.manifest.compiler = Some("clang 19".into())), "clang 19 (mysql-8.0.33)"),
     (Kind::Stalls, |runs| runs[1].1[0].per_second = [vec![100.0; 9], vec![1.0; 2]].concat(),
-        "up to 2 s on end (point-query)"),
+        "up to 2 s in a row (point-query)"),
     (Kind::NotSteady, |runs| each_new_step(runs, |step| step.per_second =
         (0..60).map(|i| 1000.0 - 300.0 * (-f64::from(i) / 60.0).exp()).collect()),
         "runs of a step (all 3 steps)"),
@@ -1729,7 +1729,7 @@ const CASES: &[Case] = &[
     (Kind::SingleLoad, |runs| {
         let load = run_record(BASE, 1, 1).load;
         runs.iter_mut().for_each(|run| run.0.load.clone_from(&load));
-    }, "loaded once: the difference between single loads is in every ratio"),
+    }, "loaded once: every ratio includes the difference between single loads"),
     (Kind::DifferentSource, |runs| each_new_step(runs, |step| {
         step.usage.sources.insert("server_cpu".into(), "perf".into());
     }), "server_cpu: proc stat (mysql-5.6.14); perf (mysql-8.0.33)"),
@@ -1743,13 +1743,13 @@ const CASES: &[Case] = &[
         "the DBMS runs inside the driver"),
     (Kind::NewerFacts, |runs| each_new_step(runs, |step| {
         step.outcome.extra.insert(Metric::Unknown(Word::of("joules_per_op")), 2.5);
-    }), "not known here: metrics joules_per_op"),
+    }), "unknown here: metrics joules_per_op"),
     (Kind::Imported, |runs| {
         each_new_run(runs, |run| run.target.source = BuildSource::Imported("my8033".into()));
         each_new_step(runs, |step| {
             step.imported = Some(Imported { format: "dbbench".into(), ..Imported::default() });
         });
-    }, "published by others, read as dbbench"),
+    }, "published by others, imported as dbbench"),
     (Kind::DriverNote, |runs| each_new_step(runs, |step| step.outcome.notes.push("odd 7".into())),
         "odd 7, and 8 like it (all 3 steps)"),
 ];

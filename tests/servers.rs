@@ -831,20 +831,23 @@ fn failures_of_a_real_postgres_are_told() {
         control_plane(site).unwrap().start().unwrap_err().to_string()
     };
     let error = failed(&|site| site.config.text.push_str("no_such_setting = 1\n"));
-    assert!(error.contains("no_such_setting") && error.contains("not known"), "{error}");
+    assert!(
+        error.contains("no_such_setting") && error.contains("does not know a setting"),
+        "{error}"
+    );
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let error = failed(&|site| site.tcp_port = Some(port));
-    assert!(error.contains("The port or socket is taken"), "{error}");
+    assert!(error.contains("Another server uses the port or socket"), "{error}");
     drop(listener);
     plane.start().unwrap();
     let error = failed(&|site| site.logs = folder.path().join("logs2"));
-    assert!(error.contains("another server answers there"), "{error}");
+    assert!(error.contains("another server uses this socket"), "{error}");
     let error = failed(&|site| {
         site.logs = folder.path().join("logs2");
         site.sockets = folder.path().join("s2");
     });
-    assert!(error.contains("Another server runs on this data folder"), "{error}");
+    assert!(error.contains("Another server uses this data folder"), "{error}");
     kill_9(plane.server_pid().unwrap());
     wait_until("the end is noticed", || plane.check().is_err());
     let error = plane.check().unwrap_err().to_string();

@@ -240,7 +240,7 @@ fn transactions_are_kept_apart_and_tables_filled() {
         }
     }
     assert_eq!((levels, fills), (targets.len() * 4, targets.len() * 4));
-    assert!(!words_of(&output).contains("must not see"), "{}", words_of(&output));
+    assert!(!words_of(&output).contains("must be invisible"), "{}", words_of(&output));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_server_without_vectors_says_what_it_lacks() {
     let test = "a_server_without_vectors_says_what_it_lacks";
     let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for (target, expected) in
-        [("postgres@17.2.0", "no pgvector"), ("mariadb@11.4.5", "it came with MariaDB 11.7")]
+        [("postgres@17.2.0", "no pgvector"), ("mariadb@11.4.5", "needs MariaDB 11.7")]
     {
         if !can_run(test, &[target]) {
             continue;
@@ -475,12 +475,12 @@ fn a_file_that_will_not_do_is_refused_before_anything_is_started() {
         assert!(words.contains(expected), "{words}");
         assert!(!scene.out().exists(), "{words}");
     };
-    check("rows.fvecs", "long.fvecs", "k=10", "rows have 2 dimensions and queries 3");
+    check("rows.fvecs", "long.fvecs", "k=10", "rows have 2 dimensions but queries 3");
     check(
         "mixed.fvecs",
         "queries.fvecs",
         "k=10",
-        "vector 5 has 3 dimensions and those before it 2",
+        "vector 5 has 3 dimensions but the vectors before it have 2",
     );
     check("nan.fvecs", "queries.fvecs", "k=10", "row 7 has NaN in dimension 1");
     check("few.fvecs", "queries.fvecs", "k=10", "there are 6 rows, and 10 neighbours");

@@ -186,7 +186,7 @@ fn figures_of_the_pairs_and_of_all_runs_are_shown() {
     // The run without classes hides no other: 4 runs of 6 operations.
     let classes = after("\nqr500.L1: insert");
     assert!(classes.contains("mysql-5.6.14") && classes.contains(NEW), "{classes}");
-    let wanted = after("\nInserts/s beside the queries");
+    let wanted = after("\nInserts/s during queries");
     assert!(wanted.contains("2000") && wanted.contains("1000"), "{wanted}");
     assert!(wanted.contains("1200 -"), "{wanted}");
     // (1 / 0.6)², marked as no result.

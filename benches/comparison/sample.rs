@@ -16,7 +16,7 @@ pub(crate) struct Sample {
     pub(crate) switches: f64,
     /// Statements that the server refused.
     pub(crate) errors: u64,
-    /// Writes that met no row, of all statements; sysbench calls them `other` like BEGIN.
+    /// Writes that matched no row, of all statements; sysbench calls them `other` like BEGIN.
     pub(crate) others: f64,
     /// What could not be done: a thread that could not be pinned.
     pub(crate) notes: Vec<String>,

@@ -20,14 +20,14 @@ use crate::parallel;
 /// Why there is nothing to compare.
 #[derive(Debug, Error)]
 pub enum AnalyzeError {
-    /// No run folder in what was read.
+    /// No run folder in the input.
     #[error(
-        "compare: there is no run in these folders: nothing was measured yet; go on with one by \
-         `rqps run --resume`, or name a folder that holds run folders"
+        "compare: no run in these folders; resume one with `rqps run --resume`, or name a folder \
+         that holds run folders"
     )]
     NoRuns,
     /// The base that was asked for is not among the targets.
-    #[error("compare with base `{base}`: there is no such target; these folders hold {}",
+    #[error("compare with baseline `{base}`: no such target; these folders hold {}",
             labels.join(", "))]
     UnknownBase {
         /// As asked for.

@@ -317,7 +317,7 @@ pub struct Relative {
     /// then the pooled ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
-    /// What is said about it.
+    /// Its verdict.
     pub judgement: Option<Judgement>,
 }
 

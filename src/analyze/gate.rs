@@ -1,4 +1,4 @@
-//! What a CI job is told: findings, one for each thing to look at, and how the job ends
+//! Output of a CI job: one finding per regression or failure, and how the job ends
 //! (docs/verdicts.md).
 
 use serde::Serialize;
@@ -17,11 +17,11 @@ use crate::stats::Interval;
 pub enum Ending {
     /// Nothing is slower; faster is allowed.
     Boring,
-    /// Something is slower beyond doubt.
+    /// Something is significantly slower.
     Regression,
     /// Too much is unclear, or the numbers are not comparable.
     NoVerdict,
-    /// A run or a step failed, and what was measured shows no regression.
+    /// A run or a step failed, and the measured steps show no regression.
     RunFailed,
 }
 
@@ -33,7 +33,7 @@ pub enum Level {
     Regression,
     /// Something was not measured.
     Failure,
-    /// Nothing can be said, or not surely enough.
+    /// No verdict, or not significant enough.
     Unclear,
     /// Worse, but allowed for by the rules.
     Allowed,
@@ -78,7 +78,7 @@ pub struct Finding {
     pub pairs: usize,
     /// p against τ, adjusted by Holm.
     pub holm: Option<f64>,
-    /// What moved with it, why it is unclear, why it is allowed: words.
+    /// Associated costs, why it is unclear, why it is allowed: words.
     pub text: String,
 }
 
@@ -224,12 +224,9 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
             Status::Complete | Status::Discarded(_) => continue,
             Status::Failed(why) => format!("the run {} failed: {}", run.folder, why.trim()),
             Status::Interrupted => format!("the run {} was interrupted", run.folder),
-            Status::Running => format!("the run {} did not come to its end", run.folder),
+            Status::Running => format!("the run {} is incomplete", run.folder),
             Status::Unknown(status) => {
-                format!(
-                    "the run {} has a status that this rqps does not know: {status}",
-                    run.folder
-                )
+                format!("the run {} has a status unknown to this rqps: {status}", run.folder)
             }
         };
         findings.push(plain(Level::Failure, &run.key.label, "", why));
@@ -240,7 +237,7 @@ fn failures(comparison: &Comparison) -> Vec<Finding> {
                 let folder = &comparison.runs[failure.run].folder;
                 let why = match &failure.status {
                     Status::Failed(why) => format!("failed in {folder}: {}", why.trim()),
-                    _ => format!("did not come to its end in {folder}"),
+                    _ => format!("is incomplete in {folder}"),
                 };
                 findings.push(plain(Level::Failure, &target.label, &step.name, why));
             }
@@ -296,7 +293,7 @@ fn finding(
     let (level, mut text) = match verdict {
         Verdict::Slower if loss < delta => (Level::Allowed, String::new()),
         Verdict::Slower if sure => (Level::Regression, String::new()),
-        Verdict::Slower => (Level::Unclear, "not sure enough to fail a job".to_owned()),
+        Verdict::Slower => (Level::Unclear, "not significant enough to fail a job".to_owned()),
         Verdict::Faster => (Level::Gain, String::new()),
         Verdict::Inconclusive | Verdict::NoVerdict => (Level::Unclear, open(judgement)),
         Verdict::SlowerSmall | Verdict::FasterSmall | Verdict::Same => return None,
@@ -388,7 +385,7 @@ fn moved(explanations: &[Explanation]) -> String {
         format!("{} x{:.2} [{low:.2}, {high:.2}]", moved.metric.name(), moved.ratio)
     });
     let parts: Vec<String> = parts.collect();
-    if parts.is_empty() { String::new() } else { format!("moved with it: {}", parts.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!("associated costs: {}", parts.join(", ")) }
 }
 
 /// A pattern in which `*` stands for any characters and `?` for one.

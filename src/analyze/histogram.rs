@@ -53,12 +53,12 @@ impl Histogram {
             reader.read_to_end(&mut plain).map_err(|fault| fault.to_string())?;
             return match be_u32(&plain, 0)? {
                 PLAIN => Histogram::from_plain(&plain),
-                _ => Err("it is not of version 2".to_owned()),
+                _ => Err("it is not version 2".to_owned()),
             };
         }
         match cookie {
             PLAIN => Histogram::from_plain(bytes),
-            _ => Err("it is not of version 2".to_owned()),
+            _ => Err("it is not version 2".to_owned()),
         }
     }
 
@@ -69,7 +69,7 @@ impl Histogram {
         if be_u32(bytes, 8)? != 0 || f64::from_bits(be_u64(bytes, 32)?) != 1.0 {
             return Err("it is shifted or scaled".to_owned());
         }
-        let counts = bytes.get(HEADER..HEADER + length).ok_or("it is cut short")?;
+        let counts = bytes.get(HEADER..HEADER + length).ok_or("it is truncated")?;
         let (marks, total) = survey(counts, layout.places())?;
         Ok(Histogram { counts: counts.to_vec(), marks, total, layout })
     }
@@ -141,12 +141,12 @@ fn survey(counts: &[u8], places: u64) -> Result<(Vec<Mark>, u64), String> {
             _ => {
                 let (place, count) = walk.one()?;
                 if count > 0 && place >= places {
-                    return Err("it has more steps than there are values".to_owned());
+                    return Err("it has more steps than values".to_owned());
                 }
                 count
             }
         };
-        sum = sum.checked_add(more).ok_or("it counts more than there can be")?;
+        sum = sum.checked_add(more).ok_or("it counts more than possible")?;
     }
     Ok((marks, sum))
 }
@@ -207,14 +207,14 @@ impl Layout {
     /// For so many significant decimal digits, from a lowest distinguished value on.
     fn new(digits: u32, lowest: u64) -> Result<Layout, String> {
         if digits > 5 || lowest == 0 {
-            return Err("its parameters make no sense".to_owned());
+            return Err("its parameters are invalid".to_owned());
         }
         // Twice ten to the digits must be told apart in the linear part.
         let linear = (2 * 10u64.pow(digits)).next_power_of_two().trailing_zeros();
         let unit_bits = lowest.ilog2();
         match unit_bits + linear <= 62 {
             true => Ok(Layout { unit_bits, half_bits: linear - 1 }),
-            false => Err("its parameters make no sense".to_owned()),
+            false => Err("its parameters are invalid".to_owned()),
         }
     }
 
@@ -242,12 +242,12 @@ impl Layout {
 
 fn be_u32(bytes: &[u8], at: usize) -> Result<u32, String> {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
-    four.map(u32::from_be_bytes).ok_or_else(|| "it is cut short".to_owned())
+    four.map(u32::from_be_bytes).ok_or_else(|| "it is truncated".to_owned())
 }
 
 fn be_u64(bytes: &[u8], at: usize) -> Result<u64, String> {
     let eight = bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok());
-    eight.map(u64::from_be_bytes).ok_or_else(|| "it is cut short".to_owned())
+    eight.map(u64::from_be_bytes).ok_or_else(|| "it is truncated".to_owned())
 }
 
 /// LEB128 of one or two bytes, and how many; `None` for a longer one and at the end.
@@ -270,7 +270,7 @@ fn varint(bytes: &[u8]) -> Result<(u64, usize), String> {
             return Ok((number, index + 1));
         }
     }
-    Err("it is cut short".to_owned())
+    Err("it is truncated".to_owned())
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Measurement {
                     self.missing.remove(&metric);
                 }
                 Ok(_) => {
-                    self.missing.insert(metric, "it would be a division by zero".to_owned());
+                    self.missing.insert(metric, "division by zero".to_owned());
                 }
                 Err(why) => {
                     self.missing.insert(metric, why);

@@ -40,7 +40,7 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
         RateUnit::Operations => "ops/s",
-        RateUnit::Relative => "of the base",
+        RateUnit::Relative => "of the baseline",
         RateUnit::Unknown(word) => word.text(),
     }
 }
@@ -57,9 +57,9 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
             Ok(outcome.statements as f64 / outcome.seconds)
         }
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
-        RateUnit::Relative => Err("only ratios were published".to_owned()),
+        RateUnit::Relative => Err("only ratios are published".to_owned()),
         RateUnit::Unknown(word) => Err(format!(
-            "this rqps does not know what the rate counts: {}; take the rqps that measured",
+            "this rqps does not know the unit of the rate: {}; use the rqps version that measured",
             word.text()
         )),
     }
@@ -111,7 +111,7 @@ fn measured(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     let rate = rate(step);
     let per_op = |per_second: Result<f64, String>| match (&rate, &per_second) {
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-        (Ok(rate), _) if *rate <= 0.0 => Err("no operation was completed".to_owned()),
+        (Ok(rate), _) if *rate <= 0.0 => Err("no completed operation".to_owned()),
         (Ok(rate), Ok(per_second)) => Ok(per_second / rate),
     };
     let client = step.outcome.client_cpu.total_us() / step.outcome.seconds;
@@ -132,7 +132,7 @@ fn measured(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
         (Metric::ReadKbPerOp, per_op(disk(|disk| disk.read_kb))),
         (Metric::WriteKbPerOp, per_op(disk(|disk| disk.write_kb))),
         (Metric::ServerRss, rss.ok_or_else(|| missing_counter(step, "server_rss_bytes"))),
-        (Metric::DataSize, data.ok_or_else(|| "it was not read".to_owned())),
+        (Metric::DataSize, data.ok_or_else(|| "not read".to_owned())),
     ];
     // A faster target runs out of rows sooner: then its rate counts more missed lookups.
     if step.outcome.no_ops > 0 && step.outcome.seconds > 0.0 {
@@ -174,13 +174,13 @@ fn sampled_rate(step: &StepRecord, moved: f64) -> Result<f64, String> {
     if step.usage.seconds > 0.0 {
         Ok(moved / step.usage.seconds)
     } else {
-        Err("counters were not sampled".to_owned())
+        Err("counters not sampled".to_owned())
     }
 }
 
 fn missing_counter(step: &StepRecord, counter: &str) -> String {
     let reason = step.usage.missing.get(counter);
-    reason.cloned().unwrap_or_else(|| "it was not sampled".to_owned())
+    reason.cloned().unwrap_or_else(|| "not sampled".to_owned())
 }
 
 fn quantiles(latencies: &Latencies) -> Vec<MetricValue> {
@@ -190,7 +190,7 @@ fn quantiles(latencies: &Latencies) -> Vec<MetricValue> {
         Err(why) => return metrics.map(|metric| (metric, Err(why.clone()))).to_vec(),
     };
     let value = |metric, nanoseconds: u64| match histogram.total() {
-        0 => Err("no event was completed".to_owned()),
+        0 => Err("no completed event".to_owned()),
         events if metric == Metric::P999 && events < P999_EVENTS_MIN => {
             Err(format!("{events} events; a 99.9th percentile needs {P999_EVENTS_MIN}"))
         }

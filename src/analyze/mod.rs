@@ -1,5 +1,5 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
-//! Pure functions over a dataset; the same runs give the same numbers for ever.
+//! Pure functions over a dataset; the same runs always give the same numbers.
 
 mod assembly;
 pub mod calibration;

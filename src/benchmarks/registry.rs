@@ -45,7 +45,7 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
 
 /// What a benchmark does after its load, in order: see [`BenchmarkSpec::phases`].
 ///
-/// Every step of the order is a [`Phase::Measure`], those that only warm with `reported` false.
+/// Every step of the order is a [`Phase::Measure`], warm-up steps with `reported` false.
 /// [`Phase::Settle`] stands where the published work runs its post-write step after the last
 /// read-write step. The one after the load is not among them: what is measured starts from a
 /// snapshot that was taken after it.
@@ -53,7 +53,7 @@ pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
     (of(workload).phases)(dialect, order, workload)
 }
 
-/// Keeps the steps that `globs` choose, with those that they build on.
+/// Keeps the steps that `globs` choose and the steps that they build on.
 ///
 /// # Errors
 /// As [`crate::workload::select::select`].

@@ -36,7 +36,7 @@ pub struct BenchmarkSpec {
     pub phases: fn(Dialect, StepSet, &Workload) -> Vec<Phase>,
     /// Tells the steps what only one target asks for.
     pub for_target: fn(&mut [Phase], &Target),
-    /// Keeps the steps that globs choose, with those that they build on.
+    /// Keeps the steps that globs choose and the steps that they build on.
     pub choose: PhaseChoice,
     /// How targets take turns unless something else is asked for.
     pub turns: DefaultTurns,

@@ -26,8 +26,8 @@ use crate::domain::config::Config;
 pub enum ConfigError {
     /// No file and nothing shipped has that name.
     #[error(
-        "find the config '{name}' of {dbms}: looked for {looked}; shipped are {shipped}; \
-         write that file, or name one by its path"
+        "find the config '{name}' of {dbms}: no {looked}; shipped configs: {shipped}; create that \
+         file, or give the path of one"
     )]
     Unknown {
         /// What was asked for.
@@ -50,7 +50,7 @@ pub enum ConfigError {
     /// A setting without which the config is not what its name says.
     #[error(
         "use the config '{name}' for {dbms} {version}: '{setting}' needs {dbms} {least} or later; \
-         take another config or a later version"
+         use another config or a later version"
     )]
     TooOld {
         /// Name of the config.
@@ -218,7 +218,10 @@ fn applies(comment: &str, version: &Version) -> Result<bool, String> {
     for pair in words.chunks(2) {
         let numbers = pair.get(1).map(|text| Version::new(*text).numbers()).unwrap_or_default();
         if numbers.is_empty() {
-            return Err(format!("the guard '# {guard}' lacks a version, as in '# since 8.0.30'"));
+            return Err(format!(
+                "the guard '# {guard}' has no version; write it as '# since \
+                                8.0.30'"
+            ));
         }
         let holds = match pair[0] {
             "since" => version.at_least(&numbers),
@@ -226,8 +229,8 @@ fn applies(comment: &str, version: &Version) -> Result<bool, String> {
             "until" => !version.at_least(&next(numbers)),
             other => {
                 return Err(format!(
-                    "the guard '# {guard}' has '{other}' where 'since' or 'until' must be; \
-                     remarks go after a colon"
+                    "the guard '# {guard}' has '{other}' instead of 'since' or 'until'; put \
+                     remarks after a colon"
                 ));
             }
         };
@@ -264,7 +267,7 @@ fn fill_sizes(setting: &str, cache_bytes: u64) -> Result<String, String> {
             if !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_') =>
         {
             let known: Vec<&str> = sizes.iter().map(|(word, _)| *word).collect();
-            Err(format!("there is no size {{{word}}}; there are {}", known.join(", ")))
+            Err(format!("unknown size {{{word}}}; valid sizes: {}", known.join(", ")))
         }
         _ => Ok(filled),
     }
@@ -334,9 +337,9 @@ mod tests {
             assert_eq!(at, line, "{text}");
             assert!(what.contains(words), "{what}");
         };
-        check("\na = 1 # since", 2, "lacks a version");
+        check("\na = 1 # since", 2, "has no version");
         check("a = 1 # since 11 but 12", 1, "'but'");
-        check("a = {cash_mb}", 1, "there is no size {cash_mb}");
+        check("a = {cash_mb}", 1, "unknown size {cash_mb}");
     }
 
     #[test]

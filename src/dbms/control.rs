@@ -46,8 +46,8 @@ pub trait ControlPlane: Send {
     fn after_load(&mut self) -> Result<(), DbmsError> {
         Ok(())
     }
-    /// Brings the server to rest after writes, so that what follows does not pay for them.
-    /// `progress` is told what is being done.
+    /// Brings the server to rest after writes, so that what follows does not pay for them. Reports
+    /// the current activity to `progress`.
     fn settle(
         &mut self,
         load: &SettleLoad,
@@ -60,7 +60,7 @@ pub trait ControlPlane: Send {
     /// for sessions of clients that have just ended, which hand in their counts when they end.
     fn counters(&mut self, quiet: bool) -> Result<BTreeMap<String, f64>, String> {
         let _ = quiet;
-        Err("this DBMS keeps none that rqps reads".to_owned())
+        Err("rqps reads no counters of this DBMS".to_owned())
     }
     /// The folder with nothing but the tables and indexes of the benchmark, where there is one: its
     /// size is the published size of such a database.

@@ -14,18 +14,18 @@ use crate::wire::WireError;
 #[derive(Debug, Error)]
 pub enum DbmsError {
     /// Only imported results name such a DBMS.
-    #[error("run a DBMS that rqps does not know: its results can be reported, not measured anew")]
+    #[error("run a DBMS unknown to this rqps: it can report the results, not measure again")]
     Unknown,
     /// The data folder is in use or left over.
     #[error(
-        "make a data folder in {0}: the folder is not empty; remove it or name another one \
-         (rqps never deletes data that it did not make)"
+        "make a data folder in {0}: the folder is not empty; remove it or name another folder \
+         (rqps only deletes data that it made)"
     )]
     DataNotEmpty(PathBuf),
     /// The build lacks a program.
     #[error(
-        "find {program} of {dbms}: it is not in {root}/bin, sbin, libexec or scripts; \
-         name the folder that holds bin/, as in {dbms}=PATH"
+        "find {program} of {dbms}: not in {root}/bin, sbin, libexec or scripts; name the folder \
+         that holds bin/, as in {dbms}=PATH"
     )]
     NoProgram {
         /// What is missing.
@@ -37,7 +37,7 @@ pub enum DbmsError {
     },
     /// The kernel takes no longer socket paths.
     #[error(
-        "listen on {path}: the path has {length} bytes and a socket can have {limit}; \
+        "listen on {path}: the path has {length} bytes but a socket path can have at most {limit}; \
          choose a shorter folder for temporary files",
         path = path.display()
     )]

@@ -53,8 +53,7 @@ pub fn external(
 ) -> Result<External, DbmsError> {
     let calls = guest_calls(dialect).ok_or_else(|| {
         DbmsError::Unsupported(format!(
-            "measure {address}: only servers that speak the protocol of Postgres or MySQL can be \
-             named by a DSN"
+            "measure {address}: a DSN must name a server with the Postgres or MySQL protocol"
         ))
     })?;
     let (pid, claim, surveyed, pinged) = (None, None, None, Instant::now());
@@ -82,7 +81,7 @@ impl External {
     }
 
     /// Before the first block: removes what killed runs of this plan left, and drops the tables
-    /// that the user gave up. Returns what was done, in words.
+    /// that the user gave up. Returns a description of the actions.
     ///
     /// # Errors
     /// The server does not answer, or something is in the way.

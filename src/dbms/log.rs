@@ -83,14 +83,14 @@ const MEANINGS: [(&[&str], &str); 7] = [
             "os error 28",
             "with error 28",
             // MySQL 5.6, only after a write that was cut short.
-            "check also that the disk is not full",
+            "also check that the disk is not full",
         ],
         "The disk is full: free some space or choose another place for data folders.",
     ),
     (
         &["error while loading shared libraries", "cannot open shared object file"],
-        "The system lacks a library that this build needs: install the package that has it \
-         (on Debian: libaio1, libnuma1, libncurses5 …; `apt-file search NAME` tells which).",
+        "The system lacks a library that this build needs: install its package (on Debian: \
+         libaio1, libnuma1, libncurses5 …; `apt-file search NAME` finds it).",
     ),
     (
         &[
@@ -106,13 +106,12 @@ const MEANINGS: [(&[&str], &str); 7] = [
             "unknown suffix",
             "outside the valid range",
         ],
-        "A setting is not known to this version, or has a wrong value: correct the config, or \
-         guard its line with `# since VERSION` or `# until VERSION`.",
+        "This version does not know a setting, or rejects its value: correct the config, or guard \
+         its line with `# since VERSION` or `# until VERSION`.",
     ),
     (
         &["address already in use", "another mysqld server running on port", "bind on tcp/ip port"],
-        "The port or socket is taken: another server listens there; stop it or choose another \
-         port.",
+        "Another server uses the port or socket: stop it or choose another port.",
     ),
     (
         &[
@@ -121,15 +120,15 @@ const MEANINGS: [(&[&str], &str); 7] = [
             "pre-existing shared memory block",
             "can't lock aria control file",
         ],
-        "Another server runs on this data folder: stop it first.",
+        "Another server uses this data folder: stop it first.",
     ),
     (
         &["cannot allocate memory", "could not map anonymous shared memory", "out of memory"],
-        "There is not enough memory for the caches asked for: choose a smaller cache size.",
+        "Memory is too small for the requested caches: choose a smaller cache size.",
     ),
     (
         &["permission denied", "errcode: 13"],
-        "The user that servers run as may not use some file: see the name in the log.",
+        "The server's user may not access a file: see its name in the log.",
     ),
 ];
 
@@ -157,9 +156,12 @@ mod tests {
             "[ERROR] InnoDB: preallocating 268435456 bytes failed with error 28",
             Some("is full"),
         );
-        check("[ERROR] mysqld: unknown variable 'innodb_foo=1'", Some("not known"));
-        check("LOG:  unrecognized configuration parameter \"x\" in file", Some("not known"));
-        check("LOG:  could not bind IPv4 address: Address already in use", Some("taken"));
+        check("[ERROR] mysqld: unknown variable 'innodb_foo=1'", Some("does not know a setting"));
+        check(
+            "LOG:  unrecognized configuration parameter \"x\" in file",
+            Some("does not know a setting"),
+        );
+        check("LOG:  could not bind IPv4 address: Address already in use", Some("uses the port"));
         check("InnoDB: Unable to lock ./ibdata1, error: 11", Some("Another server"));
         check("FATAL:  lock file \"postmaster.pid\" already exists", Some("Another server"));
         check("mysqld: error while loading shared libraries: libaio.so.1", Some("lacks a library"));

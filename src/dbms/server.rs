@@ -58,7 +58,7 @@ impl Server {
     pub(super) fn root(&self) -> Result<&Path, DbmsError> {
         self.site.build.root.as_deref().ok_or_else(|| {
             DbmsError::Unsupported(format!(
-                "start {}: it has no folder of programs, somebody else runs it",
+                "start {}: rqps does not run this server, so it has no program folder",
                 self.name()
             ))
         })
@@ -173,7 +173,7 @@ impl Server {
                 Some(status) => return Err(ended(format!("it ended with {status}"))),
                 None if Instant::now() > deadline => {
                     let seconds = self.site.start_timeout.as_secs();
-                    return Err(ended(format!("it was not done after {seconds} s")));
+                    return Err(ended(format!("not finished after {seconds} s")));
                 }
                 None => {}
             }
@@ -269,7 +269,7 @@ impl Server {
             };
             if is_final(&answer) {
                 self.warden = None;
-                return Err(self.ended(&doing, format!("it refuses the first query: {answer}")));
+                return Err(self.ended(&doing, format!("it rejects the first query: {answer}")));
             }
             if Instant::now() > deadline {
                 let seconds = self.site.start_timeout.as_secs();
@@ -359,7 +359,7 @@ pub(super) fn socket(folder: &Path, name: &str) -> Result<PathBuf, DbmsError> {
     }
     if UnixStream::connect(&path).is_ok() {
         return Err(DbmsError::Unsupported(format!(
-            "listen on {}: another server answers there; stop it or choose another folder for \
+            "listen on {}: another server uses this socket; stop it or choose another folder for \
              temporary files",
             path.display()
         )));
@@ -373,7 +373,7 @@ pub(super) fn refuse_used(data: &Path) -> Result<(), DbmsError> {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(source) => {
-            let doing = format!("look into the data folder {}", data.display());
+            let doing = format!("read the data folder {}", data.display());
             return Err(DbmsError::Io { doing, source });
         }
     };

@@ -35,8 +35,7 @@ pub struct Site {
     pub warden_program: PathBuf,
     /// How long a start, or making a data folder, may take.
     pub start_timeout: Duration,
-    /// Set by whoever catches Ctrl-C: what waits here then gives up with
-    /// [`DbmsError::Interrupted`].
+    /// Set by the Ctrl-C handler: waits here then end with [`DbmsError::Interrupted`].
     pub interrupt: Interrupt,
 }
 

@@ -1,8 +1,5 @@
-//! What the host did while a plan was measured: canaries beside every block, what was thrown away
-//! and measured again, what disturbed a step, and what an A/A run has told about this host.
-//!
-//! `gate.json` of a result set is a [`HostLog`] (docs/results.md). It holds facts; whether the
-//! host can support a claim is judged when a report is made.
+//! What the host did during a plan: canaries around every block, discarded and repeated blocks,
+//! disturbances of steps, and the A/A calibration of this host.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +37,7 @@ pub struct HostLog {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CanaryRule {
-    /// No canary was read: nothing is known of the host between blocks.
+    /// No canaries: the host's state between blocks is unknown.
     #[default]
     Off,
     /// By an A/A calibration of this host: slower than its canaries usually were, or changed from
@@ -76,10 +73,10 @@ pub struct BlockRecord {
     pub attempt: u32,
     /// Before its first server was started; `None` if canaries are off.
     pub before: Option<Canary>,
-    /// After its last server was stopped; `None` if canaries are off, or the block was broken off.
+    /// After its last server stopped; `None` if canaries are off, or the block was interrupted.
     pub after: Option<Canary>,
-    /// Why the canaries call the host another one than usual: "after it, spin 1.31 times as slow as
-    /// usual (limit 1.15)"; `None` if they are in range or off.
+    /// Why the canaries call the host disturbed: "after it, spin 1.31 times as slow as usual (limit
+    /// 1.15)"; `None` if they are in range or off.
     pub out_of_range: Option<String>,
     /// True if its runs are marked [`crate::domain::run::Status::Discarded`] and the block was
     /// measured again. A block that is out of range after too many were is kept: to measure it

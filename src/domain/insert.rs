@@ -1,5 +1,5 @@
 //! What the Insert Benchmark asks for: its scale beyond the common one, and the work of a step.
-//! `rows` of the workload are those that l.i0 inserts into each table.
+//! `rows` of the workload counts the rows that l.i0 inserts into each table.
 
 use std::fmt;
 

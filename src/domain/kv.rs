@@ -54,7 +54,7 @@ pub struct KvShape {
     pub target_file_bytes: u64,
     /// Factor on the published limits of compaction debt (64 and 128 GiB).
     pub limits_scale: f64,
-    /// Options of the user, over those of the benchmark and of the configs: key → value.
+    /// Options of the user, which override those of the benchmark and the configs: key → value.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
 }

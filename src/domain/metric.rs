@@ -12,7 +12,7 @@ pub enum Direction {
     Higher,
     /// Less is better.
     Lower,
-    /// It tells what was done or under which load, and is no judgement: no verdict is given on it.
+    /// Context (load or volume): neither direction is better, so it gets no verdict.
     Neither,
 }
 

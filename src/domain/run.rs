@@ -20,7 +20,7 @@ use crate::domain::verdict::LookSchedule;
 pub struct RunKey {
     /// Round, from 1.
     pub block: u32,
-    /// 1, or more where a block was broken off and done again.
+    /// 1, or more for a repeated block.
     pub attempt: u32,
     /// Place of the target in the block's order, from 1.
     pub order: u32,
@@ -40,11 +40,11 @@ impl RunKey {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Still being measured, or broken off without a word (killed).
+    /// In progress, or killed.
     Running,
     /// All of it was measured.
     Complete,
-    /// It failed; the text says what was done, to what, what went wrong.
+    /// It failed; the text names the operation, its object and the error.
     Failed(String),
     /// Stopped by the user.
     Interrupted,

@@ -406,7 +406,7 @@ impl Level {
         }
     }
 
-    /// True if all of a transaction sees what was committed when it began to read.
+    /// True if a whole transaction sees the data committed when it began to read.
     pub fn keeps_snapshot(self) -> bool {
         matches!(self, Level::RepeatableRead | Level::Serializable)
     }

@@ -1,4 +1,4 @@
-//! What is said about a difference, and by which rules (docs/verdicts.md).
+//! Verdicts on a difference and their rules (docs/verdicts.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ use crate::domain::metric::{Direction, Metric};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Worse by more than τ beyond doubt, and by δ or more as far as was measured.
+    /// Significantly worse by more than τ, and the measured difference is δ or more.
     Slower,
-    /// Better by more than τ beyond doubt, and by δ or more as far as was measured.
+    /// Significantly better by more than τ, and the measured difference is δ or more.
     Faster,
-    /// Worse beyond doubt, but by less than δ, or not surely by more than τ.
+    /// Significantly worse, but by less than δ or not significantly by more than τ.
     SlowerSmall,
-    /// Better beyond doubt, but by less than δ, or not surely by more than τ.
+    /// Significantly better, but by less than δ or not significantly by more than τ.
     FasterSmall,
     /// Shown to differ by less than δ.
     Same,
@@ -195,7 +195,7 @@ pub struct GateRules {
     /// Column heads of the metrics that may fail the gate; empty for the rate alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
-    /// Share of steps that may be without a clear verdict; half of them if nothing is said.
+    /// Share of steps that may lack a clear verdict; the default is half of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unclear_max: Option<f64>,
     /// True if not a single one may be.
@@ -212,10 +212,10 @@ pub struct GateRules {
 pub struct Allowance {
     /// Steps, by a pattern with `*` and `?`.
     pub step: String,
-    /// Targets, by a pattern; all if nothing is said.
+    /// Pattern of target labels; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Column head of a metric; all if nothing is said.
+    /// Column head of a metric; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// The loss, a share: below it nothing is a regression.
@@ -226,10 +226,10 @@ pub struct Allowance {
 }
 
 impl GateRules {
-    /// The share of steps that may be unclear if nothing is said.
+    /// The default share of steps that may be unclear.
     pub const UNCLEAR_MAX: f64 = 0.5;
 
-    /// The rules of verdicts with what is said here in place.
+    /// The rules of verdicts with these values in place.
     pub fn over(&self, rules: Rules) -> Rules {
         Rules {
             delta: self.delta.unwrap_or(rules.delta),

@@ -144,7 +144,7 @@ impl<E: ClientEvent> Client<E> {
         self.run_until(limit, stop)
     }
 
-    /// Closes the window and tells what was counted.
+    /// Closes the window and returns its counts.
     pub(crate) fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
         let mut length = window.end - window.start;

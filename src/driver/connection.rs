@@ -96,7 +96,7 @@ impl Connector {
         for sql in &self.setup {
             session
                 .simple(sql)
-                .map_err(|error| format!("failed to set a session up with {sql:?}: {error}"))?;
+                .map_err(|error| format!("failed to set up a session with {sql:?}: {error}"))?;
         }
         Ok(session)
     }
@@ -112,7 +112,7 @@ impl Connector {
     }
 
     fn open_file(&self, path: &Path) -> Result<Connection, String> {
-        let sqlite = self.sqlite.as_ref().ok_or("failed to open a file: no library was loaded")?;
+        let sqlite = self.sqlite.as_ref().ok_or("failed to open a file: no loaded library")?;
         sqlite::SqliteConnection::open(sqlite, path, SQLITE_BUSY_MS)
             .map(Connection::Sqlite)
             .map_err(|error| format!("failed to open the database {}: {error}", path.display()))
@@ -173,7 +173,7 @@ impl Connection {
             Connection::Postgres(client) => client.execute_ids(statement, values, ids),
             Connection::Mysql(client) => client.execute_ids(statement, values, ids),
             Connection::Sqlite(_) | Connection::Fake(_) => {
-                Err(WireError::Protocol("no vectors are searched here".to_owned()))
+                Err(WireError::Protocol("this connection has no vector search".to_owned()))
             }
         }
     }

@@ -363,7 +363,7 @@ impl<T: Send + 'static> Crew<T> {
         Ok(self.done.iter_mut().filter_map(Option::take).map(|done| done.value).collect())
     }
 
-    /// Stays while the members take turns with those of other targets. `heed` hears the news of
+    /// Waits while the members take turns with members of other targets. `heed` hears the news of
     /// turns, and is called without any several times a second.
     pub(crate) fn take_turns<W: Write>(
         &mut self,
@@ -447,11 +447,11 @@ impl Post {
 }
 
 /// Lives `life`. Says its fault if there is one; a panic is a fault like any other, since partners
-/// would wait for the member for ever.
+/// would wait for the member without end.
 fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
     let fault = match catch_unwind(AssertUnwindSafe(|| life(stand))) {
         Ok(Ok(())) if stand.is_done.get() => return,
-        Ok(Ok(())) => format!("{name} ended before its work was done"),
+        Ok(Ok(())) => format!("{name} ended early"),
         Ok(Err(fault)) => fault,
         Err(panic) => format!("{name} panicked: {}", words(&*panic)),
     };
@@ -462,7 +462,7 @@ fn live<T>(name: &str, stand: &Stand<T>, life: Life<T>) {
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message; the log of the driver says where")
+    text.unwrap_or("no message; see the driver's log")
 }
 
 #[cfg(test)]
@@ -580,6 +580,6 @@ mod tests {
             stand.ready(Ready::default());
             Ok(())
         });
-        assert_eq!(left.unwrap_err(), "client 1 ended before its work was done");
+        assert_eq!(left.unwrap_err(), "client 1 ended early");
     }
 }

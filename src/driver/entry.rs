@@ -49,7 +49,7 @@ pub fn main(
     let job = match read {
         Ok(0) => return Ending::Abandoned,
         Ok(_) => parse(&line),
-        Err(error) => Err(format!("failed to read the job: {error}")),
+        Err(error) => Err(format!("failed to read the request: {error}")),
     };
     let job = entered.map_err(|error| format!("failed to {error}")).and(job);
     end(job.map(|job| carry_out(&job, parts, &mut link)), &mut link)
@@ -65,12 +65,12 @@ pub fn run_job(job: &DriverRequest, parts: &[&DriverPart], mut output: impl Writ
 
 fn parse(line: &str) -> Result<DriverRequest, String> {
     let job: DriverRequest = serde_json::from_str(line).map_err(|error| {
-        format!("failed to read the job as one line of JSON: {error}; a driver is started by rqps")
+        format!("failed to read the request as one line of JSON: {error}; only rqps starts drivers")
     })?;
     if job.version != VERSION {
         return Err(format!(
-            "failed to take the job: it speaks version {} and this driver version {VERSION}; \
-             use one and the same rqps for both",
+            "failed to accept the request: it has version {} but this driver has version \
+             {VERSION}; use the same rqps for both",
             job.version
         ));
     }

@@ -9,7 +9,7 @@ const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
-/// Executes one statement of those that make tables. With a `mark` it is marked, or refused.
+/// Executes a statement that makes tables. With a `mark`, marks the table or refuses the statement.
 ///
 /// # Errors
 /// The server refuses; a table that is to be dropped is not rqps's.
@@ -65,8 +65,7 @@ fn drop_own(
             session.simple(&format!("DROP TABLE {table}")).map(drop)
         }
         Some(_) => Err(WireError::Protocol(format!(
-            "the table {table} came to be while rqps was at work and is not rqps's; nothing of it \
-             was touched"
+            "another user made the table {table} meanwhile; rqps did not touch it"
         ))),
     }
 }

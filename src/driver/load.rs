@@ -26,7 +26,7 @@ use crate::wire::{Prepared, Value, WireError};
 /// Bytes of a loading thread's stack.
 const STACK: usize = 2 << 20;
 
-/// How often progress is said.
+/// How often the loader reports progress.
 const PROGRESS: Duration = Duration::from_millis(500);
 
 /// Rows of one INSERT: some 200 KB, less than every server's max_allowed_packet.
@@ -344,7 +344,7 @@ impl Shared {
                 Ok(taken) if taken == end + 1 - begin => {}
                 // With LOCAL a row that does not fit is left out, and only a warning says so.
                 Ok(taken) => {
-                    let what = format!("the server took {taken} of rows {begin} to {end}");
+                    let what = format!("the server accepted only {taken} of rows {begin} to {end}");
                     return Err(WireError::Protocol(what));
                 }
                 Err(error) if id == first && may_insert_instead(&error) => {

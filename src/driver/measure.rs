@@ -55,7 +55,7 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!("failed to measure: the job asks for {wrong}"))
+    Err(format!("failed to measure: the request has {wrong}"))
 }
 
 /// Prepares client `index` on its session.
@@ -186,7 +186,7 @@ pub(crate) fn outcome<B>(
         }
         if client.stretched {
             outcome.notes.push(format!(
-                "client {index}: no event ended within the window of {} s; the one in flight \
+                "client {index}: no event ended within the window of {} s; the event in flight \
                  counts over its own {:.3} s",
                 task.seconds,
                 client.window_ns as f64 / SECOND

@@ -32,14 +32,14 @@ pub(crate) fn plan_seats(
     let cpus = affinity::allowed_cpus();
     let mut notes = Vec::new();
     let seats = affinity::plan(placement, connections, &cpus).unwrap_or_else(|error| {
-        notes.push(format!("nothing is pinned: failed to {error}"));
+        notes.push(format!("no CPU pinning: failed to {error}"));
         vec![CpuAssignment::default(); connections as usize]
     });
     if placement != Placement::Os
         && let Some(pid) = server_pid
         && let Err(error) = affinity::pin_tree(pid, &cpus)
     {
-        notes.push(format!("old pins of the server are not taken off: failed to {error}"));
+        notes.push(format!("the server keeps old CPU pins: failed to {error}"));
     }
     Seating { seats, notes }
 }
@@ -51,19 +51,19 @@ pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
     let mut notes = Vec::new();
     let cpus = affinity::allowed_cpus();
     let seats = affinity::plan(placement, threads, &cpus).unwrap_or_else(|error| {
-        notes.push(format!("nothing is pinned: failed to {error}"));
+        notes.push(format!("no CPU pinning: failed to {error}"));
         vec![CpuAssignment::default(); threads as usize]
     });
     if let (Placement::Apart, Some(seat)) = (placement, seats.first())
         && !seat.server.is_empty()
         && let Err(error) = affinity::pin_thread(&seat.server)
     {
-        notes.push(format!("the threads of the library are not pinned: failed to {error}"));
+        notes.push(format!("no CPU pinning of the library's threads: failed to {error}"));
     }
     Seating { seats, notes }
 }
 
-/// Lets the calling thread run on `cpus` again: those of before [`plan_library`].
+/// Lets the calling thread run on `cpus` again, its CPUs before [`plan_library`].
 pub(crate) fn rise(cpus: &[usize]) {
     // Without a set of CPUs nothing was pinned.
     let _ = affinity::pin_thread(cpus);
@@ -75,7 +75,7 @@ pub(crate) fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
         return Ok(());
     }
     affinity::pin_thread(&seat.client)
-        .map_err(|error| format!("a client is not pinned: failed to {error}"))
+        .map_err(|error| format!("no CPU pinning of a client: failed to {error}"))
 }
 
 /// One connection whose server's side is to be pinned.
@@ -102,7 +102,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Pins the server's side of every connection, one after the other while all others are still.
-    /// Returns notes on those that could not be.
+    /// Returns a note for each failure.
     pub(crate) fn seat_all<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,
@@ -142,10 +142,10 @@ impl Server {
             return Ok(());
         }
         let note =
-            |why: String| format!("the server's side of client {client} is not pinned: {why}");
+            |why: String| format!("no CPU pinning of the server side of client {client}: {why}");
         let failed = |error: affinity::AffinityError| note(format!("failed to {error}"));
         let Some(server) = self.pid else {
-            return Err(note("the process of the server is not known".to_owned()));
+            return Err(note("unknown server process".to_owned()));
         };
         if let (Dialect::Postgres, Some(backend)) = (self.dialect, id) {
             return affinity::pin_process(*backend, &seat.server).map_err(failed);
@@ -157,7 +157,7 @@ impl Server {
         match find_thread(server, ping).map_err(note)? {
             Some(thread) => affinity::pin_tid(thread, &seat.server).map_err(failed),
             None if self.alone => affinity::pin_process(server, &seat.server).map_err(failed),
-            None => Err(note("its thread could not be told from others".to_owned())),
+            None => Err(note("its thread cannot be identified".to_owned())),
         }
     }
 }
@@ -219,7 +219,7 @@ mod tests {
         let dialect = Dialect::Postgres;
         let server = Server { dialect, pid: None, alone: true, own: true };
         let note = server.seat(&connection, || Ok(())).unwrap_err();
-        assert!(note.contains("not known"), "{note}");
+        assert!(note.contains("unknown server process"), "{note}");
     }
 
     #[test]

@@ -153,8 +153,8 @@ fn encode<'a>(all: impl Iterator<Item = &'a Latencies>) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes.unwrap_or_default())
 }
 
-/// The steps are those of HdrHistogram, so every count finds its place again. `None` cannot happen:
-/// the bounds are constants that it accepts.
+/// The buckets match HdrHistogram's, so every count keeps its bucket. `None` cannot happen: the
+/// bounds are constants that it accepts.
 fn histogram(sums: &[u64]) -> Option<Histogram<u64>> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, LARGEST, 3).ok()?;
     for (step, count) in sums.iter().enumerate().filter(|(_, count)| **count > 0) {

@@ -141,15 +141,15 @@ impl Ring {
     pub fn create(targets: usize, rules: TurnRules) -> Result<Ring, String> {
         if targets > TARGETS_MAX {
             return Err(format!(
-                "failed to take turns: {targets} targets, and {TARGETS_MAX} can; use \
-                 --interleave step"
+                "failed to take turns: {targets} targets, but at most {TARGETS_MAX} can take \
+                 turns; use --interleave step"
             ));
         }
         let page = SharedPage::create()
-            .map_err(|error| format!("failed to make a page that drivers share: {error}"))?;
+            .map_err(|error| format!("failed to make a shared page for drivers: {error}"))?;
         let ring = Ring::new(page, rules)?;
         if ring.targets != targets {
-            return Err(format!("failed to take turns: the order is not of {targets} targets"));
+            return Err(format!("failed to take turns: the order does not have {targets} targets"));
         }
         let all = if targets == TARGETS_MAX { u64::MAX } else { (1 << targets) - 1 };
         ring.page.number(ALIVE).store(all, SeqCst);
@@ -172,7 +172,9 @@ impl Ring {
         let targets = rules.order.iter().max().map_or(0, |most| *most as usize + 1);
         let whole = rules.round > 0 && rules.order.len().is_multiple_of(rules.round as usize);
         if targets == 0 || targets > TARGETS_MAX || !whole {
-            return Err("failed to take turns: the order of turns is not one of rounds".to_owned());
+            return Err("failed to take turns: the order does not consist of whole \
+                        rounds"
+                .to_owned());
         }
         Ok(Ring { page, rules, targets })
     }

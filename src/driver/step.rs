@@ -66,11 +66,11 @@ struct Shared<E> {
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<CpuAssignment>,
     clock: Clock,
-    /// How the clients take turns with those of other targets, if they do.
+    /// How the clients take turns with other targets' clients, if they do.
     team: Option<Team>,
 }
 
-/// Measures with one thread per client and returns what was counted.
+/// Measures with one thread per client and returns the counts.
 pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
     job: &DriverRequest,
     task: &StepRequest<B>,

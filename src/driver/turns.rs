@@ -41,7 +41,7 @@ pub(crate) trait Player {
     fn close_window(&mut self) -> Self::Counts;
 }
 
-/// What the coordinator is told.
+/// Messages to the coordinator.
 pub(crate) enum TurnNews {
     /// The warm-up is over: counters are to be read.
     Sample,
@@ -258,7 +258,7 @@ impl Team {
         }
     }
 
-    /// What was done in turns; the rate's seconds are those of all turns.
+    /// Counts of all turns; the rate divides by the seconds of all turns.
     fn facts(&self) -> (TurnFacts, Vec<Turn>) {
         let log = self.log();
         let rules = self.ring.rules();

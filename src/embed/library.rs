@@ -26,8 +26,8 @@ pub enum LibraryError {
     },
     /// It is not the library that was meant, or too old.
     #[error(
-        "find the function {symbol} in {}: {reason}; \
-         the file is another library or too old a version",
+        "find the function {symbol} in {}: {reason}; the file is a different library or its \
+         version is too old",
         .path.display()
     )]
     Symbol {

@@ -82,8 +82,8 @@ pub enum SqliteError {
     Library(#[from] LibraryError),
     /// It is not built to be used by several threads.
     #[error(
-        "use SQLite {version} from several threads: it was built with SQLITE_THREADSAFE=0; \
-         use a build without that option"
+        "use SQLite {version} from several threads: this build has SQLITE_THREADSAFE=0; use one \
+         without that option"
     )]
     NotThreadSafe {
         /// Its version.

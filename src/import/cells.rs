@@ -1,7 +1,7 @@
-//! The account of published cells: what was read is what was kept and what is named as left out.
+//! The account of published cells: every cell that was read is kept or named as left out.
 //!
-//! A parser counts what it reads. Whoever takes a cell says what became of it. The two are counted
-//! apart, so a column that nobody takes shows as a difference instead of vanishing.
+//! A parser counts what it reads. The code that uses a cell records its outcome. The two are
+//! counted apart, so a column that nobody takes shows as a difference instead of vanishing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::notice::{Notice, NoticeKind};
 use super::number::shown;
 use super::text::Text;
 
-/// What became of a cell that was kept.
+/// Outcome of a kept cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kept {
     /// It is a metric of a step, or a mean of samples is.
@@ -124,9 +124,9 @@ impl Cells {
         let mut notices = Vec::new();
         for (file, account) in &self.files {
             for (head, (cells, near)) in &account.unknown {
-                let near = near.as_ref().map(|near| format!("; is `{near}` misspelt?"));
+                let near = near.as_ref().map(|near| format!("; is `{near}` a typo?"));
                 let text = format!(
-                    "column `{}` stands for no metric; kept as annotations: {}{}",
+                    "no metric for column `{}`; kept as annotations: {}{}",
                     shown(head),
                     number_of(*cells),
                     near.unwrap_or_default()
@@ -140,8 +140,8 @@ impl Cells {
             let explained = account.kept() + account.left();
             if explained != account.read {
                 let text = format!(
-                    "{} read, {explained} kept or named: the difference is a fault of this \
-                     importer, please report it",
+                    "{} read but {explained} kept or left out: this importer has a bug, please \
+                     report it",
                     number_of(account.read)
                 );
                 notices.push(Notice::of(NoticeKind::Left, file, text));
@@ -181,7 +181,7 @@ impl Sampled {
         cells.read(file, self.used + unused);
         cells.keep(file, Kept::Metric, self.used);
         let heads: Vec<&str> = self.unused.keys().map(String::as_str).collect();
-        let why = format!("columns of {of} without a metric: {}", heads.join(" "));
+        let why = format!("columns without a metric in {of}: {}", heads.join(" "));
         cells.leave(file, why, unused);
     }
 }
@@ -240,8 +240,8 @@ mod tests {
         }
         cells.unknown_head(file, "foo", &["rKB/o", "wKB/o"]);
         let notices: Vec<String> = cells.notices().iter().map(ToString::to_string).collect();
-        assert!(notices[0].ends_with("`foo` stands for no metric; kept as annotations: 1 cell"));
-        assert!(notices[1].ends_with("kept as annotations: 3 cells; is `wKB/o` misspelt?"));
+        assert!(notices[0].ends_with("no metric for column `foo`; kept as annotations: 1 cell"));
+        assert!(notices[1].ends_with("kept as annotations: 3 cells; is `wKB/o` a typo?"));
     }
 
     #[test]
@@ -253,8 +253,8 @@ mod tests {
         cells.keep(file, Kept::Annotation, 1);
         cells.leave(file, "rows of 500m", 2);
         let notices: Vec<String> = cells.notices().iter().map(ToString::to_string).collect();
-        assert_eq!(notices[0], "o.met: not taken: 2 cells: rows of 500m");
-        assert!(notices[1].contains("8 cells read, 7 kept or named"), "{notices:?}");
+        assert_eq!(notices[0], "o.met: not imported: 2 cells: rows of 500m");
+        assert!(notices[1].contains("8 cells read but 7 kept or left out"), "{notices:?}");
         let sum = "8 cells read = 4 metrics + 1 annotations + 2 left out";
         assert_eq!(cells.totals().to_string(), sum);
         cells.keep(file, Kept::Compared, 1);

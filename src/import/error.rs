@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::text::echoed;
 use crate::results::ResultsError;
 
-/// Why nothing was imported. Each text reads after "failed to".
+/// Why an import fails. Each text reads after "failed to".
 #[derive(Debug, Error)]
 pub enum ImportError {
     /// The operating system refused.
@@ -19,7 +19,7 @@ pub enum ImportError {
         source: std::io::Error,
     },
     /// A line is not what its form asks for.
-    #[error("import `{}`, line {line}{}: {why} (the forms are in docs/importing.md)",
+    #[error("import `{}`, line {line}{}: {why} (docs/importing.md describes the formats)",
             path.display(), column.map(|at| format!(", column {at}")).unwrap_or_default())]
     Malformed {
         /// The file.
@@ -28,11 +28,11 @@ pub enum ImportError {
         line: usize,
         /// The cell of the line, from 1, where one is at fault.
         column: Option<usize>,
-        /// What is wrong with it, or what was expected.
+        /// The fault, or what the parser expected.
         why: String,
     },
     /// The whole file or folder is of no form that this format knows.
-    #[error("import `{}`: {why} (the forms are in docs/importing.md)", path.display())]
+    #[error("import `{}`: {why} (docs/importing.md describes the formats)", path.display())]
     Foreign {
         /// The file or folder.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Writing what was imported as a result set, through the writer that every run goes through.
+//! Writes imported results as a result set, with the writer of every run.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn write(
     check_names(published)?;
     let plan = plan(format, published);
     if ResultSet::is_begun(out, &plan)? {
-        let why = "it holds the same results already".to_owned();
+        let why = "it already holds the same results".to_owned();
         return Err(ResultsError::Occupied { path: out.to_owned(), why }.into());
     }
     // In a folder that is there: it may be another file system than what it lies in.
@@ -91,8 +91,8 @@ fn check_names(published: &Published) -> Result<(), ImportError> {
                 let begin: String = name.chars().take(60).collect();
                 let length = name.len();
                 return Err(ImportError::Words(format!(
-                    "`{files}`: the name of a {what} (`{begin}…`) has {length} bytes, and a name \
-                     of a folder or file can have {NAME_MAX}: shorten it"
+                    "`{files}`: the name of a {what} (`{begin}…`) has {length} bytes, but a file \
+                     or folder name can have at most {NAME_MAX}: shorten it"
                 )));
             }
         }
@@ -152,8 +152,8 @@ fn write_into(plan: &str, published: &Published, out: &Path) -> Result<Written, 
 /// What stands where a plan would: such a result set was not planned and cannot be taken up again.
 fn plan(format: ImportFormat, published: &Published) -> String {
     let mut text = format!(
-        "# Imported with `rqps import {}`: these results were measured and published by others.\n\
-         # They can be reported, not run.\n",
+        "# Imported with `rqps import {}`: others measured and published these results.\n# rqps \
+         can report them, not run them.\n",
         format.word
     );
     for run in &published.runs {

@@ -23,7 +23,7 @@ impl ImportFormat {
         found.copied().ok_or_else(|| {
             let known: Vec<&str> = formats.iter().map(|format| format.word).collect();
             let known = known.join(", ");
-            ImportError::Words(format!("`{word}`: no such format (known: {known})"))
+            ImportError::Words(format!("`{word}`: unknown format (known: {known})"))
         })
     }
 }

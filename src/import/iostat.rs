@@ -32,7 +32,7 @@ pub struct Iostat {
 pub struct IostatFile {
     /// Device → its lines in order.
     pub devices: BTreeMap<String, Vec<Iostat>>,
-    /// What became of the cells.
+    /// The account of the cells.
     pub sampled: Sampled,
     /// CPUs of the host, from the first line.
     pub cpus: Option<u32>,
@@ -77,8 +77,8 @@ const USED: [&str; 10] = [
 /// Reads a file. The CPU blocks are passed over; every other line belongs to a device.
 ///
 /// # Errors
-/// A device line before a line of heads, one with another number of cells than its heads, a cell
-/// that is no number, heads without rates, and a file without a device.
+/// A device line before a line of heads, one with another number of cells than its heads,
+/// a cell that is not a number, heads without rates, and a file without a device.
 pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
     let mut file = IostatFile::default();
     let mut heads: Vec<String> = Vec::new();
@@ -96,7 +96,7 @@ pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
             // The two units of iostat: -k and -m.
             for kinds in [["r/s", "r/s"], ["w/s", "w/s"], ["rkB/s", "rMB/s"], ["wkB/s", "wMB/s"]] {
                 if !heads.iter().any(|head| kinds.contains(&head.as_str())) {
-                    let why = format!("the heads have no column `{}`", kinds[0]);
+                    let why = format!("the header has no column `{}`", kinds[0]);
                     return Err(text.malformed(line, why));
                 }
             }
@@ -104,7 +104,7 @@ pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
         } else if in_cpu_block || is_time(trimmed) {
             continue;
         } else if heads.is_empty() {
-            return Err(text.malformed(line, "a line before the heads (`Device r/s …`)"));
+            return Err(text.malformed(line, "a line before the header (`Device r/s …`)"));
         } else {
             let (device, sample) = sample(text, line, trimmed, &heads)?;
             file.sampled.line(&heads[1..], &USED);
@@ -125,7 +125,7 @@ fn sample(
 ) -> Result<(String, Iostat), ImportError> {
     let cells: Vec<&str> = row.split_whitespace().collect();
     if cells.len() != heads.len() {
-        let why = format!("{} cells under {} heads", cells.len(), heads.len());
+        let why = format!("{} cells for {} columns", cells.len(), heads.len());
         return Err(text.malformed(line, why));
     }
     let find = |name: &str| match heads.iter().position(|head| head == name) {
@@ -216,10 +216,10 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("md2 1 2\n", "line 1: a line before the heads");
-        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2\n", "line 2: 3 cells under 5 heads");
+        check("md2 1 2\n", "line 1: a line before the header");
+        check("Device r/s w/s rkB/s wkB/s\nmd2 1 2\n", "line 2: 3 cells for 5 columns");
         check("Device r/s w/s rkB/s wkB/s\nmd2 1 2 x 3\n", "line 2, column 4: `x` under `rkB/s`");
-        check("Device r/s rkB/s wkB/s\n", "line 1: the heads have no column `w/s`");
+        check("Device r/s rkB/s wkB/s\n", "line 1: the header has no column `w/s`");
         check("\n", "line 1: the file ends here");
     }
 }

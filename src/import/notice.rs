@@ -1,4 +1,4 @@
-//! What an importer has to say besides the results: what disagrees, what was left, what to know.
+//! Notices of an importer: contradictions, omitted cells and remarks.
 
 use std::fmt;
 use std::path::Path;
@@ -46,7 +46,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             NoticeKind::Mismatch => "mismatch: ",
-            NoticeKind::Left => "not taken: ",
+            NoticeKind::Left => "not imported: ",
             NoticeKind::Note => "",
         };
         match self.line {

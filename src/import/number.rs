@@ -9,7 +9,7 @@ use super::text::Text;
 /// No published value comes near this: bytes of an exabyte, nanoseconds of thirty years.
 const LARGEST: f64 = 1e18;
 
-/// Why a cell is no number.
+/// Why a cell is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It is a word.
@@ -28,11 +28,11 @@ impl Fault {
     /// What is wrong, to be read after the cell.
     pub fn why(self) -> &'static str {
         match self {
-            Fault::Word => "is no number",
-            Fault::NotANumber => "is not a number that a program measured",
+            Fault::Word => "is not a number",
+            Fault::NotANumber => "is not a measured number",
             Fault::Infinite => "is infinite",
             Fault::BelowZero => "is below zero",
-            Fault::TooLarge => "is larger than 10^18, which nothing published comes near",
+            Fault::TooLarge => "is larger than 10^18, far above any published value",
         }
     }
 }
@@ -93,7 +93,7 @@ impl Text {
         parse(cell).map_err(|fault| self.cell_fault(line, column, head, cell, fault))
     }
 
-    /// The error of a cell that is no number.
+    /// The error of a cell that is not a number.
     pub(crate) fn cell_fault(
         &self,
         line: usize,

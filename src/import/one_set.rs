@@ -36,12 +36,12 @@ fn one_size(published: &Published) -> Result<(), ImportError> {
     });
     let Some(other) = other else { return Ok(()) };
     let spelled = match rows(other) {
-        0 => "a size that is not in the files".to_owned(),
+        0 => "unknown size".to_owned(),
         rows => format!("{rows} rows"),
     };
     Err(ImportError::Words(format!(
-        "`{}` is of {} rows and `{}` of {spelled}: results of different sizes are different sets. \
-         Import each by itself, or compare them with --across sizes",
+        "`{}` has {} rows and `{}` has {spelled}: results of different sizes belong in separate \
+         imports. Import each separately, or compare them with --across sizes",
         file(first),
         rows(first),
         file(other)
@@ -67,9 +67,8 @@ fn one_host(published: &Published) -> Result<(), ImportError> {
         machine(run).map_or_else(String::new, |(cores, memory)| format!("c{cores}r{memory}"))
     };
     Err(ImportError::Words(format!(
-        "`{}` is of a machine {} and `{}` of {}: a ratio of two machines says nothing about \
-         builds. \
-         Import each by itself, or compare them with --across hosts",
+        "`{}` comes from a machine {} and `{}` from one {}: a ratio between two machines says \
+         nothing about the builds. Import each separately, or compare them with --across hosts",
         file(first),
         spelled(first),
         file(other),

@@ -36,7 +36,7 @@ pub struct Across {
     pub hosts: bool,
 }
 
-/// A file or folder, with what was said before it: `LABEL=PATH`, `LABEL/STEP=PATH`.
+/// A file or folder with its prefix: `LABEL=PATH`, `LABEL/STEP=PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Where it is.
@@ -76,7 +76,7 @@ pub(crate) fn unnamed(paths: &[Named]) -> Result<Vec<PathBuf>, ImportError> {
     if let Some(named) = paths.iter().find(|named| named.label.is_some()) {
         let path = named.path.display();
         return Err(ImportError::Words(format!(
-            "`{path}`: files of this format name their targets; leave out the label before it"
+            "`{path}`: files of this format name their targets; leave out the label before the path"
         )));
     }
     Ok(paths.iter().map(|named| named.path.clone()).collect())

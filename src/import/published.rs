@@ -1,4 +1,4 @@
-//! What an importer hands over: records of runs and steps with what was published, nothing else.
+//! Output of an importer: records of runs and steps with published values only.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Published {
     pub runs: Vec<PublishedRun>,
     /// What there is to say.
     pub notices: Vec<Notice>,
-    /// What became of each published cell.
+    /// The outcome of each published cell.
     pub cells: Cells,
     /// What was made again from other published numbers, cell by cell.
     pub checks: Vec<Check>,
@@ -76,7 +76,7 @@ impl Published {
         &mut self.runs[place]
     }
 
-    /// Counts a check; those of one name are one.
+    /// Counts a check; checks of one name count as one.
     pub(crate) fn check(&mut self, what: &str, agree: usize, of: usize) {
         if of == 0 {
             return;
@@ -211,7 +211,7 @@ fn settings(name: &str) -> Config {
     Config { name: name.to_owned(), text, hash }
 }
 
-/// A workload of which nothing is known: reports say so where rows are 0.
+/// An unknown workload: reports say so where rows are 0.
 fn unknown_workload() -> Workload {
     Workload {
         tables: 0,

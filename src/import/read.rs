@@ -40,7 +40,7 @@ fn note_cut_files(published: &mut Published) -> Result<(), ImportError> {
         }
         let text = Text::read(path)?;
         if !text.is_whole() {
-            let what = "the last line has no end: was the file cut short?";
+            let what = "the last line has no newline: is the file truncated?";
             notices.push(Notice::at(NoticeKind::Note, text.path(), text.len(), what));
         }
     }

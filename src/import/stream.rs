@@ -26,12 +26,12 @@ static BLANK: [u8; 64 << 10] = [b'\n'; 64 << 10];
 
 /// How files begin that are text in another form.
 const FOREIGN: [(&[u8], &str); 6] = [
-    (&[0x28, 0xb5, 0x2f, 0xfd], "it is packed by zstd: unpack it first"),
-    (&[0xfd, b'7', b'z', b'X', b'Z'], "it is packed by xz: unpack it first"),
-    (b"BZh", "it is packed by bzip2: unpack it first"),
-    (b"PK\x03\x04", "it is packed by zip: unpack it first"),
-    (&[0xff, 0xfe], "it is UTF-16: write it as UTF-8 first"),
-    (&[0xfe, 0xff], "it is UTF-16: write it as UTF-8 first"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "it is compressed with zstd: decompress it first"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "it is compressed with xz: decompress it first"),
+    (b"BZh", "it is compressed with bzip2: decompress it first"),
+    (b"PK\x03\x04", "it is a zip archive: unpack it first"),
+    (&[0xff, 0xfe], "it is UTF-16: convert it to UTF-8 first"),
+    (&[0xfe, 0xff], "it is UTF-16: convert it to UTF-8 first"),
 ];
 
 /// The kept lines of a file, one after another in one string.
@@ -159,14 +159,14 @@ struct Reader<'a> {
     /// The begin of a line whose end was not read yet.
     carry: Vec<u8>,
     /// The first line that is not UTF-8. A picture, say, has such bytes before the first zero that
-    /// shows that it is no text, so reading goes on without keeping anything.
+    /// shows that it is not text, so reading goes on without keeping anything.
     fault: Option<usize>,
 }
 
 impl Reader<'_> {
     fn take(&mut self, mut chunk: &[u8]) -> Result<(), ImportError> {
         if chunk.contains(&0) {
-            return Err(ImportError::foreign(self.path, "it is no text"));
+            return Err(ImportError::foreign(self.path, "it is not text"));
         }
         if self.fault.is_some() {
             return Ok(());
@@ -230,7 +230,7 @@ impl Reader<'_> {
             self.line(&line)?;
         }
         if let Some(line) = self.fault {
-            let why = "it is not text in UTF-8".to_owned();
+            let why = "it is not UTF-8 text".to_owned();
             return Err(ImportError::Malformed {
                 path: self.path.to_owned(),
                 line,
@@ -244,7 +244,7 @@ impl Reader<'_> {
 }
 
 fn too_large(path: &Path, why: impl Into<String>) -> ImportError {
-    let why = format!("{}; no published file is so large: split it or remove it", why.into());
+    let why = format!("{}; no published file is that large: split it or remove it", why.into());
     ImportError::foreign(path, why)
 }
 
@@ -287,8 +287,8 @@ mod tests {
         check(&b"1\t".repeat(WORDS_MAX / 2).repeat(2), "line 1 is longer than 4 MiB");
         check(&b"1\t2\n".repeat(WORDS_MAX / 2 + 1), "more than 4000000 words");
         check(&[vec![b'x'; 1 << 20], b"\n".to_vec()].concat().repeat(65), "64 MiB of text");
-        check(b"a\n\xffb\n", "line 2: it is not text in UTF-8");
-        check(b"a\n\xffb\nc\0", "it is no text");
+        check(b"a\n\xffb\n", "line 2: it is not UTF-8 text");
+        check(b"a\n\xffb\nc\0", "it is not text");
     }
 
     #[test]

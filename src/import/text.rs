@@ -87,7 +87,7 @@ impl Text {
         match self.lines.words > words {
             true => {
                 let why = format!(
-                    "it has {} words, and a table of this form can have {words}: split it",
+                    "it has {} words, but a table of this form can have at most {words}: split it",
                     self.lines.words
                 );
                 Err(ImportError::foreign(&self.path, why))
@@ -139,8 +139,7 @@ impl Text {
         }
         match others.find(|other| other.starts_with(label)) {
             Some(whole) => {
-                let why =
-                    format!("the file is cut short within `{whole}`: `{label}` is left of it");
+                let why = format!("the file is truncated within `{whole}`: only `{label}` remains");
                 Err(self.malformed(line, why))
             }
             None => Ok(()),
@@ -193,10 +192,10 @@ mod tests {
 
     #[test]
     fn echoed_text_is_cut_and_tame() {
-        let why = format!("`{}` is no rate", "9".repeat(1 << 20));
+        let why = format!("`{}` is not a rate", "9".repeat(1 << 20));
         let text = Text::of(Path::new("x"), "");
         let said = text.malformed(1, why).to_string();
-        assert!(said.chars().count() < 600 && said.contains("` is no rate"), "{said}");
+        assert!(said.chars().count() < 600 && said.contains("` is not a rate"), "{said}");
         assert!(said.contains("[… 10481"), "{said}");
         assert_eq!(echoed("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
     }
@@ -208,6 +207,9 @@ mod tests {
         std::fs::write(&path, [0x28, 0xb5, 0x2f, 0xfd, 0x04]).unwrap();
         let fault = Text::read(&path).unwrap_err().to_string();
         assert!(Text::of_folder(&path).unwrap().is_err());
-        assert!(fault.contains("o.zst`: it is packed by zstd: unpack it first"), "{fault}");
+        assert!(
+            fault.contains("o.zst`: it is compressed with zstd: decompress it first"),
+            "{fault}"
+        );
     }
 }

@@ -26,7 +26,7 @@ pub struct Vmstat {
 pub struct VmstatFile {
     /// All lines of numbers. The first tells of the time since boot.
     pub samples: Vec<Vmstat>,
-    /// What became of the cells.
+    /// The account of the cells.
     pub sampled: Sampled,
     /// `procs` lines: one at the start, then again every 20 or so samples.
     pub banners: usize,
@@ -85,16 +85,16 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
             heads = cells.iter().map(|cell| (*cell).to_owned()).collect();
             for name in ["cs", "us", "sy"] {
                 if !heads.iter().any(|head| head == name) {
-                    return Err(text.malformed(line, format!("the head has no column `{name}`")));
+                    return Err(text.malformed(line, format!("the header has no column `{name}`")));
                 }
             }
             continue;
         }
         if heads.is_empty() {
-            return Err(text.malformed(line, "numbers before the line of heads (`r b swpd …`)"));
+            return Err(text.malformed(line, "numbers before the header (`r b swpd …`)"));
         }
         if cells.len() < heads.len() {
-            let why = format!("{} numbers under {} heads", cells.len(), heads.len());
+            let why = format!("{} numbers for {} columns", cells.len(), heads.len());
             return Err(text.malformed(line, why));
         }
         let value = |name: &str| match heads.iter().position(|head| head == name) {
@@ -157,7 +157,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1 2 3\n", "line 1: numbers before");
-        check(&format!("{HEAD}1 2\n"), "line 3: 2 numbers under 11 heads");
+        check(&format!("{HEAD}1 2\n"), "line 3: 2 numbers for 11 columns");
         check(&format!("{HEAD}1 0 0 9 5 x 40 10 50 0 0\n"), "line 3, column 6: `x` under `cs`");
         check("procs\n r b swpd us sy\n", "no column `cs`");
         check(HEAD, "line 2: the file ends here");

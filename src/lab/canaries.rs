@@ -73,7 +73,7 @@ pub(super) enum CanarySource {
     Off,
     /// This host; the file to be fsynced lies in the folder.
     Host(PathBuf),
-    /// A script of the fake DBMS: the factor by which each reading is slower, then 1 for ever.
+    /// A script of the fake DBMS: the factor by which each reading is slower, then always 1.
     Script(Vec<f64>),
 }
 
@@ -126,8 +126,8 @@ pub(super) fn slow(rule: CanaryRule, reference: &[&Canary], reading: &Canary) ->
     joined(faults.collect())
 }
 
-/// Why the host was another one after a block than before it, by what it did from before to after
-/// the blocks of its A/A calibration; `None` if it was not, or if there is too little to tell.
+/// Why the host changed during a block, judged by its changes during the blocks of its A/A
+/// calibration; `None` if it did not change, or without enough data.
 ///
 /// The range is the 99 % prediction interval of normal noise on the logarithms of after / before,
 /// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that

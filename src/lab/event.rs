@@ -1,12 +1,11 @@
-//! What the lab tells whoever watches. Events carry facts; how they look is the command line's
-//! matter.
+//! What the lab reports while it measures. Events carry facts; the command line formats them.
 
 use crate::domain::benchmark::RateUnit;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Something is being done that may take a while, to this target.
+    /// An activity on a target that may take a while.
     Doing {
         /// Label of the target, or empty.
         label: String,
@@ -44,7 +43,7 @@ pub enum Event {
     /// Something a reader should see later too: a fault, something resumed, a fact that limits the
     /// result.
     Note(String),
-    /// How far the plan is, in seconds of its estimate.
+    /// Progress of the plan, in seconds of its estimate.
     Advance {
         /// Done.
         done_seconds: f64,

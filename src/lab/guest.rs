@@ -100,7 +100,7 @@ pub(super) fn clear_the_way(
     Ok(true)
 }
 
-/// When all is measured: nothing stays on the servers but what was to be kept.
+/// At the end of the plan: removes all tables from the servers, except with `--keep`.
 ///
 /// # Errors
 /// A DSN cannot be used. What stays on a server is a note.

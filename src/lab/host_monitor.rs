@@ -26,7 +26,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// Of the blocks that count, one in so many may be discarded besides: 20 % of all measured.
 const KEPT_PER_DISCARDED: usize = 4;
 
-/// What becomes of a block.
+/// Outcome of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It counts.
@@ -89,7 +89,7 @@ impl HostMonitor {
         Ok(monitor)
     }
 
-    /// Seconds that the plan has taken so far, those of earlier sittings included.
+    /// Seconds that the plan has taken so far, including earlier sessions.
     pub(super) fn spent_seconds(&self) -> f64 {
         self.spent_before + self.began.elapsed().as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! How far the plan is, in seconds of its estimate: the lab counts, the command line shows.
+//! Progress of the plan, in seconds of its estimate: the lab counts, the command line shows.
 
 use crate::domain::benchmark::Phase;
 use crate::lab::event::Event;

@@ -1,4 +1,4 @@
-//! What of a plan was measured before.
+//! Results that a resumed plan already has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::domain::run::{RunRecord, Status};
 use crate::results::{ResultSet, read_run};
 
-/// The blocks that were begun.
+/// The started blocks.
 pub(super) struct History {
     done: BTreeSet<u32>,
     attempts: BTreeMap<u32, u32>,

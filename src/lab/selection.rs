@@ -67,8 +67,8 @@ impl Selection {
     }
 }
 
-/// True for a measured step of statements of which none writes. Other benchmarks are sequences in
-/// which each step builds on the one before.
+/// True for a measured step whose statements never write. Other benchmarks are sequences in which
+/// each step builds on the one before.
 fn only_reads(step: &Step) -> bool {
     step.reported && step.only_reads
 }

@@ -322,7 +322,7 @@ pub(super) fn record(
     }
 }
 
-/// The record of a step of which there is nothing but how it ended.
+/// The record of a step without results, with how it ended.
 pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecord {
     StepRecord {
         format: FORMAT,
@@ -354,7 +354,7 @@ fn per_second(second: &Second) -> Option<f64> {
     (second.seconds >= SECOND_MIN).then_some((rate * 10.0).round() / 10.0)
 }
 
-/// Operations per second, for whoever watches.
+/// Operations per second, for progress events.
 pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
     let operations = match unit {
         RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,

@@ -6,7 +6,7 @@
 //!   builds/KEY/tree/           bin, share, lib …
 //!   partial/KEY/package-PID/   what the package client is downloading
 //!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
-//!   locks/KEY.lock             held by whoever works in partial/KEY
+//!   locks/KEY.lock             held while partial/KEY is in use
 //! ```
 //!
 //! The lock is the kernel's and ends with its process, so a partial folder whose lock is free was

@@ -132,7 +132,7 @@ pub(super) fn resolve(
     if let Some(entry) = newest {
         let full = (spec.numbering.packaged)(asked);
         let said = (entry.version != full).then(|| {
-            format!("{dbms}@{asked} is {}, the newest {asked} in the catalogue", entry.version)
+            format!("{dbms}@{asked} means {}, the newest {asked} in the catalogue", entry.version)
         });
         return Ok(resolved(entry, said));
     }
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(said(Dbms::Postgres, "17.2"), None, "17.2 and 17.2.0 are one version");
         check(Dbms::Postgres, "17", "17.6.0", &format!("{postgres}:17.6.0"));
         let sentence = said(Dbms::Postgres, "17").unwrap();
-        assert_eq!(sentence, "postgres@17 is 17.6.0, the newest 17 in the catalogue");
+        assert_eq!(sentence, "postgres@17 means 17.6.0, the newest 17 in the catalogue");
         check(Dbms::Postgres, "9.6", "9.6.24", &format!("{postgres}:9.6.24"));
         check(Dbms::Postgres, "11.22", "11.22.1", &format!("{postgres}:11.22.1"));
         assert!(said(Dbms::Postgres, "11.22").is_some());
@@ -231,7 +231,7 @@ mod tests {
         for text in ["", "../../etc", "17/../..", "17:zip", "latest", "17 2", "17\n"] {
             let error = resolve(row(Dbms::Postgres), &Version::new(text), None, Machine::X86_64);
             let said = error.unwrap_err().to_string();
-            assert!(said.contains("is no version; `rqps builds postgres`"), "{said}");
+            assert!(said.contains("is not a version; `rqps builds postgres`"), "{said}");
         }
     }
 

@@ -43,7 +43,7 @@ fn installed(dbms: Dbms) -> &'static str {
 pub enum Reason {
     /// The package client found no such package.
     #[error(
-        "no package {coordinates} exists; `rqps builds {dbms}` lists versions that do, and \
+        "no package {coordinates} exists; `rqps builds {dbms}` lists available versions, and \
          {dbms}=PATH takes {}", installed(*dbms)
     )]
     NoSuchVersion {
@@ -53,7 +53,7 @@ pub enum Reason {
         coordinates: String,
     },
     /// What stands after `@` is no version.
-    #[error("{version:?} is no version; `rqps builds {dbms}` lists versions")]
+    #[error("{version:?} is not a version; `rqps builds {dbms}` lists versions")]
     NotAVersion {
         /// The product.
         dbms: Dbms,
@@ -62,8 +62,8 @@ pub enum Reason {
     },
     /// The cache can be read but not written, and does not have the build.
     #[error(
-        "it is not in the cache {}, which cannot be written; fetch it as the owner of the cache \
-         with `rqps get`, or name another folder with RQPS_CACHE",
+        "it is not in the cache {}, which is not writable; fetch it with `rqps get` as the owner \
+         of the cache, or name another folder with RQPS_CACHE",
         root.display()
     )]
     CacheReadOnly {
@@ -72,7 +72,7 @@ pub enum Reason {
     },
     /// Nobody packages this DBMS for this machine.
     #[error(
-        "no package of {dbms} is known for {machine}; install {dbms} and name its tree with \
+        "no known package of {dbms} for {machine}; install {dbms} and name its tree with \
          {dbms}=PATH"
     )]
     NoPackage {
@@ -83,7 +83,7 @@ pub enum Reason {
     },
     /// No package has the part that was asked for after `+`.
     #[error(
-        "no package of that version of {dbms} with {variant} is known{}; install one and name its \
+        "no known package of that version of {dbms} with {variant}{}; install one and name its \
          tree with {dbms}=PATH",
         known_text(known)
     )]
@@ -92,11 +92,11 @@ pub enum Reason {
         dbms: Dbms,
         /// `pgvector`, `myrocks`.
         variant: String,
-        /// Words of those that are known with it, separated by commas.
+        /// Names of the known ones with it, separated by commas.
         known: String,
     },
     /// The product has no versions that could be fetched.
-    #[error("{dbms} cannot be fetched by version; write {instead}")]
+    #[error("rqps cannot fetch {dbms} by version; write {instead}")]
     NotByVersion {
         /// The product.
         dbms: Dbms,
@@ -104,7 +104,7 @@ pub enum Reason {
         instead: &'static str,
     },
     /// Only imported results name it.
-    #[error("it stands for results that were imported: there is no build of it")]
+    #[error("it names imported results, which have no build")]
     OnlyImported,
     /// The product has no trees that could be named.
     #[error("{dbms} takes no path; write {dbms}@1")]
@@ -123,8 +123,8 @@ pub enum Reason {
     },
     /// The package client is not installed.
     #[error(
-        "the program {client} is missing and fetches this build: install it (Debian package \
-         {package}), or name an installed tree with {dbms}=PATH"
+        "fetching this build needs the program {client}: install it (Debian package {package}), or \
+         name an installed tree with {dbms}=PATH"
     )]
     ClientMissing {
         /// The program.
@@ -136,8 +136,8 @@ pub enum Reason {
     },
     /// The package client could not reach its repository.
     #[error(
-        "{client} could not reach its package repository: {said}; check the network, the proxy \
-         and the mirror in {client}'s own settings, or name an installed tree with {dbms}=PATH"
+        "{client} could not reach its package repository: {said}; check the network, and the proxy \
+         and mirror in {client}'s settings, or name an installed tree with {dbms}=PATH"
     )]
     Network {
         /// The program.
@@ -161,9 +161,9 @@ pub enum Reason {
     },
     /// The mirror has no such suite.
     #[error(
-        "the mirror {mirror} has no suite {suite} (any more): check its name; old ones are moved \
-         to an archive, whose address apt of this host must then have as its mirror; or name an \
-         installed tree with {dbms}=PATH"
+        "the mirror {mirror} has no suite {suite} (any more): check its name; for a suite moved to \
+         the archive, make the archive the mirror of this host's apt; or name an installed tree \
+         with {dbms}=PATH"
     )]
     NoSuchSuite {
         /// The suite.
@@ -174,21 +174,21 @@ pub enum Reason {
         dbms: Dbms,
     },
     /// What stands before the slash is no suite.
-    #[error("{suite:?} is no suite of Debian: write one as in deb:trixie/PACKAGE")]
+    #[error("{suite:?} is not a Debian suite: write one as in deb:trixie/PACKAGE")]
     NotASuite {
         /// What was written.
         suite: String,
     },
     /// What stands behind the slash is no package.
-    #[error("{package:?} is no package of Debian: write one or more as in deb:trixie/ONE,TWO")]
+    #[error("{package:?} is not a Debian package: write one or more as in deb:trixie/ONE,TWO")]
     NotAPackage {
         /// What was written.
         package: String,
     },
     /// The suite lacks a package.
     #[error(
-        "{said}: it is not among the packages of Debian {suite} for this machine (any more); \
-         name another suite with {dbms}=deb:SUITE/PACKAGE, or an installed tree with {dbms}=PATH"
+        "{said}: Debian {suite} has no such package for this machine (any more); name another \
+         suite with {dbms}=deb:SUITE/PACKAGE, or an installed tree with {dbms}=PATH"
     )]
     NoDebianPackage {
         /// The suite.
@@ -200,8 +200,8 @@ pub enum Reason {
     },
     /// The suite has moved on to another version.
     #[error(
-        "Debian {suite} has {dbms} {found} by now, not {asked}: write \
-         {dbms}=deb:{suite}/{packages} for that one"
+        "Debian {suite} now has {dbms} {found}, not {asked}: write {dbms}=deb:{suite}/{packages} \
+         for it"
     )]
     SuiteMovedOn {
         /// The product.
@@ -217,8 +217,8 @@ pub enum Reason {
     },
     /// Packages that exclude each other, or lack what they depend on.
     #[error(
-        "apt cannot put {packages} of Debian {suite} together: {said}; a suite in development is \
-         sometimes in such a state for days: try again later, or another suite"
+        "apt cannot resolve {packages} of Debian {suite}: {said}; a suite in development can stay \
+         in such a state for days: try again later, or another suite"
     )]
     Unresolvable {
         /// The suite.
@@ -230,9 +230,9 @@ pub enum Reason {
     },
     /// The signature of the suite is not good.
     #[error(
-        "apt does not trust the package list of Debian {suite}: {said}; nothing was kept. If the \
-         keys of this host are older than the suite, update the Debian package \
-         debian-archive-keyring; otherwise the mirror is not to be trusted"
+        "apt does not trust the package list of Debian {suite}: {said}; rqps kept no files. If \
+         this host's keys are older than the suite, update the Debian package \
+         debian-archive-keyring; otherwise do not trust the mirror"
     )]
     Signature {
         /// The suite.
@@ -242,8 +242,8 @@ pub enum Reason {
     },
     /// The mirror changed between the list and the download.
     #[error(
-        "the mirror of Debian {suite} does not have what its list says: {said}; it is probably \
-         being updated: try again in some minutes"
+        "the mirror of Debian {suite} does not match its package list: {said}; it is probably \
+         updating: try again in a few minutes"
     )]
     MirrorChanged {
         /// The suite.
@@ -253,8 +253,8 @@ pub enum Reason {
     },
     /// apt of this host uses no mirror of Debian.
     #[error(
-        "apt of this host has no source with packages of Debian, so no mirror is known: add one \
-         to its sources and run `apt-get update`, or name an installed tree with {dbms}=PATH"
+        "this host's apt has no Debian package source, so rqps knows no mirror: add one and run \
+         `apt-get update`, or name an installed tree with {dbms}=PATH"
     )]
     NoMirror {
         /// The product.
@@ -262,8 +262,8 @@ pub enum Reason {
     },
     /// Nobody vouches for Debian's packages on this host.
     #[error(
-        "the keys of Debian are missing, without which no package can be verified: there is no {}; \
-         install the Debian package debian-archive-keyring",
+        "verifying packages needs Debian's keys, but there is no {}; install the Debian package \
+         debian-archive-keyring",
         keyring.display()
     )]
     NoKeyring {
@@ -272,8 +272,8 @@ pub enum Reason {
     },
     /// The packages lack the DBMS.
     #[error(
-        "there is no {dbms} in the packages {packages} and what they depend on; it is in a package \
-         such as {usual}"
+        "the packages {packages} and their dependencies contain no {dbms}; use a package such as \
+         {usual}"
     )]
     NotInPackages {
         /// The product.
@@ -285,8 +285,8 @@ pub enum Reason {
     },
     /// The packages lack a libc.
     #[error(
-        "{} has no loader (ld-linux-….so): its packages do not depend on libc6, so they are no \
-         programs of Debian",
+        "{} has no loader (ld-linux-….so): its packages do not depend on libc6, so they are not \
+         Debian programs",
         root.display()
     )]
     NoLoader {
@@ -294,7 +294,7 @@ pub enum Reason {
         root: PathBuf,
     },
     /// A package of Debian that was verified and yet cannot be unpacked.
-    #[error("the package {file} cannot be unpacked: {said}; try again")]
+    #[error("the package {file} is damaged: {said}; try again")]
     DamagedDebian {
         /// The file.
         file: String,
@@ -302,12 +302,12 @@ pub enum Reason {
         said: String,
     },
     /// The user asked to stop.
-    #[error("stopped; nothing of it was kept in the cache")]
+    #[error("stopped; the cache is unchanged")]
     Stopped,
     /// The package file cannot be unpacked.
     #[error(
-        "the package file of {coordinates} is damaged: {said}; delete it from the package \
-         client's own store (for mvn, ~/.m2/repository) and try again"
+        "the package file of {coordinates} is damaged: {said}; delete it from the package client's \
+         store (for mvn, ~/.m2/repository) and try again"
     )]
     Damaged {
         /// Which package.
@@ -316,7 +316,7 @@ pub enum Reason {
         said: String,
     },
     /// The package holds something that must not be unpacked.
-    #[error("the package {coordinates} was refused: its entry {entry:?} {why}")]
+    #[error("rqps refuses the package {coordinates}: its entry {entry:?} {why}")]
     Refused {
         /// Which package.
         coordinates: String,
@@ -334,7 +334,7 @@ pub enum Reason {
         missing: Vec<(String, String)>,
     },
     /// Another program that the build needs.
-    #[error("{program} is needed {purpose} and does not run here: {said}; install {package}")]
+    #[error("{program}, needed {purpose}, does not run here: {said}; install {package}")]
     MissingProgram {
         /// The program.
         program: &'static str,
@@ -346,7 +346,7 @@ pub enum Reason {
         package: &'static str,
     },
     /// The binary runs but not here, or is no DBMS.
-    #[error("{} does not tell its version: {said}", binary.display())]
+    #[error("{} does not report its version: {said}", binary.display())]
     Unrunnable {
         /// The program.
         binary: PathBuf,
@@ -366,7 +366,7 @@ pub enum Reason {
         said: String,
     },
     /// Something else came out of the package than was asked for.
-    #[error("{origin} holds something else than was asked for: it calls itself {reported:?}")]
+    #[error("{origin} holds a different build than requested: it reports {reported:?}")]
     WrongVersion {
         /// Coordinates.
         origin: String,
@@ -419,7 +419,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// For `map_err`: what was being done to which file.
+    /// For `map_err`: the operation and its file.
     pub(super) fn io(
         doing: &'static str,
         path: impl Into<PathBuf>,

@@ -83,7 +83,7 @@ impl Answer {
         let text = if complained { &self.errors } else { &self.output };
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
         match lines.as_slice() {
-            [] => "it failed and said nothing".to_string(),
+            [] => "it failed without a message".to_string(),
             lines => lines.join("; "),
         }
     }

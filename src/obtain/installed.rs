@@ -35,7 +35,7 @@ fn tree(
     let (root, server) = find(dbms, form, path, real)?;
     let reported = inspect::reported(&server, dbms)?;
     let (found, version) = inspect::parse_reported(&reported).ok_or_else(|| {
-        let said = format!("it says {reported:?}, which is no server's answer");
+        let said = format!("it reports {reported:?}, which is not a server version");
         Reason::Unrunnable { binary: server.clone(), said }
     })?;
     if found != dbms {
@@ -81,8 +81,8 @@ fn find(
     }
     let names = layout::server_names(dbms).join(" or ");
     let looked = format!(
-        "there is no {names} in its bin, sbin or libexec; name the folder that holds those \
-         (`make install` makes one, Debian's is {})",
+        "its bin, sbin and libexec have no {names}; name the folder that holds them (`make \
+         install` makes one, Debian's is {})",
         form.installed_at
     );
     Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
@@ -97,15 +97,15 @@ fn from_binary(dbms: Dbms, path: &Path, real: &Path) -> Result<(PathBuf, PathBuf
             return Err(Reason::OtherDbms { path: path.to_path_buf(), dbms, found });
         }
         let names = layout::server_names(dbms).join(" or ");
-        let looked = format!("the server is a program called {names}");
+        let looked = format!("the server program is {names}");
         return Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked });
     }
     let folder = real.parent().unwrap_or(real);
     match folder.parent() {
         Some(root) if is_program_folder(folder) => Ok((root.to_path_buf(), real.to_path_buf())),
         _ => {
-            let looked = "the server stands alone, not in the bin, sbin or libexec of a tree; \
-                          run `make install` and name that tree"
+            let looked = "the server is not in the bin, sbin or libexec of a tree; run `make \
+                          install` and name that tree"
                 .to_string();
             Err(Reason::NotADbms { path: path.to_path_buf(), dbms, looked })
         }

@@ -151,8 +151,8 @@ const PACKAGES: &[(&str, &str)] = &[
 /// What to install for a library.
 fn advice(name: &str) -> String {
     if name == "libaio.so.1" {
-        return "install the Debian package libaio1; from Debian 13 on it is libaio1t64 and its \
-                file libaio.so.1t64, to which a link named libaio.so.1 must be made"
+        return "install the Debian package libaio1; since Debian 13 it is libaio1t64 with the file \
+                libaio.so.1t64: make a link libaio.so.1 to it"
             .to_string();
     }
     let package = PACKAGES.iter().find(|(library, _)| *library == name);

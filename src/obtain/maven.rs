@@ -81,7 +81,7 @@ fn classify(fetch: &Fetch<'_>, ended: &Ended) -> Reason {
         client: name(fetch),
         ended: ended.how(),
         coordinates: fetch.coordinates.to_string(),
-        said: last.map_or("it said nothing".to_string(), shortened),
+        said: last.map_or("no message".to_string(), shortened),
     }
 }
 
@@ -108,7 +108,7 @@ fn package_file(fetch: &Fetch<'_>, said: &str) -> Result<PathBuf, Reason> {
             client: name(fetch),
             ended: "succeeded but left no package file".to_string(),
             coordinates: fetch.coordinates.to_string(),
-            said: said.lines().last().map_or("it said nothing".to_string(), shortened),
+            said: said.lines().last().map_or("no message".to_string(), shortened),
         }),
     }
 }

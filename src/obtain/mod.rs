@@ -72,8 +72,7 @@ struct Tools<'a> {
     cache: &'a Cache,
 }
 
-/// Makes a build available: from the cache, by fetching it, or by finding it where it is said to
-/// be.
+/// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
 /// `progress` is handed a line when something begins that may take long, and one each second
 /// while it lasts.
@@ -319,7 +318,7 @@ fn from_maven(
 fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
     let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
         coordinates: coordinates.to_string(),
-        said: format!("there is no {dbms} server in it"),
+        said: format!("it contains no {dbms} server"),
     })?;
     if layout::library_in_tree(dbms).is_some() {
         inspect::loadable(&server)?;
@@ -327,7 +326,7 @@ fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result
             dbms,
             version: version.clone(),
             // A library is loaded by those who measure it, never here.
-            reported: format!("{version} by its package"),
+            reported: format!("{version} according to its package"),
             origin: String::new(),
             sha256: None,
             compiler: inspect::compiler(&server),

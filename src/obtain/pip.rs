@@ -62,7 +62,7 @@ pub(super) fn fetch(fetch: &Fetch<'_>, progress: &mut Progress<'_>) -> Result<Pa
     } else if with(&GONE).is_some() {
         return Err(Reason::NoSuchVersion { dbms, coordinates });
     }
-    let last = with(&["ERROR:"]).or_else(|| said.lines().last()).unwrap_or("it said nothing");
+    let last = with(&["ERROR:"]).or_else(|| said.lines().last()).unwrap_or("no message");
     let (ended, said) = (ended.how(), client::shortened(last));
     Err(Reason::ClientFailed { client, ended, coordinates, said })
 }

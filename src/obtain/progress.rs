@@ -8,7 +8,7 @@ use crate::obtain::error::Reason;
 /// How often a long piece of work says that it is alive.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Carries words to the caller, and the caller's wish to stop to whoever works.
+/// Carries messages to the caller, and the caller's stop request to the worker.
 pub(super) struct Progress<'a> {
     say: &'a mut dyn FnMut(&str),
     stop: &'a AtomicBool,

@@ -126,7 +126,7 @@ fn unpack_jar_of_txz(
             inner = Some(index);
         }
     }
-    let index = inner.ok_or_else(|| folder.damaged("there is no .txz in it"))?;
+    let index = inner.ok_or_else(|| folder.damaged("it contains no .txz file"))?;
     let entry = archive.by_index(index).map_err(|error| folder.damaged(error))?;
     let reader = BufReader::with_capacity(CHUNK, entry);
     let xz = lzma_rust2::XzReader::new(reader, true);
@@ -159,7 +159,7 @@ fn unpack_tar(
                 folder.hard_link(&name, &path, &target)?;
             }
             (tar::EntryType::XGlobalHeader, _) => {}
-            _ => return Err(folder.refused(&name, "is neither file, folder nor link")),
+            _ => return Err(folder.refused(&name, "is not a file, folder or link")),
         }
     }
     Ok(())
@@ -307,7 +307,7 @@ impl<'a> Folder<'a> {
             }
         };
         if climbs_out(&path, &target) {
-            return Err(self.refused(name, "links to something outside the folder"));
+            return Err(self.refused(name, "links outside the folder"));
         }
         self.links.push((name.to_string(), path, target));
         Ok(())
@@ -317,7 +317,7 @@ impl<'a> Folder<'a> {
         let source = self.root.join(target);
         let regular = fs::symlink_metadata(&source).is_ok_and(|metadata| metadata.is_file());
         if !regular {
-            return Err(self.refused(name, "links to something that is not in the package"));
+            return Err(self.refused(name, "links to a file that is not in the package"));
         }
         let place = self.parent(path)?;
         fs::hard_link(&source, &place).map_err(Reason::io("link", &place))
@@ -337,7 +337,7 @@ impl<'a> Folder<'a> {
             let place = self.root.join(path);
             match place.canonicalize() {
                 Ok(end) if end.starts_with(&self.root) => {}
-                Ok(_) => return Err(self.refused(name, "links to something outside the folder")),
+                Ok(_) => return Err(self.refused(name, "links outside the folder")),
                 Err(_) => nowhere.push(place),
             }
         }
@@ -474,8 +474,8 @@ mod tests {
         check_refused(&[(LINK, "lib/a", "../../nothing", 0o777)], "outside the folder");
         check_refused(&[(HARD, "lib/a", "../treasure", 0o644)], "leaves the folder");
         check_refused(&[(HARD, "lib/a", "nothing", 0o644)], "not in the package");
-        check_refused(&[(tar::EntryType::Char, "null", "", 0o666)], "neither file, folder nor");
-        check_refused(&[(tar::EntryType::Fifo, "pipe", "", 0o666)], "neither file, folder nor");
+        check_refused(&[(tar::EntryType::Char, "null", "", 0o666)], "is not a file, folder or");
+        check_refused(&[(tar::EntryType::Fifo, "pipe", "", 0o666)], "is not a file, folder or");
     }
 
     #[test]

@@ -25,19 +25,19 @@ pub enum AffinityError {
         reason: String,
     },
     /// A CPU number that no set can hold, or no CPU at all.
-    #[error("pin to CPUs {0:?}: there is no such set of CPUs")]
+    #[error("pin to CPUs {0:?}: not a valid set of CPUs")]
     NoSuchSet(Vec<usize>),
     /// The process cannot be read.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// Disjoint sets need two CPUs.
     #[error(
-        "place clients and server apart: only {0} CPU may be used; \
-         use --placement together or os, or allow more CPUs"
+        "place clients and server apart: rqps may use only {0} CPU; use --placement together or \
+         os, or allow more CPUs"
     )]
     TooFew(usize),
     /// No CPU to place anything on.
-    #[error("place clients: no CPU may be used")]
+    #[error("place clients: rqps may use no CPU")]
     NoCpu,
 }
 

@@ -24,7 +24,7 @@ pub enum CgroupError {
     /// No memory controller.
     #[error(
         "limit the memory of a server: this system has no memory controller for control groups \
-         ({0}); leave the limit out, or use a machine with less memory"
+         ({0}); leave out the limit, or use a machine with less memory"
     )]
     NoController(String),
     /// Not allowed, or refused by the kernel.
@@ -194,7 +194,7 @@ impl Own {
         };
         let (own, mounts) = (read("proc/self/cgroup")?, read("proc/self/mounts")?);
         let (version, mount, group) = own_group(&own, &mounts)
-            .ok_or_else(|| CgroupError::NoController("none is mounted".to_owned()))?;
+            .ok_or_else(|| CgroupError::NoController("no mounted controller".to_owned()))?;
         let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
         let mount = below(&mount);
         let group = mount.join(group.trim_start_matches('/'));
@@ -328,7 +328,10 @@ mod tests {
         assert!(text.contains("no memory controller") && text.contains("b.scope may not use it"));
         let none = made_root(&[("proc/self/cgroup", "0::/\n"), ("proc/self/mounts", "")]);
         let text = MemoryGroup::create(none.path(), "x", LIMIT).expect_err("refused").to_string();
-        assert!(text.contains("none is mounted") && text.contains("leave the limit out"), "{text}");
+        assert!(
+            text.contains("no mounted controller") && text.contains("leave out the limit"),
+            "{text}"
+        );
     }
 
     #[test]

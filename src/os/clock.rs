@@ -1,5 +1,5 @@
 //! Time as the driver and the lab see it: monotonic nanoseconds since a start, and a fake that
-//! moves only when it is told to.
+//! moves only on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,8 +71,7 @@ impl TimeSource for RealClock {
     }
 }
 
-/// A clock that stands still until it is told to move; clones share the time. Its wall clock
-/// began with 1970.
+/// A clock that moves only on request; clones share the time. Its wall clock began with 1970.
 #[derive(Clone, Debug, Default)]
 pub struct FakeClock {
     now_ns: Arc<AtomicU64>,

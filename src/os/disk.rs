@@ -98,9 +98,9 @@ pub struct Copied {
 /// Copies a folder with modes, owners, times, symbolic links and holes into `to`, which must be
 /// absent or empty. Blocks are shared where the file system can (btrfs, XFS), else copied. What the
 /// copy wrote is on the disk when this returns, so that it is not written while something is
-/// measured. Sockets and pipes are left out: they belong to a process, not to the data.
-/// `progress` is told the bytes so far and of all. After a fault `to` holds a part of the copy, for
-/// the caller to remove.
+/// measured. Sockets and pipes are left out: they belong to a process, not to the data. Reports the
+/// copied bytes and the total to `progress`. After a fault `to` holds a part of the copy, for the
+/// caller to remove.
 pub fn copy_tree(
     from: &Path,
     to: &Path,
@@ -210,7 +210,7 @@ impl Copier<'_> {
                 writer.seek(SeekFrom::Start(at))?;
                 let done = io::copy(&mut io::Read::take(reader, chunk), &mut writer)?;
                 if done == 0 {
-                    return Err(io::Error::other("the original became shorter"));
+                    return Err(io::Error::other("the original shrank during the copy"));
                 }
                 at += done;
                 self.copied.bytes += done;

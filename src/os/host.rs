@@ -87,13 +87,13 @@ fn read_tree(root: &Path) -> Host {
     let cpu = facts.text("cpu_model", "proc/cpuinfo").map(|text| proc::cpu_info(&text));
     let cpu = cpu.unwrap_or_default();
     if cpu.model.is_none() {
-        facts.absent("cpu_model", "/proc/cpuinfo does not tell it");
+        facts.absent("cpu_model", "not in /proc/cpuinfo");
     }
     if cpu.cores.is_none() {
-        facts.absent("cores", "/proc/cpuinfo does not tell the topology");
+        facts.absent("cores", "/proc/cpuinfo has no topology");
     }
     if cpu.hypervisor.is_none() {
-        facts.absent("virtualization", "/proc/cpuinfo does not tell whether this is a guest");
+        facts.absent("virtualization", "/proc/cpuinfo does not show whether this is a guest");
     }
     let memory = facts.text("memory_bytes", "proc/meminfo").and_then(|text| {
         let memory = proc::memory(&text);
@@ -183,7 +183,7 @@ impl Facts<'_> {
 
     fn tuning(&mut self, microcode: Option<String>) -> Tuning {
         if microcode.is_none() {
-            self.absent("microcode", "/proc/cpuinfo does not tell it");
+            self.absent("microcode", "not in /proc/cpuinfo");
         }
         let aslr = self.line("aslr", "proc/sys/kernel/randomize_va_space");
         Tuning {
@@ -204,7 +204,7 @@ impl Facts<'_> {
             Some(if text.trim() == *on { "on" } else { "off" }.to_owned())
         });
         if found.is_none() {
-            self.absent("turbo", "no frequency driver tells it, as in most virtual machines");
+            self.absent("turbo", "no frequency driver, as in most virtual machines");
         }
         found
     }

@@ -125,7 +125,7 @@ fn holder(file: &mut File) -> String {
     let mut text = String::new();
     match file.rewind().and_then(|()| file.take(500).read_to_string(&mut text)) {
         Ok(_) if !text.trim().is_empty() => text.trim().to_string(),
-        _ => "another process, which has not said what it does".to_string(),
+        _ => "another process that wrote no description".to_string(),
     }
 }
 

@@ -272,7 +272,7 @@ pub fn sched_stat(text: &str) -> Result<SchedStat, Malformed> {
 /// /proc/cpuinfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuInfo {
-    /// Model of the first CPU, if it is told (not on every architecture).
+    /// Model of the first CPU, if the system reports it (not on every architecture).
     pub model: Option<String>,
     /// Logical CPUs listed.
     pub cpus: u32,
@@ -280,7 +280,7 @@ pub struct CpuInfo {
     pub cores: Option<u32>,
     /// True if the CPU itself says that it is a guest's; `None` where CPUs do not tell (ARM).
     pub hypervisor: Option<bool>,
-    /// Revision of the microcode of the first CPU, if it is told.
+    /// Microcode revision of the first CPU, if the system reports it.
     pub microcode: Option<String>,
 }
 

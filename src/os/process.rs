@@ -147,8 +147,8 @@ pub enum ProcessError {
     },
     /// Something that even SIGKILL does not end: a process in an uninterruptible system call.
     #[error(
-        "end process {pid}: it or a child of it is still there after {seconds} s; \
-         a disk that does not answer holds it (look at its state in /proc/{pid}/status)"
+        "end process {pid}: it or one of its children is still running after {seconds} s; a disk \
+         that does not respond may block it (see its state in /proc/{pid}/status)"
     )]
     Stuck {
         /// The server.
@@ -253,7 +253,7 @@ impl Warden {
                 return Err(ProcessError::Start { program: job.program.clone(), why });
             }
             _ => {
-                let silence = io::Error::other("it does not answer as a warden does");
+                let silence = io::Error::other("it does not answer like a warden");
                 return Err(fault(sent.err().unwrap_or(silence)));
             }
         }
@@ -302,7 +302,7 @@ impl Warden {
     pub fn has_exited(&self) -> Option<String> {
         match &*self.said.lock() {
             State::Exited(status) | State::Failed(status) => Some(status.clone()),
-            State::Gone => Some("its warden was killed, and it with it".to_owned()),
+            State::Gone => Some("its warden was killed, which ended it".to_owned()),
             State::Starting | State::Running(_) => None,
         }
     }

@@ -76,7 +76,7 @@ impl CounterSampler {
                 usage.missing.remove(&name);
                 let source = match memory.resident {
                     0 => "proc smaps_rollup, Pss",
-                    _ => "proc status, VmRSS: pages shared by processes count once for each",
+                    _ => "proc status, VmRSS: pages shared by processes count once per process",
                 };
                 usage.sources.insert(name, source.to_string());
             }
@@ -103,7 +103,7 @@ impl Sample {
             seconds: (self.at_seconds - earlier.at_seconds).max(0.0),
             missing: BTreeMap::from([(
                 "server_rss_bytes".to_string(),
-                "read at the end of a window only".to_string(),
+                "only read at the end of a window".to_string(),
             )]),
             ..Usage::default()
         };

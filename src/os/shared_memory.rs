@@ -16,7 +16,7 @@ pub fn mapped_by(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     pids.into_iter().flat_map(|pid| mapped(&maps(pid))).collect()
 }
 
-/// Removes those that no process has mapped any more.
+/// Removes those without a process that maps them.
 pub fn remove_abandoned(pieces: &BTreeSet<PathBuf>) {
     if pieces.is_empty() {
         return;

@@ -2,7 +2,7 @@
 //!
 //! Waking a halted CPU of a virtual machine can cost more than a query (docs/measuring.md). The
 //! spinner is a process of its own, so that its CPU time can be told from everyone else's: one
-//! thread per CPU in the idle scheduling class, which gives way at once to whoever wants to run. It
+//! thread per CPU in the idle scheduling class, which gives way at once to any other thread. It
 //! also holds /dev/cpu_dma_latency at 0 where that can be opened, which keeps bare metal out of
 //! deep idle states. It ends when its standard input closes, so it cannot outlive its parent.
 
@@ -26,10 +26,10 @@ const READY: &str = "spinning:";
 #[derive(Debug, Error)]
 pub enum SpinnerError {
     /// The process could not be started.
-    #[error("start the spinner: {0}; use --idle os to do without")]
+    #[error("start the spinner: {0}; use --idle os to do without it")]
     Start(io::Error),
     /// It ended before it said that it spins.
-    #[error("start the spinner: it ended at once, saying {0:?}; use --idle os to do without")]
+    #[error("start the spinner: it ended at once with {0:?}; use --idle os to do without it")]
     Ended(String),
     /// The scheduler does not let it be idle, and so it must not spin.
     #[error("enter the idle scheduling class: {0}")]
@@ -113,7 +113,7 @@ pub fn serve(
             }
         });
     }
-    let held = if latency.is_some() { "held" } else { "not to be had" };
+    let held = if latency.is_some() { "held" } else { "unavailable" };
     let line = format!("{READY} 1 thread on each of {} CPUs, cpu_dma_latency {held}", cpus.len());
     writeln!(output, "{line}").and_then(|()| output.flush()).map_err(SpinnerError::Start)?;
     wait_for_end(input, parent);

@@ -28,21 +28,21 @@ pub struct User {
 #[derive(Debug, Error)]
 pub enum UserError {
     /// /etc/passwd could not be read.
-    #[error("read /etc/passwd to find the user that servers run as: {0}")]
+    #[error("read /etc/passwd to find the user to run servers as: {0}")]
     Passwd(io::Error),
     /// Nobody of that name or number.
     #[error(
-        "find the user '{0}' that servers are to run as: it is not in /etc/passwd; \
-         name another one or create it (useradd --system {0})"
+        "find the user '{0}' to run servers as: not in /etc/passwd; name another user or create it \
+         (useradd --system {0})"
     )]
     Unknown(String),
     /// Servers do not run as root.
-    #[error("run servers as '{0}': that is root, and servers refuse it; name another user")]
+    #[error("run servers as '{0}': servers refuse to run as root; name another user")]
     Root(String),
     /// Only root can run servers as somebody else.
     #[error(
-        "run servers as '{wanted}': only root can do that and this is user {uid}; \
-         leave the option out"
+        "run servers as '{wanted}': only root can do that and this is user {uid}; leave out the \
+         option"
     )]
     NotRoot {
         /// The user named.
@@ -70,9 +70,9 @@ pub enum UserError {
     },
     /// The user cannot get there.
     #[error(
-        "reach {wanted} as user {user}, who servers run as because rqps runs as root: \
-         {user} may not enter {folder} (mode {mode:o}); choose a place outside it, or allow it \
-         with `chmod o+x {folder}`"
+        "reach {wanted} as user {user} (rqps runs as root, so servers run as {user}): {user} may \
+         not enter {folder} (mode {mode:o}); choose a place outside it, or allow it with `chmod \
+         o+x {folder}`"
     )]
     Closed {
         /// Where to.

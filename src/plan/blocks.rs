@@ -26,7 +26,7 @@ pub struct Auto {
 }
 
 impl Default for Auto {
-    /// From 4 blocks, the fewest of which anything can be said, to 12.
+    /// From 4 blocks, the fewest with a useful interval, to 12.
     fn default() -> Auto {
         Auto { min: 4, max: 12, budget_seconds: None }
     }

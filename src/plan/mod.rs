@@ -1,8 +1,7 @@
 //! What is to be measured, in which order, and what it will cost: pure, printable, hashed.
 //!
 //! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
-//! come
-//! to the same [`Plan`], and the same plan gives the same order of runs for ever.
+//! come to the same [`Plan`], and the same plan always gives the same order of runs.
 
 mod blocks;
 pub mod cost;

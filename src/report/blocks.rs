@@ -21,7 +21,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         blocks.extend(canaries(gate));
         blocks.extend(stops(gate));
     }
-    let heading = "Blocks and the host beside them".to_owned();
+    let heading = "Blocks and host".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "blocks", heading, blocks })
 }
 
@@ -32,11 +32,11 @@ fn canaries(gate: &HostLog) -> Vec<Block> {
     }
     let heads = ["block", "spin_ms", "memory_GB/s", "fsync_ms"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
-    columns.push(Column::words("what became of it"));
+    columns.push(Column::words("outcome"));
     let rows = gate.blocks.iter().map(row).collect();
     let rule = match gate.canaries {
         CanaryRule::Calibration => "the A/A calibration of this host",
-        _ => "the canaries of this plan itself",
+        _ => "this plan's own canaries",
     };
     let calibrated = gate.calibration.as_ref().map_or_else(String::new, |known| {
         let sd = HostNoise::of(known)
@@ -45,8 +45,8 @@ fn canaries(gate: &HostLog) -> Vec<Block> {
         format!(" A/A run of {}: {} ({} blocks, s_d {sd}).", known.made, known.target, known.blocks)
     });
     let text = format!(
-        "Canaries before > after each block; what is out of range is measured again, by {rule}; \
-         {} of {} blocks were.{calibrated}",
+        "Canaries before > after each block. rqps repeats disturbed blocks (range from {rule}); {} \
+         of {} blocks were disturbed.{calibrated}",
         gate.out_of_range(),
         gate.measured()
     );
@@ -68,7 +68,7 @@ fn row(block: &BlockRecord) -> Vec<Cell> {
     };
     let fate = match (&block.out_of_range, block.discarded) {
         (Some(why), true) => format!("discarded: {why}"),
-        (Some(why), false) => format!("out of range and kept: {why}"),
+        (Some(why), false) => format!("disturbed but kept: {why}"),
         (None, _) if block.after.is_none() => "interrupted".to_owned(),
         (None, _) => "counts".to_owned(),
     };

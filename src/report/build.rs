@@ -118,22 +118,24 @@ fn point(comparison: &Comparison, caveat: &Caveat) -> String {
 
 pub(super) fn how_to_read() -> Section {
     let rules = [
-        "rQPS = rate of a target / rate of the base: above 1 is faster. It is exp(mean d), where \
-         each block in which both completed the step gives one d = ln(target) - ln(base); attempts \
-         at a block that was interrupted count too.",
-        "p99.9 is withheld below 10000 events: it would rest on fewer than ten of them.",
-        "[low, high] is the 95 % interval on those d, n the number of pairs. Where a rate has a \
-         verdict it is the moderated t interval, for which the steps lend each other their \
-         variance; elsewhere it is the plain t interval. An interval that holds 1 means that no \
-         difference was shown; one pair has no interval.",
-        "Absolute values are medians over the runs of a target. Relative values of other metrics \
-         are formed like rQPS; where a value is 0 they are ratios of medians: 0/0 is 1, x/0 inf.",
-        "Per operation (/o) means per statement, BEGIN and COMMIT included, and per 1000 rows for \
-         scan. cpu/o is per cent of the whole host's CPU per operation per second: times CPUs \
-         times 10000 it is microseconds. It contains the client; server_cpu_us/o and \
-         client_cpu_us/o tell the two apart.",
-        "Group summaries are over the relative rates of the reported steps without those before \
-         the writes (.pre); stddev is that of a sample. They speak of these steps only.",
+        "rQPS = rate of a target / rate of the baseline: above 1 is faster. It is exp(mean d), \
+         where each block in which both completed the step gives one d = ln(target) - \
+         ln(baseline); interrupted attempts at a block count too.",
+        "p99.9 needs at least 10000 events: below that fewer than ten events would determine it.",
+        "[low, high] is the 95 % confidence interval of the ratio, n the number of pairs. For a \
+         rate with a verdict it is the moderated t interval, which pools variance over the steps; \
+         otherwise it is the plain t interval. An interval that contains 1 demonstrates no \
+         difference; one pair gives no interval.",
+        "Absolute values are medians over the runs of a target. rqps computes relative values of \
+         other metrics like rQPS; if a value is 0, they are ratios of medians: 0/0 is 1, x/0 is \
+         inf.",
+        "Per operation (/o) means per statement, including BEGIN and COMMIT, and per 1000 rows for \
+         scan. cpu/o is per cent of the whole host's CPU per operation per second: multiply by \
+         CPUs and 10000 for microseconds. It includes the client; server_cpu_us/o and \
+         client_cpu_us/o separate the two.",
+        "Group summaries cover the relative rates of the reported steps except the steps before \
+         the writes (.pre); stddev is the sample standard deviation. They describe these steps \
+         only.",
     ];
     Section {
         id: "how-to-read",

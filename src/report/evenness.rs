@@ -1,4 +1,4 @@
-//! Evenness of rates over the seconds of a run: spread, stalls, drift.
+//! Rate stability over the seconds of a run: spread, stalls, drift.
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
@@ -21,14 +21,15 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
             rows.push(cells);
         }
     }
-    let explained = "Of the rates of single seconds: cv is their standard deviation / mean; p1 and \
-                     p5 are percentiles / median; stall_s are seconds with less than a tenth of \
-                     the median, longest_s such seconds on end; warm_s is where the steady part \
-                     begins (MSER-5, from 20 s on); drift is the Theil-Sen slope times the window \
-                     (from 60 s on). Medians over the runs; stalls are those of the worst run.";
+    let explained = "Statistics of the rates of single seconds: cv is standard deviation / mean; \
+                     p1 and p5 are percentiles / median; stall_s counts seconds below a tenth of \
+                     the median, longest_s the longest series of them; warm_s is the start of the \
+                     steady state (MSER-5, windows from 20 s); drift is the Theil-Sen slope times \
+                     the window (windows from 60 s). Medians over the runs; stalls of the worst \
+                     run.";
     (!rows.is_empty()).then(|| Section {
         id: "evenness",
-        heading: "Evenness of rates".to_owned(),
+        heading: "Rate stability".to_owned(),
         blocks: vec![
             Block::Paragraph(explained.to_owned()),
             Block::Table(Table { caption: String::new(), columns, rows }),

@@ -20,7 +20,7 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
         let labels = comparison.targets.iter().skip(skip).map(|target| target.label.as_str());
         labels.collect::<Vec<_>>().join(", ")
     };
-    add("base", comparison.base.clone());
+    add("baseline", comparison.base.clone());
     if comparison.targets.len() > 1 {
         add("compared", labels(1));
     }
@@ -102,7 +102,7 @@ fn measured(comparison: &Comparison) -> String {
     let to = runs.iter().filter_map(|run| run.finished.as_deref()).max().unwrap_or("?");
     // Imported results without a date.
     if from == "unknown" {
-        return format!("at a time that is unknown, blocks: {blocks}, runs: {}", runs.len());
+        return format!("unknown time, blocks: {blocks}, runs: {}", runs.len());
     }
     format!("{from} to {to}, blocks: {blocks}, runs: {} ({complete} complete)", runs.len())
 }
@@ -144,7 +144,7 @@ fn imported_workload_line(workload: &Workload) -> String {
     let mut parts: Vec<String> = known.map(|(number, what)| format!("{number} {what}")).collect();
     parts.push(match parts.is_empty() {
         true => "not in the imported files".to_owned(),
-        false => "the rest is not in the imported files".to_owned(),
+        false => "the imported files have no more".to_owned(),
     });
     parts.join(", ")
 }
@@ -181,11 +181,11 @@ fn placement_line(workload: &Workload) -> String {
     let placement = match workload.placement {
         Placement::Together => "together: a client and its server side share a CPU",
         Placement::Apart => "apart: clients and server on disjoint CPUs",
-        Placement::Os => "os: nothing pinned",
+        Placement::Os => "os: no CPU pinning",
     };
     let idle = match workload.idle {
         Idle::Awake => "idle CPUs kept awake",
-        Idle::Os => "idle CPUs left to the operating system",
+        Idle::Os => "the operating system may halt idle CPUs",
     };
     format!("{placement}; {idle}")
 }

@@ -51,13 +51,13 @@ fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Op
     let delta = comparison.rules.delta;
     chart.margin = Some(Interval { low: 1.0 - delta, high: 1.0 / (1.0 - delta) });
     let percent = Digits::Significant(2).write(100.0 * delta);
-    chart.notes.push(format!("Shaded: differences of less than {percent} % (delta)."));
+    chart.notes.push(format!("Shaded: differences below {percent} % (delta)."));
     chart.rules.push(Rule { value: 1.0, label: comparison.base.clone() });
     let infinite = chart.series.iter().flat_map(|s| &s.points).filter(|p| !p.y.is_finite()).count();
     if infinite > 0 {
-        chart.notes.push(format!(
-            "{infinite} ratios are infinite (the baseline did nothing) and not drawn."
-        ));
+        chart
+            .notes
+            .push(format!("Not drawn: {infinite} infinite ratios (the baseline's value is 0)."));
     }
     chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
 }

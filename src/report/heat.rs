@@ -175,7 +175,7 @@ fn reason(judgement: &Judgement) -> String {
     if let Some(test) = &judgement.test {
         let small = |p: f64| Digits::Significant(2).write(p);
         let mde = Digits::Significant(2).write(100.0 * test.mde);
-        parts.push(format!("p {} against tau", small(test.p_treat)));
+        parts.push(format!("p(tau) {}", small(test.p_treat)));
         parts.push(format!("q {} over the steps", small(test.q_treat)));
         parts.push(format!("MDE {mde} %"));
     }

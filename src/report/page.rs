@@ -46,10 +46,7 @@ pub(super) fn document(
     sections.extend(remarks::section(comparison));
     sections.extend(build::caveats(comparison));
     sections.extend(blocks::section(comparison));
-    sections.push(Section {
-        heading: "What was measured".to_owned(),
-        ..facts::section(comparison, own)
-    });
+    sections.push(Section { heading: "Setup".to_owned(), ..facts::section(comparison, own) });
     sections.extend(facts::hosts(comparison));
     sections.push(method(comparison));
     sections.push(facts::run_folders(comparison));
@@ -209,7 +206,11 @@ fn why(step: &StepComparison) -> Option<Block> {
                 format!("{} {ratio}", cost.metric.name())
             })
             .collect();
-        points.push(format!("{}: with the rate moved {}", target.label, costs.join(", ")));
+        points.push(format!(
+            "{}: costs associated with the rate: {}",
+            target.label,
+            costs.join(", ")
+        ));
     }
     (!points.is_empty()).then_some(Block::List(points))
 }

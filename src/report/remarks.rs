@@ -10,7 +10,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         comparison.remarks.iter().map(|remark| point(comparison, remark)).collect();
     (!points.is_empty()).then(|| Section {
         id: "remarks",
-        heading: "Published beside the numbers".to_owned(),
+        heading: "Published remarks".to_owned(),
         blocks: vec![Block::List(points)],
     })
 }
@@ -29,5 +29,5 @@ fn point(comparison: &Comparison, remark: &Remark) -> String {
     }
     let cells =
         if remark.cells == 1 { "1 cell".to_owned() } else { format!("{} cells", remark.cells) };
-    format!("{column} of {targets}: {cells}, in the records of the steps (imported.annotations)")
+    format!("{column} of {targets}: {cells}, see the step records (imported.annotations)")
 }

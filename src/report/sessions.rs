@@ -13,10 +13,10 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let about = "Each result set is a session: one sitting on one host with its own loads. rQPS is \
-                 pooled over sessions with a random effect (REML); its interval is by Hartung, \
-                 Knapp, Sidik and Jonkman, moderated over the steps. between sd is the standard \
-                 deviation between sessions beyond the scatter of their pairs.";
+    let about = "Each result set is a session: one series of blocks on one host with its own \
+                 loads. rqps pools rQPS over sessions with a random effect (REML); the interval is \
+                 the Hartung-Knapp-Sidik-Jonkman interval, moderated over the steps. between sd is \
+                 the standard deviation between sessions beyond the scatter of their pairs.";
     let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
     blocks.extend(tables.into_iter().map(Block::Table));
     Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
@@ -61,7 +61,7 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
                 Some(own) => {
                     Cell::number(own.ratio, Digits::Fixed(3), "ratio").within(own.interval)
                 }
-                None => Cell::missing("this session has no pair of the step"),
+                None => Cell::missing("no pair of this step in this session"),
             }
         }));
         row.push(Cell::text(step.name.clone()));

@@ -26,7 +26,7 @@ pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
     if labels.len() > 1 {
         blocks.push(match difference(&labels, &texts) {
             Some(table) => Block::Table(table),
-            None => Block::Paragraph("No setting differs between the targets.".to_owned()),
+            None => Block::Paragraph("The targets have the same settings.".to_owned()),
         });
     }
     for target in &comparison.targets {
@@ -76,7 +76,7 @@ fn difference(labels: &[&str], texts: &[&str]) -> Option<Table> {
         false => vec!["setting", "value", "targets"],
     };
     let columns = heads.into_iter().map(Column::words).collect();
-    let caption = "Settings that differ".to_owned();
+    let caption = "Different settings".to_owned();
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
@@ -99,12 +99,12 @@ fn settings(text: &str) -> BTreeMap<String, String> {
 pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
     let folds: Vec<Block> =
         comparison.measured_steps().flat_map(of_step).map(Block::Fold).collect();
-    let note = "Plans are compared without their numbers (costs, estimates, names of tables and \
-                indexes). Shown is that of the first run of each target.";
+    let note = "rqps compares plans without numbers (costs, estimates, table and index numbers) \
+                and shows the plan of each target's first run.";
     let mut blocks = vec![Block::Paragraph(note.to_owned())];
     let some = !folds.is_empty();
     blocks.extend(folds);
-    some.then(|| Section { id: "plans", heading: "Query plans that differ".to_owned(), blocks })
+    some.then(|| Section { id: "plans", heading: "Different query plans".to_owned(), blocks })
 }
 
 /// A plan without its figures, the original plan, and its targets.

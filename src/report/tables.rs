@@ -95,13 +95,13 @@ pub(crate) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
     let table = Table { caption: String::new(), columns, rows };
     (!metrics.is_empty()).then(|| Section {
         id: "unknown",
-        heading: "Metrics that this rqps does not know".to_owned(),
+        heading: "Metrics unknown to this rqps".to_owned(),
         blocks: vec![Block::Table(table)],
     })
 }
 
 fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Table {
-    let mut columns = vec![Column::numbers("base"), Column::words("unit")];
+    let mut columns = vec![Column::numbers("baseline"), Column::words("unit")];
     for index in 1..comparison.targets.len() {
         columns.push(Column::numbers(format!("col-{index}")));
         columns.push(Column::numbers("n"));
@@ -133,7 +133,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
         cells
     });
     let caption =
-        format!("{} (base: {}; [low, high]: 95 % interval)", group.name(), comparison.base);
+        format!("{} (baseline: {}; [low, high]: 95 % interval)", group.name(), comparison.base);
     Table { caption, columns, rows: rows.collect() }
 }
 
@@ -152,11 +152,8 @@ pub(crate) fn absolute(
 }
 
 /// Note beside a ratio without a verdict.
-const NOT_COMPARABLE: Mark = Mark {
-    sign: " ?",
-    colour: "#D7D7D7",
-    meaning: "not comparable: the reason stands with the verdict",
-};
+const NOT_COMPARABLE: Mark =
+    Mark { sign: " ?", colour: "#D7D7D7", meaning: "not comparable: see the verdict" };
 
 /// Target / baseline; a failed measurement shows a word instead of a dash.
 fn relative(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
@@ -229,7 +226,7 @@ pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
     }
     (!blocks.is_empty()).then(|| Section {
         id: "summary",
-        heading: "Summary of relative rates by group".to_owned(),
+        heading: "Relative rates by group".to_owned(),
         blocks,
     })
 }
@@ -334,7 +331,7 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
         let rate = absolute(target, Metric::Rate, Digits::Fixed(0), "");
         let mut cells = vec![Cell::text(target.label.clone()), rate];
         cells.extend(match index {
-            0 => [Cell::text("base"), Cell::text(""), Cell::text("")],
+            0 => [Cell::text("baseline"), Cell::text(""), Cell::text("")],
             _ => [
                 judged(target, Metric::Rate, Digits::Fixed(3)),
                 pairs.map_or(Cell::missing("not compared"), |pairs| {
@@ -347,7 +344,7 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
             cells.push(absolute(target, metric, Digits::Fixed(3), "ms"));
         }
         cells.push(match index {
-            0 => Cell::text("base"),
+            0 => Cell::text("baseline"),
             _ => judged(target, Metric::P99, Digits::Fixed(2)),
         });
         cells
@@ -374,7 +371,7 @@ pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
                 continue;
             }
             cells.push(match index {
-                0 => Cell::text("base"),
+                0 => Cell::text("baseline"),
                 _ => relative(target, Metric::P99, Digits::Fixed(2)),
             });
             cells.push(Cell::text(target.label.clone()));
@@ -405,11 +402,11 @@ pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
                 Cell::number(load.index_seconds, Digits::Fixed(1), "s"),
                 match seconds > 0.0 {
                     true => whole(load.rows as f64 / seconds, "ips"),
-                    false => Cell::missing("it took no time"),
+                    false => Cell::missing("no time spent"),
                 },
                 match load.data_bytes {
                     Some(bytes) => whole(bytes as f64 / f64::from(1u32 << 20), "MiB"),
-                    None => Cell::missing("it was not read"),
+                    None => Cell::missing("not read"),
                 },
                 Cell::text(target.label.clone()),
             ]);
@@ -429,7 +426,7 @@ pub(crate) fn details(comparison: &Comparison) -> Option<Section> {
         named.map(|step| (step.name.clone(), step.detail.clone())).collect();
     (!facts.is_empty()).then(|| Section {
         id: "details",
-        heading: "What the steps do".to_owned(),
+        heading: "Step definitions".to_owned(),
         blocks: vec![Block::Facts(facts)],
     })
 }

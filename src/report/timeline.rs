@@ -89,7 +89,11 @@ pub(super) fn charts(
     }
     add_notes(&mut rate, &mut p99, width, &faults);
     if !held_back.is_empty() {
-        let text = format!("In {} seconds the DBMS held writes back, marked.", held_back.len());
+        let text = format!(
+            "Marked: {} seconds in which the DBMS throttled \
+                            writes.",
+            held_back.len()
+        );
         rate.notes.push(text);
         rate.spans.append(&mut held_back);
     }
@@ -99,21 +103,21 @@ pub(super) fn charts(
 }
 
 fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String]) {
-    let runs = "A line for each run.".to_owned();
+    let runs = "One line per run.".to_owned();
     let below = format!("below {} % of the run's median second", 100.0 * course::STALL_SHARE);
     rate.notes.push(match rate.spans.len() {
-        0 => format!("{runs} No stall: no second {below}."),
-        1 => format!("{runs} 1 stall ({below}), marked."),
-        n => format!("{runs} {n} stalls ({below}), marked."),
+        0 => format!("{runs} No stalls (no second {below})."),
+        1 => format!("{runs} Marked: 1 stall ({below})."),
+        n => format!("{runs} Marked: {n} stalls ({below})."),
     });
     p99.notes.push(runs);
     if width > 1 {
         rate.notes
-            .push(format!("A point is the mean of {width} s; the upright lines are their range."));
-        p99.notes.push(format!("A point is the worst second of {width}."));
+            .push(format!("Each point is the mean of {width} s; vertical lines show the range."));
+        p99.notes.push(format!("Each point is the worst of {width} s."));
     }
     if let Some(first) = faults.first() {
-        let text = format!("{} runs have no rows by the second: {first}", faults.len());
+        let text = format!("{} runs have no per-second data: {first}", faults.len());
         rate.notes.push(text.clone());
         p99.notes.push(text);
     }
@@ -199,8 +203,8 @@ fn distribution(dataset: &Dataset, step: &StepComparison) -> Chart {
             chart.series.push(Series { points, runs, ..series });
         }
     }
-    let note = "Median over the runs of each target; a percentile is left out where it would rest \
-                on fewer than ten events.";
+    let note = "Median over the runs of each target; a percentile needs at least ten events beyond \
+                it.";
     chart.notes.push(note.to_owned());
     chart
 }

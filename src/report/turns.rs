@@ -8,18 +8,17 @@ use crate::analyze::turns::{TurnScatter, scatter};
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let rows: Vec<Vec<Cell>> = scatter(comparison).iter().map(cells).collect();
     let columns = vec![
-        Column::numbers("turn_ms").told("shortest length of a turn"),
-        Column::words("waiting").told("what the DBMS did in the turns of others"),
-        Column::numbers("turns").told("of this target in a block"),
-        Column::numbers("inside").told("standard error of a block's ratio by its own turns"),
+        Column::numbers("turn_ms").told("shortest turn"),
+        Column::words("waiting").told("state of the DBMS during the turns of others"),
+        Column::numbers("turns").told("turns of this target in a block"),
+        Column::numbers("inside").told("standard error of a block's ratio, from its turns"),
         Column::numbers("between").told("standard deviation of the ratio between blocks"),
         Column::words("target"),
         Column::words("step"),
     ];
-    let explained = "Within each step, targets took turns: a slow disturbance meets all of them. \
-                     Where `between` is about as large as `inside`, longer windows help as much as \
-                     more blocks; where it is larger, blocks differ by more than their own noise, \
-                     and only more blocks help.";
+    let explained = "Targets took turns within each step, so a slow disturbance affects all of \
+                     them. If `between` is about as large as `inside`, longer windows help as much \
+                     as more blocks; if it is larger, only more blocks help.";
     (!rows.is_empty()).then(|| Section {
         id: "turns",
         heading: "Turns within steps".to_owned(),
@@ -39,7 +38,7 @@ fn cells(of: &TurnScatter) -> Vec<Cell> {
         Cell::number(of.slice_ms, Digits::Significant(3), "ms"),
         Cell::text(of.waiting),
         Cell::number(f64::from(of.turns), Digits::Fixed(0), ""),
-        percent(of.inside_ln, "the window has one share"),
+        percent(of.inside_ln, "the window has one part"),
         percent(of.between_ln, "one block"),
         Cell::text(of.label.clone()),
         Cell::text(of.step.clone()),
@@ -60,7 +59,7 @@ pub(super) fn line(comparison: &Comparison) -> Option<String> {
     }
     let rest = match steps.len() - within {
         0 => String::new(),
-        rest => format!("; one target after the other in {rest}"),
+        rest => format!("; one target after another in {rest}"),
     };
     let slices = comparison.steps.iter().flat_map(|step| &step.targets).flat_map(|target| {
         target

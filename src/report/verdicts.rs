@@ -115,7 +115,7 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     (!rows.is_empty()).then(|| Table {
-        caption: format!("{label}: rates that differ"),
+        caption: format!("{label}: steps with a demonstrated difference"),
         columns: vec![
             Column::words("verdict"),
             Column::numbers("rQPS"),
@@ -123,7 +123,7 @@ pub(super) fn differences(comparison: &Comparison, target: usize, label: &str) -
             Column::numbers("q(tau)"),
             Column::numbers("q(0)"),
             Column::words("step"),
-            Column::words("moved with it"),
+            Column::words("associated costs"),
         ],
         rows,
     })
@@ -167,11 +167,11 @@ fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
             Cell::number(relative.pairs as f64, Digits::Fixed(0), ""),
             match test {
                 Some(test) => Cell::text(format!("{:.1} %", 100.0 * test.mde)),
-                None => Cell::missing("nothing was tested"),
+                None => Cell::missing("no test"),
             },
             match needed {
                 Some(pairs) => Cell::number(f64::from(pairs), Digits::Fixed(0), "pairs"),
-                None => Cell::missing("no number of pairs is sure to settle it"),
+                None => Cell::missing("no sample size is sure to decide it"),
             },
             Cell::text(step.name.clone()),
             Cell::text(judgement.reasons.join("; ")),
@@ -179,7 +179,7 @@ fn open_table(found: &[Judged<'_>], label: &str) -> Option<Table> {
     });
     let rows: Vec<Vec<Cell>> = rows.collect();
     (!rows.is_empty()).then(|| Table {
-        caption: format!("{label}: rates without a clear verdict"),
+        caption: format!("{label}: steps without a demonstrated difference"),
         columns: vec![
             Column::words("verdict"),
             Column::numbers("rQPS"),
@@ -197,7 +197,7 @@ fn p_value(p: Option<f64>) -> Cell {
     match p {
         Some(p) if p < 0.0001 => Cell::text("<0.0001"),
         Some(p) => Cell::number(p, Digits::Fixed(4), "probability"),
-        None => Cell::missing("nothing was tested"),
+        None => Cell::missing("no test"),
     }
 }
 
@@ -255,19 +255,19 @@ pub(super) fn rule(comparison: &Comparison) -> String {
     let rules = &comparison.rules;
     let schedule = comparison.schedule.map_or_else(String::new, |schedule| {
         format!(
-            " Results were looked at from {} to {} pairs, and every level pays for all looks.",
+            " Interim looks at {} to {} pairs; error rates are corrected for all looks.",
             schedule.blocks_min, schedule.blocks_max
         )
     });
     format!(
-        "Rule: {}. SLOWER or FASTER: the difference is more than tau (q(tau) <= {q}: TREAT on the \
+        "Rule: {}. SLOWER or FASTER: the difference exceeds tau (q(tau) <= {q}: TREAT on the \
          moderated t over the steps of one target and metric, adjusted by Benjamini-Hochberg) and \
-         is {} % or more as measured. -SMALL: it is not 0 (q(0) <= {q}), but less than that. \
-         SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none of these; MDE is the \
-         minimum detectable effect, which these pairs find with a chance of {:.0} %, the sample \
-         size is the number of pairs that find one of delta. NO VERDICT: nothing to judge by, or \
-         a verdict that does not hold with the noise of the host. For other metrics WORSE and \
-         BETTER stand for SLOWER and FASTER. See docs/verdicts.md.{schedule}",
+         the measured difference is {} % or more. -SMALL: the difference is not 0 (q(0) <= {q}), \
+         but does not meet that. SAME: the {:.0} % interval lies within delta. INCONCLUSIVE: none \
+         of these; MDE is the minimum detectable effect of these pairs at {:.0} % power, sample \
+         size the number of pairs that detect delta. NO VERDICT: no data to judge, or a verdict \
+         that does not hold with the host's noise. Other metrics use WORSE and BETTER for SLOWER \
+         and FASTER. See docs/verdicts.md.{schedule}",
         rules.text(),
         100.0 * delta,
         100.0 * (1.0 - 2.0 * equivalence_alpha),

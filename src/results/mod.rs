@@ -1,5 +1,5 @@
-//! The run folder: what was measured, as files that can be read, copied and merged for ever
-//! (docs/results.md). Written whole or not at all; nothing is computed here.
+//! The run folder: results as files that stay readable, copyable and mergeable (docs/results.md).
+//! Written whole or not at all; nothing is computed here.
 
 mod atomic;
 mod calibrations;

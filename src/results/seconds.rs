@@ -123,7 +123,7 @@ pub(super) fn to_csv(rows: &[Second]) -> String {
     csv
 }
 
-/// Reads `steps/NN-NAME.csv`. Columns are found by their heads; those that only some benchmarks
+/// Reads `steps/NN-NAME.csv`. Columns are found by their heads; columns that only some benchmarks
 /// have go into [`Second::extra`], and a column that is missing leaves its values at zero or
 /// `None`. The maps `sources` and `missing` of a second's usage are not in the file: the step's
 /// record has them.
@@ -150,7 +150,7 @@ pub fn read_seconds(path: &Path) -> Result<Vec<Second>, ResultsError> {
         let line_number = index + 2;
         let cells: Vec<&str> = line.split(',').collect();
         if cells.len() != heads.len() {
-            let why = format!("{} values under {} heads", cells.len(), heads.len());
+            let why = format!("{} values for {} columns", cells.len(), heads.len());
             return Err(malformed(line_number, None, why));
         }
         let mut row = Second::default();

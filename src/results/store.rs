@@ -114,7 +114,7 @@ impl ResultSet {
         files::json_noting(&self.host_path(), unknown)
     }
 
-    /// `gate.json`; `None` where nothing was written beside the blocks.
+    /// `gate.json`; `None` without one.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
         self.gate_noting(&mut BTreeSet::new())
     }

@@ -36,7 +36,7 @@ pub struct Dsn {
 pub enum DsnError {
     /// Not a URL of a server.
     #[error(
-        "the DSN begins with '{0}', not with postgres://, postgresql://, mysql:// or mariadb://"
+        "the DSN begins with '{0}' instead of postgres://, postgresql://, mysql:// or mariadb://"
     )]
     Scheme(String),
     /// A part that must be there is not.
@@ -48,7 +48,7 @@ pub enum DsnError {
         example: &'static str,
     },
     /// A `%` that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
-    #[error("the {0} of the DSN is not properly percent-encoded: a literal % is written %25")]
+    #[error("the {0} of the DSN has invalid percent-encoding: write a literal % as %25")]
     Encoding(&'static str),
     /// Not a number from 1 to 65535.
     #[error("the port '{0}' of the DSN is not a number from 1 to 65535")]
@@ -62,7 +62,7 @@ pub enum DsnError {
         why: &'static str,
     },
     /// A word after `?` that is not known.
-    #[error("the DSN's option '{option}' is not known; {known}")]
+    #[error("unknown DSN option '{option}'; {known}")]
     Option {
         /// Its name.
         option: String,
@@ -84,8 +84,9 @@ pub enum DsnError {
     NoTls(String),
 }
 
-const POSTGRES_OPTIONS: &str = "known are host, port, user, password, dbname, sslmode, sslrootcert";
-const MYSQL_OPTIONS: &str = "known are socket, ssl-mode, ssl-ca (or sslmode, sslrootcert)";
+const POSTGRES_OPTIONS: &str = "valid options: host, port, user, password, dbname, sslmode, \
+                                sslrootcert";
+const MYSQL_OPTIONS: &str = "valid options: socket, ssl-mode, ssl-ca (or sslmode, sslrootcert)";
 
 impl Dsn {
     /// True if the text looks like a DSN rather than the name of a build or a path.
@@ -228,7 +229,7 @@ impl Parts {
     fn set_host(&mut self, text: &str) -> Result<(), DsnError> {
         let bad = |why| DsnError::Host { host: text.to_owned(), why };
         if text.contains(',') {
-            return Err(bad("names several servers; one is measured at a time"));
+            return Err(bad("names several servers; a DSN names one"));
         }
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, after) = rest.split_once(']').ok_or_else(|| bad("has no closing ]"))?;
@@ -240,7 +241,7 @@ impl Parts {
         } else {
             match text.split_once(':') {
                 Some((_, port)) if port.contains(':') => {
-                    return Err(bad("has more than one colon; an IPv6 address is written [::1]"));
+                    return Err(bad("has more than one colon; write an IPv6 address as [::1]"));
                 }
                 Some((host, port)) => (host, Some(port)),
                 None => (text, None),
@@ -294,7 +295,7 @@ impl Parts {
                 return Err(DsnError::Value {
                     option: "sslmode".to_owned(),
                     value: self.tls_mode,
-                    why: "makes no sense on a unix socket, where nobody can listen",
+                    why: "has no use on a unix socket, which is local",
                 });
             }
             Some(socket) => Address::Unix(socket),
@@ -353,23 +354,24 @@ impl Parts {
             "require" | "required" => Tls::Require,
             "verify-full" | "verify_full" | "verify_identity" | "verify-identity" => {
                 if self.root_certificate.is_empty() {
-                    let why = "needs sslrootcert=FILE, the certificate that signed the server's";
+                    let why = "needs sslrootcert=FILE, the certificate that signed the server's \
+                               certificate";
                     return bad("sslmode", mode, why);
                 }
                 Tls::Verify { root_certificate: PathBuf::from(&self.root_certificate) }
             }
             "prefer" | "preferred" | "allow" => {
-                let why = "leaves it to the server whether bytes are encrypted, and a measurement \
-                    must not: say disable or require";
+                let why = "lets the server choose encryption, but a measurement must fix it: use \
+                           disable or require";
                 return bad("sslmode", mode, why);
             }
             "verify-ca" | "verify_ca" => {
-                return bad("sslmode", mode, "is not supported: say verify-full or require");
+                return bad("sslmode", mode, "is not supported: use verify-full or require");
             }
-            _ => return bad("sslmode", mode, "is none of disable, require, verify-full"),
+            _ => return bad("sslmode", mode, "is not one of disable, require, verify-full"),
         };
         if !self.root_certificate.is_empty() && !matches!(tls, Tls::Verify { .. }) {
-            return bad("sslrootcert", &self.root_certificate, "is used with verify-full only");
+            return bad("sslrootcert", &self.root_certificate, "works only with verify-full");
         }
         Ok(tls)
     }
@@ -467,12 +469,12 @@ mod tests {
     fn names_the_bad_part() {
         check(
             "oracle://u@h",
-            "the DSN begins with 'oracle', not with postgres://, postgresql://, mysql:// or \
+            "the DSN begins with 'oracle' instead of postgres://, postgresql://, mysql:// or \
              mariadb://",
         );
         check(
             "user:secret@host",
-            "the DSN begins with 'user', not with postgres://, postgresql://, mysql:// or \
+            "the DSN begins with 'user' instead of postgres://, postgresql://, mysql:// or \
              mariadb://",
         );
         check("mysql://h/d", "the DSN names no user: write mysql://USER@…");
@@ -483,7 +485,7 @@ mod tests {
         );
         check(
             "mysql://u:50%@h",
-            "the password of the DSN is not properly percent-encoded: a literal % is written %25",
+            "the password of the DSN has invalid percent-encoding: write a literal % as %25",
         );
         check("mysql://u:%+1@h", &DsnError::Encoding("password").to_string());
         check("mysql://u%ff@h", &DsnError::Encoding("user").to_string());
@@ -491,11 +493,11 @@ mod tests {
         check("mysql://u@h:x", "the port 'x' of the DSN is not a number from 1 to 65535");
         check(
             "postgres://u@::1/d",
-            "the host '::1' of the DSN has more than one colon; an IPv6 address is written [::1]",
+            "the host '::1' of the DSN has more than one colon; write an IPv6 address as [::1]",
         );
         check(
             "postgres://u@a,b/d",
-            "the host 'a,b' of the DSN names several servers; one is measured at a time",
+            "the host 'a,b' of the DSN names several servers; a DSN names one",
         );
         check("postgres://u@[::1/d", "the host '[::1' of the DSN has no closing ]");
         check(
@@ -504,7 +506,7 @@ mod tests {
         );
         check(
             "mysql://u@h?host=a",
-            "the DSN's option 'host' is not known; known are socket, ssl-mode, ssl-ca (or \
+            "unknown DSN option 'host'; valid options: socket, ssl-mode, ssl-ca (or \
              sslmode, sslrootcert)",
         );
         check("mysql://u@%2Ftmp", "the host '/tmp' of the DSN is a path: write ?socket=/path");
@@ -515,27 +517,26 @@ mod tests {
     fn tls_is_said_or_refused() {
         check(
             "postgres://u@h?sslmode=verify-ca",
-            "the DSN's option sslmode=verify-ca is not supported: say verify-full or require",
+            "the DSN's option sslmode=verify-ca is not supported: use verify-full or require",
         );
         check(
             "postgres://u@h?sslmode=sure",
-            "the DSN's option sslmode=sure is none of disable, require, verify-full",
+            "the DSN's option sslmode=sure is not one of disable, require, verify-full",
         );
         check(
             "postgres://u@h?sslmode=verify-full",
             "the DSN's option sslmode=verify-full needs sslrootcert=FILE, the certificate that \
-             signed the server's",
+             signed the server's certificate",
         );
         check(
             "postgres://u@h?sslrootcert=/a",
-            "the DSN's option sslrootcert=/a is used with verify-full only",
+            "the DSN's option sslrootcert=/a works only with verify-full",
         );
         check(
             "postgres://u@/?host=/r&sslmode=require",
-            "the DSN's option sslmode=require makes no sense on a unix socket, where nobody can \
-             listen",
+            "the DSN's option sslmode=require has no use on a unix socket, which is local",
         );
-        assert!(shown("postgres://u@h?sslmode=prefer").contains("say disable or require"));
+        assert!(shown("postgres://u@h?sslmode=prefer").contains("use disable or require"));
         let required = Dsn::parse("postgres://u@h?sslmode=require");
         let verified = Dsn::parse("mysql://u@h?ssl-mode=VERIFY_IDENTITY&ssl-ca=/ca.pem");
         if cfg!(feature = "tls") {

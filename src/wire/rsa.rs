@@ -21,7 +21,7 @@ pub(super) struct PublicKey {
 impl PublicKey {
     /// Reads the SubjectPublicKeyInfo that MySQL sends (`-----BEGIN PUBLIC KEY-----`).
     pub(super) fn from_pem(pem: &str) -> Result<PublicKey, String> {
-        let nonsense = || "the server's public key cannot be read".to_owned();
+        let nonsense = || "unreadable public key of the server".to_owned();
         let base64: String = pem
             .lines()
             .map(str::trim)
@@ -33,7 +33,7 @@ impl PublicKey {
         // The lower bound is what OAEP needs for a password; the upper one bounds the work.
         if !(1024..=16384).contains(&(key.modulus.bytes() * 8)) {
             return Err(format!(
-                "the server's public key has {} bits; 1024 to 16384 are supported",
+                "the server's public key has {} bits; rqps supports 1024 to 16384",
                 key.modulus.bytes() * 8
             ));
         }
@@ -66,7 +66,7 @@ impl PublicKey {
         let mut seed = [0; HASH_BYTES];
         File::open("/dev/urandom")
             .and_then(|mut file| file.read_exact(&mut seed))
-            .map_err(|error| format!("randomness could not be read from /dev/urandom: {error}"))?;
+            .map_err(|error| format!("no randomness from /dev/urandom: {error}"))?;
         self.encrypt_with(message, seed)
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let error = key.encrypt(&[b'x'; 87]).unwrap_err();
         assert_eq!(error, "the password is too long for the server's 128-byte key");
         let error = PublicKey::from_pem("MAA=").unwrap_err();
-        assert_eq!(error, "the server's public key cannot be read");
+        assert_eq!(error, "unreadable public key of the server");
     }
 
     proptest! {

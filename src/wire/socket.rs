@@ -87,7 +87,7 @@ impl Channel {
         Channel::over(Stream::Unix(stream), "a test".to_owned())
     }
 
-    /// The login is over: reads wait for ever again, and errors speak of statements.
+    /// Ends the login: reads have no time limit again, and errors mention statements.
     pub(super) fn logged_in(&mut self) -> Result<(), WireError> {
         self.doing = "run a statement on";
         self.set_read_timeout(None)
@@ -98,7 +98,7 @@ impl Channel {
         !matches!(self.stream, Stream::Tcp(_))
     }
 
-    /// How long a read may wait; `None` for ever.
+    /// Time limit of a read; `None` means no limit.
     pub(super) fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         // A zero would be an error of the call; what is meant is "hardly any".
         let timeout = timeout.map(|timeout| timeout.max(Duration::from_millis(1)));
@@ -229,7 +229,7 @@ impl Channel {
 
     #[cold]
     fn late(&mut self) -> WireError {
-        self.fault(io::Error::new(ErrorKind::TimedOut, "no reply within the time set"))
+        self.fault(io::Error::new(ErrorKind::TimedOut, "no reply within the time limit"))
     }
 
     /// The first byte of what the server has to say although nobody waits for it. Used while
@@ -289,7 +289,7 @@ impl Channel {
             doing: format!("{} {}", self.doing, self.peer),
             source: io::Error::new(
                 ErrorKind::NotConnected,
-                "the session ended with an earlier error; connect again",
+                "an earlier error ended the session; connect again",
             ),
         }
     }
@@ -298,7 +298,7 @@ impl Channel {
     /// come from anybody.
     pub(super) fn encrypt(mut self, address: &Address) -> Result<Channel, WireError> {
         if self.start != self.end {
-            return Err(self.confused("the server sent more than it should before TLS began"));
+            return Err(self.confused("the server sent extra bytes before TLS"));
         }
         let Address::Tcp { host, tls, .. } = address else { return Ok(self) };
         self.encrypted(host, tls)
@@ -327,8 +327,8 @@ impl Channel {
 
 /// Said when TLS is asked for and not compiled in.
 #[cfg(not(feature = "tls"))]
-const NO_TLS: &str = "this build of rqps cannot speak TLS: build it with `cargo build --release \
-    --features tls`, or use sslmode=disable or a unix socket";
+const NO_TLS: &str = "this build of rqps has no TLS: build it with `cargo build --release \
+                      --features tls`, or use sslmode=disable or a unix socket";
 
 /// Fails early if the address asks for TLS and TLS is not compiled in.
 pub(super) fn check_tls(address: &Address) -> Result<bool, WireError> {

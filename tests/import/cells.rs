@@ -8,7 +8,7 @@ fn told(format: ImportFormat, files: &[(&str, &str)]) -> (Published, String) {
     let published = read(format, &[folder.path()], &ImportOptions::default()).unwrap();
     let notices: Vec<String> = published.notices.iter().map(ToString::to_string).collect();
     let notices = notices.join("\n");
-    assert!(!notices.contains("a fault of this importer"), "{notices}");
+    assert!(!notices.contains("this importer has a bug"), "{notices}");
     (published, notices)
 }
 
@@ -21,8 +21,8 @@ fn columns_of_unknown_heads_are_annotations() {
     assert!(totals.annotations > 0 && totals.compared > 0, "{totals}");
     let all = totals.metrics + totals.compared + totals.annotations;
     assert_eq!(totals.read, all, "{totals}");
-    assert!(notices.contains("column `foo` stands for no metric"), "{notices}");
-    assert!(notices.contains("is `cs/o` misspelt?"), "{notices}");
+    assert!(notices.contains("no metric for column `foo`"), "{notices}");
+    assert!(notices.contains("is `cs/o` a typo?"), "{notices}");
     let step = &published.runs[0].steps[0];
     let kept = &step.imported.as_ref().unwrap().annotations;
     assert_eq!(kept["foo"], "1.236", "{kept:?}");
@@ -125,10 +125,10 @@ fn sizes_are_not_mixed_unless_asked_for() {
     let folder = folder(&files);
     let path = |name: &str| folder.path().join(name);
     let (a, b, c) = (path("a.tsv"), path("b.30m.tsv"), path("c.tsv"));
-    for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "not in the files")] {
+    for (paths, size) in [([&*a, &*b], "30m"), ([&*a, &*c], "unknown size")] {
         let fault = read(insert::import::MYTOOLS, &paths, &ImportOptions::default());
         let fault = fault.unwrap_err().to_string();
-        assert!(fault.contains("different sets") && fault.contains("--across sizes"), "{fault}");
+        assert!(fault.contains("separate imports") && fault.contains("--across sizes"), "{fault}");
         assert!(fault.contains(size), "{fault}");
     }
     let across = import::Across { sizes: true, hosts: false };
@@ -181,12 +181,12 @@ fn a_renamed_rate_is_refused_and_other_columns_are_kept() {
     let fault =
         read(insert::import::MYTOOLS, &[folder.path()], &ImportOptions::default()).unwrap_err();
     let fault = fault.to_string();
-    assert!(fault.contains("line 5: a step of queries without a column `qps`"), "{fault}");
+    assert!(fault.contains("line 5: a query step without a column `qps`"), "{fault}");
     assert!(fault.contains("`foo`"), "{fault}");
     let table = samples::O_SUM.replace("\twkbpi\t", "\twkbp1\t");
     let (published, notices) = told(insert::import::MYTOOLS, &[("o.sum.t", &table)]);
-    assert!(notices.contains("column `wkbp1` stands for no metric"), "{notices}");
-    assert!(notices.contains("6 cells; is `wkbpi` misspelt?"), "{notices}");
+    assert!(notices.contains("no metric for column `wkbp1`"), "{notices}");
+    assert!(notices.contains("6 cells; is `wkbpi` a typo?"), "{notices}");
     assert_eq!(published.cells.totals().annotations, 6);
 }
 
@@ -204,7 +204,7 @@ fn columns_of_db_bench_that_nobody_knows_are_annotations() {
     let kept = (totals.metrics, totals.annotations, totals.absent, totals.left);
     assert_eq!((totals.read, kept), (9, (2, 4, 1, 2)));
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("column `foo` stands for no metric"), "{notes}");
+    assert!(notes.contains("no metric for column `foo`"), "{notes}");
 }
 
 #[test]
@@ -234,7 +234,10 @@ fn cells_of_plots_and_builds_are_counted() {
     let published =
         read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("builds without a point") && !left.contains("a fault of this"), "{left}");
+    assert!(
+        left.contains("builds without a point") && !left.contains("this importer has a bug"),
+        "{left}"
+    );
     let totals = published.cells.totals();
     assert_eq!(totals.read, totals.metrics + totals.compared + totals.left);
 }

@@ -30,7 +30,7 @@ fn columns_without_names_get_those_of_the_legend_or_of_the_command_line() {
     let alone = folder(&[("qps.abs.csv", CSV), ("qps.rel.csv", ratios)]);
     let fault =
         read(sysbench::import::MYTOOLS, &[alone.path()], &ImportOptions::default()).unwrap_err();
-    assert!(fault.to_string().contains("say them with --labels A,B,…"), "{fault}");
+    assert!(fault.to_string().contains("name them with --labels A,B,…"), "{fault}");
     let labels = vec!["old".to_owned(), "new".to_owned()];
     let options = ImportOptions { labels, ..ImportOptions::default() };
     let published = read(sysbench::import::MYTOOLS, &[alone.path()], &options).unwrap();
@@ -100,7 +100,7 @@ fn a_scan_in_millions_of_rows_becomes_thousands() {
     assert_eq!(of("x.a", "hot-points_range=100"), Some(2.5));
     assert_eq!(texts(&published, NoticeKind::Mismatch), [""; 0]);
     let notes = texts(&published, NoticeKind::Note).join("\n");
-    assert!(notes.contains("is 3138000 here and 3138 in a file read before"), "{notes}");
+    assert!(notes.contains("is 3138000 here and 3138 in an earlier file"), "{notes}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn tables_of_db_bench_are_known_by_their_heads_or_their_report() {
     assert_eq!(check(&published, "ratios, means and deviations"), (1, 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
     for part in
-        ["rel2.gcc.csv: not taken: 2 cells: ratios to a version", "abs.other.tsv: not taken"]
+        ["rel2.gcc.csv: not imported: 2 cells: ratios to a version", "abs.other.tsv: not imported"]
     {
         assert!(left.contains(part), "{part}: {left}");
     }
@@ -192,7 +192,7 @@ fn selections_of_other_names_are_points() {
         read(vector::import::ANN_BENCHMARKS, &[folder.path()], &ImportOptions::default()).unwrap();
     // The same points in two plots are not two measurements.
     assert_eq!(published.runs.len(), 2, "{published:?}");
-    assert_eq!(check(&published, "selected rows that are points"), (1, 1));
+    assert_eq!(check(&published, "selected rows found"), (1, 1));
     assert_eq!(check(&published, "selected rows that are the best"), (1, 1));
 }
 
@@ -206,15 +206,12 @@ fn what_is_no_file_is_left_and_what_cannot_be_read_is_told() {
     let published =
         read(sysbench::import::PLAIN, &[folder.path()], &ImportOptions::default()).unwrap();
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(
-        left.contains("no output of sysbench: b.tsv, link (no file), socket (no file)"),
-        "{left}"
-    );
+    assert!(left.contains("no sysbench output: b.tsv, link (no file), socket (no file)"), "{left}");
     // Text that is damaged is not passed over.
     std::fs::write(folder.path().join("b.tsv"), b"one\ncaf\xe9\n").unwrap();
     for format in import_formats() {
         let fault =
             read(format, &[folder.path()], &ImportOptions::default()).unwrap_err().to_string();
-        assert!(fault.contains("b.tsv`, line 2: it is not text in UTF-8"), "{fault}");
+        assert!(fault.contains("b.tsv`, line 2: it is not UTF-8 text"), "{fault}");
     }
 }

@@ -310,7 +310,7 @@ fn vector_search_of_2025_gives_the_published_table() {
     let points: usize = published.runs.iter().map(|run| run.steps.len()).sum();
     assert_eq!((published.runs.len(), points), (3, 385));
     assert_eq!(check(&published, "build times of tables"), (9, 9));
-    assert_eq!(check(&published, "selected rows that are points"), (72, 72));
+    assert_eq!(check(&published, "selected rows found"), (72, 72));
     // The selection left out the points with ef 30.
     assert_eq!(check(&published, "selected rows that are the best"), (70, 72));
     let wrong = texts(&published, NoticeKind::Mismatch);

@@ -148,15 +148,6 @@ limits: benchmarks/sysbench/steps has up to 700 lines
 limits: cli/args has up to 550 lines
 limits: dbms/guest/mod has up to 650 lines
 limits: domain/vector has up to 600 lines
-phrases: analyze/compare: go on with
-phrases: analyze/compare: nothing was
-phrases: analyze/verdict/summary: nothing was
-phrases: benchmarks/insert/report/stalls: is told
-phrases: benchmarks/sysbench/import/output: broken off
-phrases: benchmarks/vector/data/given: is said
-phrases: benchmarks/vector/data/hdf5/parse: nothing was
-phrases: cli/gate: nothing was
-phrases: report/verdicts: nothing was
 type names: Cell: benchmarks/kv/import/metrics
 type names: Cell: report/document
 type names: Cell: report/heat

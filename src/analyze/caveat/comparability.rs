@@ -198,7 +198,7 @@ fn known_workload(record: &RunRecord, extensions: &[&Extension]) -> BTreeMap<Str
     fields
 }
 
-/// Steps that some measured in turns and others in one piece, of those that rqps measured.
+/// Steps that some measured in turns and others continuously, of those that rqps measured.
 fn turns(evidence: &Evidence) -> Option<Caveat> {
     let mut found = Vec::new();
     let mut ways = Vec::new();
@@ -207,7 +207,7 @@ fn turns(evidence: &Evidence) -> Option<Caveat> {
             .flat_map(|(target, records)| records.iter().map(|record| (&target.label, *record)))
             .filter(|(_, record)| record.imported.is_none())
             .map(|(label, record)| {
-                let way = if record.outcome.turns.is_some() { "in turns" } else { "in one piece" };
+                let way = if record.outcome.turns.is_some() { "in turns" } else { "continuously" };
                 (label.clone(), way.to_owned())
             })
             .collect();
@@ -308,7 +308,7 @@ fn settings(evidence: &Evidence) -> Vec<Caveat> {
     caveats
 }
 
-/// Lines that only one of two settings has: `-` for those of the first.
+/// Lines that only one of two settings has: `-` marks lines of the first.
 fn differing_lines(first: &Config, second: &Config) -> String {
     let lines = |config: &Config| -> Vec<String> {
         let lines = config.text.lines().map(|line| line.trim().to_owned());
@@ -324,7 +324,7 @@ fn differing_lines(first: &Config, second: &Config) -> String {
     let hidden = differing.len().saturating_sub(LINES_SHOWN);
     differing.truncate(LINES_SHOWN);
     if differing.is_empty() {
-        differing.push("the same lines in another order, or other comments".to_owned());
+        differing.push("same lines in a different order, or different comments".to_owned());
     }
     let more = if hidden > 0 { format!(" and {hidden} more") } else { String::new() };
     format!("{} to {}: {}{more}", first.hash, second.hash, differing.join(" "))

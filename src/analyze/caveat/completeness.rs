@@ -11,7 +11,7 @@ pub(super) fn find(evidence: &Evidence) -> Vec<Caveat> {
     caveats.extend(runs(evidence));
     for (target, label) in evidence.targets() {
         if evidence.comparison.targets[target].runs.is_empty() {
-            let text = "the plan names it, and there is no run of it".to_owned();
+            let text = "in the plan, but without a run".to_owned();
             caveats.push(of(CaveatKind::NeverMeasured, label, Vec::new(), text));
             continue;
         }
@@ -31,12 +31,12 @@ fn of(kind: CaveatKind, target: &str, steps: Vec<String>, text: String) -> Cavea
 /// What happened, in words.
 fn spell(status: &Status) -> String {
     match status {
-        Status::Running => "ended without a word".to_owned(),
+        Status::Running => "ended without a status".to_owned(),
         Status::Complete => "complete".to_owned(),
         Status::Failed(why) => format!("failed: {}", why.trim()),
         Status::Interrupted => "interrupted by the user".to_owned(),
         Status::Discarded(why) => format!("discarded with its block: {}", why.trim()),
-        Status::Unknown(status) => format!("a status that this rqps does not know: {status}"),
+        Status::Unknown(status) => format!("a status unknown to this rqps: {status}"),
     }
 }
 
@@ -116,7 +116,7 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     }
     let mut caveats = apart;
     if !unpaired.is_empty() {
-        let text = "no block in which both completed the step".to_owned();
+        let text = "no block where both completed the step".to_owned();
         caveats.push(of(CaveatKind::NotPaired, label, unpaired, text));
     }
     // Nobody can add a block to published results; another caveat says that they are imported.
@@ -127,7 +127,7 @@ fn pairs(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     if let Some(least) = few.iter().map(|(_, pairs)| *pairs).min() {
         let pairs = if least == 1 { "1 pair".to_owned() } else { format!("{least} pairs") };
         let steps = few.into_iter().map(|(step, _)| step).collect();
-        caveats.push(of(CaveatKind::TooFewBlocks, label, steps, format!("as few as {pairs}")));
+        caveats.push(of(CaveatKind::TooFewBlocks, label, steps, format!("only {pairs}")));
     }
     caveats
 }

@@ -17,7 +17,7 @@ fn of_target(evidence: &Evidence, target: usize, label: &str) -> Vec<Caveat> {
     });
     let longest = stalls.iter().map(|(_, seconds)| *seconds).max();
     caveats.extend(longest.map(|seconds| {
-        caveat(CaveatKind::Stalls, label, &stalls, format!("up to {seconds} s on end"))
+        caveat(CaveatKind::Stalls, label, &stalls, format!("up to {seconds} s in a row"))
     }));
     // One run in a hundred looks unsteady by chance: most of a step's runs must.
     let unsteady = each(evidence, target, |courses| {

@@ -5,11 +5,11 @@ pub const CLIENT_BUSY_MAX: f64 = 0.8;
 /// A client that used more than this share of the CPU of client and server hides differences
 /// between servers: what both targets spend alike draws their ratio towards 1.
 pub const CLIENT_SHARE_MAX: f64 = 0.2;
-/// An open pace that achieved less than this share of what was due is behind.
+/// An open pace that achieves less than this share of the scheduled events is behind.
 pub const PACE_ACHIEVED_MIN: f64 = 0.99;
 /// Errors below this share of the events of a step are not worth a caveat.
 pub const ERROR_SHARE_MIN: f64 = 0.001;
-/// Writes that met no row, from this share of a step's writes on, decide what its rate means.
+/// Writes that matched no row, from this share of a step's writes on, decide what its rate means.
 pub const NO_OP_SHARE_MIN: f64 = 0.1;
 /// More CPU time than this share taken by the hypervisor.
 pub const STEAL_SHARE_MAX: f64 = 0.01;

@@ -40,7 +40,10 @@ fn single_loads(evidence: &Evidence) -> Option<Caveat> {
         kind: CaveatKind::SingleLoad,
         target: None,
         steps: Vec::new(),
-        text: format!("{who} loaded once: the difference between single loads is in every ratio"),
+        text: format!(
+            "{who} loaded once: every ratio includes the difference between single \
+                       loads"
+        ),
     })
 }
 
@@ -91,7 +94,11 @@ fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
         })
     });
     worst(CaveatKind::ClientShare, label, found, |share| {
-        format!("up to {} of the CPU of client and server was the client's", percent(share))
+        format!(
+            "up to {} of the CPU time of client and server belongs to the \
+                 client",
+            percent(share)
+        )
     })
 }
 
@@ -106,11 +113,11 @@ fn imported(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
         kind: CaveatKind::Imported,
         target: Some(label.to_owned()),
         steps: Vec::new(),
-        text: format!("published by others, read as {}", formats.join(", ")),
+        text: format!("published by others, imported as {}", formats.join(", ")),
     })
 }
 
-/// A column of which every value is 0 or missing: one finding, however many steps it has.
+/// A column whose values are all 0 or missing: one finding for all its steps.
 fn empty_column(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     let own = |step: &'_ StepComparison| step.targets[target].absolute(Metric::Rate);
     let mut steps = evidence.comparison.measured_steps();
@@ -132,7 +139,7 @@ fn missed_pace(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
         })
     });
     worst(CaveatKind::MissedPace, label, found, |missed| {
-        format!("as little as {} of the events due were completed", percent(1.0 - missed))
+        format!("only {} of the scheduled events completed", percent(1.0 - missed))
     })
 }
 
@@ -144,7 +151,7 @@ fn missed_rate(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat
         Some((step.name.clone(), missed.loss()))
     });
     worst(CaveatKind::MissedRate, label, found.collect(), |loss| {
-        format!("as little as {} of the rows asked for were inserted", percent(1.0 - loss))
+        format!("only {} of the requested rows inserted", percent(1.0 - loss))
     })
 }
 
@@ -165,7 +172,7 @@ fn errors(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     }
     let codes: Vec<String> = codes.iter().map(|(code, n)| format!("{code} {n} times")).collect();
     worst(CaveatKind::Errors, label, found, |share| {
-        format!("up to {} of the events were tried again; {}", percent(share), codes.join(", "))
+        format!("up to {} of the events retried; {}", percent(share), codes.join(", "))
     })
 }
 
@@ -213,7 +220,7 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
         })
     });
     worst(CaveatKind::CpuPressure, label, found, |share| {
-        format!("for up to {} of a step some task waited for a CPU", percent(share))
+        format!("some task waited for a CPU during up to {} of a step", percent(share))
     })
 }
 
@@ -232,7 +239,11 @@ fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> 
             Some(counts.into_iter().flatten().sum::<u64>() as f64)
         })
     });
-    worst(CaveatKind::Throttled, label, found, |_| "the counters of heat or quota moved".to_owned())
+    worst(CaveatKind::Throttled, label, found, |_| {
+        "the heat or quota counters \
+                                                    increased"
+            .to_owned()
+    })
 }
 
 /// Disk writes of steps whose clients write nothing.
@@ -251,7 +262,7 @@ fn write_back(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat>
         })
     });
     worst(CaveatKind::WriteBack, label, found, |kb| {
-        format!("up to {kb:.0} KB/s written to the disk in steps that only read")
+        format!("up to {kb:.0} KB/s written to the disk in read-only steps")
     })
 }
 

@@ -40,6 +40,6 @@ pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
         kind: CaveatKind::NewerFacts,
         target: None,
         steps: Vec::new(),
-        text: format!("not known here: {}", parts.join("; ")),
+        text: format!("unknown here: {}", parts.join("; ")),
     })
 }

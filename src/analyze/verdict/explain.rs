@@ -1,4 +1,4 @@
-//! Why a rate changed: the costs that moved with it.
+//! Associated costs: cost metrics whose change accompanies a change of the rate.
 
 use super::judgement::Explanation;
 use crate::analyze::comparison::TargetResult;

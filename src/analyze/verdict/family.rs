@@ -114,8 +114,8 @@ fn judge_once(
     (judgements, prior.map(shown))
 }
 
-/// Plays the looks through in their order: what was settled at a look stays as it was then, so
-/// later blocks cannot undo it.
+/// Replays the looks in order: a step decided at a look keeps that verdict, so later blocks cannot
+/// undo it.
 fn judge_looks(
     family: &Family<'_>,
     looks: &Looks,
@@ -188,7 +188,7 @@ fn finish_looks(
             let (pairs, first) = (differences[at].len(), looks.first());
             let reason = match pairs as u32 >= first {
                 true => untested(pairs),
-                false => format!("{pairs} pairs; results are first looked at with {first}"),
+                false => format!("{pairs} pairs; the first interim look needs {first}"),
             };
             return without_test(vec![reason]);
         };
@@ -291,7 +291,10 @@ impl Family<'_> {
         if small && prior.is_some() && member.pairs <= HINT_PAIRS {
             let pairs = member.pairs;
             let unit = self.unit();
-            reasons.push(format!("a hint: with {pairs} {unit} SMALL errs more often than q says"));
+            reasons.push(format!(
+                "only a hint: with {pairs} {unit} the error rate of SMALL exceeds \
+                                  q"
+            ));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
     }
@@ -306,7 +309,7 @@ impl Family<'_> {
         let own = (member.pairs - 1) as f64;
         let effect = self.rules.equivalence_limit() - self.threshold();
         if effect <= 0.0 || self.host.offset_sd > 0.0 {
-            reasons.push("more pairs do not settle it on this host".to_owned());
+            reasons.push("more pairs cannot decide this step on this host".to_owned());
             return None;
         }
         let aim = Aim {
@@ -324,7 +327,7 @@ impl Family<'_> {
             }
             Some(pairs) if pairs as usize > member.pairs => Some(pairs),
             Some(_) => {
-                reasons.push("the difference lies close to delta or tau".to_owned());
+                reasons.push("the difference is close to delta or tau".to_owned());
                 None
             }
             None => {
@@ -413,9 +416,12 @@ pub(super) fn without_test(reasons: Vec<String>) -> Judgement {
 
 fn untested(pairs: usize) -> String {
     match pairs {
-        0 => "no block measured both".to_owned(),
-        1 => "one pair cannot show how far blocks scatter".to_owned(),
-        _ => format!("the {pairs} pairs are equal to the last digit: a test needs their scatter"),
+        0 => "no block measured both targets".to_owned(),
+        1 => "one pair gives no estimate of the variance between blocks".to_owned(),
+        _ => format!(
+            "the {pairs} pairs are identical to the last digit, so a test has no \
+                      variance"
+        ),
     }
 }
 
@@ -450,7 +456,7 @@ mod tests {
                         assert_eq!(judgement.verdict, Verdict::NoVerdict);
                         assert!(judgement.test.is_none());
                         let why = judgement.reasons.join(" ");
-                        assert!(why.contains("3 pairs are equal to the last digit"), "{why}");
+                        assert!(why.contains("3 pairs are identical to the last digit"), "{why}");
                     }
                 }
             }

@@ -73,7 +73,7 @@ pub(super) fn findings(gates: &BTreeMap<String, HostLog>, in_turns: bool) -> Hos
 }
 
 impl HostFindings {
-    /// What the host adds to the errors of a metric.
+    /// The error that the host adds to a metric.
     pub(super) fn widening(&self, metric: Metric) -> Widening {
         if metric == Metric::Rate { self.rates } else { self.others }
     }
@@ -85,19 +85,20 @@ impl HostFindings {
         let known = gate.calibration.as_ref();
         let aa = known.and_then(upper_noise);
         let (out, measured) = (gate.out_of_range(), gate.measured());
-        let were = if out == 1 { "was" } else { "were" };
-        let disturbed =
-            format!("{out} of {measured} blocks {were} out of the range of the canaries");
+        let disturbed = format!("the canaries found {out} of {measured} blocks disturbed");
         let percent = |sd: f64| format!("{:.1} %", 100.0 * sd.exp_m1());
         if in_turns || !gate.is_too_noisy() {
             if let Some(sd) = aa {
                 self.rates.pair_sd = self.rates.pair_sd.max(sd);
-                self.notes.push(format!("the A/A run showed a noise of {} a pair", percent(sd)));
+                self.notes.push(format!("noise of a pair in the A/A run: {}", percent(sd)));
             }
             if out > 0 && gate.is_too_noisy() {
-                self.notes.push(format!("{disturbed}; turns cancel noise slower than a turn"));
+                self.notes.push(format!(
+                    "{disturbed}; turns cancel noise that lasts longer than a \
+                                         turn"
+                ));
             } else if out > 0 {
-                self.notes.push(format!("{disturbed} and measured again"));
+                self.notes.push(format!("{disturbed}; rqps repeated them"));
             }
             return;
         }
@@ -114,7 +115,7 @@ impl HostFindings {
             Some(_) => format!("the A/A run, times {times:.1} for the canaries"),
             None => "the scatter of the canaries".to_owned(),
         };
-        self.notes.push(format!("{disturbed}: noise of {} a pair ({source})", percent(sd)));
+        self.notes.push(format!("{disturbed}: noise of a pair {} ({source})", percent(sd)));
     }
 
     /// An A/A run that differs from itself on more steps than chance has: its steps have offsets.
@@ -131,8 +132,8 @@ impl HostFindings {
             widening.offset_sd = widening.offset_sd.max(sd);
         }
         self.notes.push(format!(
-            "the A/A run differed from itself on {alarms} of {steps} steps (chance: up to \
-             {limit}): each ratio may be off by {:.1} % (standard deviation)",
+            "the A/A run had {alarms} false alarms on {steps} steps (chance: up to {limit}): each \
+             ratio may be off by {:.1} % (standard deviation)",
             100.0 * sd.exp_m1()
         ));
     }
@@ -145,8 +146,8 @@ impl HostFindings {
             widening.bias = widening.bias.max(slot.mean_ln.abs());
         }
         self.notes.push(format!(
-            "the first of a block differed from the second by {:.1} % in the A/A run (p {p:.4}), \
-             which is added to tau",
+            "in the A/A run the first target of a block differed from the second by {:.1} % (p \
+             {p:.4}); rqps adds this to tau",
             100.0 * slot.mean_ln.exp_m1()
         ));
     }
@@ -163,12 +164,12 @@ pub(super) fn weigh(own: Judgement, mut wide: Judgement, metric: Metric) -> Judg
     }
     if wide.verdict == Verdict::Inconclusive && own.verdict < Verdict::Inconclusive {
         wide.reasons.push(format!(
-            "{} by its own pairs, but not with the noise of this host",
+            "{} by its own pairs, but not with this host's noise",
             own.verdict.word(metric)
         ));
         wide.verdict = Verdict::NoVerdict;
     } else {
-        wide.reasons.push("with the noise of this host".to_owned());
+        wide.reasons.push("with this host's noise".to_owned());
     }
     wide
 }

@@ -108,7 +108,7 @@ fn judge_family(
         let judgement = match ratio {
             Ratio { void, .. } if !void.is_empty() => family::without_test(void.to_vec()),
             Ratio { relative, .. } if relative.pairs > 0 && relative.differences.is_empty() => {
-                family::without_test(vec!["a value is 0, and has no logarithm".to_owned()])
+                family::without_test(vec!["a value is 0 and has no logarithm".to_owned()])
             }
             _ => judgement,
         };
@@ -152,7 +152,7 @@ pub fn judge_differences(
     .0
 }
 
-/// The same on hosts of which gates tell something, looked at once.
+/// The same with the host logs, at one look.
 pub fn judge_on_host(
     differences: &[&[f64]],
     metric: Metric,

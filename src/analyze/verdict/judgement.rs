@@ -12,7 +12,7 @@ use crate::stats::Interval;
 /// From this many steps on, reports name a common reason for a missing verdict once.
 pub const TOLD_TOGETHER: usize = 4;
 
-/// What is said about one ratio, and by what.
+/// The verdict on one ratio and its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
     /// The verdict.

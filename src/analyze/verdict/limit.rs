@@ -43,8 +43,8 @@ pub(super) fn sentence(comparison: &Comparison, notes: &[String]) -> String {
 
 fn untested(pairs: usize) -> &'static str {
     match pairs {
-        0 => "No block measured both sides, so nothing shows how far ratios scatter.",
-        1 => "Each ratio is that of one pair, so nothing shows how far it would scatter.",
-        _ => "No rate has two pairs above 0, so nothing shows how far ratios scatter.",
+        0 => "No block measured both sides, so the scatter of ratios is unknown.",
+        1 => "Each ratio comes from one pair, so the scatter of ratios is unknown.",
+        _ => "No rate has two pairs above 0, so the scatter of ratios is unknown.",
     }
 }

@@ -1,4 +1,4 @@
-//! Verdicts: for every metric of every step of every target, what can be said and how sure it is
+//! Verdicts: for every metric of every step of every target, the decision and its evidence
 //! (docs/verdicts.md).
 
 mod explain;

@@ -39,7 +39,11 @@ pub(in crate::analyze) fn summarize(
     let sentence = match targets.as_slice() {
         [] => String::new(),
         [one] => format!("{}: {}", one.label, one.sentence),
-        many if boring => format!("Boring: all {} targets are the same as the base.", many.len()),
+        many if boring => format!(
+            "Boring: all {} targets are the same as the \
+                                   baseline.",
+            many.len()
+        ),
         many => together(many),
     };
     VerdictSummary { sentence, limit: limit::sentence(comparison, notes), boring, targets }
@@ -69,7 +73,7 @@ fn sentence(
     let total = counts.total();
     let within = format!("{} %", trimmed(100.0 * rules.delta));
     if total == 0 {
-        return "nothing was measured on both.".to_owned();
+        return "no step was measured on both.".to_owned();
     }
     if is_boring(counts) {
         return match total {
@@ -98,7 +102,7 @@ fn sentence(
         (0, 0) if counts.inconclusive + counts.no_verdict == 0 => {
             format!("no difference of {within} or more; ")
         }
-        (0, 0) => format!("no difference of {within} or more was shown; "),
+        (0, 0) => format!("no difference of {within} or more demonstrated; "),
         _ => String::new(),
     };
     format!("{head}of {total} {steps} {}.", parts.join(", "))
@@ -122,7 +126,7 @@ fn together(targets: &[TargetVerdicts]) -> String {
         return format!("No verdict on any of {} targets{}.", targets.len(), means(targets));
     }
     let mut sentence = match slower.len() {
-        0 => format!("None of {} targets was shown to be slower", targets.len()),
+        0 => format!("None of {} targets is demonstrably slower", targets.len()),
         n => format!("{n} of {} targets slower: {}", targets.len(), slower.join(", ")),
     };
     if boring > 0 {

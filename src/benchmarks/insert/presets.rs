@@ -6,7 +6,7 @@ use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
-    /// What is said after `--preset`.
+    /// The word after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
     pub aliases: &'static [&'static str],
@@ -35,7 +35,7 @@ const STEP_LIMIT: f64 = 4.0;
 const QUICK: Preset = Preset {
     name: "quick",
     aliases: &[],
-    about: "200k rows, then 100k more, 2 s a query step: about half a minute a run",
+    about: "200k rows, then 100k more, 2 s per query step: about half a minute per run",
     rows: 200_000,
     more_rows: 100_000,
     query_seconds: 2.0,
@@ -49,7 +49,7 @@ pub const PRESETS: &[Preset] = &[
     QUICK,
     Preset {
         name: "standard",
-        about: "5M rows, then 2M more, 60 s a query step: about a quarter of an hour a run",
+        about: "5M rows, then 2M more, 60 s per query step: about a quarter of an hour per run",
         rows: 5_000_000,
         more_rows: 2_000_000,
         query_seconds: 60.0,
@@ -59,7 +59,8 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "cpu",
         aliases: &["full", "cached", "20m"],
-        about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s a query step",
+        about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s per query \
+                step",
         rows: 20_000_000,
         more_rows: 20_000_000,
         query_seconds: 7200.0,
@@ -70,7 +71,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "io",
         aliases: &["500m"],
-        about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s a query step",
+        about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s per query step",
         rows: 500_000_000,
         more_rows: 10_000_000,
         query_seconds: 7200.0,

@@ -41,7 +41,7 @@ pub fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 }
 
 /// Keeps the steps that `globs` choose. A step works on what those before it left, so all up to the
-/// last chosen one that load are carried out; what was not asked for is left out of the comparison.
+/// last chosen one that load are carried out; the comparison leaves out the other steps.
 ///
 /// # Errors
 /// As [`select`].
@@ -101,7 +101,7 @@ impl Maker<'_> {
             "l.i0" => {
                 work.setup = schema::create(self.dialect, shape.profile, self.partitioning());
                 work.writes.deletes = None;
-                format!("insert {rows} rows per client in key order, {per_commit} a commit")
+                format!("insert {rows} rows per client in key order, {per_commit} per commit")
             }
             "l.x" => {
                 work.writes.deletes = None;
@@ -114,7 +114,7 @@ impl Maker<'_> {
             }
             _ => {
                 let deletes = if shape.deletes { ", and delete as many" } else { "" };
-                format!("insert {rows} rows per client, {per_commit} a commit{deletes}")
+                format!("insert {rows} rows per client, {per_commit} per commit{deletes}")
             }
         };
         work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
@@ -162,7 +162,7 @@ impl Maker<'_> {
         };
         let deletes = if shape.deletes { " and as many deletes" } else { "" };
         let detail = format!(
-            "{} queries beside {rate} inserts/s{deletes} per client, {per_commit} a commit",
+            "{} queries during {rate} inserts/s{deletes} per client, {per_commit} per commit",
             step.kind.name()
         );
         Phase::Measure(Box::new(Step {

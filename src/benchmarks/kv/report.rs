@@ -116,8 +116,8 @@ fn published(comparison: &Comparison) -> Option<Section> {
     };
     let tables = [
         table(comparison, SPEED_CAPTION, &some(SPEED), |_| true),
-        table(comparison, "The tree", &some(PUBLISHED), |_| true),
-        table(comparison, "Why writes were held back", &some(STALLS), has_stalls),
+        table(comparison, "LSM tree", &some(PUBLISHED), |_| true),
+        table(comparison, "Write stalls by reason", &some(STALLS), has_stalls),
     ];
     let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
     blocks.push(notes(&COLUMN_NOTES));
@@ -138,9 +138,15 @@ fn section(comparison: &Comparison) -> Option<Section> {
     let mut blocks = vec![Block::Facts(libraries(comparison))];
     let tables = [
         table(comparison, SPEED_CAPTION, SPEED, |_| true),
-        table(comparison, "The tree", TREE, |_| true),
-        table(comparison, "Why writes were held back", STALLS, has_stalls),
-        table(comparison, "Disk and CPU: means over seconds, as iostat and vmstat", HOST, |_| true),
+        table(comparison, "LSM tree", TREE, |_| true),
+        table(comparison, "Write stalls by reason", STALLS, has_stalls),
+        table(
+            comparison,
+            "Disk and CPU: means over seconds, as in iostat and \
+                           vmstat",
+            HOST,
+            |_| true,
+        ),
         writers(comparison),
     ];
     blocks.extend(tables.into_iter().flatten().map(Block::Table));
@@ -158,22 +164,22 @@ const SPEED_CAPTION: &str = "Speed and CPU (percentiles by db_bench's histogram,
 /// What must be known of our measuring to compare these numbers with others.
 const MEASURING_NOTES: [&str; 4] = [
     "The libraries of Java packages are portable builds: CRC32C in software, no io_uring, malloc \
-     of the C library. Rates are lower than those of libraries built for one machine.",
-    "All versions have the checksum xxHash64 for their blocks unless a config says otherwise: with \
-     their own defaults, versions up to 7.7 would pay software CRC32C for each block read.",
-    "client_ns/o is the client's own loop on a store that does nothing: keys, values, clock, \
-     histogram. The rest of an operation's time is the library's.",
-    "The background writer's operations are in no rate and no percentile of the clients.",
+     of the C library. Their rates are lower than those of machine-specific builds.",
+    "All versions use the block checksum xxHash64 unless a config overrides it: by default, \
+     versions up to 7.7 would compute software CRC32C for each block read.",
+    "client_ns/o is the client's own loop with an empty store: keys, values, clock, histogram. The \
+     library takes the rest of an operation's time.",
+    "Rates and percentiles of the clients exclude the background writer's operations.",
 ];
 
-/// What the columns mean, whoever measured.
+/// Meaning of the columns, for measured and imported results.
 const COLUMN_NOTES: [&str; 2] = [
-    "w_amp counts what flushes and compactions wrote per byte put; the log adds 1. w_amp_compat, \
-     c_wsecs_compat and the like are as published, where flushes count twice and columns are taken \
-     by their place, which moved in 10.3.",
-    "Stall counts say how often a reason for holding writes back was found, not for how long nor \
-     how many writes met it; stall% is the share of the time. cf_l0_… are those of level 0 that \
-     were found while it was being compacted: they are among the others, and not added to Nstall.",
+    "w_amp is the bytes written by flushes and compactions per byte put; the log adds 1. \
+     w_amp_compat, c_wsecs_compat and similar columns follow the published scripts, which count \
+     flushes twice and read columns by position (it changed in 10.3).",
+    "Stall counts say how often RocksDB found a reason to throttle writes, not for how long or how \
+     many writes; stall% is the share of time. cf_l0_… are stalls of level 0 found during its \
+     compaction: the other counts include them, so Nstall does not add them.",
 ];
 
 fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
@@ -181,7 +187,7 @@ fn libraries(comparison: &Comparison) -> Vec<(String, String)> {
         let samples =
             comparison.steps.iter().filter_map(|step| step.targets.get(index)?.samples.first());
         let mut said = samples.filter_map(|sample| sample.record.outcome.facts.get("library"));
-        let said = said.next().cloned().unwrap_or_else(|| "says nothing of itself".to_owned());
+        let said = said.next().cloned().unwrap_or_else(|| "no library information".to_owned());
         let mut compilers =
             target.manifests.iter().filter_map(|manifest| manifest.compiler.clone());
         let compiler = compilers.next_back().map(|by| format!("; by {by}")).unwrap_or_default();
@@ -225,7 +231,7 @@ fn pairs(comparison: &Comparison) -> impl Iterator<Item = (&StepComparison, &Tar
 fn absolute(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     match target.absolute(metric) {
         Some(value) => Cell::number(value, digits, metric.unit()),
-        None => Cell::missing("the library does not tell, or there is no such thing in this step"),
+        None => Cell::missing("the library does not report it, or the step has none"),
     }
 }
 
@@ -246,7 +252,7 @@ fn writers(comparison: &Comparison) -> Option<Table> {
         };
         let target_rate = match writer.target_per_second {
             Some(rate) => Cell::number(rate, Digits::Fixed(0), "o/s"),
-            None => Cell::missing("it had no limit"),
+            None => Cell::missing("no limit"),
         };
         rows.push(vec![
             absolute(target, Metric::WriterRate, Digits::Fixed(0)),
@@ -261,7 +267,7 @@ fn writers(comparison: &Comparison) -> Option<Table> {
     let heads = ["writer_o/s", "limit", "p50_us", "p99_us", "max_us"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
     columns.extend([Column::words("target"), Column::words("step")]);
-    let caption = "The background writer (its puts, without the time that its limit takes)";
+    let caption = "Background writer (its puts, without the waits of its rate limit)";
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 

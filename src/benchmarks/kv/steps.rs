@@ -218,12 +218,12 @@ fn detail(work: &KvWork) -> String {
         KvOperation::FillSequential => "puts of all keys in order, no log, one client".to_owned(),
         KvOperation::Overwrite => "puts of random keys".to_owned(),
         KvOperation::Read => "gets of random keys".to_owned(),
-        KvOperation::MultiRead { batch } => format!("gets of {batch} random keys at once"),
+        KvOperation::MultiRead { batch } => format!("batched gets of {batch} random keys"),
         KvOperation::Range { nexts, reverse } => {
             let way = if reverse { "backwards" } else { "forwards" };
             format!("seeks to random keys, {nexts} entries {way}")
         }
-        KvOperation::Maintain => "memtables and level 0 written out".to_owned(),
+        KvOperation::Maintain => "flush memtables and compact level 0".to_owned(),
     };
     let writer = work.writer_mb.map(|mb| format!(", a writer of {mb} MiB/s")).unwrap_or_default();
     format!("{what}{writer}; {of}")

@@ -6,7 +6,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workl
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
-    /// What is said after `--preset`.
+    /// The word after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
     pub aliases: &'static [&'static str],
@@ -101,7 +101,7 @@ pub fn default_placement(clients: u32, cpus: u32) -> Placement {
 pub const FULL: Preset = Preset {
     name: "full",
     aliases: &[],
-    about: "50M rows, 600 s a read step and 900 s a write step: about 7 hours a run",
+    about: "50M rows, 600 s per read step and 900 s per write step: about 7 hours per run",
     order: StepSet::Abbreviated,
     tables: 1,
     rows: 50_000_000,
@@ -117,7 +117,7 @@ pub const FULL: Preset = Preset {
 /// For a first look: two targets and four blocks in about twenty minutes.
 pub const QUICK: Preset = Preset {
     name: "quick",
-    about: "200k rows, 2 s a step: about 2 minutes a run",
+    about: "200k rows, 2 s per step: about 2 minutes per run",
     rows: 200_000,
     read_seconds: 2.0,
     write_seconds: 2.0,
@@ -129,7 +129,7 @@ pub const QUICK: Preset = Preset {
 /// For a decision in an evening.
 pub const STANDARD: Preset = Preset {
     name: "standard",
-    about: "2M rows, 10 s a step: about 8 minutes a run",
+    about: "2M rows, 10 s per step: about 8 minutes per run",
     rows: 2_000_000,
     read_seconds: 10.0,
     write_seconds: 10.0,

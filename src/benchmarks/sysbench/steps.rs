@@ -179,7 +179,7 @@ const fn write(
 /// One line of an order: a test type stands for all its ranges.
 enum Entry {
     Settle,
-    /// Fills caches after the load or before the step of the same test; thrown away.
+    /// Fills caches after the load or before the step of the same test; its results are discarded.
     Warm(&'static str),
     /// As `Warm`, before the reads that precede the writes.
     WarmPre(&'static str),
@@ -410,8 +410,8 @@ fn detail(benchmark: &Microbenchmark) -> String {
             format!("{} values of k, 1 row each on average", n + 1)
         }
         StatementShape::Scan => {
-            "full scan, 0 rows returned; client i always scans table i mod T; rate is \
-                       rows scanned by all clients"
+            "full scan, 0 rows returned; client i always scans table i mod T; the rate counts rows \
+             scanned by all clients"
                 .to_string()
         }
         StatementShape::ReadOnly(ranges) => {
@@ -443,8 +443,7 @@ fn detail(benchmark: &Microbenchmark) -> String {
             format!("{UPDATE_INLIST_IDS} random ids in a list; its published label says {n}")
         }
         StatementShape::Delete => {
-            "1 id, drawn with replacement and never inserted again, so no-ops grow \
-                         with time"
+            "1 id, drawn with replacement and never inserted again, so no-ops increase over time"
                 .to_string()
         }
         StatementShape::Insert => "1 row with a new id, text protocol".to_string(),

@@ -50,11 +50,11 @@ fn violated(comparison: &Comparison) -> Option<Section> {
     }
     (!lines.is_empty()).then(|| Section {
         id: "isolation-violations",
-        heading: "Transactions saw through the index what they must not see".to_owned(),
+        heading: "Isolation violations: the index returned invisible rows".to_owned(),
         blocks: vec![
             Block::Paragraph(
-                "A row that is not in the snapshot of the transaction came back, or one that is \
-                 was not there even for a scan. The notes of these steps tell the first ones."
+                "A query returned a row outside its transaction's snapshot, or even a scan missed \
+                 a row of the snapshot. The notes of these steps list the first violations."
                     .to_owned(),
             ),
             Block::List(lines),
@@ -81,11 +81,11 @@ fn lost(comparison: &Comparison) -> Option<Section> {
     };
     (!drops.is_empty()).then(|| Section {
         id: "recall-drops",
-        heading: "Recall was lost with equal parameters".to_owned(),
+        heading: "Recall loss at equal parameters".to_owned(),
         blocks: vec![
             Block::Paragraph(
-                "These answers are worse than those of the base, with the same index and the same \
-                 width of the search. That is a matter of correctness and comes before any speed."
+                "These answers are worse than the baseline's, with the same index and the same \
+                 search width. This is a correctness problem, more important than speed."
                     .to_owned(),
             ),
             Block::List(drops.iter().map(line).collect()),
@@ -109,7 +109,7 @@ fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
             Column::numbers("isecs"),
             Column::words("algorithm(parameters)"),
             Column::numbers("tied"),
-            Column::words("of these, the soonest built"),
+            Column::words("fastest build of the tied"),
         ];
         let caption = mode(clients);
         blocks.push(Block::Table(Table { caption, columns, rows }));
@@ -118,10 +118,10 @@ fn best(comparison: &Comparison, curves: &[Curve]) -> Option<Section> {
         return None;
     }
     blocks.push(Block::Paragraph(
-        "isecs: seconds to build the index alone; where only the whole was measured (as in \
-         published results), table, rows and index. tied: configurations whose rate cannot be told \
-         from the best one's. A recall counts as it is, not rounded. It is by distance: a row as \
-         near as the true k-th counts."
+        "isecs: seconds to build the index alone; where only the total is known (as in published \
+         results), seconds for table, rows and index. tied: configurations whose rate does not \
+         differ demonstrably from the best one's. Recall is not rounded. It is by distance: a row \
+         as near as the true k-th counts."
             .to_owned(),
     ));
     Some(Section {
@@ -149,8 +149,8 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
                 other.point.parameters()
             ))
         }
-        Some(_) => Cell::text("the same"),
-        None => Cell::missing("no build was timed"),
+        Some(_) => Cell::text("same as best"),
+        None => Cell::missing("no build time"),
     };
     vec![
         wanted,
@@ -158,7 +158,7 @@ fn best_row(comparison: &Comparison, curve: &Curve, target: f64) -> Vec<Cell> {
         with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
         match point.seconds_to_build() {
             Some(seconds) => Cell::number(seconds, Digits::Fixed(1), "s"),
-            None => Cell::missing("no build was timed"),
+            None => Cell::missing("no build time"),
         },
         Cell::text(format!("{}({})", curve.label, point.point.parameters())),
         Cell::number(choice.tied.len() as f64, Digits::Fixed(0), ""),
@@ -194,9 +194,8 @@ fn soonest(curves: &[Curve]) -> Option<Section> {
         return None;
     }
     blocks.push(Block::Paragraph(
-        "The index that is built soonest and has the recall, then those that take longer and are \
-         faster for it. For a rate that you need, the first row of a target that has it tells how \
-         long you wait for it."
+        "For each recall: the index with the shortest build, then slower builds with higher rates. \
+         For a required rate, read the build time in the first row of a target that reaches it."
             .to_owned(),
     ));
     Some(Section { id: "time-to-recall", heading: "Time to a given recall".to_owned(), blocks })
@@ -300,8 +299,8 @@ fn chart(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Chart {
         }
     }
     chart.notes.push(
-        "Lines join the points that no other configuration of the target beats in both; points off \
-         the line are shown too. Intervals are over independent builds of the index."
+        "Lines join the Pareto-optimal points of each target (no other configuration is better in \
+         both); other points lie off the line. Intervals cover independent builds of the index."
             .to_owned(),
     );
     chart
@@ -334,7 +333,7 @@ fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Tabl
 fn maybe(number: Option<f64>, digits: usize, unit: &'static str) -> Cell {
     match number {
         Some(number) => Cell::number(number, Digits::Fixed(digits), unit),
-        None => Cell::missing("it was not measured"),
+        None => Cell::missing("not measured"),
     }
 }
 
@@ -358,7 +357,7 @@ fn indexes(comparison: &Comparison) -> Option<Section> {
     let table = metric_table(&steps, &metrics, "Medians over the builds.");
     table.map(|table| Section {
         id: "vector-indexes",
-        heading: "Index size and time to build".to_owned(),
+        heading: "Index size and build time".to_owned(),
         blocks: vec![Block::Table(table)],
     })
 }
@@ -389,9 +388,9 @@ fn cases(comparison: &Comparison) -> Option<Section> {
         is_no_point(step) && names_one.contains(&true)
     };
     let steps: Vec<&StepComparison> = comparison.steps.iter().filter(is_case).collect();
-    let caption = "Medians over the builds. rows/k below 1: queries got fewer rows than they asked \
-                   for. recall_low: against what was committed when the query ended. \
-                   violations: of 100,000 probes.";
+    let caption = "Medians over the builds. rows/k below 1: queries returned fewer rows than \
+                   requested. recall_low: against the rows committed when the query ended. \
+                   violations: per 100,000 probes.";
     let table = metric_table(&steps, &metrics, caption);
     table.map(|table| with_index(comparison, &steps, table)).map(|table| Section {
         id: "vector-cases",

@@ -334,26 +334,25 @@ fn detail(act: &VectorOperation) -> String {
         VectorOperation::Load { spare } => format!("all rows but the last {spare}"),
         VectorOperation::Build(_) => "on the filled table; the rate counts rows".to_owned(),
         VectorOperation::Search(search) if search.cold => {
-            "the first query and the first pass are timed after a restart".to_owned()
+            "times of the first query and the first pass after a restart".to_owned()
         }
         VectorOperation::Search(search) => format!("{} clients", search.clients),
-        VectorOperation::Payload(search) => format!(
-            "{} clients send vectors with a statement that does nothing with them",
-            search.clients
-        ),
+        VectorOperation::Payload(search) => {
+            format!("{} clients send vectors in a statement that ignores them", search.clients)
+        }
         VectorOperation::Target { recall, .. } => {
-            format!("the smallest ef_search with a recall of {recall}, found by bisection")
+            format!("smallest ef_search with a recall of {recall}, by bisection")
         }
         VectorOperation::Mixed { insert_rate, .. } => {
-            format!("one more client inserts {insert_rate} rows a second")
+            format!("another client inserts {insert_rate} rows per second")
         }
-        VectorOperation::Delete { percent } => format!("until {percent} % of the rows are gone"),
+        VectorOperation::Delete { percent } => format!("delete {percent} % of the rows"),
         VectorOperation::Clean => "VACUUM, OPTIMIZE TABLE".to_owned(),
         VectorOperation::Isolate { .. } => {
-            "a row is inserted, moved, deleted, rolled back; two transactions ask for it".to_owned()
+            "insert, move, delete and roll back a row while two transactions query it".to_owned()
         }
         VectorOperation::Fill { clients, commit_rows, .. } => {
-            format!("into an indexed table, {clients} clients, {commit_rows} rows a transaction")
+            format!("into an indexed table, {clients} clients, {commit_rows} rows per transaction")
         }
     }
 }

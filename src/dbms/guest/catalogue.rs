@@ -203,7 +203,7 @@ impl Catalogue {
         ))?;
         if !inside.is_empty() {
             let inside: Vec<String> = inside.into_iter().flatten().flatten().collect();
-            let what = format!("it holds what rqps did not make: {}", inside.join(", "));
+            let what = format!("it holds objects that rqps did not make: {}", inside.join(", "));
             return Err(WireError::Protocol(what));
         }
         session.run(&format!("DROP DATABASE {name}"))
@@ -299,7 +299,7 @@ fn kind(code: &str) -> String {
         "i" | "I" => "index",
         "f" => "foreign table",
         "type" => "type",
-        _ => "relation of another kind",
+        _ => "other relation",
     }
     .to_owned()
 }

@@ -50,7 +50,7 @@ pub struct Guest {
     pub time: String,
     /// Every name that the benchmark gives to a table, an index or a sequence.
     pub names: Vec<String>,
-    /// True to leave what was made.
+    /// True to keep the objects.
     pub keep: bool,
     /// Tables of others that may be dropped for their names.
     pub replace: Vec<String>,
@@ -154,7 +154,7 @@ impl Claim {
         let word = self.catalogue.place_word();
         let Some(name) = given else {
             return Err(DbmsError::Refused(format!(
-                "make tables: the user may not make a {word}, and the DSN leads to none\n{}",
+                "make tables: the user may not make a {word}, and the DSN names none\n{}",
                 self.grant_hint()
             )));
         };
@@ -176,14 +176,14 @@ impl Claim {
         GuestPlace { words: self.words(), mark: guest.mark() }
     }
 
-    /// What is done with the place, for whoever lends the server.
+    /// What rqps does with the place, as a message for the server's owner.
     pub(super) fn announcement(&self, guest: &Guest) -> String {
-        let end = if guest.keep { "left there (--keep)" } else { "removed at the end" };
+        let end = if guest.keep { "kept there (--keep)" } else { "removed at the end" };
         match self.place.own {
-            true => format!("its tables go into the {}, made for them, {end}", self.words()),
+            true => format!("rqps made the {} for its tables ({end})", self.words()),
             false => format!(
-                "no right to make a {}: its tables ({}) go into the {} and are {end}; nothing \
-                 else in it is touched",
+                "the user may not make a {}, so the tables ({}) go into the {} ({end}); rqps \
+                 touches nothing else in it",
                 self.catalogue.place_word(),
                 short(&guest.names),
                 self.words()
@@ -248,8 +248,8 @@ impl Claim {
                 let holder = self.catalogue.lock_holder(&mut *self.session, &name);
                 let holder = holder.map(|id| format!(" (its session {id})")).unwrap_or_default();
                 return Err(DbmsError::Refused(format!(
-                    "use the {}: another rqps, or another target of this plan, is at work there\
-                     {holder}\nhint: wait for it, or give each target a database of its own",
+                    "use the {}: another rqps, or another target of this plan, is using \
+                     it{holder}\nhint: wait for it, or give each target its own database",
                     self.words()
                 )));
             }
@@ -272,8 +272,8 @@ impl Claim {
             return Ok(());
         }
         Err(DbmsError::Refused(format!(
-            "use the {}: it holds what this plan did not make\nhint: look into it and drop it, or \
-             measure into another result folder (--out), which has another name there",
+            "use the {}: it holds objects that this plan did not make\nhint: check and drop it, or \
+             use another result folder (--out), which gets another name there",
             self.words()
         )))
     }
@@ -288,8 +288,8 @@ impl Claim {
             Some(table) if table.comment == OWNER_COMMENT && table.kind == "table" => {}
             Some(_) => {
                 return Err(DbmsError::Refused(format!(
-                    "use the {}: its table {OWNER} is not rqps's\nhint: rename that table, or \
-                     name another database in the DSN",
+                    "use the {}: its table {OWNER} does not belong to rqps\nhint: rename that \
+                     table, or name another database in the DSN",
                     self.words()
                 )));
             }
@@ -397,20 +397,19 @@ impl Claim {
     }
 
     fn refusal(&self, guest: &Guest, in_the_way: &[&Stranger]) -> String {
-        let mut text =
-            format!("make tables in the {}: it holds what this plan did not make", self.words());
+        let mut text = format!("make tables in the {}: it holds other objects", self.words());
         for stranger in in_the_way {
             text.push_str(&format!("\n  {}", stranger.words()));
         }
         let (word, names) = (self.catalogue.place_word(), short(&guest.names));
         if self.place.own {
             return text
-                + "\nNothing was touched.\nhint: drop it or move it elsewhere, or measure into \
-                   another result folder (--out)";
+                + "\nrqps changed nothing.\nhint: drop or move them, or use another result folder \
+                   (--out)";
         }
         text.push_str(&format!(
-            "\nThe benchmark needs the names {names}, and the user may not make a {word} for \
-             them. Nothing was touched.\n{}\n      or name another database in the DSN",
+            "\nThe benchmark needs the names {names}, and the user may not make a {word} for them. \
+             rqps changed nothing.\n{}\n      or name another database in the DSN",
             self.grant_hint()
         ));
         let replaceable: Vec<String> = in_the_way
@@ -420,7 +419,7 @@ impl Claim {
             .collect();
         if !replaceable.is_empty() {
             text.push_str(&format!(
-                "\n      or, if their data are not needed, have them dropped: --replace-tables {}",
+                "\n      or let rqps drop them with their data: --replace-tables {}",
                 replaceable.join(",")
             ));
         }
@@ -430,11 +429,11 @@ impl Claim {
     fn grant_hint(&self) -> String {
         match self.catalogue.is_mysql() {
             true => format!(
-                "hint: let rqps make a database of its own: GRANT ALL ON `rqps\\_%`.* TO {}",
+                "hint: let rqps make its own database: GRANT ALL ON `rqps\\_%`.* TO {}",
                 self.user
             ),
             false => format!(
-                "hint: let rqps make a schema of its own: GRANT CREATE ON DATABASE {} TO {}",
+                "hint: let rqps make its own schema: GRANT CREATE ON DATABASE {} TO {}",
                 self.database, self.user
             ),
         }
@@ -517,7 +516,7 @@ impl Claim {
         released.map_err(|error| {
             DbmsError::Refused(format!(
                 "remove the {}: {error}\nhint: it stays on the server; the next run of this plan \
-                 removes it, or drop it by hand",
+                 removes it, or drop it manually",
                 self.words()
             ))
         })
@@ -609,7 +608,7 @@ fn short(names: &[String]) -> String {
 /// plans. A place where an rqps is at work is locked and left.
 ///
 /// # Errors
-/// The server does not answer. What it refuses is told in a note.
+/// The server does not answer. Its refusals become notes.
 pub(super) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
     let own = own_name(&guest.tag);
     let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
@@ -635,14 +634,14 @@ impl Claim {
         let whose = format!("results in {} on {}, {}", first.results, first.host, first.made);
         if first.plan != guest.plan {
             return Ok(Some(format!(
-                "the {} is left of another plan ({whose}); that plan removes it when it is \
-                 resumed, or drop it by hand",
+                "the {} is left over from another plan ({whose}); resume that plan to remove it, \
+                 or drop it manually",
                 self.words()
             )));
         }
         let tag = first.tag.clone();
         Ok(Some(match self.release(&tag, false) {
-            Ok(()) => format!("removed the {}, left by this plan ({whose})", self.words()),
+            Ok(()) => format!("removed the {}, left over from this plan ({whose})", self.words()),
             Err(error) => error.to_string(),
         }))
     }

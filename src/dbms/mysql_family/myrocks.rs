@@ -51,8 +51,8 @@ pub(super) fn hint(plugins: &[&Path]) -> Option<String> {
     let looked: Vec<String> = plugins.iter().map(|f| f.display().to_string()).collect();
     let looked = if looked.is_empty() { "no folder".to_owned() } else { looked.join(", ") };
     Some(format!(
-        "there is no {PLUGIN} in {looked}, so RocksDB must be compiled into the server; take a \
-         build that has either, as mariadb@11.8+myrocks does"
+        "no {PLUGIN} in {looked}, so RocksDB must be compiled into the server; use a build with \
+         either, such as mariadb@11.8+myrocks"
     ))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn check(
     match one_value(session, IS_THERE).map_err(DbmsError::sql(doing.to_owned()))? {
         Some(_) => Ok(()),
         None => {
-            let hint = hint(plugins).unwrap_or_else(|| "its log says why".to_owned());
+            let hint = hint(plugins).unwrap_or_else(|| "see its log".to_owned());
             let what = "use the storage engine RocksDB: the server does not have it";
             Err(DbmsError::Unsupported(format!("{what}\nhint: {hint}")))
         }
@@ -111,7 +111,7 @@ fn set_now(session: &mut dyn ControlConnection, names: &[&str]) -> Result<(), Db
     }
     let names = names.join(" or ");
     Err(DbmsError::Unsupported(format!(
-        "settle MyRocks: this version has no {names}; its data would not be at rest before \
+        "settle MyRocks: this version has no {names}, so rqps cannot bring its data to rest before \
          measuring"
     )))
 }

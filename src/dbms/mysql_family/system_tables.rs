@@ -54,7 +54,7 @@ pub(super) fn bootstrap_statements(root: &Path, flavor: &Flavor) -> Result<Strin
                 let dbms = flavor.name;
                 return Err(DbmsError::Unsupported(format!(
                     "make a data folder for {dbms} with the build {}: it has no {} in {}; the \
-                     package is incomplete, take one with its SQL files",
+                     package is incomplete, use one with its SQL files",
                     root.display(),
                     names.join(" or "),
                     FOLDERS.join(", ")

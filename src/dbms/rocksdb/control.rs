@@ -102,7 +102,7 @@ impl KeyValue {
         }
         let output = child.wait_with_output()?;
         serde_json::from_slice(&output.stdout).map_err(|_| {
-            io::Error::other(format!("the process that tries the library ended: {}", output.status))
+            io::Error::other(format!("the process that tests the library ended: {}", output.status))
         })
     }
 }
@@ -114,9 +114,9 @@ pub fn rocksdb_process(mut input: impl Read, mut output: impl Write) -> ExitCode
     let mut text = String::new();
     let answer = input
         .read_to_string(&mut text)
-        .map_err(|error| format!("read what to try: {error}"))
+        .map_err(|error| format!("read the test request: {error}"))
         .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("understand its work: {error}"))
+            serde_json::from_str(&text).map_err(|error| format!("parse the test request: {error}"))
         })
         .and_then(|probe: Probe| carry_out(&probe));
     let answer = match answer {
@@ -141,7 +141,7 @@ fn carry_out(probe: &Probe) -> Result<Facts, String> {
     let database = Database::open(options, &probe.folder).map_err(|error| error.to_string())?;
     drop(database);
     let read = facts(&probe.folder).map_err(|error| format!("read the library's LOG: {error}"))?;
-    read.ok_or_else(|| "read the library's version: its LOG does not tell it".to_owned())
+    read.ok_or_else(|| "read the library's version: not in its LOG".to_owned())
 }
 
 impl ControlPlane for KeyValue {
@@ -190,7 +190,7 @@ impl ControlPlane for KeyValue {
             && !found.starts_with(&asked)
         {
             return Err(DbmsError::Unsupported(format!(
-                "start {}: its library is another version: {line}",
+                "start {}: its library has a different version: {line}",
                 self.name()
             )));
         }
@@ -230,7 +230,7 @@ impl ControlPlane for KeyValue {
     /// There is no process of its own; but without its keys a database is as good as gone.
     fn check(&mut self) -> Result<(), DbmsError> {
         let read = Marker::read(&self.site.data);
-        let marker = read.map_err(DbmsError::io(format!("look at {}", self.name())))?;
+        let marker = read.map_err(DbmsError::io(format!("inspect {}", self.name())))?;
         let why = match marker {
             Some(Marker { state: State::Broken(why), .. }) => why,
             Some(Marker { state: State::Filling, process }) if !is_running(process) => {

@@ -101,7 +101,7 @@ impl Sqlite {
         }
         let output = child.wait_with_output()?;
         serde_json::from_slice(&output.stdout).map_err(|_| {
-            io::Error::other(format!("the process that asks it ended with {}", output.status))
+            io::Error::other(format!("the process that runs it ended with {}", output.status))
         })
     }
 }
@@ -127,9 +127,9 @@ pub fn sqlite_process(mut input: impl Read, mut output: impl Write) -> ExitCode 
     let mut text = String::new();
     let answer = input
         .read_to_string(&mut text)
-        .map_err(|error| format!("read its work: {error}"))
+        .map_err(|error| format!("read the request: {error}"))
         .and_then(|_| {
-            serde_json::from_str(&text).map_err(|error| format!("understand its work: {error}"))
+            serde_json::from_str(&text).map_err(|error| format!("parse the request: {error}"))
         })
         .and_then(|work: SqliteRequest| carry_out(&work));
     let answer = match answer {

@@ -27,9 +27,9 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         BuildRow::debian("3.46", "", "trixie", &["libsqlite3-0"]),
     ],
     scheme: |_, _| None,
-    instead: "sqlite for the one compiled in, a version that `rqps builds sqlite` lists, \
-              sqlite=deb:SUITE/libsqlite3-0 for the one of a Debian suite, or sqlite=PATH with the \
-              path of a libsqlite3.so",
+    instead: "sqlite for the compiled-in version, a version from `rqps builds sqlite`, \
+              sqlite=deb:SUITE/libsqlite3-0 for a Debian suite, or sqlite=PATH with the path of a \
+              libsqlite3.so",
     numbering: Numbering::PLAIN,
     package: None,
     debian: Some(DebianLayout {

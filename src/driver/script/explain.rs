@@ -9,7 +9,7 @@ use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
 use crate::wire::WireError;
 
-/// The plan of every kind on table 1 as text, and notes on those that could not be had.
+/// The plan of every kind on table 1 as text, and a note for each missing plan.
 pub(crate) fn capture(
     job: &DriverRequest,
     script: &Script,

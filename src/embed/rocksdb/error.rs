@@ -14,8 +14,8 @@ pub enum RocksdbError {
     Library(LibraryError),
     /// It lacks a function that all versions since 6.0 have.
     #[error(
-        "find the function {symbol} in {}: versions of RocksDB since 6.0 and of Speedb have it, \
-         with the C API compiled in; without it no step of the benchmark kv can be measured",
+        "find the function {symbol} in {}: RocksDB since 6.0 and Speedb have it if built with the \
+         C API; the benchmark kv needs it",
         .path.display()
     )]
     NoSymbol {
@@ -65,8 +65,8 @@ pub enum RocksdbError {
 fn hint(said: &str) -> &'static str {
     let direct = said.contains("Direct I/O") || said.contains("direct I/O");
     if direct || (said.contains("Invalid argument") && said.contains("open")) {
-        "\nhint: this filesystem refuses O_DIRECT (tmpfs and overlays do); name a folder on a disk \
-         with --work, or leave direct_io off"
+        "\nhint: this filesystem does not support O_DIRECT (like tmpfs and overlays); name a \
+         folder on a disk with --work, or leave direct_io off"
     } else if said.contains("No space left") {
         "\nhint: free space, name a folder on another disk with --work, or use fewer keys"
     } else {

@@ -29,7 +29,7 @@ macro_rules! functions {
         )* }
     ) => {
         #[expect(non_snake_case, reason = "the names are those of the C API")]
-        /// Bound once; `Option` for those that not every version has.
+        /// Bound once; `Option` for functions that some versions lack.
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             $(pub(super) $other:
@@ -115,16 +115,16 @@ functions! {
         rocksdb_free: fn(*mut c_void);
     }
     some {
-        rocksdb_batched_multi_get_cf, "RocksDB 7.3 and later", "keys cannot be got in batches":
+        rocksdb_batched_multi_get_cf, "RocksDB 7.3 and later", "no batched reads":
             fn(Object, Object, Object, usize, *const Bytes, *const usize,
                 *mut Object, *mut *mut c_char, c_uchar);
         rocksdb_hyper_clock_cache_options_create, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(usize, usize) -> Object;
+            "no hyper clock cache": fn(usize, usize) -> Object;
         rocksdb_hyper_clock_cache_options_destroy, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object);
+            "no hyper clock cache": fn(Object);
         rocksdb_hyper_clock_cache_options_set_num_shard_bits, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object, c_int);
+            "no hyper clock cache": fn(Object, c_int);
         rocksdb_cache_create_hyper_clock_opts, "RocksDB 8.1 and later",
-            "a hyper clock cache cannot be made": fn(Object) -> Object;
+            "no hyper clock cache": fn(Object) -> Object;
     }
 }

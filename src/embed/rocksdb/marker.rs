@@ -1,5 +1,5 @@
-//! A file beside each database that rqps makes: that it is ours, and what became of it. A database
-//! without one is never opened, filled or removed.
+//! A file beside each database that rqps makes: it marks the database as rqps's own and records its
+//! state. A database without one is never opened, filled or removed.
 
 use std::fs;
 use std::io;
@@ -15,13 +15,13 @@ const DATABASE: &str = "db";
 /// What the file says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
-    /// What became of the database.
+    /// State of the database.
     pub state: State,
     /// The process that changed it last.
     pub process: u32,
 }
 
-/// What became of a database.
+/// State of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {

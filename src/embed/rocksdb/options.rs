@@ -55,7 +55,7 @@ impl RocksdbOptions {
         self.handle
     }
 
-    /// Sets options one by one, in order. Returns those that were optional and not taken.
+    /// Sets options one by one, in order. Returns the optional ones that the library rejects.
     ///
     /// # Errors
     /// The first that was not optional and not taken, with the library's words.
@@ -181,16 +181,16 @@ const SINCE: &[(&str, &str)] = &[
 fn hint(key: &str) -> String {
     if let Some((_, since)) = SINCE.iter().find(|(known, _)| *known == key) {
         return format!(
-            "\nhint: RocksDB has it since {since}; write `{key} ?= …` to go without where a \
-             version lacks it"
+            "\nhint: RocksDB has it since {since}; write `{key} ?= …` to skip it where a version \
+             lacks it"
         );
     }
     if key.starts_with("use_dynamic_delay") || key.starts_with("use_spdb") {
-        return "\nhint: only Speedb has it; write `?=` to go without elsewhere".to_owned();
+        return "\nhint: only Speedb has it; write `?=` to skip it elsewhere".to_owned();
     }
     format!(
-        "\nhint: this version has no such option, or not that value; see include/rocksdb/options.h \
-         of it, or write `{key} ?= …` in the config to go without"
+        "\nhint: this version lacks the option or the value; see its include/rocksdb/options.h, or \
+         write `{key} ?= …` in the config to skip it"
     )
 }
 
@@ -212,6 +212,6 @@ mod tests {
     fn an_option_of_later_versions_is_told() {
         assert!(hint("table.index_shortening").contains("since 6.2"));
         assert!(hint("use_dynamic_delay").contains("Speedb"));
-        assert!(hint("nonsense").contains("no such option"));
+        assert!(hint("nonsense").contains("lacks the option"));
     }
 }

@@ -81,6 +81,6 @@ mod tests {
         let error = Rocksdb::load(Path::new("libc.so.6")).err().map(|error| error.to_string());
         let error = error.expect("libc is no RocksDB");
         assert!(error.contains("rocksdb_options_create"), "{error}");
-        assert!(error.contains("since 6.0") && error.contains("no step"), "{error}");
+        assert!(error.contains("since 6.0") && error.contains("kv needs it"), "{error}");
     }
 }

@@ -148,7 +148,7 @@ impl<'a> Apt<'a> {
         packages: &[String],
         progress: &mut Progress<'_>,
     ) -> Result<Vec<Download>, Reason> {
-        let text = || format!("resolving what {} depends on", packages.join(", "));
+        let text = || format!("resolving the dependencies of {}", packages.join(", "));
         let mut command = self.command();
         command.args(["install", "-y", "--print-uris", "--"]).args(packages);
         let ended = client::run(&mut command, PACKAGE, self.dbms, progress, text)?;

@@ -40,7 +40,7 @@ pub(super) fn find(
             client: client.display().to_string(),
             ended: ended.how(),
             coordinates: "the list of its package sources".to_string(),
-            said: client::shortened(ended.errors.lines().last().unwrap_or("it said nothing")),
+            said: client::shortened(ended.errors.lines().last().unwrap_or("no message")),
         });
     }
     let uri = choose(&ended.output, suite).ok_or(Reason::NoMirror { dbms })?;

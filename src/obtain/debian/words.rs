@@ -83,7 +83,7 @@ pub(super) fn classify(context: &Context, ended: &str, said: &str) -> Reason {
         return Reason::MirrorChanged { suite, said };
     }
     let last = said.lines().rev().find(|line| line.starts_with("E: "));
-    let last = last.or_else(|| said.lines().last()).unwrap_or("it said nothing");
+    let last = last.or_else(|| said.lines().last()).unwrap_or("no message");
     Reason::ClientFailed {
         client,
         ended: ended.to_string(),
@@ -125,7 +125,10 @@ mod tests {
                    couldn't be verified because the public key is not available: NO_PUBKEY 6ED0E7\n\
                    E: The repository 'http://mirror/debian sid InRelease' is not signed.";
         check(key, &["NO_PUBKEY 6ED0E7", "debian-archive-keyring"]);
-        check("E: Unable to locate package mariadb-x", &["mariadb-x", "packages of Debian trixie"]);
+        check(
+            "E: Unable to locate package mariadb-x",
+            &["mariadb-x", "Debian trixie has no such package"],
+        );
         let unmet = "The following packages have unmet dependencies:\n \
                      a : Depends: b (= 1) but it is not installable\nE: Unable to correct problems";
         check(unmet, &["a : Depends: b (= 1)"]);
@@ -136,7 +139,7 @@ mod tests {
         check("E: Failed to fetch http://m/a.deb  404  Not Found", &["again", "404"]);
         check("E: Failed to fetch http://m/a.deb  Hash Sum mismatch", &["again", "Hash Sum"]);
         check("E: Could not get lock", &["exited with 100", "Could not get lock"]);
-        check("", &["it said nothing"]);
+        check("", &["no message"]);
     }
 
     #[test]

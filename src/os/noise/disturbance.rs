@@ -51,7 +51,7 @@ impl Watch {
             .map(|ticks| (ticks as f64 * tick / all.max(f64::MIN_POSITIVE)).min(1.0));
         let now = totals(Path::new("/"));
         let mut total = |name: &'static str| {
-            let unread = || Err("it was not looked for".to_owned());
+            let unread = || Err("not checked".to_owned());
             let then = self.totals.get(name).cloned().unwrap_or_else(unread);
             let now = now.get(name).cloned().unwrap_or_else(unread);
             kept(name, moved(&then, &now), &mut disturbance.missing)
@@ -164,7 +164,7 @@ fn throttled_thermal(root: &Path) -> Result<u64, String> {
 fn throttled_cgroup(root: &Path) -> Result<u64, String> {
     let own = text(&root.join("proc/self/cgroup"))?;
     let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return Err("this process is in no cgroup of version 2".to_owned());
+        return Err("this process is in no version 2 cgroup".to_owned());
     };
     let file = root.join("sys/fs/cgroup").join(path.trim_start_matches('/')).join("cpu.stat");
     let text = text(&file)?;

@@ -123,7 +123,7 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
             STEAL_MAX,
             &format!("of CPU time taken by the hypervisor {seconds}"),
             (
-                "other guests of this machine slow it down when they like",
+                "other guests of this machine slow it down at random",
                 "use a dedicated host or instance; measure more blocks; do not trust single runs",
             ),
         ),
@@ -133,7 +133,7 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
             FOREIGN_MAX,
             &format!("of CPU time used by other processes {seconds}"),
             (
-                "whatever else runs takes CPU and cache from one target and not from the other",
+                "other processes take CPU and cache, perhaps from one target only",
                 "stop other services, timers (cron, apt, updatedb), agents and desktops",
             ),
         ),
@@ -141,21 +141,26 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
             "CPU pressure",
             (seen.pressure_cpu, &why("pressure_cpu")),
             PRESSURE_MAX,
-            &format!("of the time some task waited for a CPU {seconds}, with no load of rqps"),
+            &format!("of the time some task waited for a CPU {seconds}, without load from rqps"),
             (
-                "there is more work than CPUs before anything is measured (it also shows load that \
-                 is hidden from this container)",
-                "find who runs (top) and stop it",
+                "the host has more work than CPUs before rqps measures (the value includes load \
+                 hidden from this container)",
+                "find the running processes (top) and stop them",
             ),
         ),
     ];
     findings.push(match seen.swapped_in {
-        None => unknown("swapping", why("swapped_in"), "swapped pages come back in the middle"),
+        None => unknown(
+            "swapping",
+            why("swapped_in"),
+            "the kernel reads swapped pages back during \
+                                                        steps",
+        ),
         Some(pages) => HostFinding {
             about: "swapping",
             level: if pages > 0 { FindingLevel::Noisy } else { FindingLevel::Fine },
             found: format!("{pages} pages swapped in {seconds}"),
-            means: "memory is short: pages come back from disk in the middle of a step",
+            means: "memory is short: the kernel reads pages back from disk during a step",
             advice: if pages > 0 { "use fewer rows, or swapoff -a" } else { "" },
         },
     });
@@ -163,8 +168,8 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
     findings.push(HostFinding {
         about: "virtualisation",
         level: if guest { FindingLevel::Mind } else { FindingLevel::Fine },
-        found: host.virtualization.clone().unwrap_or_else(|| "not told".to_owned()),
-        means: "waking a halted virtual CPU costs more than a short query, and neighbours share \
+        found: host.virtualization.clone().unwrap_or_else(|| "unknown".to_owned()),
+        means: "waking a halted virtual CPU costs more than a short query, and other guests share \
                 caches and disks",
         advice: if guest {
             "prefer --idle awake or placement together; calibrate with rqps doctor --aa"
@@ -176,7 +181,7 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
 }
 
 fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> HostFinding {
-    let means = "a CPU that is slowed down for heat or by a quota gives another rate";
+    let means = "heat or a quota slows the CPU and changes rates";
     let counts = [
         (seen.throttled_thermal, "times for heat", "throttled_thermal"),
         (seen.throttled_cgroup_us, "us by the cgroup's quota", "throttled_cgroup_us"),
@@ -197,7 +202,7 @@ fn throttling(seen: &Disturbance, why: &dyn Fn(&str) -> String) -> HostFinding {
         (_, true) => FindingLevel::Unknown,
         _ => FindingLevel::Fine,
     };
-    let advice = if any { "cool it, lower the frequency, or raise the quota" } else { "" };
+    let advice = if any { "cool the CPU, lower its frequency, or raise the quota" } else { "" };
     HostFinding { about: "throttling", level, found: told.join("; "), means, advice }
 }
 
@@ -211,27 +216,27 @@ fn cpu(root: &Path, host: &Host) -> Vec<HostFinding> {
             about: "frequency",
             level: FindingLevel::Fine,
             found: "governor performance".to_owned(),
-            means: "the clock does not follow the load",
+            means: "the CPU frequency does not follow the load",
             advice: "",
         },
         Some(other) => HostFinding {
             about: "frequency",
             level: FindingLevel::Noisy,
             found: format!("governor {other}"),
-            means: "the clock follows the load: short steps are measured at any frequency",
+            means: "the CPU frequency follows the load: short steps run at varying frequencies",
             advice: "cpupower frequency-set -g performance",
         },
         None => unknown(
             "frequency",
             host.missing.get("governor").cloned().unwrap_or_default(),
-            "who sets the clock is not seen from here; in a guest it is the hypervisor's host",
+            "the frequency governor is not visible here; in a guest the hypervisor's host sets it",
         ),
     };
     vec![governor, turbo(root), smt(host), aslr(root), numa(root), mitigations(host), clock(root)]
 }
 
 fn turbo(root: &Path) -> HostFinding {
-    let means = "the clock depends on temperature and on how many CPUs work";
+    let means = "the CPU frequency depends on temperature and on the number of busy CPUs";
     let intel = line(root, "sys/devices/system/cpu/intel_pstate/no_turbo");
     let boost = line(root, "sys/devices/system/cpu/cpufreq/boost");
     let on = match (intel.as_deref(), boost.as_deref()) {
@@ -254,7 +259,7 @@ fn turbo(root: &Path) -> HostFinding {
 }
 
 fn smt(host: &Host) -> HostFinding {
-    let means = "two threads share a core: which CPUs a run lands on decides its rate";
+    let means = "two threads share a core, so the choice of CPUs changes a run's rate";
     match host.smt.as_deref() {
         Some("on") => HostFinding {
             about: "SMT",
@@ -275,13 +280,13 @@ fn smt(host: &Host) -> HostFinding {
 }
 
 fn aslr(root: &Path) -> HostFinding {
-    let means = "each start of a server lies elsewhere in memory and has other cache conflicts: \
-                 that is noise between blocks, not within one, so blocks average it";
+    let means = "each server start has a different memory layout and other cache conflicts: noise \
+                 between blocks, not within one, so blocks average it out";
     match line(root, "proc/sys/kernel/randomize_va_space") {
         Ok(state) => HostFinding {
             about: "address layout",
             level: FindingLevel::Fine,
-            found: if state == "0" { "fixed" } else { "random in each process" }.to_owned(),
+            found: if state == "0" { "fixed" } else { "random for each process" }.to_owned(),
             means,
             advice: "",
         },
@@ -290,7 +295,8 @@ fn aslr(root: &Path) -> HostFinding {
 }
 
 fn numa(root: &Path) -> HostFinding {
-    let means = "memory of another node is slower: where a server's pages lie decides its rate";
+    let means = "memory of another node is slower, so the placement of a server's pages changes \
+                 its rate";
     match line(root, "sys/devices/system/node/online") {
         Ok(nodes) => {
             let several = nodes.contains(['-', ',']);
@@ -311,7 +317,7 @@ fn numa(root: &Path) -> HostFinding {
 }
 
 fn mitigations(host: &Host) -> HostFinding {
-    let means = "system calls cost more with some of them; the same on both sides of a comparison";
+    let means = "some of them make system calls slower, equally on both sides of a comparison";
     if host.mitigations.is_empty() {
         let reason = host.missing.get("mitigations").cloned().unwrap_or_default();
         return unknown("mitigations", reason, means);
@@ -327,7 +333,7 @@ fn mitigations(host: &Host) -> HostFinding {
 }
 
 fn clock(root: &Path) -> HostFinding {
-    let means = "reading the time must not be a system call: the clients do it for each event";
+    let means = "clients read the time for each event, so that must not be a system call";
     match line(root, "sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(source) => {
             let fast = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
@@ -337,7 +343,12 @@ fn clock(root: &Path) -> HostFinding {
                 level: if fast { FindingLevel::Fine } else { FindingLevel::Noisy },
                 found: source,
                 means,
-                advice: if fast { "" } else { "boot with clocksource=tsc if the CPU's is stable" },
+                advice: if fast {
+                    ""
+                } else {
+                    "boot with clocksource=tsc if the CPU's TSC is \
+                                               stable"
+                },
             }
         }
         Err(reason) => unknown("clock source", reason, means),
@@ -345,8 +356,8 @@ fn clock(root: &Path) -> HostFinding {
 }
 
 fn memory(root: &Path, host: &Host) -> Vec<HostFinding> {
-    let huge = "huge pages are made and broken up by the kernel while a server runs, and some \
-                servers lose time to that";
+    let huge = "the kernel builds and splits huge pages while a server runs, which costs some \
+                servers time";
     let pages = match host.transparent_huge_pages.as_deref() {
         Some("always") => HostFinding {
             about: "huge pages",
@@ -367,7 +378,7 @@ fn memory(root: &Path, host: &Host) -> Vec<HostFinding> {
             unknown("huge pages", host.missing.get(name).cloned().unwrap_or_default(), huge)
         }
     };
-    let means = "idle servers of a block may be swapped out while another one is measured";
+    let means = "the kernel may swap out a block's idle servers while rqps measures another one";
     let swap = match host.swap_bytes {
         0 => HostFinding {
             about: "swap",
@@ -388,7 +399,7 @@ fn memory(root: &Path, host: &Host) -> Vec<HostFinding> {
 }
 
 fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
-    let means = "steps that commit wait for it";
+    let means = "steps that commit wait for fsync";
     let fsync = match canary.fsync_ns {
         None => {
             let reason = canary.missing.get("fsync_ns").cloned().unwrap_or_default();
@@ -399,13 +410,13 @@ fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
             let (level, advice) = match ns {
                 _ if ns < FSYNC_NS_MIN => (
                     FindingLevel::Mind,
-                    "too fast for a disk: nothing is stored when it returns; fine for comparing \
-                     CPU, not for durability",
+                    "too fast for a disk: fsync returns before data are stored; fine for CPU \
+                     comparisons, not for durability",
                 ),
                 _ if ns > FSYNC_NS_MAX => (
                     FindingLevel::Mind,
-                    "rates of steps that commit are those of the disk: use --work on a faster one, \
-                     or compare at more clients",
+                    "the disk limits the rates of steps that commit: use --work on a faster disk, \
+                     or more clients",
                 ),
                 _ => (FindingLevel::Fine, ""),
             };
@@ -420,8 +431,8 @@ fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
         about: "disk counters",
         level: if counted { FindingLevel::Fine } else { FindingLevel::Unknown },
         found,
-        means: "r/o, rKB/o and wKB/o come from /proc/diskstats of the device under the data",
-        advice: if counted { "" } else { "put data on a disk of its own with --work" },
+        means: "rqps reads r/o, rKB/o and wKB/o from /proc/diskstats of the device under the data",
+        advice: if counted { "" } else { "put the data on a separate disk with --work" },
     };
     vec![fsync, counters]
 }
@@ -431,18 +442,18 @@ fn disk(host: &Host, canary: &Canary) -> Vec<HostFinding> {
 fn proc_files() -> Vec<HostFinding> {
     let own = fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string());
     let read = own.and_then(|text| proc::proportional_bytes(&text).map_err(|e| e.to_string()));
-    let means = "resident memory of a server counts shared pages once";
+    let means = "the resident memory of a server should count shared pages once";
     vec![match read {
         Ok(_) => HostFinding {
             about: "memory of servers",
             level: FindingLevel::Fine,
-            found: "smaps_rollup can be read".to_owned(),
+            found: "smaps_rollup is readable".to_owned(),
             means,
             advice: "",
         },
         Err(reason) => unknown(
             "memory of servers",
-            format!("read /proc/self/smaps_rollup: {reason}; VmRSS counts shared pages again"),
+            format!("read /proc/self/smaps_rollup: {reason}; VmRSS counts shared pages repeatedly"),
             means,
         ),
     }]

@@ -102,8 +102,8 @@ impl Writer {
         let id = self.unique("heat");
         let _ = writeln!(
             html,
-            "<div class=\"heat\" data-json=\"{id}\"><p>This table needs scripts, which are off \
-             here. The same numbers are in the steps below.</p></div>"
+            "<div class=\"heat\" data-json=\"{id}\"><p>This table needs JavaScript. The steps \
+             below have the same numbers.</p></div>"
         );
         data::push_json(&mut self.data, &id, &data::heat(heat, &self.places));
     }

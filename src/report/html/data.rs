@@ -37,7 +37,7 @@ pub(super) fn description(chart: &Chart) -> String {
     let high = finite().fold(f64::NEG_INFINITY, f64::max);
     let digits = Digits::Significant(4);
     format!(
-        "{}. {} series; {} from {} to {} {}. The numbers are in the tables.",
+        "{}. {} series; {} from {} to {} {}. The tables have the numbers.",
         chart.title,
         chart.series.len(),
         chart.y.name,

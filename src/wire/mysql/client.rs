@@ -46,7 +46,7 @@ struct Statement {
 impl MysqlClient {
     /// Connects and logs in. A refused login is [`WireError::Server`] with the error number: `1045`
     /// wrong password, `1049` no such database, `1040` too many connections. `timeout` holds for
-    /// the connection and each read of the login; afterwards reads wait for ever.
+    /// the connection and each read of the login; afterwards reads wait without a limit.
     pub fn connect(
         address: &Address,
         login: &Login,
@@ -83,7 +83,7 @@ impl MysqlClient {
         &self.server_version
     }
 
-    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }
@@ -96,7 +96,7 @@ impl MysqlClient {
             return Err(self.refused(length));
         }
         let Some(described) = packet::prepared(self.whole(length)?) else {
-            return Err(self.channel.confused("the answer to a prepare makes no sense"));
+            return Err(self.channel.confused("invalid answer to a prepare"));
         };
         self.channel.skip(HEADER + length)?;
         for definitions in [described.parameters, described.columns] {
@@ -199,7 +199,7 @@ impl MysqlClient {
         let length = self.header()?;
         if self.channel.available()[HEADER] != packet::LOCAL_INFILE {
             self.finish(&mut CountRows)?;
-            let what = format!("this is not a LOAD DATA LOCAL INFILE: {sql}");
+            let what = format!("not a LOAD DATA LOCAL INFILE: {sql}");
             return Err(WireError::Protocol(what));
         }
         // The server's packet has number 1, and the numbers go on.
@@ -232,7 +232,7 @@ impl MysqlClient {
     fn header(&mut self) -> Result<usize, WireError> {
         self.channel.need(HEADER + 1)?;
         match packet::body_length(self.channel.available()) {
-            0 => Err(self.channel.confused("an empty packet came; is that a MySQL server?")),
+            0 => Err(self.channel.confused("got an empty packet; is that a MySQL server?")),
             length => Ok(length),
         }
     }
@@ -281,7 +281,7 @@ impl MysqlClient {
             packet::LOCAL_INFILE => self.no_local_file(length),
             _ => {
                 let Some(columns) = packet::column_count(self.whole(length)?) else {
-                    return Err(self.channel.confused("a result has no number of columns"));
+                    return Err(self.channel.confused("a result without a number of columns"));
                 };
                 self.channel.consume(HEADER + length);
                 reply.result_set = true;
@@ -307,7 +307,7 @@ impl MysqlClient {
         reply: &mut Reply,
     ) -> Result<bool, WireError> {
         let Some(ended) = ended else {
-            return Err(self.channel.confused("the end of a result makes no sense"));
+            return Err(self.channel.confused("invalid end of a result"));
         };
         self.channel.consume(HEADER + length);
         reply.affected += ended.affected;
@@ -348,11 +348,11 @@ impl MysqlClient {
             within_row = length == LONGEST;
             if S::WANTS_ROWS {
                 if within_row {
-                    let what = "a row of 16 MB or more cannot be read, only counted";
+                    let what = "rqps can only count rows of 16 MB or more, not read them";
                     return Err(self.channel.confused(what));
                 }
                 if !sink.row(self.whole(length)?) {
-                    return Err(self.channel.confused("a row makes no sense"));
+                    return Err(self.channel.confused("invalid row"));
                 }
             }
             self.channel.skip(HEADER + length)?;
@@ -372,7 +372,7 @@ impl MysqlClient {
         if !self.deprecate_eof {
             let length = self.header()?;
             if self.channel.available()[HEADER] != packet::EOF {
-                return Err(self.channel.confused("the definitions of columns have no end"));
+                return Err(self.channel.confused("column definitions without end"));
             }
             self.channel.skip(HEADER + length)?;
         }

@@ -81,8 +81,9 @@ pub(super) fn log_in(
         && check_tls(address)?
     {
         if greeting.capabilities & CLIENT_SSL == 0 {
-            return Err(channel
-                .confused("the server has no TLS: switch it on there, or use sslmode=disable"));
+            return Err(
+                channel.confused("the server has no TLS: enable it, or use sslmode=disable")
+            );
         }
         capabilities |= CLIENT_SSL;
         sequence = sequence.wrapping_add(1);
@@ -118,7 +119,10 @@ impl Greeting {
         match reader.u8() {
             Some(10) => {}
             Some(other) => {
-                return Err(format!("protocol version {other} came instead of 10; is that MySQL?"));
+                return Err(format!(
+                    "got protocol version {other} instead of 10; is that a MySQL \
+                                    server?"
+                ));
             }
             None => return Err("the greeting is empty".to_owned()),
         }
@@ -126,7 +130,7 @@ impl Greeting {
         let short = || format!("the greeting of server {version:?} is too short");
         let greeting = Greeting::rest(&mut reader).ok_or_else(short)?;
         if greeting.capabilities & REQUIRED != REQUIRED {
-            return Err(format!("server {version:?} is too old: 4.1 or later is needed"));
+            return Err(format!("server {version:?} is too old: rqps needs 4.1 or later"));
         }
         let version = match version.strip_prefix("5.5.5-") {
             Some(mariadb) if mariadb.contains("MariaDB") => mariadb.to_owned(),
@@ -236,7 +240,7 @@ impl Exchange<'_> {
                 Some((&packet::EOF, request)) => self.switch(request)?,
                 Some((1, [3])) => {}
                 Some((1, [4])) => self.full_sha2()?,
-                _ => return Err(self.channel.confused("the answer to the login makes no sense")),
+                _ => return Err(self.channel.confused("invalid answer to the login")),
             }
         }
     }
@@ -257,8 +261,8 @@ impl Exchange<'_> {
             name => String::from_utf8_lossy(name),
         };
         let what = format!(
-            "user {:?} logs in by {name}, which is not supported: give it a password by \
-             mysql_native_password or caching_sha2_password",
+            "user {:?} logs in with {name}, which rqps does not support: give the user a password \
+             with mysql_native_password or caching_sha2_password",
             self.login.user
         );
         Err(self.channel.confused(what))

@@ -44,7 +44,7 @@ enum Sent {
 impl PostgresClient {
     /// Connects and logs in. A refused login is [`WireError::Server`] with the SQLSTATE: `28P01`
     /// wrong password, `3D000` no such database, `57P03` still starting. `timeout` holds for the
-    /// connection and each read of the login; afterwards reads wait for ever.
+    /// connection and each read of the login; afterwards reads wait without a limit.
     pub fn connect(
         address: &Address,
         login: &Login,
@@ -81,7 +81,7 @@ impl PostgresClient {
         &self.server_version
     }
 
-    /// How long a read may wait; `None` for ever. A read that waited too long ends the session.
+    /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
     pub fn set_read_timeout(&mut self, timeout: Option<Duration>) -> Result<(), WireError> {
         self.channel.set_read_timeout(timeout)
     }
@@ -187,7 +187,7 @@ impl PostgresClient {
         self.query(sql)?;
         if !self.copy_begins()? {
             self.finish(Sent::Simple, Reply::default(), &mut CountRows)?;
-            return Err(WireError::Protocol(format!("this is not a COPY … FROM STDIN: {sql}")));
+            return Err(WireError::Protocol(format!("not a COPY … FROM STDIN: {sql}")));
         }
         self.output.clear();
         let mut more = true;
@@ -232,7 +232,7 @@ impl PostgresClient {
                 b'D' => {
                     reply.rows += 1;
                     if S::WANTS_ROWS && !sink.row(whole(&mut self.channel, kind, length)?) {
-                        return Err(self.channel.confused("a row makes no sense"));
+                        return Err(self.channel.confused("invalid row"));
                     }
                 }
                 b'2' => {}
@@ -277,14 +277,23 @@ impl PostgresClient {
             }
             b'G' => {
                 self.output.clear();
-                message::copy_fail(&mut self.output, "no rows were meant to be sent");
+                message::copy_fail(
+                    &mut self.output,
+                    "the server expects rows, but rqps sends \
+                                                      none",
+                );
                 if sent == Sent::Extended {
                     // While it waited for rows the server took no notice of the first Sync.
                     message::sync(&mut self.output);
                 }
                 self.channel.send(&self.output)?;
             }
-            b'W' => return Err(self.channel.confused("streaming replication is not spoken")),
+            b'W' => {
+                return Err(self.channel.confused(
+                    "rqps does not support streaming \
+                                                      replication",
+                ));
+            }
             b'N' => {
                 let notice = message::ServerError::parse(whole(&mut self.channel, kind, length)?)
                     .into_words();
@@ -297,7 +306,7 @@ impl PostgresClient {
             // notifications, COPY to the client: nothing to count.
             b'1' | b'3' | b'n' | b'I' | b's' | b't' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
             other => {
-                let what = format!("message {:?} was not expected", char::from(other));
+                let what = format!("unexpected message {:?}", char::from(other));
                 return Err(self.channel.confused(what));
             }
         }

@@ -22,7 +22,7 @@ pub(super) fn encrypt(mut channel: Channel, address: &Address) -> Result<Channel
     channel.consume(1);
     if answer != b'S' {
         return Err(channel.confused(
-            "the server has TLS switched off (ssl = off): switch it on, or use sslmode=disable",
+            "the server has TLS disabled (ssl = off): enable it, or use sslmode=disable",
         ));
     }
     channel.encrypt(address)
@@ -71,7 +71,7 @@ pub(super) fn log_in(mut channel: Channel, login: &Login) -> Result<Welcome, Wir
             b'N' => {}
             b'Z' => return Ok(Welcome { channel, connection_id, server_version }),
             other => {
-                let what = format!("message {:?} was not expected", char::from(other));
+                let what = format!("unexpected message {:?}", char::from(other));
                 return Err(channel.confused(what));
             }
         }
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         };
         match u32::from_be_bytes(*kind) {
             0 if self.verified => Ok(()),
-            0 => Err("the server ended SCRAM without proving that it knows the password".into()),
+            0 => Err("the server ended SCRAM without proof that it knows the password".into()),
             3 => self.password(output, |login| Ok(login.password.clone())),
             5 => self.password(output, |login| {
                 let salt = rest.first_chunk::<4>().ok_or("the md5 salt is too short")?;
@@ -118,14 +118,14 @@ impl Exchange<'_> {
             }),
             10 => self.begin_scram(rest, output),
             11 => {
-                let scram = self.scram.as_mut().ok_or("SCRAM goes on without having begun")?;
+                let scram = self.scram.as_mut().ok_or("SCRAM continues without a start")?;
                 scram.update(rest).map_err(|error| format!("SCRAM: {error}"))?;
                 let position = begin(output, b'p');
                 output.extend_from_slice(scram.message());
                 end(output, position)
             }
             12 => {
-                let scram = self.scram.as_mut().ok_or("SCRAM ends without having begun")?;
+                let scram = self.scram.as_mut().ok_or("SCRAM ends without a start")?;
                 scram.finish(rest).map_err(|error| {
                     format!("SCRAM: the server does not know the password: {error}")
                 })?;
@@ -134,8 +134,8 @@ impl Exchange<'_> {
                 Ok(())
             }
             other => Err(format!(
-                "the server wants {}, which is not supported: let pg_hba.conf ask for \
-                 scram-sha-256, md5, password or trust",
+                "the server requires {}, which rqps does not support: use scram-sha-256, md5, \
+                 password or trust in pg_hba.conf",
                 authentication_name(other)
             )),
         }
@@ -155,7 +155,7 @@ impl Exchange<'_> {
     fn need_password(&self) -> Result<(), String> {
         if self.login.password.is_empty() {
             return Err(format!(
-                "the server wants a password for user {:?} and none was given",
+                "the server requires a password for user {:?}; add one to the DSN",
                 self.login.user
             ));
         }

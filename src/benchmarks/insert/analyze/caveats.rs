@@ -48,6 +48,6 @@ fn dirty_pages(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Ca
         })
     });
     worst(CaveatKind::WriteBack, label, found, |kb| {
-        format!("dirty pages of the step before were written back, up to {kb:.0} KB/s")
+        format!("writeback of the previous step's dirty pages, up to {kb:.0} KB/s")
     })
 }

@@ -46,15 +46,15 @@ pub const COLUMNS: [ColumnSpec; 20] = [
     column("wpi", 3, "1/row", "wps / ips, in q steps too"),
     column("wkbpi", 3, "KiB/row", "wmbps x 1024 / ips, in q steps too"),
     column("csps", 0, "1/s", "context switches of the host / s"),
-    column("cpups", 1, "%", "busy CPU of all CPUs of the host, client included, spinners not"),
+    column("cpups", 1, "%", "busy share of the host's CPUs, with the client, without spinners"),
     column("cspq", 3, "1/op", "csps / rate"),
     column("cpupq", 0, "us/op", "cpups / 100 x CPUs x 1e6 / rate"),
-    column("dbgb1", 1, "GiB", "tables and indexes at the end: by the server, or of their files"),
-    column("dbgb2", 1, "GiB", "the data folder at the end, logs included"),
-    column("rss", 1, "GiB", "the server's memory, shared pages once"),
+    column("dbgb1", 1, "GiB", "tables and indexes at the end, from the server or their files"),
+    column("dbgb2", 1, "GiB", "the data folder at the end, including logs"),
+    column("rss", 1, "GiB", "the server's memory; shared pages count once"),
     column("maxop", 3, "s", "the longest insert (l steps), the longest query (q steps)"),
-    column("p50", 0, "1/s", "rate that half of the seconds reached; from 10 s on"),
-    column("p99", 0, "1/s", "rate that 99 of 100 seconds reached; from 10 s on"),
+    column("p50", 0, "1/s", "median rate of single seconds; windows from 10 s"),
+    column("p99", 0, "1/s", "rate that 99 of 100 seconds reached; windows from 10 s"),
 ];
 
 /// The numbers of a metrics row but for its target, as the published tables of the benchmark have

@@ -40,8 +40,8 @@ pub fn own_metrics(step: &StepRecord) -> Vec<MetricValue> {
     let per_second = rows as f64 / step.outcome.seconds;
     let disk = |get: fn(&crate::domain::run::DiskUsage) -> f64| match &step.usage.disk {
         Some(disk) if step.usage.seconds > 0.0 => Ok(get(disk) / step.usage.seconds / per_second),
-        Some(_) => Err("counters were not sampled".to_owned()),
-        None => Err("the disk was not sampled".to_owned()),
+        Some(_) => Err("counters not sampled".to_owned()),
+        None => Err("disk not sampled".to_owned()),
     };
     metrics.push((Metric::WritesPerInsert, disk(|disk| disk.writes as f64)));
     metrics.push((Metric::WriteKbPerInsert, disk(|disk| disk.write_kb)));
@@ -56,7 +56,7 @@ pub fn own_metrics(step: &StepRecord) -> Vec<MetricValue> {
             continue;
         }
         let read = Histogram::from_base64(&role.latency).and_then(|all| match all.total() {
-            0 => Err("no operation was completed".to_owned()),
+            0 => Err("no completed operation".to_owned()),
             _ => Ok(all.quantiles([0.99, 1.0])),
         });
         let in_ms = |place: usize| read.clone().map(|values| values[place] as f64 / 1e6);

@@ -115,7 +115,7 @@ pub fn doings(sample: &Measurement, from: f64, to: f64) -> String {
     let from = from.max(0.0);
     let mut all = logged(&outcome.server_log, from, to);
     all.extend(counted(&outcome.series, from as usize, to.ceil() as usize));
-    if all.is_empty() { "nothing known".to_owned() } else { all.join("; ") }
+    if all.is_empty() { "no known cause".to_owned() } else { all.join("; ") }
 }
 
 /// How the line begins with which Postgres says that a checkpoint begins; its end has a line, too.
@@ -176,37 +176,37 @@ struct Reading {
     usual: f64,
 }
 
-/// What is said of a counter.
+/// The text on a counter.
 type Words = fn(Reading) -> String;
 
-/// Columns of seconds that tell of work beside the clients, and what is said of them.
+/// Columns of seconds that show background work, and their texts.
 const TOLD: [(&str, Worth, Words); 12] = [
     ("min_key_s", Worth::Unusual(0.1), |it| {
         format!("writers waited {:.1} s for the smallest key", it.sum)
     }),
     ("server_autovacuum_workers", Worth::Moved, |it| match it.top {
-        1.0 => "autovacuum at work".to_owned(),
-        most => format!("{most:.0} workers of autovacuum"),
+        1.0 => "autovacuum active".to_owned(),
+        most => format!("{most:.0} autovacuum workers"),
     }),
     ("server_checkpoint_pages", Worth::Moved, |it| format!("checkpoint wrote {:.0} pages", it.sum)),
     ("server_backend_pages", Worth::Moved, |it| format!("backends wrote {:.0} pages", it.sum)),
     ("server_log_waits", Worth::Moved, |it| format!("{:.0} waits for the log buffer", it.sum)),
     ("server_free_page_waits", Worth::Moved, |it| format!("{:.0} waits for a free page", it.sum)),
     ("server_write_stall_us", Worth::Moved, |it| {
-        format!("writes were held back {:.1} s in all", it.sum / 1e6)
+        format!("writes throttled for {:.1} s in total", it.sum / 1e6)
     }),
     ("server_pages_flushed", Worth::Unusual(1.0), |it| {
         format!("{:.0} pages flushed in a second (usually {:.0})", it.top, it.usual)
     }),
     ("disk_read_ms", Worth::Unusual(DISK_NOTABLE_MS), |it| {
-        format!("a read of the disk took {:.2} ms ({})", it.top, usually_ms(it.usual))
+        format!("a disk read took {:.2} ms ({})", it.top, usually_ms(it.usual))
     }),
     ("disk_write_ms", Worth::Unusual(DISK_NOTABLE_MS), |it| {
-        format!("a write of the disk took {:.2} ms ({})", it.top, usually_ms(it.usual))
+        format!("a disk write took {:.2} ms ({})", it.top, usually_ms(it.usual))
     }),
     ("host_iowait", Worth::Unusual(NOTABLE_SHARE), |it| {
         let (top, usual) = (percent(it.top), percent(it.usual));
-        format!("CPUs waited {top} of the time for a disk (usually {usual})")
+        format!("CPUs waited for a disk {top} of the time (usually {usual})")
     }),
     ("host_steal", Worth::Unusual(NOTABLE_SHARE), |it| {
         let (top, usual) = (percent(it.top), percent(it.usual));
@@ -242,7 +242,7 @@ fn redo_in_use(series: &BTreeMap<String, Vec<f64>>) -> Option<Vec<f64>> {
 
 /// A median second without any has 0.
 fn usually_ms(usual: f64) -> String {
-    if usual > 0.0 { format!("usually {usual:.2}") } else { "usually there is none".to_owned() }
+    if usual > 0.0 { format!("usually {usual:.2}") } else { "usually none".to_owned() }
 }
 
 fn percent(share: f64) -> String {
@@ -338,7 +338,7 @@ mod tests {
             found[0].doings,
             "checkpoint of 4.0 s ending at 12.5 s; checkpoint wrote 700 pages"
         );
-        assert_eq!((found[1].from, found[1].doings.as_str()), (20, "nothing known"));
+        assert_eq!((found[1].from, found[1].doings.as_str()), (20, "no known cause"));
         assert_eq!(longest(&sample, "inserts"), Some((12, 2345.0)));
     }
 
@@ -398,9 +398,9 @@ mod tests {
             [
                 "redo log 95 % in use",
                 "writers waited 0.9 s for the smallest key",
-                "a read of the disk took 0.20 ms (usually there is none)",
-                "a write of the disk took 0.31 ms (usually 0.02)",
-                "CPUs waited 43 % of the time for a disk (usually 5 %)",
+                "a disk read took 0.20 ms (usually none)",
+                "a disk write took 0.31 ms (usually 0.02)",
+                "CPUs waited for a disk 43 % of the time (usually 5 %)",
             ]
         );
         assert_eq!(counted(&series, 5, 9), Vec::<String>::new());

@@ -49,7 +49,7 @@ use crate::os::clock::RealClock;
 /// Enough for SQLite's parser; the pages are only taken when used.
 const STACK: usize = 1 << 20;
 
-/// Statements by which a server's thread is told from others.
+/// Statements that identify a server's thread.
 const PINGS: u32 = 50;
 
 /// The loop of the benchmark's steps.
@@ -85,13 +85,13 @@ fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
     } else if writes.rows_per_commit == 0 {
         "batches without rows"
     } else if writes.rows_per_second == Some(0) {
-        "a rate of no rows a second"
+        "a rate of 0 rows per second"
     } else if task.work.shared && writes.deletes.is_some() {
-        "deletes from a table that several clients write"
+        "deletes from a table shared by several clients"
     } else {
         return Ok(());
     };
-    Err(format!("failed to measure: the job asks for {wrong}"))
+    Err(format!("failed to measure: the request has {wrong}"))
 }
 
 /// All that the threads share.

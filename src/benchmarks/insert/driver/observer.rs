@@ -54,8 +54,8 @@ impl Observer {
         std::thread::spawn(move || observe(&connector, &groups, &tell, &latest, &stop));
         match told.recv() {
             Ok(Ok(seen)) => observer.before = Mutex::new(seen),
-            Ok(Err(why)) => observer.note = Some(format!("the server was not observed: {why}")),
-            Err(_) => observer.note = Some("the server was not observed".to_owned()),
+            Ok(Err(why)) => observer.note = Some(format!("no server observation: {why}")),
+            Err(_) => observer.note = Some("no server observation".to_owned()),
         }
         observer
     }
@@ -113,7 +113,7 @@ fn ask(session: &mut Connection, questions: &[String]) -> Result<Seen, String> {
         let before = all.len();
         all.extend(rows.into_iter().filter_map(reading));
         if all.len() == before {
-            return Err(format!("no figures came back for `{question}`"));
+            return Err(format!("no numbers from `{question}`"));
         }
     }
     Ok(all)

@@ -127,7 +127,7 @@ pub(crate) fn cut(task: &StepRequest<InsertWork>, outcome: &Outcome) -> Option<S
     let limit = task.work.limit_seconds?;
     let inserted = rows(RoleKind::Insert);
     let wanted = of_client * u64::from(task.clients);
-    let indexes = if task.work.indexes.is_empty() { "" } else { ", indexes not made" };
+    let indexes = if task.work.indexes.is_empty() { "" } else { ", no indexes made" };
     Some(format!(
         "the step reached its time limit of {limit:.0} s (step_limit): {inserted} of {wanted} rows \
          inserted{indexes}"
@@ -138,7 +138,7 @@ fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> 
     let mut notes = Vec::new();
     let short: u64 = ended.iter().map(|ended| ended.notes.short_deletes).sum();
     if short > 0 {
-        notes.push(format!("{short} deletes found fewer rows than they were to delete"));
+        notes.push(format!("{short} deletes found too few rows"));
     }
     if let (Some(queries), Some(role)) = (&work.queries, roles.get(RoleKind::Query.name()))
         && (role.rows as f64)

@@ -94,7 +94,7 @@ fn maintain<W: Write>(
     Ok(())
 }
 
-/// The plan of each kind of query on table 1, and notes on those that could not be had.
+/// The plan of each kind of query on table 1, and a note for each missing plan.
 pub(super) fn plans(
     job: &DriverRequest,
     task: &StepRequest<InsertWork>,

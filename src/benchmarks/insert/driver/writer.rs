@@ -97,7 +97,7 @@ impl Writer {
     /// Executes the next batch, not before `ready`; its response time counts from `intended`.
     ///
     /// # Errors
-    /// A whole fault: what was executed and what the server said.
+    /// A whole fault: the statement and the server's message.
     pub(crate) fn write(&mut self, intended: u64, ready: u64) -> Result<(), String> {
         let now = self.clock.now();
         let start = if ready > now { self.clock.wait_until(ready) } else { now };
@@ -136,7 +136,7 @@ impl Writer {
 
     fn execute(&mut self) -> Result<Reply, String> {
         let text = std::str::from_utf8(&self.text)
-            .map_err(|error| format!("failed to spell a batch: {error}"))?;
+            .map_err(|error| format!("failed to write the text of a batch: {error}"))?;
         let mut failed = 0;
         loop {
             let turn = self.gate.as_ref().map(|gate| gate.lock());
@@ -173,7 +173,7 @@ impl Writer {
             // The fake one takes any statement for one row.
             _ if self.dialect == Dialect::Fake => Ok(wanted),
             Batch::Insert { .. } if affected != wanted => Err(format!(
-                "failed to insert a batch: the server says that {affected} of {wanted} rows went in"
+                "failed to insert a batch: the server reports {affected} of {wanted} inserted rows"
             )),
             Batch::Insert { .. } => Ok(wanted),
             Batch::Delete { .. } => {

@@ -71,9 +71,9 @@ pub struct ResponseTimes {
 /// Reads a file.
 ///
 /// # Errors
-/// Heads that are not those of a known form; a row with another number of cells, a cell that is no
-/// number, times or counters that go back; a histogram that is not a pair of ten classes; anything
-/// after the last word; a file without heads.
+/// Heads of an unknown form; a row with another number of cells, a cell that is no number,
+/// times or counters that go back; a histogram that is not a pair of ten classes; anything after
+/// the last word; a file without heads.
 pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     let mut reader = Reader { text, heads: Vec::new(), output: ClientOutput::default() };
     let mut histograms = Histograms::default();
@@ -108,7 +108,7 @@ pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     }
     reader.output.histograms = histograms.end(text)?;
     match reader.heads.is_empty() {
-        true => Err(text.cut_short("the heads of the intervals (`i_sec t_sec i_ips …`)")),
+        true => Err(text.cut_short("the header of the intervals (`i_sec t_sec i_ips …`)")),
         false => Ok(reader.output),
     }
 }
@@ -148,15 +148,18 @@ impl Reader<'_> {
         let expected = if newest { HEADS.len() } else { older.len() };
         if missing(&older) || heads.len() != expected {
             let why = format!(
-                "{} heads; the forms that are known have 17 columns (`{}`) or the 12 without \
-                 deletes",
+                "{} columns; known forms have 17 (`{}`) or the 12 without deletes",
                 heads.len(),
                 HEADS.join(" ")
             );
             return Err(self.text.malformed(line, why));
         }
         if !self.heads.is_empty() && self.heads != heads {
-            return Err(self.text.malformed(line, "other heads than before in the same file"));
+            return Err(self.text.malformed(
+                line,
+                "the header differs from the earlier one in this \
+                                                  file",
+            ));
         }
         self.heads = heads.into_iter().map(str::to_owned).collect();
         Ok(())
@@ -165,13 +168,13 @@ impl Reader<'_> {
     fn row(&self, line: usize, row: &str) -> Result<IntervalRow, ImportError> {
         let fault = |why: String| self.text.malformed(line, why);
         if self.heads.is_empty() {
-            return Err(fault("a row before the line of heads (`i_sec t_sec …`)".to_owned()));
+            return Err(fault("a row before the header (`i_sec t_sec …`)".to_owned()));
         }
         let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
         if cells.len() != self.heads.len() {
             let (cells, heads) = (cells.len(), self.heads.len());
             return Err(fault(format!(
-                "{cells} cells under {heads} heads; is the line cut short?"
+                "{cells} cells for {heads} columns; is the line truncated?"
             )));
         }
         let cell = |name: &str| {
@@ -188,7 +191,7 @@ impl Reader<'_> {
             Some((column, cell)) => match count(cell) {
                 Some(value) => Ok(Some(value)),
                 None => {
-                    let why = format!("`{}` under `{name}` is no count", shown(cell));
+                    let why = format!("`{}` under `{name}` is not a count", shown(cell));
                     Err(text.bad_cell(line, column, why))
                 }
             },
@@ -298,7 +301,7 @@ impl Histograms {
     /// All of them.
     pub(crate) fn end(self, text: &Text) -> Result<Vec<ResponseTimes>, ImportError> {
         match self.labels {
-            Some((_, line)) => Err(text.malformed(line, "labels of a histogram without counts")),
+            Some((_, line)) => Err(text.malformed(line, "histogram labels without counts")),
             None => Ok(self.done),
         }
     }
@@ -314,7 +317,11 @@ fn response_times(
     let counts: Option<Vec<u64>> = counts.iter().map(|cell| count(cell)).collect();
     match (counts, number(longest)) {
         (Some(counts), Some(longest)) => Ok(ResponseTimes { kind, line, counts, longest }),
-        _ => Err(text.malformed(line, "a class of a histogram is no count, or its max no number")),
+        _ => Err(text.malformed(
+            line,
+            "a histogram class is not a count, or its max is not a \
+                                       number",
+        )),
     }
 }
 
@@ -357,7 +364,7 @@ mod tests {
     fn one_that_died_has_no_last_word() {
         let cut = OLD.replace("Done\n", "");
         let fault = of(&cut).unwrap_err().to_string();
-        assert!(fault.contains("line 7: 1 cells under 12 heads"), "{fault}");
+        assert!(fault.contains("line 7: 1 cells for 12 columns"), "{fault}");
         let cut: String = OLD.lines().take(4).map(|line| format!("{line}\n")).collect();
         assert!(!of(&cut).unwrap().is_done);
     }
@@ -368,20 +375,20 @@ mod tests {
             let fault = of(&OLD.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{from}: {fault}");
         };
-        check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells under 12 heads");
-        check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is no number");
-        check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is no count");
+        check("1.1\t2.1\t4000\t", "1.1\t2.1\t", "line 4: 11 cells for 12 columns");
+        check("\t12345\t", "\tlong\t", "column 7: `long` under `max_i` is not a number");
+        check("\t9400\t", "\t4.5\t", "`4.5` under `t_ins` is not a count");
         check("\t9400\t", "\t4000\t", "line 4: t_ins goes back");
         check("1.1\t2.1", "1.1\t0.1", "line 4: t_sec goes back from 1 to 0.1");
-        check("max_q\t", "max_p\t", "line 2: 12 heads");
-        check("\tt_query\t", "\tt_query\tmore\t", "line 2: 13 heads");
-        check("i_sec\tt_sec", "sec\tt_sec", "line 3: a row before the line of heads");
+        check("max_q\t", "max_p\t", "line 2: 12 columns");
+        check("\tt_query\t", "\tt_query\tmore\t", "line 2: 13 columns");
+        check("i_sec\tt_sec", "sec\tt_sec", "line 3: a row before the header");
         check("\t90\t", "\t", "line 6: 10 cells of a histogram");
-        check("\t90\t", "\t9x\t", "line 6: a class of a histogram is no count");
+        check("\t90\t", "\t9x\t", "line 6: a histogram class is not a count");
         check("Insert rt:\t0", "Delete rt:\t0", "line 6: a histogram is a line of labels");
         check("Insert rt:\t0", "Insert: 0", "line 6: expected the counts");
         check("Done\n", "Done\nmore\n", "line 9: a line after the word Done");
-        check(OLD, "one\ntwo\n", "line 2: the file ends here, before the heads");
+        check(OLD, "one\ntwo\n", "line 2: the file ends here, before the header");
     }
 
     #[test]

@@ -54,11 +54,11 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
             continue;
         }
         if heads.is_empty() {
-            return Err(text.malformed(line, "a row before the heads (`256us 1ms … max tag`)"));
+            return Err(text.malformed(line, "a row before the header (`256us 1ms … max tag`)"));
         }
         // Some heads leave out the word tag.
         if cells.len() != heads.len() && cells.len() != heads.len() + 1 {
-            let why = format!("{} cells under {} heads", cells.len(), heads.len());
+            let why = format!("{} cells for {} columns", cells.len(), heads.len());
             return Err(text.malformed(line, why));
         }
         let cell = |name: &str| {
@@ -86,7 +86,7 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
 
 fn check(text: &Text, row: &HistogramRow) -> Result<(), ImportError> {
     if row.cells.len() != BUCKETS.len() {
-        return Err(text.malformed(row.line, "not all ten buckets are there"));
+        return Err(text.malformed(row.line, "fewer than ten buckets"));
     }
     let heads = BUCKETS.into_iter().chain(["max"]);
     for (place, (head, cell)) in heads.zip(row.cells.iter().chain([&row.max])).enumerate() {
@@ -136,12 +136,12 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1 2\n", "line 1: a row before the heads");
+        check("1 2\n", "line 1: a row before the header");
         check(&TABLE.replace("\t0.098", ""), "");
         check(&TABLE.replace("98.919", "88.919"), "line 2: the shares add up to 90.000");
         check(
             &TABLE.replace("nonzero", "some"),
-            "line 2, column 7: `some` under `16ms` is no number",
+            "line 2, column 7: `some` under `16ms` is not a number",
         );
         check(TABLE.lines().next().unwrap(), "line 1: the file ends here");
     }

@@ -66,13 +66,13 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
             for row in &table.rows {
                 taker.take_ratios(text, row, options)?;
             }
-            let what = "only ratios are published here: no rate per second is known";
+            let what = "only ratios are published here, without rates per second";
             taker.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
         }
     }
     if taker.published.runs.is_empty() {
         let path = paths.first().cloned().unwrap_or_default();
-        let why = "it holds no metrics: give o.sum or mrg files with it";
+        let why = "it holds no metrics: add o.sum or mrg files";
         return Err(ImportError::foreign(&path, why));
     }
     taker.take_histograms(&sources);
@@ -113,7 +113,7 @@ impl Taker {
             let clients = *taken.get_or_insert(raw.clients);
             if clients != raw.clients {
                 let what = format!(
-                    "{} of {} clients: {clients} were taken; import these by themselves",
+                    "{} of {} clients: imported {clients} clients; import these separately",
                     raw.step, raw.clients
                 );
                 self.published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
@@ -136,15 +136,14 @@ impl Taker {
         };
         if clients > 1 {
             note(format!(
-                "seconds of {clients} clients are added by each client's own clock, and they did \
-                 not start at the same moment"
+                "rqps adds the seconds of {clients} clients by each client's own clock, although \
+                 they started at different times"
             ));
         }
         if !corrected && !options.compat && raw.iter().any(|raw| raw.vm.is_some()) {
             note(
-                "CPU and context switches are as the published scripts count them, some 4.5 % too \
-                 low, because not all of these numbers can be had without that; ratios are not \
-                 affected"
+                "CPU and context switches use the published scripts' counts, about 4.5 % too low, \
+                 because the files lack samples for some of them; ratios are not affected"
                     .to_owned(),
             );
         }
@@ -171,7 +170,7 @@ impl Taker {
         };
         let run = self.published.runs.iter().position(|run| run.record.key.label == label);
         let (Some(place), Some(step), Some(op)) = (run, &row.step, &row.op) else {
-            let why = "response times of no target and step of these files";
+            let why = "response times without a target and step in these files";
             return self.published.cells.leave(text.path(), why, cells);
         };
         let metric = match op.as_str() {
@@ -190,8 +189,8 @@ impl Taker {
             kept = if told { Kept::Compared } else { Kept::Metric };
             if !decimals_agree(before / 1000.0, &row.max) {
                 let what = format!(
-                    "longest {op} of {step} of {label}: {} s here, {} s in a file read before, \
-                     which was taken",
+                    "longest {op} of {step} of {label}: {} s here, {} s in an earlier file; \
+                     imported the earlier value",
                     row.max,
                     before / 1000.0
                 );
@@ -231,12 +230,12 @@ fn check_merged(sources: &Sources, published: &mut Published) {
             if again == printed(row) {
                 agree += 1;
             } else {
-                let what = format!("`{}` follows from the target's own table", again);
+                let what = format!("`{}` comes from the target's own table", again);
                 let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
                 published.notices.push(notice);
             }
         }
-        published.check("rows of merged tables from the targets' own", agree, of);
+        published.check("rows of merged tables from the targets' tables", agree, of);
     }
 }
 
@@ -289,11 +288,11 @@ fn check_relative_table(
                 agree += 1;
             } else {
                 let what =
-                    format!("{column} of {}: {cell} is published, {expected} follows", row.tag);
+                    format!("{column} of {}: published {cell}, recomputed {expected}", row.tag);
                 let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
                 published.notices.push(notice);
             }
         }
     }
-    published.check("cells of relative tables from merged ones", agree, of);
+    published.check("cells of relative tables from merged tables", agree, of);
 }

@@ -145,7 +145,7 @@ pub(crate) fn read(
     }
     if !unused.is_empty() {
         let kinds: Vec<String> = unused.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-        let what = format!("files without a metric of ours: {}", kinds.join(", "));
+        let what = format!("files without an rqps metric: {}", kinds.join(", "));
         notices.push(Notice::of(NoticeKind::Left, folder, what));
     }
     Ok(read)
@@ -180,7 +180,7 @@ fn take_files(raw: &mut RawStep, unused: &mut BTreeMap<String, usize>) -> Result
                 let summary = res::parse(&text)?;
                 if summary.clients != clients {
                     let why = format!(
-                        "{} processes, and the file's name says {clients}",
+                        "{} processes, but the file's name says {clients}",
                         summary.clients
                     );
                     return Err(text.malformed(1, why));

@@ -22,7 +22,7 @@ const SECOND_MOST: f64 = 1.5;
 /// No client ran longer, seconds.
 const SERIES_MOST: usize = 1_000_000;
 
-/// What is said about the raw files besides their own words.
+/// Notices on the raw files in rqps's own words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub options: &'a ImportOptions,
@@ -78,11 +78,11 @@ fn fault(raw: &RawStep) -> Option<String> {
     }
     raw.outputs.iter().find_map(|(number, (text, output))| {
         if !output.is_done {
-            let end = "ends without the word Done";
-            let died = "died, or its output was cut short";
+            let end = "ends without Done";
+            let died = "died, or its output is truncated";
             return Some(format!("client {number} {died}: {} {end}", text.name()));
         }
-        output.rows.is_empty().then(|| format!("client {number} has not one interval"))
+        output.rows.is_empty().then(|| format!("client {number} has no interval"))
     })
 }
 
@@ -122,7 +122,8 @@ impl Filler<'_> {
         if !decimals_agree(before, printed) {
             let (step, target) = (&self.raw.step, &self.raw.target);
             let what = format!(
-                "{} of {step} of {target}: {printed} here, {before} in a table, which was taken",
+                "{} of {step} of {target}: {printed} here, {before} in a table; imported the \
+                 table's value",
                 metric.name()
             );
             let notice = Notice::at(NoticeKind::Mismatch, text.path(), line, what);
@@ -220,7 +221,7 @@ impl Filler<'_> {
         let series = match (outputs.is_empty(), &*raw.step, index) {
             (true, _, _) => return,
             // While indexes are made nothing is inserted, which nobody is to take for a stall.
-            (_, "l.x", None) => Err("nothing tells how long the indexes took".to_owned()),
+            (_, "l.x", None) => Err("the time to make indexes is unknown".to_owned()),
             _ => series(outputs),
         };
         match series {
@@ -262,7 +263,7 @@ impl Filler<'_> {
                 let device = device(raw, self.reading.options.device.as_deref());
                 if let Err(devices) = &device {
                     let what = format!(
-                        "which device is under the data? say one of {} with --device",
+                        "unknown data device; name one of {} with --device",
                         devices.join(", ")
                     );
                     self.published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
@@ -335,7 +336,7 @@ impl Filler<'_> {
             self.keep(text, &output.others);
             let retries = output.rows.iter().flat_map(|row| row.retries).flatten().max();
             if let Some(retries) = retries.filter(|retries| *retries > 0) {
-                let what = format!("operations were tried again: up to {retries} in a column");
+                let what = format!("retried operations: up to {retries} in a column");
                 self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
             }
         }
@@ -350,7 +351,7 @@ impl Filler<'_> {
             NoticeKind::Left,
             text.path(),
             lines[0].0,
-            format!("lines of no described form: {}, kept in logs/lines.txt", lines.len()),
+            format!("lines of unknown form: {}, kept in logs/lines.txt", lines.len()),
         ));
         let (target, step) = (self.raw.target.clone(), self.raw.step.clone());
         for run in self.published.runs.iter_mut().filter(|run| run.record.key.label == target) {
@@ -462,7 +463,7 @@ fn check_intervals(raw: &RawStep, published: &mut Published) {
                 if !good {
                     let (letter, total, _) = KINDS[kind];
                     let what = format!(
-                        "i_{letter}ps is {}, which does not follow from {total} and i_sec",
+                        "i_{letter}ps is {}, which contradicts {total} and i_sec",
                         row.rates[kind].unwrap_or_default()
                     );
                     let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
@@ -509,7 +510,7 @@ fn check_times(raw: &RawStep, published: &mut Published) {
         let agrees = decimals_agree(again, printed);
         published.check("means of o.res from the samples of vmstat", usize::from(agrees), 1);
         if !agrees {
-            let what = format!("{head}: {printed} is published, the samples give {again}");
+            let what = format!("{head}: published {printed}, recomputed from samples {again}");
             published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), 8, what));
         }
     }

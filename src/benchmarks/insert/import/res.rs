@@ -119,7 +119,7 @@ fn first_line(text: &Text) -> Result<StepSummary, ImportError> {
     let (Some(numbers), Some(clients), Some(rows), Some(queries)) =
         (numbers, whole(0), whole(1), whole(5))
     else {
-        return Err(text.malformed(1, "one of the numbers is none, or no count"));
+        return Err(text.malformed(1, "one of the numbers is missing or not a count"));
     };
     let clients = u32::try_from(clients).ok().filter(|clients| *clients > 0);
     let Some(clients) = clients else {
@@ -144,11 +144,11 @@ fn block(
 ) -> Result<Vec<(String, String)>, ImportError> {
     let names = row(text, heads)?;
     if names != expected {
-        return Err(text.malformed(heads, format!("expected the heads `{}`", expected.join(" "))));
+        return Err(text.malformed(heads, format!("expected the header `{}`", expected.join(" "))));
     }
     let values = row(text, cells)?;
     if values.len() != names.len() {
-        let why = format!("{} cells under {} heads", values.len(), names.len());
+        let why = format!("{} cells for {} columns", values.len(), names.len());
         return Err(text.malformed(cells, why));
     }
     for (place, (head, value)) in names.iter().zip(&values).enumerate() {
@@ -165,11 +165,11 @@ fn by_query(
     names: &[&str],
 ) -> Result<Vec<(String, String)>, ImportError> {
     if row(text, heads)?.len() != names.len() {
-        return Err(text.malformed(heads, format!("expected {} heads", names.len())));
+        return Err(text.malformed(heads, format!("expected {} columns", names.len())));
     }
     let values = row(text, cells)?;
     if values.len() != names.len() {
-        let why = format!("{} cells under {} heads", values.len(), names.len());
+        let why = format!("{} cells for {} columns", values.len(), names.len());
         return Err(text.malformed(cells, why));
     }
     let pairs = names.iter().zip(values);
@@ -266,11 +266,11 @@ mod tests {
             assert!(fault.contains(expected), "{from}: {fault}");
         };
         check("seconds,", "hours,", "line 1: expected `N processes, N rows-per-process");
-        check("2 processes", "x processes", "line 1: one of the numbers is none");
+        check("2 processes", "x processes", "line 1: one of the numbers is missing");
         check("2 processes", "0 processes", "line 1: a number is out of range");
-        check("nsamp\tr/s", "nsamp\tx/s", "line 4: expected the heads `nsamp r/s");
-        check("\t60.0\t", "\t", "line 5: 9 cells under 10 heads");
-        check("2500", "many", "line 8, column 2: `many` under `cs/s` is no number");
+        check("nsamp\tr/s", "nsamp\tx/s", "line 4: expected the header `nsamp r/s");
+        check("\t60.0\t", "\t", "line 5: 9 cells for 10 columns");
+        check("2500", "many", "line 8, column 2: `many` under `cs/s` is not a number");
         check("dbGB 1.3", "dbGB big", "expected `dbGB SIZE`");
         check("50th, 6 / 12", "50th, 6 of 12", "expected `Nth, OFFSET / LINES");
         check("0.5 system", "0.5 sys", "expected `client: U user");

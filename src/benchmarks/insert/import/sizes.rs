@@ -59,15 +59,15 @@ impl Sizes {
         sizes.taken = match (&options.size, files.as_slice()) {
             (Some(size), _) if !all.is_empty() && !all.contains(size) => {
                 let all = all.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(ImportError::Words(format!("--size {size}: these files are of {all}")));
+                return Err(ImportError::Words(format!("--size {size}: these files have {all}")));
             }
             (Some(size), _) => BTreeSet::from([size.clone()]),
             (None, _) if options.across.sizes => all,
             (None, [(first, a), (second, b), ..]) if named > 1 => {
                 return Err(ImportError::Words(format!(
-                    "`{a}` is of {first} and `{b}` of {second} rows: results of different sizes \
-                     are different sets. Import each by itself, take one with --size {first}, or \
-                     compare them with --across sizes"
+                    "`{a}` has {first} and `{b}` has {second} rows: results of different sizes \
+                     belong in separate imports. Import each separately, choose one with --size \
+                     {first}, or compare them with --across sizes"
                 )));
             }
             (None, [(first, _), ..]) => BTreeSet::from([first.clone()]),
@@ -98,7 +98,10 @@ impl Sizes {
             Some(size) if !self.taken.is_empty() && !self.taken.contains(size) => {
                 let taken: Vec<&str> = self.taken.iter().map(String::as_str).collect();
                 let taken = taken.join(", ");
-                Err(format!("rows of {size}, {taken} is taken here (--size {size} takes these)"))
+                Err(format!(
+                    "rows of {size}; this import uses {taken} (--size {size} imports \
+                             these)"
+                ))
             }
             Some(size) if self.taken.len() > 1 => {
                 Ok((Some(size.clone()), format!("{size}.{target}")))

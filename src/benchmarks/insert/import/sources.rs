@@ -12,7 +12,7 @@ use crate::import::cells::Cells;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::text::{Text, names};
 
-/// Steps of the three published sequences; a table without steps is told by its number of rows.
+/// Steps of the three published sequences; the number of rows identifies a table without steps.
 const SEQUENCES: [&[&str]; 3] = [
     &["l.i0", "l.x", "l.i1", "q100.1", "q500.1", "q1000.1"],
     &[
@@ -103,13 +103,13 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, Impor
                 take_folder(path, steps, &mut sources)?;
             }
             if sources.count() == before {
-                let why = "it holds no rows of metrics (heads `ips qps … tag`), no histogram, no \
-                           summary, and no step with the output of a client (o.ib.dopN.K)";
+                let why = "it holds no rows of metrics (header `ips qps … tag`), no histogram, no \
+                           summary, and no step with a client's output (o.ib.dopN.K)";
                 return Err(ImportError::foreign(path, why));
             }
         } else if !take_text(Text::read(path)?, steps, &mut sources)? {
-            let why = "it holds neither rows of metrics (heads `ips qps … tag`), nor a histogram \
-                       (`256us 1ms …`), nor a summary (`abs:NAME …`)";
+            let why = "it holds no rows of metrics (header `ips qps … tag`), no histogram (`256us \
+                       1ms …`) and no summary (`abs:NAME …`)";
             return Err(ImportError::foreign(path, why));
         }
     }
@@ -133,7 +133,7 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
             if of_report || raw::is_of_clients(&name) {
                 take_folder(&path, steps, sources)?;
             } else if !take_target(&path, sources)? {
-                let text = "a folder: import it by itself if it holds results".to_owned();
+                let text = "a folder: import it separately if it holds results".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             }
         } else {
@@ -150,7 +150,7 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
         }
     }
     if !left.is_empty() {
-        let text = format!("of none of the forms: {}", left.join(", "));
+        let text = format!("unknown form: {}", left.join(", "));
         sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
     }
     Ok(())
@@ -232,7 +232,7 @@ fn number_steps(
     let steps: Vec<String> = match known {
         _ if asked.len() == rows => asked.to_vec(),
         _ if !asked.is_empty() => {
-            let why = format!("{rows} rows, and --steps names {} steps", asked.len());
+            let why = format!("{rows} rows, but --steps names {} steps", asked.len());
             return Err(text.malformed(last, why));
         }
         Some(sequence) => sequence.iter().map(|step| (*step).to_owned()).collect(),

@@ -46,7 +46,7 @@ impl SummaryTable {
         split_size(&format!("{}.", self.name)).0.map_or("", |size| &self.name[..size.len()])
     }
 
-    /// True for the row below a table of insert rates that says what was asked for.
+    /// True for the row below a table of insert rates with the target rates.
     pub fn is_target_row(&self, target: &str) -> bool {
         self.kind == SummaryKind::InsertRate && target == "target"
     }
@@ -112,7 +112,7 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
             continue;
         }
         let Some(table) = tables.last_mut() else {
-            return Err(text.malformed(line, "a row before the head of a table (`abs:NAME …`)"));
+            return Err(text.malformed(line, "a row before the header of a table (`abs:NAME …`)"));
         };
         let mut cells = trimmed.split('\t').map(str::trim);
         let target = cells.next().unwrap_or_default().to_owned();
@@ -134,7 +134,7 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
             }
         }
         if row.len() != table.steps.len() {
-            let why = format!("{} cells under {} steps", row.len(), table.steps.len());
+            let why = format!("{} cells for {} steps", row.len(), table.steps.len());
             return Err(text.malformed(line, why));
         }
         table.rows.push((line, target, row));
@@ -178,9 +178,9 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("my1\t1:g\n", "line 1: a row before the head");
+        check("my1\t1:g\n", "line 1: a row before the header");
         check("abs:x\tl.i0\nmy1\t1:q\n", "line 2, column 2: `1:q` has no class");
-        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells under 1 steps");
+        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells for 1 steps");
         check("abs:x\tl.i0\n", "line 1: the file ends here");
     }
 }

@@ -73,7 +73,7 @@ pub fn parse(text: &Text) -> Result<MetricsTable, ImportError> {
                 heads = cells.iter().map(|cell| (*cell).to_owned()).collect();
                 let twice = heads.iter().enumerate().find(|(at, head)| heads[..*at].contains(head));
                 if let Some((_, head)) = twice {
-                    return Err(text.malformed(line, format!("two columns are called `{head}`")));
+                    return Err(text.malformed(line, format!("two columns have the name `{head}`")));
                 }
             }
             [one] if is_word(one) => {
@@ -128,11 +128,11 @@ fn metrics_row(
     ratios: bool,
 ) -> Result<MetricsRow, ImportError> {
     if heads.is_empty() {
-        return Err(text.malformed(line, "a row before the line of heads (`ips qps … tag`)"));
+        return Err(text.malformed(line, "a row before the header (`ips qps … tag`)"));
     }
     if cells.len() != heads.len() {
         let why =
-            format!("{} cells under {} heads; is the line cut short?", cells.len(), heads.len());
+            format!("{} cells for {} columns; is the line truncated?", cells.len(), heads.len());
         return Err(text.malformed(line, why));
     }
     let mut row = MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
@@ -247,10 +247,13 @@ mod tests {
             let fault = of(text).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1\t2\ta\n", "line 1: a row before the line of heads");
-        check(&SUM.replace("\t0.045", ""), "line 3: 6 cells under 7 heads");
-        check(&SUM.replace("0.045", "slow"), "line 3, column 5: `slow` under `maxop` is no number");
-        check("ips\tips\ttag\n", "line 1: two columns are called `ips`");
+        check("1\t2\ta\n", "line 1: a row before the header");
+        check(&SUM.replace("\t0.045", ""), "line 3: 6 cells for 7 columns");
+        check(
+            &SUM.replace("0.045", "slow"),
+            "line 3, column 5: `slow` under `maxop` is not a number",
+        );
+        check("ips\tips\ttag\n", "line 1: two columns have the name `ips`");
         check("ips\ttag\n", "line 1: the file ends here");
         check(
             &SUM.replace("0.045", "-0.045"),
@@ -260,8 +263,8 @@ mod tests {
             check(&SUM.replace("0.045", bad), &format!("line 3, column 5: `{bad}` under `maxop`"));
         }
         let cut = SUM.trim_end().strip_suffix("8027.cy8").unwrap();
-        check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is cut short");
-        check(&format!("{SUM}10582"), "line 4: 1 cells under 7 heads; is the line cut short?");
+        check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is truncated");
+        check(&format!("{SUM}10582"), "line 4: 1 cells for 7 columns; is the line truncated?");
     }
 
     #[test]

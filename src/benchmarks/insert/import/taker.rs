@@ -25,7 +25,7 @@ const COLUMNS: [&str; 26] = [
     "vsz", "p90", "dps",
 ];
 /// The label of a base that a table of ratios leaves out.
-pub(crate) const UNNAMED_BASE: &str = "unnamed base";
+pub(crate) const UNNAMED_BASE: &str = "unnamed baseline";
 /// The annotation of a cell's colour.
 const COLOUR: &str = "colour of the summary";
 
@@ -126,13 +126,13 @@ impl Taker {
         match other {
             Some(TakenNumber { file, line, .. }) => {
                 let why = format!(
-                    "{what} in `{file}`, line {line}: one of them is wrong, import only the right \
-                     one"
+                    "{what} in `{file}`, line {line}: one of them is wrong; import only the \
+                     correct one"
                 );
                 Err(place.text.malformed(place.line, why))
             }
             None => {
-                let what = format!("{what} in the raw files, which was taken");
+                let what = format!("{what} in the raw files; imported the raw value");
                 self.mismatch(place.text.path(), place.line, what);
                 Ok(Kept::Compared)
             }
@@ -147,7 +147,7 @@ impl Taker {
     pub(crate) fn take(&mut self, text: &Text, row: &MetricsRow) -> Result<(), ImportError> {
         let (path, cells) = (text.path(), row.cells.len());
         let Some(step) = row.step.clone() else {
-            self.published.cells.leave(path, "rows of no step", cells);
+            self.published.cells.leave(path, "rows without a step", cells);
             return Ok(());
         };
         let (size, label) = match self.sizes.take(&row.tag, path) {
@@ -163,8 +163,8 @@ impl Taker {
         let strange = row.cells.iter().map(|(head, _)| head.as_str()).find(|head| unknown(head));
         if let Some(strange) = strange.filter(|_| is_query && row.cell("qps").is_none()) {
             let why = format!(
-                "a step of queries without a column `qps`: is `{strange}` misspelt? Nothing else \
-                 tells the rate of {step}"
+                "a query step without a column `qps`: is `{strange}` a typo? The rate of {step} \
+                 needs it"
             );
             return Err(text.malformed(row.line, why));
         }
@@ -216,7 +216,7 @@ impl Taker {
             (None, _) => {
                 self.published.cells.leave(
                     path,
-                    "ratios of no step (name the file rel.STEP)",
+                    "ratios without a step (name the file rel.STEP)",
                     cells,
                 );
                 return Ok(());
@@ -336,7 +336,7 @@ impl Taker {
         self.published.check("ratios of summaries from their rates", usize::from(agrees), 1);
         if !agrees {
             let what = format!(
-                "{} of {} relative to {base}: {} is published, {value} / {of_base} gives {}",
+                "{} of {} relative to {base}: published {}, but {value} / {of_base} gives {}",
                 place.step,
                 place.label,
                 cell.printed,
@@ -371,7 +371,7 @@ impl Taker {
             };
             if !agrees {
                 let what = format!(
-                    "the target of {step} is {}, which is no rate of its clients",
+                    "the target of {step} is {}, which does not match a rate of its clients",
                     cell.printed
                 );
                 self.mismatch(text.path(), line, what);

@@ -25,7 +25,7 @@ pub(super) fn over_time(comparison: &Comparison) -> Option<Section> {
         }
     }
     (!blocks.is_empty())
-        .then(|| section("insert-over-time", "Insert Benchmark: by the second", blocks))
+        .then(|| section("insert-over-time", "Insert Benchmark: rates over time", blocks))
 }
 
 fn chart(
@@ -69,14 +69,14 @@ fn marked(sample: &Measurement, column: &str, series: usize) -> Vec<Span> {
 
 fn notes_on(spans: &[Span]) -> String {
     let stalls = spans.iter().filter(|span| span.label == STALL).count();
-    let mut text = "A line for each run.".to_owned();
+    let mut text = "One line per run.".to_owned();
     match stalls {
         0 => {}
-        1 => text.push_str(" 1 stall, marked red."),
-        n => text.push_str(&format!(" {n} stalls, marked red.")),
+        1 => text.push_str(" Red mark: 1 stall."),
+        n => text.push_str(&format!(" Red marks: {n} stalls.")),
     }
     if spans.len() > stalls {
-        text.push_str(" Checkpoints and flushing are marked in the target's colour.");
+        text.push_str(" Marks in the target's colour show checkpoints and flushing.");
     }
     text
 }

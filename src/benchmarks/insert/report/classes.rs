@@ -19,10 +19,10 @@ pub(super) fn response_times(comparison: &Comparison) -> Option<Section> {
     if blocks.is_empty() {
         return None;
     }
-    let text = "Per cent of statements by response time, bounds inclusive, all blocks together; \
-                `nonzero` is less than 0.0005 %. Under an open pace response time counts from the \
-                schedule. max is the longest, s: the highest quarter of its span is red (-), the \
-                lowest green (+).";
+    let text = "Per cent of statements by response time (inclusive bounds) over all blocks; \
+                `nonzero` is less than 0.0005 %. At an open pace, response times start at the \
+                scheduled time. max is the longest, in s: the highest quarter of its span is red \
+                (-), the lowest green (+).";
     blocks.insert(0, Block::Paragraph(text.to_owned()));
     Some(section("insert-response-times", "Insert Benchmark: response times", blocks))
 }

@@ -11,8 +11,9 @@ use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 /// The metrics rows of every step, absolute and relative to the base.
 pub(super) fn metrics(comparison: &Comparison) -> Section {
     let words = "The columns of the published perf reports: medians over the blocks. The rate is \
-                 ips in l steps and qps in q steps, and so is an operation (op): an inserted row, \
-                 a query. server_cpu_us/o, intervals and verdicts are in the tables of efficiency.";
+                 ips in l steps and qps in q steps; an operation (op) is an inserted row or a \
+                 query accordingly. The efficiency tables have server_cpu_us/o, intervals and \
+                 verdicts.";
     let mut blocks = vec![Block::Paragraph(words.to_owned()), Block::Table(legend())];
     for step in &comparison.steps {
         let rows: Vec<[Option<f64>; 20]> = (0..comparison.targets.len())
@@ -51,7 +52,7 @@ fn metrics_table(
     let row = |(target, values): (&TargetFacts, &[Option<f64>; 20])| {
         let cells = values.iter().zip(COLUMNS).map(|(value, spec)| match value {
             Some(value) => Cell::number(*value, Digits::Fixed(spec.digits), ""),
-            None => Cell::missing("it was not measured"),
+            None => Cell::missing("not measured"),
         });
         cells.chain([Cell::text(&target.label)]).collect()
     };
@@ -66,7 +67,7 @@ fn metrics_table(
 fn metrics_relative(comparison: &Comparison, step: &StepComparison) -> Table {
     let cell = |ratio: Option<f64>| match ratio {
         Some(ratio) => Cell::number(ratio, Digits::Ratio, "ratio"),
-        None => Cell::missing("one of both was not measured"),
+        None => Cell::missing("not measured on both targets"),
     };
     let row = |(place, target): (usize, &TargetFacts)| {
         let cells = relative_columns(comparison, step, place).into_iter().map(cell);

@@ -11,18 +11,18 @@ pub(super) fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Se
 pub(super) fn mark(shade: Shade) -> Option<Mark> {
     let (sign, meaning) = match shade {
         Shade::Plain => return None,
-        Shade::Red => (" -", "among the lowest quarter, or the target was missed"),
-        Shade::Gray => (" ?", "the target rate of inserts was missed"),
-        Shade::Green => (" +", "among the highest quarter"),
-        Shade::Blue => (" +", "more than 5 % above the base"),
-        Shade::Yellow => (" -", "more than 5 % below the base"),
+        Shade::Red => (" -", "in the lowest quarter, or target missed"),
+        Shade::Gray => (" ?", "target rate of inserts missed"),
+        Shade::Green => (" +", "in the highest quarter"),
+        Shade::Blue => (" +", "more than 5 % above the baseline"),
+        Shade::Yellow => (" -", "more than 5 % below the baseline"),
     };
     Some(Mark { sign, colour: shade.css(), meaning })
 }
 
 /// The shade of a class of response times.
 pub(super) fn gray(percent: f64) -> Option<Mark> {
-    let meaning = "the darker, the more";
+    let meaning = "darker means more";
     share_gray(percent).map(|colour| Mark { sign: "", colour, meaning })
 }
 

@@ -8,26 +8,28 @@ use crate::domain::metric::Metric;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::report::tables;
 
-/// Stalls that one table shows; a server that stalls all the time is told by their number.
+/// Largest number of stalls in a table; their count shows a server that stalls all the time.
 const STALLS_MAX: usize = 40;
 
 /// Longest operations and stalls, dated, with what server and host did then.
 pub(super) fn variance(comparison: &Comparison) -> Section {
-    let text = "Averages hide this. The longest insert is a metric of its own (max_insert_ms, with \
-                interval and verdict): a jump of it is found where the average is flat. A stall is \
-                a second with less than a tenth of the median second's rate. What the server did \
-                is from its log and its counters, from the beginning of the longest operation on; \
-                what the host did is told where a second had more than twice the median second's.";
+    let text = "Averages hide stalls. The longest insert is a separate metric (max_insert_ms, with \
+                interval and verdict), which shows a jump even where the average is flat. A stall \
+                is a second below a tenth of the median second's rate. Server activity comes from \
+                its log and counters, from the start of the longest operation; host activity \
+                appears where a second exceeds twice the median second.";
     let mut blocks = vec![Block::Paragraph(text.to_owned())];
     blocks.extend(judged_table(comparison).map(Block::Table));
     blocks.push(Block::Table(longest_table(comparison)));
     let (stalls, left_out) = stall_table(comparison);
-    blocks.push(stalls.map_or_else(
-        || Block::Paragraph("No stall of a whole second was seen.".to_owned()),
-        Block::Table,
-    ));
+    blocks.push(
+        stalls.map_or_else(
+            || Block::Paragraph("No stall of a whole second.".to_owned()),
+            Block::Table,
+        ),
+    );
     if left_out > 0 {
-        blocks.push(Block::Paragraph(format!("{left_out} more stalls are not shown.")));
+        blocks.push(Block::Paragraph(format!("{left_out} more stalls not shown.")));
     }
     section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
 }
@@ -79,8 +81,7 @@ fn judged_table(comparison: &Comparison) -> Option<Table> {
         Column::numbers("relative"),
         Column::words("verdict"),
     ];
-    let caption = "Longest inserts, and other metrics of evenness that differ: medians over the \
-                   blocks";
+    let caption = "Longest inserts and differing stability metrics: medians over the blocks";
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })
 }
 
@@ -124,7 +125,7 @@ fn longest_table(comparison: &Comparison) -> Table {
         Column::words("what"),
         Column::numbers("longest s"),
         Column::words("ended"),
-        Column::words("server and host then"),
+        Column::words("server and host activity"),
     ];
     Table { caption: "Longest operations of all blocks".to_owned(), columns, rows }
 }
@@ -161,7 +162,7 @@ fn stall_table(comparison: &Comparison) -> (Option<Table>, usize) {
         Column::numbers("seconds"),
         Column::words("what"),
         Column::numbers("longest ms"),
-        Column::words("server and host then"),
+        Column::words("server and host activity"),
     ];
     let caption = "Stalls".to_owned();
     let any = !rows.is_empty();

@@ -17,19 +17,20 @@ pub(super) fn summary(comparison: &Comparison) -> Section {
                  medians over the blocks, with the published colours. Absolute: the lowest quarter \
                  of a column's span is red (-), the highest green (+), a query rate whose writers \
                  missed their target gray (?). Relative: above 1.05 blue (+), below 0.95 yellow \
-                 (-). A target rate of inserts is met from 95 % on in every block; without it a \
-                 step is not comparable (?), because fewer writes leave more for queries: it gets \
-                 no verdict and enters no mean. Relative rates are those of the pairs.";
+                 (-). A target rate of inserts is met if every block reaches 95 % of it; otherwise \
+                 the step is not comparable (?), because fewer writes leave more of the machine \
+                 for queries: it gets no verdict and no mean includes it. Relative rates come from \
+                 the pairs.";
     let mut blocks = vec![Block::Paragraph(rules.to_owned())];
     if comparison.targets.iter().any(|target| {
         let dbms = target.target.as_ref().map(|target| target.dbms.dialect());
         dbms == Some(Dialect::Sqlite)
     }) {
         blocks.push(Block::Paragraph(
-            "SQLite: one writer at a time. Inserts and deletes of all clients take turns, and the \
-             wait for a turn is part of their response time. Keys come from the rowid and leave no \
-             gaps, queries are prepared through its own interface, nothing is vacuumed or purged \
-             in the background, and all of it runs inside the client."
+            "SQLite allows one writer at a time: inserts and deletes of all clients take turns, \
+             and their response time includes the wait. Keys come from the rowid without gaps, its \
+             own interface prepares queries, no background work vacuums or purges, and SQLite runs \
+             inside the client."
                 .to_owned(),
         ));
     }
@@ -73,7 +74,7 @@ fn absolute_table(comparison: &Comparison) -> Table {
             Some(rate) => {
                 Cell::number(rate, Digits::Fixed(0), unit).marked(shades.next().and_then(mark))
             }
-            None => Cell::missing("it was not completed"),
+            None => Cell::missing("not completed"),
         };
         rates.into_iter().map(cell).collect()
     };
@@ -97,7 +98,7 @@ fn relative_table(comparison: &Comparison) -> Table {
                     let shade = if void { Shade::Gray } else { relative_shade(ratio) };
                     Cell::number(ratio, Digits::Fixed(2), "ratio").marked(mark(shade))
                 }
-                None => Cell::missing("one of both was not completed"),
+                None => Cell::missing("not completed on both targets"),
             }
         };
         step.targets.iter().enumerate().map(cell).collect()
@@ -109,7 +110,7 @@ fn relative_table(comparison: &Comparison) -> Table {
     }
 }
 
-/// Table C: rows inserted per second beside the queries, and what was asked for.
+/// Table C: rows inserted per second during the queries, and the target rate.
 fn insert_rates(comparison: &Comparison) -> Option<Table> {
     let steps: Vec<&StepComparison> =
         comparison.steps.iter().filter(|step| is_query_step(&step.name)).collect();
@@ -123,7 +124,7 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
                     let shade = if is_met(step, place) { Shade::Plain } else { Shade::Red };
                     Cell::number(rate, Digits::Fixed(0), "ips").marked(mark(shade))
                 }
-                None => Cell::missing("it was not completed"),
+                None => Cell::missing("not completed"),
             };
         step.targets.iter().enumerate().map(cell).collect()
     };
@@ -132,12 +133,12 @@ fn insert_rates(comparison: &Comparison) -> Option<Table> {
         let mut targets = 0..comparison.targets.len();
         match targets.find_map(|target| insert_target(comparison, step, target)) {
             Some(wanted) => Cell::number(wanted, Digits::Fixed(0), "ips"),
-            None => Cell::missing("it has no target"),
+            None => Cell::missing("no target"),
         }
     });
     rows.push(std::iter::once(Cell::text("target")).chain(wanted).collect());
     Some(Table {
-        caption: "Inserts/s beside the queries".to_owned(),
+        caption: "Inserts/s during queries".to_owned(),
         columns: with_heads("target", steps.iter().map(|step| step.name.clone())),
         rows,
     })

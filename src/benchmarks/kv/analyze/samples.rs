@@ -7,7 +7,7 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{DiskUsage, SECOND_MIN, Second, Usage};
 use crate::stats::summary;
 
-/// The means of a step; empty where nothing was sampled.
+/// The means of a step; empty without samples.
 pub fn averages(seconds: &[Second]) -> BTreeMap<Metric, f64> {
     let mut columns: BTreeMap<Metric, Vec<f64>> = BTreeMap::new();
     let sampled = seconds.iter().filter_map(|second| second.usage.as_ref());

@@ -12,7 +12,7 @@ use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::embed::rocksdb::{BATCH_MAX, Found, Handle, RocksdbError};
 
-/// Operations by which the client's own time is told.
+/// Operations that measure the client's own time.
 const CALIBRATION: u64 = 100_000;
 
 /// What a client calls. An implementation that does nothing tells what the loop costs.

@@ -54,7 +54,7 @@ struct Shared<S> {
     writer: Option<(Arc<Recorder>, f64)>,
     /// Where the clients run, and after them the writer.
     seats: Vec<CpuAssignment>,
-    /// How the clients take turns with those of other targets, if they do.
+    /// How the clients take turns with other targets' clients, if they do.
     team: Option<Team>,
 }
 

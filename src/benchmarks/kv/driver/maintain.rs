@@ -14,7 +14,7 @@ use crate::embed::rocksdb::{Database, RocksdbError};
 const LOOK: Duration = Duration::from_millis(20);
 /// Looks in a row that must find nothing to do: a compaction may begin right after a flush.
 const QUIET_LOOKS: u32 = 10;
-/// How often the lab is told that work goes on.
+/// How often the driver tells the lab that it is still working.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 /// The trigger of level 0 that all runs have.
 const TRIGGER: &CStr = c"level0_file_num_compaction_trigger";

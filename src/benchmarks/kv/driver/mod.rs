@@ -126,7 +126,7 @@ fn put_process(outcome: &mut Outcome) {
         Some(bytes) => {
             outcome.extra.insert(Metric::PeakRss, bytes as f64 / (1u64 << 30) as f64);
         }
-        None => outcome.notes.push("the peak of resident memory could not be read".to_owned()),
+        None => outcome.notes.push("peak resident memory is unavailable".to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::driver::turns::Player;
 pub(super) struct TurnClient<'a, S> {
     client: Client<S>,
     work: &'a KvWork,
-    /// Of the window. Until that opens, the client records into another one.
+    /// The window's recorder. Until the window opens, the client uses a different one.
     recorder: Arc<Recorder>,
     counts: Option<Counts>,
 }

@@ -69,23 +69,20 @@ impl Setup {
             Some(marker) => marker.state,
             None => {
                 return Err(format!(
-                    "failed to use {folder}: rqps did not make it, and never opens or fills \
-                     another's database; name another folder with --work"
+                    "failed to use {folder}: rqps did not make this database, and only uses its \
+                     own; name another folder with --work"
                 ));
             }
         };
         match (action, state) {
             (KvOperation::FillSequential, State::Empty) if !self.database.exists() => Ok(()),
             (KvOperation::FillSequential, _) => {
-                Err(format!("failed to fill {folder}: there is a database in it already"))
+                Err(format!("failed to fill {folder}: it already holds a database"))
             }
             (_, State::Filled) => Ok(()),
-            (_, State::Broken(why)) => {
-                Err(format!("failed to measure: the database was not filled: {why}"))
-            }
+            (_, State::Broken(why)) => Err(format!("failed to measure: no filled database: {why}")),
             (_, State::Empty | State::Filling) => {
-                Err("failed to measure: the database was not filled; fillseq comes first"
-                    .to_owned())
+                Err("failed to measure: no filled database; run fillseq first".to_owned())
             }
         }
     }
@@ -100,7 +97,7 @@ impl Setup {
         }
         Err(format!(
             "failed to make a block cache of {megabytes} MiB: this machine has {total} MiB of \
-             memory; give less with --set cache=SIZE"
+             memory; use --set cache=SIZE with a smaller size"
         ))
     }
 
@@ -120,13 +117,13 @@ impl Setup {
                     .map_err(failed)?;
             }
             None => self.notes.push(
-                "the config has no rqps.cache_mb: the block cache is the library's own default"
+                "the config has no rqps.cache_mb, so the block cache is the library's default"
                     .to_owned(),
             ),
         }
         for rejected in options.set_all(&self.options).map_err(failed)? {
             self.notes.push(format!(
-                "went without the option {}={}: {}",
+                "skipped the option {}={}: {}",
                 rejected.option.key, rejected.option.value, rejected.said
             ));
         }
@@ -151,13 +148,13 @@ impl Setup {
             }
             CacheWord::Best => {
                 self.notes.push(format!(
-                    "the block cache is LRU: RocksDB {version} has no hyper clock cache that its C \
-                     API can make"
+                    "the block cache is LRU: the C API of RocksDB {version} has no hyper clock \
+                     cache"
                 ));
                 Ok(CacheKind::Lru)
             }
             CacheWord::HyperClock | CacheWord::FixedHyperClock => Err(format!(
-                "failed to make a hyper clock cache: RocksDB {version} cannot (the C API has it \
+                "failed to make a hyper clock cache: RocksDB {version} lacks it (the C API has it \
                  since 8.1, growing since 8.6); use the config lru or best-cache"
             )),
         }

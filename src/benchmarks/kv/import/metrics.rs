@@ -34,7 +34,7 @@ pub(crate) fn group(step: &str) -> Group {
     }
 }
 
-/// Columns of a report that say what was run, and no number.
+/// Columns of a report that describe the run and hold no number.
 const IDENTITY: [&str; 5] = ["test", "date", "version", "job_id", "githash"];
 
 /// Columns of a report that stand for metrics: the one that the head names, and the one that holds
@@ -72,7 +72,7 @@ pub(crate) enum Cell {
     Values(Vec<(Metric, f64)>),
     /// There is no number: empty, `NA`, `-1` of a server that was not found.
     Absent,
-    /// It says what was run.
+    /// It describes the run.
     Identity,
     /// Nobody knows the head of its column.
     Unknown,

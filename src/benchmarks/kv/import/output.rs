@@ -161,7 +161,7 @@ pub fn parse(text: &Text) -> Result<Log, ImportError> {
             let said = lines.filter(|line| !line.is_empty()).last();
             let expected = "a result of db_bench (`NAME : X micros/op N ops/sec`)";
             let said = said.unwrap_or_default();
-            Err(text.cut_short(&format!("{expected}; the last that it says is `{said}`")))
+            Err(text.cut_short(&format!("{expected}; its last line is `{said}`")))
         }
         false => Ok(log),
     }
@@ -251,7 +251,7 @@ fn take_statistic(
             percentiles.ok_or_else(|| text.malformed(line, "expected `P50: X P75: Y …`"))?;
     } else if *histogram && row.starts_with("Min:") && row.contains("Max:") {
         let max = row.rsplit_once("Max:").and_then(|(_, max)| number(max));
-        result.max_micros = Some(max.ok_or_else(|| text.malformed(line, "Max: is no number"))?);
+        result.max_micros = Some(max.ok_or_else(|| text.malformed(line, "Max: is not a number"))?);
     } else if let Some(rest) = row.strip_prefix("Count:").filter(|_| *histogram) {
         result.observed = rest.split_whitespace().next().and_then(|count| count.parse().ok());
     } else if row.starts_with("Level ") && row.contains("Files") {
@@ -521,7 +521,7 @@ Percentiles: P50: 452.31 P75: 641.30 P99: 1068.00 P99.9: 1860.80 P99.99: 1896.00
         check(&LOG[..150], "the file ends here, before a result of db_bench");
         let full =
             format!("{}put error: No space left on device\n", &LOG[..LOG.find("over").unwrap()]);
-        check(&full, "the last that it says is");
+        check(&full, "its last line is");
         check("x : fast micros/op 1 ops/sec\n", "line 1: expected `NAME :");
         check(&LOG.replace("P50: 2.10", "P50: x"), "line 8: expected `P50");
         let rows =

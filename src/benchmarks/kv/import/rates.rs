@@ -105,11 +105,11 @@ pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
         let (heads, first) = (table.labels.len(), table.rows.first());
         let width = first.map_or(heads, |(_, _, first)| first.len());
         if width > 0 && width != cells.len() {
-            let why = format!("{} rates where the lines above have {width}", cells.len());
+            let why = format!("{} rates, but the lines above have {width}", cells.len());
             return Err(text.malformed(line, why));
         }
         if table.rows.iter().any(|(_, other, _)| *other == name) {
-            return Err(text.malformed(line, format!("`{name}` has a row already")));
+            return Err(text.malformed(line, format!("`{name}` already has a row")));
         }
         table.rows.push((line, name, cells));
     }
@@ -173,9 +173,9 @@ mod tests {
             let fault = parse_rates(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1\t2\ta\n1\tb\n", "line 2: 1 rates where");
-        check("test,a,b\nx,1\n", "line 2: 1 rates where the lines above have 2");
-        check("1\t2\ta\n3\t4\ta\n", "line 2: `a` has a row already");
+        check("1\t2\ta\n1\tb\n", "line 2: 1 rates, but");
+        check("test,a,b\nx,1\n", "line 2: 1 rates, but the lines above have 2");
+        check("1\t2\ta\n3\t4\ta\n", "line 2: `a` already has a row");
         check("1\t-2\ta\n", "line 1, column 2: `-2` is below zero");
         check("1\t2\ta\nb,1,inf\n", "line 2, column 3: `inf` is infinite");
         check("1\t1000000000000000000000000\ta\n", "line 1, column 2: `10000");

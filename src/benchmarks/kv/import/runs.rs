@@ -1,8 +1,8 @@
-//! Which rows and outputs of db_bench are of one run: those of one version may be of several.
+//! Assigns rows and outputs of db_bench to runs: one version may have several runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was seen of each label, and of which of its runs.
+/// The rows seen of each label, by run.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     of_label: BTreeMap<String, Vec<ParsedRun>>,

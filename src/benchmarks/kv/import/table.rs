@@ -73,7 +73,7 @@ fn derived(line: &str) -> Option<Vec<String>> {
 pub struct ReportRow {
     /// From 1.
     pub line: usize,
-    /// Column and cell as printed; empty where nothing was.
+    /// Column and cell as printed; empty without a cell.
     pub cells: Vec<(String, String)>,
     /// The step: `readwhilewriting.t24`.
     pub test: String,
@@ -126,7 +126,11 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         if is_heads(row) {
             heads = words(row);
             if heads.len() > HEADS_MAX {
-                let why = format!("{} heads, and a report can have {HEADS_MAX}", heads.len());
+                let why = format!(
+                    "{} columns, but a report can have at most \
+                                   {HEADS_MAX}",
+                    heads.len()
+                );
                 return Err(text.malformed(line, why));
             }
             first = table.rows.len();
@@ -138,7 +142,7 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         } else if let Some(cells) = derived(trimmed) {
             table.derived.push(Derived { line, rows: (first, table.rows.len()), cells });
         } else if heads.is_empty() {
-            return Err(text.malformed(line, "a row before the heads (`ops_sec mb_sec … test …`)"));
+            return Err(text.malformed(line, "a row before the header (`ops_sec mb_sec … test …`)"));
         } else {
             let cells = match row.contains('\t') {
                 true => by_tabs(text, line, row, &heads)?,
@@ -177,7 +181,7 @@ fn by_tabs(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells,
     let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
     if cells.len() != heads.len() {
         let why =
-            format!("{} cells under {} heads; is the line cut short?", cells.len(), heads.len());
+            format!("{} cells for {} columns; is the line truncated?", cells.len(), heads.len());
         return Err(text.malformed(line, why));
     }
     let pairs = heads.iter().zip(cells);
@@ -205,7 +209,7 @@ fn by_place(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells
         let Some((place, _)) = near else { continue };
         if !cells[place].1.is_empty() {
             let why = format!(
-                "two cells under `{}`: the line has no tabs and is not aligned with its heads",
+                "two cells under `{}`: the line has no tabs and does not align with its header",
                 cells[place].0
             );
             return Err(text.malformed(line, why));
@@ -229,7 +233,7 @@ fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, Impor
         let none = cell.is_empty() || cell == "NA" || (name == "rss" && cell == "-1");
         let size = ["lsm_sz", "blob_sz"].contains(&name.as_str());
         if size && !none && gib(cell).is_none() {
-            let why = format!("`{cell}` under `{name}` is no size (`439GB`)");
+            let why = format!("`{cell}` under `{name}` is not a size (`439GB`)");
             return Err(text.bad_cell(line, place + 1, why));
         }
         // A column that nobody knows may hold anything.
@@ -336,9 +340,9 @@ mod tests {
             let fault = parse_report(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("100\t0.5\t1\t2\ta\n", "line 1: a row before the heads");
-        check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells under 9 heads");
-        check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells under 9 heads");
+        check("100\t0.5\t1\t2\ta\n", "line 1: a row before the header");
+        check(&format!("{HEADS}100\t0.5\n"), "line 2: 2 cells for 9 columns");
+        check(&format!("{HEADS}100\t0.5\t20GB\tNA\n"), "line 2: 4 cells for 9 columns");
         check(&format!("{HEADS}x\t\t\t\t\tfill\t\t\t\n"), "line 2, column 1: `x` under `ops_sec`");
         check(&format!("{HEADS}1\t\t\t\t\t\t\t\t\n"), "line 2: the row has no name under `test`");
         check(HEADS, "line 1: the file ends here");

@@ -49,8 +49,8 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
         if named.path.is_dir() {
             taker.take_folder(&named.path)?;
         } else if !taker.take_text(Text::read(&named.path)?, named.label.as_deref())? {
-            let why = "it holds neither rows of a report (heads `ops_sec mb_sec … test …`), nor \
-                       rates with names of steps, nor results of db_bench (`… micros/op …`)";
+            let why = "it holds no report rows (header `ops_sec mb_sec … test …`), no rates with \
+                       step names and no results of db_bench (`… micros/op …`)";
             return Err(ImportError::foreign(&named.path, why));
         }
     }
@@ -99,7 +99,7 @@ impl Taker<'_> {
         for name in names(folder)? {
             let path = folder.join(&name);
             if path.is_dir() {
-                self.left(&path, "a folder: import it by itself if it holds results");
+                self.left(&path, "a folder: import it separately if it holds results");
                 continue;
             }
             let taken = match Text::of_folder(&path)? {
@@ -115,11 +115,11 @@ impl Taker<'_> {
             }
         }
         if !found {
-            let why = "it holds no table and no output of db_bench";
+            let why = "it holds no table and no db_bench output";
             return Err(ImportError::foreign(folder, why));
         }
         if !left.is_empty() {
-            self.left(folder, format!("of none of the forms: {}", left.join(", ")));
+            self.left(folder, format!("unknown form: {}", left.join(", ")));
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Taker<'_> {
         if let Some(workload) = workload_of(text.path()) {
             let taken = *self.workload.get_or_insert(workload);
             if taken != workload {
-                let what = format!("{workload}: {taken} was taken; import {workload} by itself");
+                let what = format!("{workload}: imported {taken}; import {workload} separately");
                 self.left(text.path(), what);
                 return Ok(true);
             }
@@ -189,14 +189,14 @@ impl Taker<'_> {
                     agree += 1;
                     continue;
                 }
-                let what = format!("{printed} is published, the rates above give {value:.3}");
+                let what = format!("published {printed}, but the rates above give {value:.3}");
                 let notice = Notice::at(NoticeKind::Mismatch, text.path(), derived.line, what);
                 self.published.notices.push(notice);
             }
         }
         self.published.check("ratios, means and deviations below rows", agree, of);
         if unknown > 0 {
-            let what = format!("{unknown} lines below rows that do not tell what they are of");
+            let what = format!("{unknown} unlabelled lines below rows");
             self.left(text.path(), what);
         }
     }
@@ -273,7 +273,7 @@ impl Taker<'_> {
         Ok(label)
     }
 
-    /// Says what became of the cells of a row.
+    /// Records the outcome of the cells of a row.
     fn count(&mut self, file: &Path, counted: &[(&String, Cell)]) {
         let cells = &mut self.published.cells;
         let known = known_heads();
@@ -328,13 +328,13 @@ impl Taker<'_> {
 
     fn note_several(&mut self, text: &Text, line: usize, test: &str, label: &str) {
         let said = self.published.notices.iter().any(|notice| {
-            notice.kind == NoticeKind::Note && notice.text.contains("--repeats takes")
+            notice.kind == NoticeKind::Note && notice.text.contains("--repeats imports")
         });
         if !said {
             let label = label.trim_end_matches("#2");
             let what = format!(
-                "{test} was measured several times as {label}: each run became a target of its \
-                 own (--labels or LABEL=FILE name them; --repeats takes them for repetitions)"
+                "{test} has several runs of {label}: each run became a separate target (--labels \
+                 or LABEL=FILE name them; --repeats imports them as repetitions)"
             );
             self.published.notices.push(Notice::at(NoticeKind::Note, text.path(), line, what));
         }
@@ -406,11 +406,11 @@ impl Taker<'_> {
             && label != said
         {
             return Err(ImportError::Words(format!(
-                "`{name}` as {label} and `{other}` as {said}: both hold the same results, and one \
-                 measurement cannot be of two targets; leave one out"
+                "`{name}` as {label} and `{other}` as {said} hold the same results, but a \
+                 measurement belongs to one target; leave one out"
             )));
         }
-        let what = format!("the same results as in {other}: one measurement, taken once");
+        let what = format!("the same results as in {other}: imported once");
         self.left(text.path(), what);
         Ok(true)
     }
@@ -428,7 +428,7 @@ impl Taker<'_> {
         }
         let rows = output::parse_seconds(&Text::read(&beside)?)?;
         if !each_second(&rows) {
-            self.left(&beside, "its lines are not those of each second");
+            self.left(&beside, "its lines are not one per second");
             return Ok((Vec::new(), name));
         }
         Ok((rows.iter().map(|(_, rate)| *rate).collect(), name))
@@ -443,8 +443,8 @@ impl Taker<'_> {
         }
         let with = log.results.iter().filter(|result| result.stats.uptime.is_some());
         if log.results.len() > 1 && with.count() > 0 {
-            let what = "statistics of RocksDB tell of the time since the database was opened, not \
-                        of one benchmark alone";
+            let what = "RocksDB statistics cover the time since the database was opened, not one \
+                        benchmark alone";
             self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
         }
     }
@@ -475,19 +475,19 @@ impl Taker<'_> {
                 Some(labels) => labels,
                 None if !self.published.runs.is_empty() => {
                     let other = match &nameless {
-                        Some(file) => format!("and {file} was taken as col-1, col-2 …"),
+                        Some(file) => format!("and {file} was imported as col-1, col-2 …"),
                         None => "as those of other files have".to_owned(),
                     };
                     let what = format!(
-                        "its columns have no versions, {other}: import it by itself, or say \
+                        "its columns have no versions, {other}: import it separately, or use \
                          --labels"
                     );
                     self.leave_table(&text, &rates, &what);
                     continue;
                 }
                 None => {
-                    let what = "versions of the columns are not in this file: targets are named \
-                                col-1, col-2 … (say them with --labels)";
+                    let what = "this file has no versions for its columns: targets are col-1, \
+                                col-2 … (name them with --labels)";
                     let notice = Notice::of(NoticeKind::Note, text.path(), what);
                     self.published.notices.push(notice);
                     nameless = Some(text.name());
@@ -520,8 +520,8 @@ impl Taker<'_> {
                 self.published.cells.keep(path, kept, 1);
                 if !decimals_agree(before, cell) {
                     let what = format!(
-                        "{step} of {label}: {cell} here, {before} in a file read before, which \
-                         was taken"
+                        "{step} of {label}: {cell} here, {before} in an earlier file; imported the \
+                         earlier value"
                     );
                     let notice = Notice::at(NoticeKind::Mismatch, text.path(), *line, what);
                     self.published.notices.push(notice);
@@ -554,7 +554,7 @@ impl Taker<'_> {
             false => {
                 let (given, name) = (asked.len(), text.name());
                 Err(ImportError::Words(format!(
-                    "`{name}`: it has {width} columns, and --labels names {given}"
+                    "`{name}`: it has {width} columns, but --labels names {given}"
                 )))
             }
         }
@@ -570,7 +570,7 @@ impl Taker<'_> {
                 _ if order.len() == ratios.width() => order,
                 _ => {
                     let what = format!(
-                        "ratios of {} versions, and there are rates of {}: not checked",
+                        "ratios of {} versions but rates of {}: not checked",
                         ratios.width(),
                         order.len()
                     );
@@ -579,7 +579,7 @@ impl Taker<'_> {
                 }
             };
             let Some(base) = ratios.base() else {
-                let what = "ratios to a version that is not among the columns: not checked";
+                let what = "ratios to a version without a column: not checked";
                 self.leave_table(&text, &ratios, what);
                 continue;
             };
@@ -617,14 +617,14 @@ impl Taker<'_> {
                 } else {
                     let again = printed_ratio(value, base);
                     let what = format!(
-                        "{step} of {label}: {cell} is published, {value} / {base} gives {again}"
+                        "{step} of {label}: published {cell}, but {value} / {base} gives {again}"
                     );
                     wrong.push(Notice::at(NoticeKind::Mismatch, text.path(), *line, what));
                 }
             }
         }
         self.published.notices.append(&mut wrong);
-        self.published.check("relative rates from absolute ones", agree, of);
+        self.published.check("relative rates from absolute rates", agree, of);
         let cells = &mut self.published.cells;
         cells.read(text.path(), of + without);
         cells.keep(text.path(), Kept::Compared, of);

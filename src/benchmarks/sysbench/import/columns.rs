@@ -44,7 +44,7 @@ pub(crate) fn name(
             table.targets = labels[1..].to_vec();
         } else {
             let what = format!(
-                "its {} columns have no names: say them with --labels A,B,…, or give the file of \
+                "its {} columns have no names: name them with --labels A,B,…, or add the file of \
                  the same name with a legend (`col-1 : …`)",
                 table.width()
             );
@@ -144,7 +144,7 @@ impl Columns {
             if options.clients.len() < width {
                 let (given, file) = (options.clients.len(), &columns.file);
                 return Err(ImportError::Words(format!(
-                    "`{file}`: it has {width} columns of clients, and --clients names {given}"
+                    "`{file}`: it has {width} columns of clients, but --clients names {given}"
                 )));
             }
             columns.clients = options.clients.iter().copied().map(Some).take(width).collect();

@@ -114,7 +114,7 @@ pub fn parse(text: &Text) -> Result<Vec<MetBlock>, ImportError> {
             "--- absolute" => part = Part::Absolute,
             _ if trimmed.starts_with("--- relative to first") => part = Part::Relative,
             _ if trimmed.starts_with("---") => {
-                return Err(text.malformed(line, format!("`{trimmed}` is no part of a block")));
+                return Err(text.malformed(line, format!("`{trimmed}` does not belong to a block")));
             }
             _ => take_line(text, line, trimmed, part, block)?,
         }
@@ -148,16 +148,16 @@ fn take_line(
     let last = cells.pop().unwrap_or_default();
     if cells.iter().any(|cell| cell == "o/s") && last == "dbms" {
         if !block.absolute.is_empty() && block.heads != cells {
-            return Err(text.malformed(line, "other heads than those of the values above"));
+            return Err(text.malformed(line, "the header differs from that of the values above"));
         }
         block.heads = cells;
         return Ok(());
     }
     if block.heads.is_empty() {
-        return Err(text.malformed(line, "values before the line of heads (`cpu/o … dbms`)"));
+        return Err(text.malformed(line, "values before the header (`cpu/o … dbms`)"));
     }
     if cells.len() != block.heads.len() {
-        let why = format!("{} values under {} heads", cells.len(), block.heads.len());
+        let why = format!("{} values for {} columns", cells.len(), block.heads.len());
         return Err(text.malformed(line, why));
     }
     for (place, (head, cell)) in block.heads.iter().zip(&cells).enumerate() {
@@ -169,7 +169,7 @@ fn take_line(
     text.check_label(line, &last, block.absolute.iter().map(|row| row.target.as_str()))?;
     let rows = if part == Part::Absolute { &mut block.absolute } else { &mut block.relative };
     if rows.iter().any(|other| other.target == last) {
-        return Err(text.malformed(line, format!("`{last}` is in this block already")));
+        return Err(text.malformed(line, format!("`{last}` is already in this block")));
     }
     rows.push(MetRow { line, target: last, cells });
     Ok(())
@@ -182,7 +182,7 @@ pub fn check(block: &MetBlock) -> Vec<Difference> {
     for relative in &block.relative {
         let same = |row: &&MetRow| row.target == relative.target;
         let Some(absolute) = block.absolute.iter().find(same) else {
-            let text = format!("`{}` has a ratio and no absolute values", relative.target);
+            let text = format!("`{}` has a ratio but no absolute values", relative.target);
             differences.push(Difference { line: relative.line, text });
             continue;
         };
@@ -195,7 +195,7 @@ pub fn check(block: &MetBlock) -> Vec<Difference> {
             let printed = &relative.cells[place];
             if !follows(printed, value, of_base) {
                 let text = format!(
-                    "{head} of {} relative to {}: {printed} is published, {value} / {of_base} \
+                    "{head} of {} relative to {}: published {printed}, but {value} / {of_base} \
                      gives {}",
                     relative.target,
                     base.target,
@@ -265,14 +265,24 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1\t2\n", "line 1: expected the file name");
-        check(&MET.replace("\t43\t", "\t"), "line 5: 5 values under 6 heads");
-        check(&MET.replace("7.622", "many"), "line 5, column 2: `many` under `cs/o` is no number");
-        check(&MET.replace("7.622", "nan"), "line 5, column 2: `nan` under `cs/o` is not a number");
+        check(&MET.replace("\t43\t", "\t"), "line 5: 5 values for 6 columns");
+        check(
+            &MET.replace("7.622", "many"),
+            "line 5, column 2: `many` under `cs/o` is not a number",
+        );
+        check(
+            &MET.replace("7.622", "nan"),
+            "line 5, column 2: `nan` under `cs/o` is not a measured number",
+        );
         check(&MET.replace("7.622", "-7.6"), "line 5, column 2: `-7.6` under `cs/o` is below zero");
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");
         let heads = "cpu/o\t\tcs/o\to/s\tdbms\n1.28\t";
-        check(&MET.replace("1.28\t", heads), "line 7: other heads than those of the values above");
+        check(
+            &MET.replace("1.28\t", heads),
+            "line 7: the header differs from that of the values \
+                                              above",
+        );
         check("", "line 1: the file ends here");
     }
 }

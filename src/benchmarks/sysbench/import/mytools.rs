@@ -57,8 +57,8 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
             kind: NoticeKind::Note,
             file: columns.file.clone(),
             line: None,
-            text: "clients of the columns are not in these files: steps are named .col1, .col2 … \
-                   (say them with --clients)"
+            text: "these files have no client counts for their columns: steps are .col1, .col2 … \
+                   (name the counts with --clients)"
                 .to_owned(),
         });
     }
@@ -109,8 +109,8 @@ impl Taker {
         let Some(value) = number(cell.printed) else {
             // A mistyped folder gives a column of words.
             let why = match cell.printed {
-                "" => "nothing is published".to_owned(),
-                word => format!("`{}` is published in place of a number", shown(word)),
+                "" => "no published value".to_owned(),
+                word => format!("published `{}` instead of a number", shown(word)),
             };
             if record.outcome.extra.is_empty() {
                 record.status = Status::Failed(format!("{why} ({name}, line {})", cell.line));
@@ -132,8 +132,8 @@ impl Taker {
         }
         if counts_rows(step) && metric == Metric::Rate && in_other_unit(before, value) {
             let text = format!(
-                "the rate of {step} is {} here and {before} in a file read before, which was \
-                 taken: rows, thousands or millions of them per second",
+                "the rate of {step} is {} here and {before} in an earlier file; imported the \
+                 earlier value: rows, thousands or millions of rows per second",
                 cell.printed
             );
             let notice = Notice::at(NoticeKind::Note, cell.text.path(), cell.line, text);
@@ -141,8 +141,8 @@ impl Taker {
         } else {
             let metric = metric.name();
             let text = format!(
-                "{metric} of {step} of {target}: {} here, {before} in a file read before, which \
-                 was taken",
+                "{metric} of {step} of {target}: {} here, {before} in an earlier file; imported \
+                 the earlier value",
                 cell.printed
             );
             let notice = Notice::at(NoticeKind::Mismatch, cell.text.path(), cell.line, text);
@@ -214,7 +214,7 @@ impl Taker {
 
     /// Ratios without rates, as they were published: the base is 1 by what a ratio is.
     fn take_ratios(&mut self, sources: &Sources, options: &ImportOptions) {
-        const UNNAMED: &str = "unnamed base";
+        const UNNAMED: &str = "unnamed baseline";
         for (text, table) in &sources.relative {
             let base = table.base.as_deref().unwrap_or(UNNAMED);
             let base = if table.targets.iter().any(|own| own == base) { None } else { Some(base) };
@@ -248,8 +248,8 @@ impl Taker {
         }
         let tables = sources.relative.iter().map(|(text, _)| text);
         for text in tables.chain(sources.relative_blocks.iter().map(|(text, _)| text)) {
-            let what = "only ratios are published here: no rate per second is known, and two \
-                        decimals are all there is";
+            let what = "only ratios are published here, with two decimals and without rates per \
+                        second";
             self.published.notices.push(Notice::of(NoticeKind::Note, text.path(), what));
         }
     }
@@ -353,8 +353,8 @@ impl Taker {
         } else if let Some((text, io)) = &step.io {
             let devices: Vec<&str> = io.devices.keys().map(String::as_str).collect();
             let text_of = format!(
-                "which device is under the data? none gives the published means, or several could \
-                 be it: say one of {} with --device",
+                "unknown data device: none or several match the published means; name one of {} \
+                 with --device",
                 devices.join(", ")
             );
             self.published.notices.push(Notice::of(NoticeKind::Left, text.path(), text_of));
@@ -411,15 +411,15 @@ impl Taker {
         };
         if mended > 0 {
             self.published.notices.push(note(format!(
-                "made from the samples of vmstat for {mended} steps of targets; published ones \
-                 count repeated heads as samples of zeros and are some 4.5 % lower (--compat takes \
-                 those)"
+                "computed from vmstat samples for {mended} steps of targets; published values \
+                 count repeated headers as samples of zeros and are about 4.5 % lower (--compat \
+                 imports those)"
             )));
         }
         if left > 0 && !options.compat {
             self.published.notices.push(note(format!(
-                "as published for {left} steps of targets with samples of vmstat, because other \
-                 targets have none; some 4.5 % too low, ratios are not affected"
+                "as published for {left} steps of targets with vmstat samples, because other \
+                 targets have none; about 4.5 % too low, ratios are not affected"
             )));
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn read(
     }
     for (label, kinds) in unused {
         let kinds: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} sb.{kind}")).collect();
-        let text = format!("files without a metric of ours: {}", kinds.join(", "));
+        let text = format!("files without an rqps metric: {}", kinds.join(", "));
         let notice = Notice { kind: NoticeKind::Left, file: label.to_owned(), line: None, text };
         notices.push(notice);
     }
@@ -97,7 +97,7 @@ fn rates(text: &Text) -> Result<Vec<String>, ImportError> {
         text.number(line, place + 1, "", cell)?;
     }
     match cells.is_empty() {
-        true => Err(text.malformed(line, "expected rates, then a name, apart by tabs")),
+        true => Err(text.malformed(line, "expected rates, then a name, separated by tabs")),
         false => Ok(cells),
     }
 }

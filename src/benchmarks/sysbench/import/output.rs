@@ -142,7 +142,7 @@ pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
         if again || (current.is_complete() && is_command(row)) {
             if !current.is_complete() || current.is_cut() {
                 return Err(
-                    text.malformed(line, "a run begins before the one above has statistics")
+                    text.malformed(line, "a run begins before the previous one has statistics")
                 );
             }
             outputs.push(std::mem::take(&mut current));
@@ -154,9 +154,9 @@ pub fn parse(text: &Text) -> Result<Vec<Output>, ImportError> {
     if !current.is_complete() {
         let why = match fatal(text, current.line) {
             Some((line, said)) => {
-                return Err(text.malformed(line, format!("the run was broken off: {said}")));
+                return Err(text.malformed(line, format!("the run was interrupted: {said}")));
             }
-            None => "the statistics of sysbench: the run was broken off",
+            None => "the statistics of sysbench: the run was interrupted",
         };
         return Err(text.cut_short(why));
     }
@@ -233,7 +233,7 @@ fn take_line(
 
 /// Options, and whatever scripts print about themselves.
 fn head(text: &Text, line: usize, row: &str, output: &mut Output) -> Result<(), ImportError> {
-    let bad = |what: &str| text.bad_word(line, what, format!("`{what}` is no number"));
+    let bad = |what: &str| text.bad_word(line, what, format!("`{what}` is not a number"));
     if let Some(clients) = row.strip_prefix("Number of threads:") {
         let clients = clients.trim();
         output.clients = Some(clients.parse().map_err(|_| bad(clients))?);
@@ -254,9 +254,14 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
     let rate = rate.split_whitespace().next().unwrap_or("");
     match number(rate) {
         Some(rate) => Ok(Some((time(text, line, row)?, rate))),
-        None => {
-            Err(text.bad_word(line, rate, format!("`{rate}` is no rate of a report on the way")))
-        }
+        None => Err(text.bad_word(
+            line,
+            rate,
+            format!(
+                "`{rate}` is not a rate of an intermediate \
+                                                   report"
+            ),
+        )),
     }
 }
 
@@ -265,7 +270,7 @@ fn time(text: &Text, line: usize, row: &str) -> Result<f64, ImportError> {
     let time = row.trim_start_matches('[').split(']').next().unwrap_or("");
     let time = time.trim().trim_end_matches('s');
     number(time)
-        .ok_or_else(|| text.bad_word(line, time, format!("`{time}` is no time of a report")))
+        .ok_or_else(|| text.bad_word(line, time, format!("`{time}` is not a time of a report")))
 }
 
 /// `     0.123 |****          42`.
@@ -274,7 +279,7 @@ fn histogram(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     let events = rest.split_whitespace().last().and_then(|word| count(word.trim_matches('*')));
     match (number(value), events) {
         (Some(value), Some(events)) => output.histogram.push((value, events)),
-        _ => return Err(text.malformed(line, "a line of the histogram without value and count")),
+        _ => return Err(text.malformed(line, "a histogram line without value and count")),
     }
     Ok(())
 }
@@ -284,12 +289,20 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     let Some((name, rest)) = row.split_once(':') else { return Ok(()) };
     let value = rest.split_whitespace().next().unwrap_or("");
     let whole = || {
-        count(value)
-            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is no count of {name}")))
+        count(value).ok_or_else(|| {
+            text.bad_word(
+                line,
+                value,
+                format!(
+                    "`{value}` is not a count of \
+                                                               {name}"
+                ),
+            )
+        })
     };
     let real = || {
         number(value.trim_end_matches('s'))
-            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is no {name}")))
+            .ok_or_else(|| text.bad_word(line, value, format!("`{value}` is an invalid {name}")))
     };
     let per_second = || {
         let rate = rest.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -517,16 +530,19 @@ Throughput:
             assert!(fault.contains(expected), "{fault}");
         };
         check(&OLD[..200], "before the statistics of sysbench");
-        check(&OLD.replace("10.0001s", "soon"), "line 19, column 42: `soon` is no total time");
+        check(
+            &OLD.replace("10.0001s", "soon"),
+            "line 19, column 42: `soon` is an invalid total time",
+        );
         check(&OLD.replace("(1.00 per sec.)", ""), "no rate per second of queries");
         let cut = OLD.split("         max:").next().unwrap();
         check(cut, "the file ends here, before the sum of the latencies");
-        check(&OLD.replace("1.60", "-nan"), "`-nan` is no avg");
-        check(&OLD.replace("1.60", "-1.60"), "`-1.60` is no avg");
+        check(&OLD.replace("1.60", "-nan"), "`-nan` is an invalid avg");
+        check(&OLD.replace("1.60", "-1.60"), "`-1.60` is an invalid avg");
         let gave_up = format!("{}\nFATAL: `thread_run' function failed\n", &OLD[..200]);
-        check(&gave_up, "the run was broken off: FATAL: `thread_run' function failed");
+        check(&gave_up, "the run was interrupted: FATAL: `thread_run' function failed");
         let twice = format!("{}\n{OLD}", &OLD[..300]);
-        check(&twice, "a run begins before the one above has statistics");
+        check(&twice, "a run begins before the previous one has statistics");
         check("", "line 1: the file ends here");
     }
 }

@@ -16,7 +16,7 @@ use crate::import::tag::{self, Tag};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
-/// A run, and what was said of it.
+/// A run with the label of its target.
 struct SysbenchOutput {
     text: Text,
     label: String,
@@ -73,10 +73,10 @@ fn take_folder(
         }
     }
     if runs.len() == before {
-        return Err(ImportError::foreign(&named.path, "it holds no output of sysbench"));
+        return Err(ImportError::foreign(&named.path, "it holds no sysbench output"));
     }
     if !left.is_empty() {
-        let text = format!("no output of sysbench: {}", left.join(", "));
+        let text = format!("no sysbench output: {}", left.join(", "));
         published.notices.push(Notice::of(NoticeKind::Left, &named.path, text));
     }
     Ok(())
@@ -85,7 +85,7 @@ fn take_folder(
 fn take_text(text: Text, named: &Named, runs: &mut Vec<SysbenchOutput>) -> Result<(), ImportError> {
     let path = text.path();
     if !output::is_output(&text) {
-        let why = "it is no output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
+        let why = "it is not output of sysbench 1.0 or 1.1 (`sysbench 1.…`, `SQL statistics:`)";
         return Err(ImportError::foreign(path, why));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -141,13 +141,13 @@ fn leave_copies(
                 None => run.label.clone(),
             };
             return Err(ImportError::Words(format!(
-                "`{path}` as {} and `{other}`, line {place}, as {}: both hold the same run, and \
-                 one measurement cannot be of both; leave one out",
+                "`{path}` as {} and `{other}`, line {place}, as {} hold the same run, but a \
+                 measurement belongs to one target; leave one out",
                 of(&run),
                 of(first)
             )));
         }
-        let what = format!("the same run as in {other}, line {place}: one measurement, taken once");
+        let what = format!("the same run as in {other}, line {place}: imported once");
         let notice = Notice::at(NoticeKind::Left, run.text.path(), run.output.line, what);
         published.notices.push(notice);
     }
@@ -174,7 +174,7 @@ fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
         let numbers: BTreeSet<u32> = labels.values().flatten().copied().collect();
         let what = match (numbers.len(), several(step)) {
             (..2, _) => continue,
-            (_, true) => "its steps are named .dopN",
+            (_, true) => "its steps are .dopN",
             (_, false) => "its targets differ in that",
         };
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();

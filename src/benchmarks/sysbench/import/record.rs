@@ -62,12 +62,12 @@ pub(crate) fn remarks(output: &Output) -> Vec<(NoticeKind, String)> {
         remarks.push((NoticeKind::Left, text));
     }
     if let Some(unfinished) = output.unfinished {
-        let text = format!("the run was ended by force: {unfinished} transactions were unfinished");
+        let text = format!("sysbench forced the run to end: {unfinished} unfinished transactions");
         remarks.push((NoticeKind::Note, text));
     }
     if let Some(checkpoint) = output.checkpoint {
         let text = format!(
-            "the run reported on its way: the last statistics were taken, which tell of the time \
+            "the run has intermediate statistics: imported the last ones, which cover the time \
              since {checkpoint} s"
         );
         remarks.push((NoticeKind::Note, text));

@@ -56,12 +56,12 @@ pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
         match heads.take() {
             None if cells[0] == "samp" => heads = Some(cells),
             None => {
-                return Err(text.malformed(line, "expected a line of heads that begins with samp"));
+                return Err(text.malformed(line, "expected a header that begins with samp"));
             }
             Some(names) => {
                 let of_vmstat = names.contains(&"cs/s");
                 if cells.len() != names.len() {
-                    let why = format!("{} cells under {} heads", cells.len(), names.len());
+                    let why = format!("{} cells for {} columns", cells.len(), names.len());
                     return Err(text.malformed(line, why));
                 }
                 for (place, (head, cell)) in names.iter().zip(&cells).enumerate() {
@@ -169,9 +169,9 @@ mod tests {
             let fault = parse(&Text::of(Path::new("sb.met.x"), text)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("samp\tr/s\n1\n", "line 2: 1 cells under 2 heads");
-        check("samp\tr/s\n1\tx\n", "line 2, column 2: `x` under `r/s` is no number");
-        check("nothing\n", "line 1: expected a line of heads");
+        check("samp\tr/s\n1\n", "line 2: 1 cells for 2 columns");
+        check("samp\tr/s\n1\tx\n", "line 2, column 2: `x` under `r/s` is not a number");
+        check("nothing\n", "line 1: expected a header");
         check("samp\tr/s\n", "line 1: the file ends here");
         check("", "line 1: the file ends here");
     }

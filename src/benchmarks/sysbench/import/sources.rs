@@ -47,9 +47,8 @@ pub(crate) fn find(paths: &[PathBuf]) -> Result<Sources, ImportError> {
         } else if !take_named(path, &mut sources)? {
             return Err(ImportError::foreign(
                 path,
-                "it begins neither as a table of rates (`col-1 : …`, `Relative to:`, rows with \
-                 `_range=`), nor as blocks (`sb.…`), nor is its name that of a file of one target \
-                 (`sb.o.…`)",
+                "it is not a table of rates (`col-1 : …`, `Relative to:`, rows with `_range=`), \
+                 has no blocks (`sb.…`), and its name is not that of one target's file (`sb.o.…`)",
             ));
         }
     }
@@ -147,7 +146,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
             if is_target(&path)? {
                 take_target(&path, sources)?;
             } else if holds_results(&path)? {
-                let text = "it holds a result set of its own: import it by itself".to_owned();
+                let text = "it holds a separate result set: import it separately".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             } else {
                 left.push(name);
@@ -167,7 +166,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         }
     }
     if !left.is_empty() {
-        let text = format!("of none of the forms: {}", left.join(", "));
+        let text = format!("unknown form: {}", left.join(", "));
         sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
     }
     Ok(())

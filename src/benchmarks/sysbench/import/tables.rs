@@ -143,8 +143,7 @@ fn checked(text: &Text, table: RateTable) -> Result<RateTable, ImportError> {
         let cut = ranges && !others.is_empty() && !last.step.contains("_range=");
         if cut && !text.is_whole() && last.line == text.len() {
             let why = format!(
-                "the file is cut short within the name of the row: `{}` has no `_range=`, as all \
-                 others have",
+                "the file is truncated within a row name: `{}` has no `_range=`, unlike all others",
                 last.step
             );
             return Err(text.malformed(last.line, why));
@@ -201,7 +200,7 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
         let name = if separator == '\t' { cells.last() } else { cells.first() };
         let named = name.is_some_and(|name| is_word(name));
         let values = cells.len() - usize::from(named);
-        let why = format!("{values} values under {columns} columns; is the line cut short?");
+        let why = format!("{values} values for {columns} columns; is the line truncated?");
         return Err(text.malformed(line, why));
     }
     let name = match separator {
@@ -271,7 +270,7 @@ pub fn parse_unnamed(text: &Text) -> Result<RateTable, ImportError> {
 
 fn push_row(text: &Text, row: RateRow, table: &mut RateTable) -> Result<(), ImportError> {
     if let Some(other) = table.rows.iter().find(|other| other.step == row.step) {
-        let why = format!("`{}` has a row already, line {}", row.step, other.line);
+        let why = format!("`{}` already has a row, line {}", row.step, other.line);
         return Err(text.malformed(row.line, why));
     }
     table.rows.push(row);
@@ -309,7 +308,7 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
             trimmed.split('\t').map(|cell| cell.trim().to_owned()).collect();
         let target = cells.pop().unwrap_or_default();
         if cells.is_empty() || target.is_empty() || !is_word(&target) {
-            return Err(text.malformed(line, "expected rates, then the target, apart by tabs"));
+            return Err(text.malformed(line, "expected rates, then the target, separated by tabs"));
         }
         let targets = targets_before.iter().map(String::as_str);
         text.check_label(line, &target, targets)?;
@@ -318,11 +317,11 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
         if let Some((_, _, first)) = block.rows.first()
             && first.len() != cells.len()
         {
-            let why = format!("{} rates where the line above has {}", cells.len(), first.len());
+            let why = format!("{} rates, but the line above has {}", cells.len(), first.len());
             return Err(text.malformed(line, why));
         }
         if block.rows.iter().any(|(_, other, _)| *other == target) {
-            return Err(text.malformed(line, format!("`{target}` is in this block already")));
+            return Err(text.malformed(line, format!("`{target}` is already in this block")));
         }
         block.rows.push((line, target, cells));
     }
@@ -387,7 +386,7 @@ mod tests {
             let fault = parse_table(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 values under 2 columns");
+        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 values for 2 columns");
         check("1\t2\tx_range=1\n", "line 1: a row before the legend");
         check("col-1 : a\ncol-3 : b\n", "line 2: column 3 follows column 1");
         check("col-1 : a\ncol-2 : a\n", "line 2: `a` has two columns");
@@ -395,8 +394,8 @@ mod tests {
         check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
         check("col-1 : a\n", "line 1: the file ends here");
         check("col-1 : a\n\n-1\tx_range=1\n", "line 3, column 1: `-1` under `a` is below zero");
-        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values under 1 columns");
-        check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` has a row already");
+        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values for 1 columns");
+        check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` already has a row");
     }
 
     #[test]
@@ -426,7 +425,7 @@ mod tests {
             assert!(!is_unnamed(&text(other)), "{other}");
         }
         let cut = parse_unnamed(&text("a_range=1,1,2\nb_range=1,1\n")).unwrap_err().to_string();
-        assert!(cut.contains("line 2: 1 values under 2 columns"), "{cut}");
+        assert!(cut.contains("line 2: 1 values for 2 columns"), "{cut}");
     }
 
     #[test]
@@ -459,11 +458,11 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1\tx.a\n", "line 1: expected the file name");
-        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates where the line above");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates, but the line above");
         check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
         check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");
-        check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is in this block already");
+        check("sb.r.qps.x.range1.pk1\n1\ta\n2\ta\n", "line 3: `a` is already in this block");
         check("sb.r.qps.x.range1.pk1\n-1\ta\n", "line 2, column 1: `-1` under `a` is below zero");
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn tables(sources: &Sources, published: &mut Published) {
         let Some(base) = base_of_blocks(sources, blocks) else {
             let rows = blocks.iter().flat_map(|block| &block.rows);
             let cells = rows.map(|(_, _, cells)| cells.len()).sum();
-            published.cells.leave(text.path(), "ratios to a base that is not here", cells);
+            published.cells.leave(text.path(), "ratios to a missing baseline", cells);
             continue;
         };
         let mut cells = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn tables(sources: &Sources, published: &mut Published) {
             let cells = block.relative.len() * block.heads.len();
             let agree = cells.saturating_sub(differences.len());
             published.cells.keep(text.path(), Kept::Compared, cells);
-            published.check("ratios of hardware metrics from absolute ones", agree, cells);
+            published.check("ratios of hardware metrics from absolute values", agree, cells);
             published.notices.extend(differences.into_iter().map(|difference| {
                 Notice::at(NoticeKind::Mismatch, text.path(), difference.line, difference.text)
             }));
@@ -151,7 +151,7 @@ fn check_ratios(
             agree += 1;
         } else {
             let what = format!(
-                "{} of {} relative to {base}: {} is published, {value} / {of_base} gives {}",
+                "{} of {} relative to {base}: published {}, but {value} / {of_base} gives {}",
                 ratio.step,
                 ratio.target,
                 ratio.printed,
@@ -160,9 +160,9 @@ fn check_ratios(
             published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), ratio.line, what));
         }
     }
-    published.check("relative rates from absolute ones", agree, of);
+    published.check("relative rates from absolute rates", agree, of);
     published.cells.keep(text.path(), Kept::Compared, of);
-    let why = "ratios that are words or have no absolute rates in these files: not checked";
+    let why = "ratios that are words or lack absolute rates in these files: not checked";
     published.cells.leave(text.path(), why, without);
 }
 
@@ -260,7 +260,7 @@ fn report(
     let what = format!("sb.met from {from} and the rate");
     published.check(&what, cells - differences.len(), cells);
     for (head, printed, again) in differences {
-        let what = format!("{head}: {printed} is published, {from} gives {again}");
+        let what = format!("{head}: published {printed}, but {from} gives {again}");
         published.notices.push(Notice::at(NoticeKind::Mismatch, text.path(), line, what));
     }
 }

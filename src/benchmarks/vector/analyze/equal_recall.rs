@@ -59,7 +59,7 @@ fn step(
         name: format!("recall={recall:.2}{}", of_clients(clients)),
         group: Group::Point,
         detail: format!(
-            "the fastest configuration of each target with a mean recall of {recall:.2} or more"
+            "fastest configuration of each target with a mean recall of at least {recall:.2}"
         ),
         rate: RateUnit::Queries,
         targets: targets.collect(),

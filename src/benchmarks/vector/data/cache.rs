@@ -35,7 +35,7 @@ pub(super) fn kept(
     Ok(content)
 }
 
-/// `None` if it is not there or not what was written.
+/// `None` if it is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut content = fs::read(path).ok()?;
     let end = content.len().checked_sub(SHA)?;
@@ -62,7 +62,7 @@ pub(super) fn truth(
     decode(&content, k, count).ok_or_else(|| DataError::Unfit {
         name: data.name.clone(),
         what: format!(
-            "the file truth-{}-{name} of the cache is of another set; remove it",
+            "the file truth-{}-{name} in the cache belongs to a different set; remove it",
             data.hash
         ),
     })

@@ -46,7 +46,7 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
     let Some(dims) = usize::try_from(dims).ok().filter(|dims| (1..=65_536).contains(dims)) else {
         return Err(DataError::form(
             path,
-            format!("its first vector has {dims} dimensions; is it really of this form?"),
+            format!("its first vector has {dims} dimensions; does it have this form?"),
         ));
     };
     let record = 4 + dims * width;
@@ -59,8 +59,8 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
             return Err(DataError::form(
                 path,
                 format!(
-                    "vector {number} has {length} dimensions and those before it {dims}; all must \
-                     be of one length"
+                    "vector {number} has {length} dimensions but the vectors before it have \
+                     {dims}; all need the same length"
                 ),
             ));
         }
@@ -68,7 +68,10 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
             let bytes = file.len();
             return Err(DataError::form(
                 path,
-                format!("{bytes} bytes are no whole number of vectors of {dims}; it is cut off"),
+                format!(
+                    "{bytes} bytes are not a whole number of vectors of {dims} dimensions; it \
+                         is truncated"
+                ),
             ));
         }
         values.extend_from_slice(&vector[4..]);
@@ -111,12 +114,12 @@ mod tests {
             assert!(error.contains(words) && error.contains("x.fvecs"), "{error}");
         };
         check(&[], "empty");
-        check(&[1, 0, 0, 0, 0, 0, 0], "cut off");
+        check(&[1, 0, 0, 0, 0, 0, 0], "truncated");
         check(&[0xff; 8], "-1 dimensions");
         let longer = [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        check(&longer[..16], "vector 1 has 2 dimensions and those before it 1");
+        check(&longer[..16], "vector 1 has 2 dimensions but the vectors before it have 1");
         // Though its bytes are no whole number of vectors of one dimension either.
         check(&longer, "vector 1 has 2 dimensions");
-        check(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "cut off");
+        check(&[1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "truncated");
     }
 }

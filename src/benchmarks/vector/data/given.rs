@@ -18,7 +18,7 @@ pub fn read(path: &Path, data: &Dataset) -> Result<Truth, DataError> {
         return Err(DataError::form(
             path,
             format!(
-                "it has neighbours of {} queries, and there are {queries}",
+                "it has neighbours of {} queries, but the set has {queries}",
                 numbers.len() / k.max(1)
             ),
         ));
@@ -33,8 +33,8 @@ pub fn read(path: &Path, data: &Dataset) -> Result<Truth, DataError> {
                 return Err(DataError::form(
                     path,
                     format!(
-                        "query {query} has row {number} as a neighbour, and the {rows} rows are \
-                         numbered from 0"
+                        "query {query} has row {number} as a neighbour, but the {rows} rows count \
+                         from 0"
                     ),
                 ));
             };
@@ -60,7 +60,7 @@ pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
             let want = exact.distances[query * exact.k + place];
             if (have - want).abs() > 1e-3 + 1e-5 * want {
                 return Some(format!(
-                    "neighbour {place} of query {query} is {have} away, and the true one {want}"
+                    "neighbour {place} of query {query} is {have} away, the true one {want}"
                 ));
             }
         }
@@ -73,7 +73,10 @@ pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
                 data.train.copy_row(*id as usize, &mut row);
             }
             if !known || data.distance.between(&asked, &row) > limit * (1.0 + 1e-5) {
-                return Some(format!("row {id} is said to be near query {query}, and it is not"));
+                return Some(format!(
+                    "row {id} is not near query {query}, although the file says \
+                                     so"
+                ));
             }
         }
     }
@@ -112,7 +115,7 @@ mod tests {
         let mut other = truth.clone();
         other.ids.iter_mut().for_each(|id| *id = (*id + 200) % 400);
         data.given = Some(other);
-        assert!(wrong(&data, &truth, 50).unwrap().contains("it is not"));
+        assert!(wrong(&data, &truth, 50).unwrap().contains("is not near query"));
         let error = data.check_given(&truth).unwrap_err().to_string();
         assert!(error.contains("neighbours=none"), "{error}");
     }
@@ -158,8 +161,8 @@ mod tests {
             let error = open(numbers, width, k, 0).unwrap_err();
             assert!(error.contains(words), "{error}");
         };
-        refused(&ids, 12, 13, "12 neighbours of each query came with it, and 13");
-        refused(&ids[..228], 12, 10, "neighbours of 19 queries, and there are 20");
+        refused(&ids, 12, 13, "12 neighbours of each query, but 13");
+        refused(&ids[..228], 12, 10, "neighbours of 19 queries, but the set has 20");
         for wrong in [400, -1] {
             let mut other = ids.clone();
             other[25] = wrong;

@@ -32,13 +32,17 @@ fn read(bytes: &[u8], name: String) -> Result<Dataset, String> {
         Some("angular") => Distance::Cosine,
         Some(other) => {
             return Err(format!(
-                "its distance is {other}; euclidean and angular are measured, bits and sets not"
+                "its distance is {other}; rqps measures euclidean and angular, not bits or sets"
             ));
         }
-        None => return Err("it has no attribute `distance`; is it of ann-benchmarks?".to_owned()),
+        None => {
+            return Err("it has no attribute `distance`; does it come from \
+                            ann-benchmarks?"
+                .to_owned());
+        }
     };
     if attribute("type").is_some_and(|kind| kind != "dense") {
-        return Err("its vectors are sparse; only dense ones are measured".to_owned());
+        return Err("its vectors are sparse; rqps measures only dense vectors".to_owned());
     }
     let train = matrix(&file, "train")?;
     let test = matrix(&file, "test")?;
@@ -54,7 +58,7 @@ fn matrix(file: &File<'_>, name: &str) -> Result<Matrix, String> {
         format!("it has no dataset `{name}` (it has {})", known.join(", "))
     })?;
     let [_, dims] = array.shape[..] else {
-        return Err(format!("`{name}` has {} dimensions and not 2", array.shape.len()));
+        return Err(format!("`{name}` has {} dimensions instead of 2", array.shape.len()));
     };
     let values = match array.kind {
         DatatypeClass::Unsigned(1) => {
@@ -74,7 +78,7 @@ fn given(file: &File<'_>, queries: usize) -> Result<Option<Truth>, String> {
     };
     if ids.shape != distances.shape || ids.shape.first() != Some(&queries) {
         return Err(format!(
-            "`neighbors` is {:?} and `distances` {:?} for {queries} queries",
+            "`neighbors` has shape {:?} and `distances` {:?} for {queries} queries",
             ids.shape, distances.shape
         ));
     }
@@ -102,7 +106,7 @@ fn numbers(array: &Array<'_>) -> Result<Vec<f64>, String> {
             let numbers = bytes.as_chunks::<8>().0.iter();
             numbers.map(|bytes| i64::from_le_bytes(*bytes) as f64).collect()
         }
-        kind => return Err(format!("values of the kind {kind:?} are not read")),
+        kind => return Err(format!("unsupported value type {kind:?}")),
     })
 }
 

@@ -174,8 +174,8 @@ impl Dataset {
             Some(what) => Err(DataError::Unfit {
                 name: self.name.clone(),
                 what: format!(
-                    "the neighbours that came with it are wrong: {what}; mend them, or measure \
-                     without them (--set neighbours=none)"
+                    "its neighbours are wrong: {what}; correct them, or measure without them \
+                     (--set neighbours=none)"
                 ),
             }),
         }
@@ -185,30 +185,31 @@ impl Dataset {
         let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
         if self.train.dims == 0 || self.train.dims != self.test.dims {
             return unfit(format!(
-                "rows have {} dimensions and queries {}; they must be of one length",
+                "rows have {} dimensions but queries {}; both need the same number",
                 self.train.dims, self.test.dims
             ));
         }
         if self.train.rows() < k || k == 0 {
             return unfit(format!(
-                "there are {} rows, and {k} neighbours are asked for; take more rows or less k",
+                "it has {} rows, but {k} neighbours are requested; use more rows or a smaller k",
                 self.train.rows()
             ));
         }
         if self.test.rows() == 0 {
-            return unfit("there is no query".to_owned());
+            return unfit("it has no queries".to_owned());
         }
         if let Some(given) = self.given.as_ref().filter(|given| given.k < k) {
             return unfit(format!(
-                "{} neighbours of each query came with it, and {k} are asked for; take a smaller \
-                 k, or none of them (--set neighbours=none)",
+                "it has {} neighbours of each query, but {k} are requested; use a smaller k, or \
+                 compute the neighbours (--set neighbours=none)",
                 given.k
             ));
         }
         for (what, matrix) in [("row", &self.train), ("query", &self.test)] {
             if let Some((row, dim)) = matrix.first_not_finite() {
                 return unfit(format!(
-                    "{what} {row} has {} in dimension {dim}; no DBMS takes that, mend the file",
+                    "{what} {row} has {} in dimension {dim}; no DBMS accepts that, correct the \
+                     file",
                     matrix.at(row, dim)
                 ));
             }
@@ -216,8 +217,8 @@ impl Dataset {
                 && let Some(row) = matrix.first_zero()
             {
                 return unfit(format!(
-                    "{what} {row} is zero throughout and has no direction, so it has no cosine \
-                     distance; leave it out, or use the euclidean distance"
+                    "{what} {row} is all zeros, so it has no direction and no cosine distance; \
+                     remove it, or use the euclidean distance"
                 ));
             }
         }
@@ -250,8 +251,8 @@ impl Dataset {
         let few = |left: usize| DataError::Unfit {
             name: self.name.clone(),
             what: format!(
-                "{left} rows pass the filter, and {k} neighbours are asked for; take more rows or \
-                 a wider filter"
+                "{left} rows pass the filter, but {k} neighbours are requested; use more rows or a \
+                 wider filter"
             ),
         };
         let among = |ids: &[u32], test: &Matrix| match ids.len() {
@@ -303,12 +304,12 @@ impl Dataset {
         let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
         if ids.len() < k {
             return unfit(format!(
-                "the table holds {} rows, and {k} neighbours are asked for",
+                "the table holds {} rows, but {k} neighbours are requested",
                 ids.len()
             ));
         }
         if let Some(id) = ids.last().filter(|id| **id as usize >= self.train.rows()) {
-            return unfit(format!("the table holds a row {id}, which the set has not"));
+            return unfit(format!("the table holds row {id}, which is not in the set"));
         }
         Ok(exact(&self.train, &self.test, self.distance, Some(ids), k, 0))
     }
@@ -421,15 +422,12 @@ fn from_files(
         Some("fvecs") => fvecs::floats(path),
         Some("bvecs") => fvecs::bytes(path),
         Some("npy") => npy::read(path),
-        _ => Err(DataError::form(
-            path,
-            "the ending tells the form, and this one is not known (hdf5, fvecs, bvecs, npy)",
-        )),
+        _ => Err(DataError::form(path, "unknown file extension (known: hdf5, fvecs, bvecs, npy)")),
     };
     let Some(queries) = queries else {
         return Err(DataError::form(
             rows,
-            "it holds rows only; name a file of queries too (--set queries=FILE)",
+            "it holds only rows; also name a file of queries (--set queries=FILE)",
         ));
     };
     let name = rows.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<Matrix, DataError> {
 }
 
 fn parse(file: &[u8]) -> Result<Matrix, String> {
-    let rest = file.strip_prefix(MAGIC).ok_or("it does not begin as a file of NumPy does")?;
+    let rest = file.strip_prefix(MAGIC).ok_or("it does not begin like a NumPy file")?;
     let (head, values) = match rest {
         [1, _, low, high, rest @ ..] => {
             rest.split_at_checked(usize::from(u16::from_le_bytes([*low, *high])))
@@ -29,7 +29,7 @@ fn parse(file: &[u8]) -> Result<Matrix, String> {
         }
         _ => return Err("its version is not 1, 2 or 3".to_owned()),
     }
-    .ok_or("its head is cut off")?;
+    .ok_or("its header is truncated")?;
     let head = String::from_utf8_lossy(head);
     if field(&head, "fortran_order")? != "False" {
         return Err("it is in Fortran order; save it with numpy.ascontiguousarray".to_owned());
@@ -41,17 +41,17 @@ fn parse(file: &[u8]) -> Result<Matrix, String> {
         .filter_map(|size| size.trim().parse().ok())
         .collect();
     let [rows, dims] = sizes[..] else {
-        return Err(format!("its shape is {shape}; an array of rows and dimensions is wanted"));
+        return Err(format!("its shape is {shape}; rqps needs an array of rows and dimensions"));
     };
     let kind = field(&head, "descr")?;
     let width = match kind.as_str() {
         "'|u1'" => 1,
         "'<f4'" => 4,
         "'<f8'" => 8,
-        _ => return Err(format!("its values are {kind}; '<f4', '<f8' and '|u1' are read")),
+        _ => return Err(format!("its values are {kind}; rqps reads '<f4', '<f8' and '|u1'")),
     };
     if rows.checked_mul(dims).and_then(|count| count.checked_mul(width)) != Some(values.len()) {
-        return Err(format!("its shape is {shape} and it holds {} bytes", values.len()));
+        return Err(format!("its shape is {shape} but it holds {} bytes", values.len()));
     }
     Ok(match width {
         1 => Matrix { dims, values: Numbers::Bytes(values.to_vec()) },
@@ -69,7 +69,7 @@ fn parse(file: &[u8]) -> Result<Matrix, String> {
 
 /// A value of the head: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
 fn field(head: &str, name: &str) -> Result<String, String> {
-    let missing = || format!("its head has no {name}");
+    let missing = || format!("its header has no {name}");
     let (_, rest) = head.split_once(&format!("'{name}':")).ok_or_else(missing)?;
     let rest = rest.trim_start();
     let end = match rest.strip_prefix('(') {

@@ -30,7 +30,7 @@ pub(super) fn make(wanted: &Wanted, folder: Option<&Path>) -> Result<Dataset, Da
     );
     split(&content, wanted, name).ok_or_else(|| DataError::Unfit {
         name: file,
-        what: "the file in the cache has another size; remove it".to_owned(),
+        what: "the file in the cache has the wrong size; remove it".to_owned(),
     })
 }
 

@@ -19,7 +19,7 @@ const FLOOR_BYTES: u64 = 64 << 20;
 /// A cache smaller than the index by this factor would measure how it is read again and again.
 pub(super) const ROOM: f64 = 1.5;
 
-/// Builds `index`; what was there is dropped before, and that is not measured.
+/// Builds `index`; drops an existing one first, outside the measurement.
 pub(super) fn build<W: Write>(
     bench: &mut VectorContext<'_, W>,
     index: &Index,
@@ -49,7 +49,7 @@ pub(super) fn build<W: Write>(
     }
     for notice in notices {
         // "hnsw graph no longer fits into maintenance_work_mem": the build went on more slowly.
-        outcome.notes.push(format!("while the index was built the server said: {notice}"));
+        outcome.notes.push(format!("server notice during the index build: {notice}"));
     }
     load::settle(&sql, &mut session)?;
     Ok(outcome)
@@ -127,8 +127,9 @@ pub(super) fn give_room(sql: &Sql<'_>, session: &mut Connection) -> Result<Optio
     let now = numbers(session, cache())?.first().copied().flatten().unwrap_or(0.0);
     if now < ROOM * size {
         return Err(format!(
-            "failed to measure: mhnsw_max_cache_size is {:.0} MiB and the index {:.0} MiB, so \
-             every query would read the graph anew; set it to at least {ROOM} times the index",
+            "failed to measure: mhnsw_max_cache_size is {:.0} MiB but the index has {:.0} MiB, so \
+             every query would read the graph again; set it to at least {ROOM} times the index \
+             size",
             now / MIB,
             size / MIB
         ));

@@ -42,7 +42,15 @@ where
     };
     let (results, outcome) = lead(bench, vec![worker], &done)?;
     let result = results.into_iter().next();
-    Ok((result.ok_or_else(|| format!("failed to measure: {name} came to nothing"))?, outcome))
+    Ok((
+        result.ok_or_else(|| {
+            format!(
+                "failed to measure: {name} ended without a \
+                                      result"
+            )
+        })?,
+        outcome,
+    ))
 }
 
 /// What a worker does on its session, once all are connected: in this window.

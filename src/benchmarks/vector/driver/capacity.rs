@@ -137,7 +137,7 @@ impl Filling {
                 }
                 Err(WireError::Server { code, message }) => {
                     self.over.store(true, Ordering::Relaxed);
-                    let mut refusal = self.refusal.lock().map_err(|_| "a client broke down")?;
+                    let mut refusal = self.refusal.lock().map_err(|_| "a client failed")?;
                     refusal.get_or_insert(format!("{message} ({code})"));
                 }
                 Err(error) => {
@@ -195,7 +195,7 @@ impl Filled {
         match &self.refusal {
             Some(why) if self.rows == 0 => Err(format!("failed to insert the first row: {why}")),
             _ if found != self.rows => Err(format!(
-                "failed to fill the table: {} rows were committed and {found} are there",
+                "failed to fill the table: {} committed rows, but {found} in the table",
                 self.rows
             )),
             _ => Ok(()),
@@ -212,15 +212,15 @@ impl Filled {
         }
         let seconds = self.seconds;
         let ended = match &self.refusal {
-            Some(why) => format!("the server refused more: {why}"),
+            Some(why) => format!("the server refused more rows: {why}"),
             None if self.rows == all => {
                 outcome.notes.push(format!(
-                    "all {all} rows of the set were in after {seconds:.1} s, so the table could \
-                     take more; take more rows"
+                    "the table took all {all} rows of the set after {seconds:.1} s; use more rows \
+                     to find its limit"
                 ));
-                "all rows of the set were in".to_owned()
+                "all rows of the set inserted".to_owned()
             }
-            None => "the time was over".to_owned(),
+            None => "time limit reached".to_owned(),
         };
         let words = format!("{} rows in {seconds:.1} s; {ended}", self.rows);
         outcome.facts.insert("capacity".to_owned(), words);
@@ -244,16 +244,16 @@ mod tests {
             assert_eq!(outcome.notes.len(), notes);
             assert_eq!(outcome.extra[&Metric::Capacity], filled.rows as f64);
         };
-        check(filled(500, None), "500 rows in 2.0 s; all rows of the set were in", 1);
-        check(filled(499, None), "499 rows in 2.0 s; the time was over", 0);
+        check(filled(500, None), "500 rows in 2.0 s; all rows of the set inserted", 1);
+        check(filled(499, None), "499 rows in 2.0 s; time limit reached", 0);
         let full = filled(20, Some("the table is full (1114)"));
-        check(full, "20 rows in 2.0 s; the server refused more: the table is full (1114)", 0);
+        check(full, "20 rows in 2.0 s; the server refused more rows: the table is full (1114)", 0);
     }
 
     #[test]
     fn rows_that_are_lost_or_never_came_are_no_capacity() {
         assert!(filled(20, None).check(20).is_ok());
-        assert!(filled(20, None).check(19).unwrap_err().contains("20 rows were committed and 19"));
+        assert!(filled(20, None).check(19).unwrap_err().contains("20 committed rows, but 19"));
         assert!(filled(0, Some("disk full")).check(0).unwrap_err().contains("disk full"));
         assert!(filled(7, Some("disk full")).check(7).is_ok());
     }

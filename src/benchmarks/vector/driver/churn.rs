@@ -32,7 +32,7 @@ pub(super) fn delete<W: Write>(
         match count(session)? {
             left if left == expected => Ok(()),
             left => Err(format!(
-                "failed to delete {percent} % of the rows: {left} are left and should be {expected}"
+                "failed to delete {percent} % of the rows: {left} rows remain instead of {expected}"
             )),
         }
     })?;

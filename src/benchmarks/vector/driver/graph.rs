@@ -86,7 +86,7 @@ fn squared(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest.sum::<f32>()
 }
 
-/// A node and how far it is from what was asked for.
+/// A node and its distance from the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Near {
     distance: f32,

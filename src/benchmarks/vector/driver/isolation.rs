@@ -61,7 +61,7 @@ pub(super) fn isolate<W: Write>(
             let tally = pair.cycles(level, &vectors, deadline, done)?;
             let (rows, left) = (data.train.rows() as u64, count(session)?);
             if left != rows {
-                return Err(format!("failed to clean up: there are {left} rows and were {rows}"));
+                return Err(format!("failed to clean up: {left} rows instead of {rows}"));
             }
             Ok(tally)
         })?;
@@ -69,7 +69,7 @@ pub(super) fn isolate<W: Write>(
     if let Some(id) =
         answers.iter().find(|id| **id != u32::MAX && **id as usize >= bench.data.train.rows())
     {
-        tally.violation(format!("at the end: row {id} came back, and there is none"));
+        tally.violation(format!("at the end: a query returned row {id}, which does not exist"));
     }
     let after = score(&bench.data, &ready.truth, &answers);
     ready.tell(&mut outcome);
@@ -77,8 +77,8 @@ pub(super) fn isolate<W: Write>(
     outcome.facts.insert("recall before".to_owned(), format!("{:.4}", before.recall));
     if before.recall - after.recall > LOST {
         outcome.notes.push(format!(
-            "the same rows are there as before, and recall fell from {:.4} to {:.4}: what \
-             transactions did stays in the index or in its cache",
+            "the table has the same rows as before, but recall fell from {:.4} to {:.4}: effects \
+             of transactions remain in the index or its cache",
             before.recall, after.recall
         ));
     }

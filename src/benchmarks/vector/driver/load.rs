@@ -129,14 +129,14 @@ fn explain(sql: &Sql<'_>, statement: &str, error: &WireError) -> String {
         (Dialect::Postgres, Some("58P01" | "0A000" | "22023"))
             if statement.contains("EXTENSION") =>
         {
-            "\nhint: this server has no pgvector; take a build that has it (postgres@17+pgvector), \
-             or install the extension `vector` there"
+            "\nhint: this server has no pgvector; use a build with it (postgres@17+pgvector), or \
+             install the extension `vector` there"
         }
         (Dialect::Postgres, Some("42501")) if statement.contains("EXTENSION") => {
             "\nhint: let a superuser run CREATE EXTENSION vector in this database first"
         }
         (Dialect::Mysql, Some("1064" | "4161")) => {
-            "\nhint: this server does not know the type VECTOR; it came with MariaDB 11.7 \
+            "\nhint: this server has no type VECTOR, which needs MariaDB 11.7 or later \
              (mariadb@11.8)"
         }
         _ => "",
@@ -215,7 +215,7 @@ fn check_count(session: &mut Connection, expected: usize) -> Result<(), String> 
     match found.first().copied().flatten() {
         Some(rows) if rows == expected as f64 => Ok(()),
         other => Err(format!(
-            "failed to load: the table has {} rows and should have {expected}",
+            "failed to load: the table has {} rows instead of {expected}",
             other.unwrap_or(f64::NAN)
         )),
     }

@@ -311,14 +311,14 @@ fn put_writer(outcome: &mut Outcome, writer: &Writer, rate: f64, (start, end): (
     outcome.facts.insert("inserted".to_owned(), format!("{achieved:.1} rows/s of {rate}"));
     if writer.exhausted {
         outcome.notes.push(
-            "all spared rows were inserted before the window ended; take a lower insert_rate, a \
-             shorter window or more rows"
+            "the writer inserted all reserved rows before the window ended; use a lower \
+             insert_rate, a shorter window or more rows"
                 .to_owned(),
         );
     } else if achieved < 0.99 * rate {
         outcome.notes.push(format!(
-            "rows were inserted at {achieved:.1} a second and {rate} were asked for: the server \
-             cannot do more beside these queries"
+            "the server inserted {achieved:.1} rows/s instead of the requested {rate}: it cannot \
+             do more during these queries"
         ));
     }
 }

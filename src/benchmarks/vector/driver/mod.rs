@@ -85,7 +85,8 @@ fn measure<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     if !matches!(job.dialect, Dialect::Postgres | Dialect::Mysql) {
-        return Err("failed to measure: only Postgres with pgvector and MariaDB search vectors"
+        return Err("failed to measure: only Postgres with pgvector and MariaDB support vector \
+                    search"
             .to_owned()
             .into());
     }

@@ -78,7 +78,7 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     if score.duplicates > 0 {
         outcome
             .notes
-            .push(format!("{} answers hold a row twice; it counts once", score.duplicates));
+            .push(format!("{} answers contain a row twice; it counts once", score.duplicates));
     }
 }
 
@@ -119,9 +119,9 @@ impl Ready {
             return Ok(ready);
         }
         Err(format!(
-            "failed to search: the query does not use the index, so this is no point of a curve. \
-             Its plan:\n{}\nhint: with a large ef_search an exact scan looks cheaper to the \
-             planner; with few rows it is",
+            "failed to search: the query does not use the index, so it is not a point of the \
+             curve. Its plan:\n{}\nhint: with a large ef_search the planner estimates an exact \
+             scan as cheaper; with few rows it is cheaper",
             ready.plan
         )
         .into())
@@ -148,7 +148,10 @@ impl Ready {
         if bench.job.dialect == Dialect::Mysql {
             // What the graph's cache learnt from earlier widths would change this one's speed.
             if let Err(error) = session.simple(&format!("FLUSH TABLES {TABLE}")) {
-                let words = format!("refused, so earlier widths may slow this one down: {error}");
+                let words = format!(
+                    "failed, so earlier search widths may slow this one down: \
+                                     {error}"
+                );
                 facts.insert("FLUSH TABLES".to_owned(), words);
             }
         }
@@ -259,7 +262,7 @@ impl Ready {
             Ok(match &log {
                 None => searcher,
                 Some(log) => {
-                    let log = log.lock().map_err(|_| "a client died while it began".to_owned())?;
+                    let log = log.lock().map_err(|_| "a client died at its start".to_owned())?;
                     let (clock, room, sender) = &*log;
                     searcher.logging(Logging::new(*room, k, clock.clone(), sender.clone()))
                 }
@@ -344,12 +347,12 @@ fn ids(session: &mut Connection) -> Result<Vec<u32>, String> {
 fn check_ef(sql: &Sql<'_>, search: &Search) -> Result<(), String> {
     let (ef, k, largest) = (search.ef, sql.work.k, sql.largest_ef());
     if ef == 0 || ef > largest {
-        return Err(format!("failed to search: ef_search is {ef} and can be from 1 to {largest}"));
+        return Err(format!("failed to search: ef_search is {ef} but must be from 1 to {largest}"));
     }
     if sql.dialect == Dialect::Postgres && ef < k {
         return Err(format!(
-            "failed to search: ef_search is {ef} and {k} rows are asked for; pgvector returns no \
-             more rows than ef_search, so take one of at least {k}"
+            "failed to search: ef_search is {ef} but k is {k}; pgvector returns at most ef_search \
+             rows, so use at least {k}"
         ));
     }
     Ok(())

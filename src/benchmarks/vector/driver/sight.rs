@@ -204,15 +204,18 @@ impl Tally {
         let foreign =
             ids.iter().find(|id| (**id as usize) >= probe.rows && **id != probe.row).copied();
         if let Some(id) = foreign {
-            self.violation(format!("{probe}: row {id} came back, and there is none"));
+            self.violation(format!("{probe}: the query returned row {id}, which does not exist"));
         }
         if ids.iter().enumerate().any(|(place, id)| ids[..place].contains(id)) {
-            self.violation(format!("{probe}: a row came back twice"));
+            self.violation(format!("{probe}: the query returned a row twice"));
         }
         match probe.sight {
             Sight::Open => {}
             Sight::Just(None) if has => {
-                self.violation(format!("{probe}: the row came back and must not be seen"));
+                self.violation(format!(
+                    "{probe}: the query returned the row, which must be \
+                                        invisible"
+                ));
             }
             Sight::Just(Some(place)) if place == probe.place => {
                 self.wanted += 1;
@@ -220,7 +223,7 @@ impl Tally {
                 if !has && shows()? {
                     *self.missed.entry(probe.to_string()).or_insert(0) += 1;
                 } else if !has {
-                    self.violation(format!("{probe}: not even a scan shows the row"));
+                    self.violation(format!("{probe}: even a scan does not find the row"));
                 }
             }
             Sight::Just(Some(_)) => self.misplaced += u64::from(has),
@@ -263,8 +266,7 @@ pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
     let refused: u64 = tally.refused.values().sum();
     if tally.probes == 0 {
         return Err(format!(
-            "failed to probe: no query could be asked ({} of no use, {refused} cycles refused: \
-             {:?})",
+            "failed to probe: no usable query ({} unusable, {refused} cycles refused: {:?})",
             tally.unfit, tally.refused
         ));
     }
@@ -274,8 +276,8 @@ pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
         outcome.extra.insert(Metric::Found, tally.found as f64 / tally.wanted as f64);
     }
     let words = format!(
-        "{} in {} cycles: {} violations; the row found in {} of {}; {} times where its other \
-         version lies; {refused} cycles refused by the server",
+        "{} in {} cycles: {} violations; the row found in {} of {}; {} times at the position of \
+         its other version; the server refused {refused} cycles",
         tally.probes, tally.cycles, tally.violations, tally.found, tally.wanted, tally.misplaced
     );
     outcome.facts.insert("probes".to_owned(), words);
@@ -284,7 +286,7 @@ pub(super) fn put(outcome: &mut Outcome, tally: Tally) -> Result<(), String> {
         let missed: Vec<String> = missed.collect();
         outcome.facts.insert("missed by the index".to_owned(), missed.join("; "));
     }
-    let told = tally.told.into_iter().map(|what| format!("isolation was violated: {what}"));
+    let told = tally.told.into_iter().map(|what| format!("isolation violation: {what}"));
     outcome.notes.extend(told);
     for (code, cycles) in tally.refused {
         *outcome.errors.entry(code).or_insert(0) += cycles;
@@ -370,8 +372,8 @@ mod tests {
         assert_eq!(outcome.extra[&Metric::Violations], 150.0);
         assert_eq!(outcome.extra[&Metric::Found], 0.9);
         assert_eq!(outcome.errors["1213"], 2);
-        assert_eq!(outcome.notes, ["isolation was violated: this"]);
+        assert_eq!(outcome.notes, ["isolation violation: this"]);
         let nothing = put(&mut Outcome::default(), Tally { unfit: 7, ..Tally::default() });
-        assert!(nothing.unwrap_err().contains("7 of no use"));
+        assert!(nothing.unwrap_err().contains("7 unusable"));
     }
 }

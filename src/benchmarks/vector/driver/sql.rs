@@ -1,5 +1,5 @@
-//! What is said to each DBMS: tables, indexes, queries, settings, and questions about them. Texts
-//! only, so that they can be read and tested in one place.
+//! SQL for each DBMS: tables, indexes, queries, settings, and queries about them. Texts only, so
+//! that they can be read and tested in one place.
 
 use crate::domain::dialect::Dialect;
 use crate::domain::vector::{Distance, Filter, Index, Iterative, Search, Variant, VectorWork};

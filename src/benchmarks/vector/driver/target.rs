@@ -50,7 +50,7 @@ pub(super) fn target<W: Write>(
         true => format!("failed to reach a recall of {recall}: no query uses the index"),
         false => format!(
             "failed to reach a recall of {recall}: it is {best:.4} at ef_search {ef}, the widest \
-             with which the index is used; build it with a larger m or ef_construction"
+             search that uses the index; build it with a larger m or ef_construction"
         ),
     })?;
     let found = Search { ef: high, ..search.clone() };

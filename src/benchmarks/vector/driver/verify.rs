@@ -49,9 +49,9 @@ pub struct DataCheck {
     pub found: f64,
     /// What it is elsewhere, where that is one number.
     pub expected: Option<f64>,
-    /// What it may be; `None` for what is told only.
+    /// Its allowed range; `None` for a value without a check.
     pub range: Option<RangeInclusive<f64>>,
-    /// Where what was found is a mean: its 95 % interval.
+    /// The 95 % interval of the value if it is a mean.
     pub interval: Option<Interval>,
     /// Whose figure the expected one is.
     pub source: &'static str,
@@ -131,7 +131,7 @@ const CURVES: [Curve; 8] = [
     (64, 256, &[(10, 0.995), (20, 0.998)]),
 ];
 
-/// Widths of the search for indexes of which no curve was published.
+/// Search widths for indexes without a published curve.
 const WIDTHS: [u32; 4] = [10, 20, 40, 80];
 /// The index whose slope is held against the published one.
 const SLOPE_OF: PgBuild = PgBuild { m: 8, ef_construction: 32 };

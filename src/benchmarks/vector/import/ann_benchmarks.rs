@@ -38,8 +38,8 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
         if named.path.is_dir() {
             take_folder(&named.path, &mut sources)?;
         } else if !take_text(Text::read(&named.path)?, &mut sources)? {
-            let why = "it holds neither points of a plot (`NAME(key=value, …) recall qps`), nor a \
-                       table of builds, nor selected rows, nor a log of ann-benchmarks";
+            let why = "it holds no points of a plot (`NAME(key=value, …) recall qps`), no table of \
+                       builds, no selected rows and no log of ann-benchmarks";
             return Err(ImportError::foreign(&named.path, why));
         }
     }
@@ -47,7 +47,7 @@ fn read(paths: &[Named], options: &ImportOptions) -> Result<Published, ImportErr
     published.notices.append(&mut sources.notices);
     if sources.plots.is_empty() {
         let path = paths.first().map(|named| named.path.clone()).unwrap_or_default();
-        let why = "it holds no points of a plot; give the plot's text with it";
+        let why = "it holds no points of a plot; add the plot's text";
         return Err(ImportError::foreign(&path, why));
     }
     leave_nameless(&mut sources, &mut published);
@@ -64,7 +64,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
     for name in names(folder)? {
         let path = folder.join(&name);
         if path.is_dir() {
-            let text = "a folder: import it by itself if it holds results".to_owned();
+            let text = "a folder: import it separately if it holds results".to_owned();
             sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
         } else {
             let taken = match Text::of_folder(&path)? {
@@ -81,10 +81,10 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
         }
     }
     if !found {
-        return Err(ImportError::foreign(folder, "it holds no text of ann-benchmarks"));
+        return Err(ImportError::foreign(folder, "it holds no ann-benchmarks text"));
     }
     if !left.is_empty() {
-        let text = format!("of none of the forms: {}", left.join(", "));
+        let text = format!("unknown form: {}", left.join(", "));
         sources.notices.push(Notice::of(NoticeKind::Left, folder, text));
     }
     Ok(())
@@ -110,7 +110,7 @@ fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// The same index, whoever writes its algorithm's name how.
+/// The same index, independent of the spelling of its algorithm's name.
 fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
@@ -198,7 +198,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         without_build += usize::from(!any);
     }
     for (path, count) in copies {
-        let what = format!("{count} points were read before: each is one measurement, taken once");
+        let what = format!("{count} points repeat earlier ones: imported once");
         published.notices.push(Notice::of(NoticeKind::Left, path, what));
     }
     if without_build > 0 && !sources.builds.is_empty() {
@@ -225,7 +225,7 @@ fn leave_nameless(sources: &mut Sources, published: &mut Published) {
         let all = builds.len();
         builds.retain(|build| !build.m.is_empty());
         if builds.len() < all {
-            let what = format!("{} builds, of which the log does not tell M", all - builds.len());
+            let what = format!("{} builds without M in the log", all - builds.len());
             published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
         }
     }
@@ -254,7 +254,8 @@ fn check_builds(sources: &Sources, published: &mut Published) {
             agree += 1;
         } else {
             let what = format!(
-                "{} with M {}: {here} s here, {there} s in another file, which was taken",
+                "{} with M {}: {here} s here, {there} s in another file; imported the other file's \
+                 value",
                 build.algorithm, build.m
             );
             let notice = Notice::at(NoticeKind::Mismatch, text.path(), build.line, what);
@@ -269,7 +270,7 @@ fn same_number(number: f64, printed: &str) -> bool {
     decimals_agree(number, printed)
 }
 
-/// Says what became of the cells of builds and selected rows.
+/// Records the outcome of the cells of builds and selected rows.
 fn count_cells(sources: &Sources, published: &mut Published) {
     let points = || sources.plots.iter().flat_map(|(_, points)| points);
     for (text, builds) in &sources.builds {
@@ -323,8 +324,8 @@ fn check_selected(sources: &Sources, published: &mut Published) {
                 let seconds = builds.find_map(|build| number(build.seconds.as_deref()?));
                 match seconds {
                     Some(seconds) if same_number(seconds, printed) => are_timed += 1,
-                    Some(seconds) => wrong(format!("{printed} s: the build took {seconds} s")),
-                    None => wrong(format!("{printed} s: there is no such build")),
+                    Some(seconds) => wrong(format!("{printed} s, but the build took {seconds} s")),
+                    None => wrong(format!("{printed} s, but no such build exists")),
                 }
             }
             let Some(target) = row.target else { continue };
@@ -347,7 +348,7 @@ fn check_selected(sources: &Sources, published: &mut Published) {
         }
     }
     published.notices.append(&mut notices);
-    published.check("selected rows that are points of the plot", are_points, of_points);
+    published.check("selected rows found in the plot", are_points, of_points);
     published.check("build times of selected rows", are_timed, of_timed);
     published.check("selected rows that are the best for their recall", are_best, of_best);
 }

@@ -159,7 +159,7 @@ pub fn parse_plot(text: &Text) -> Result<Vec<PlotPoint>, ImportError> {
                     return Err(text.bad_word(line, word, format!("`{word}` {fault}")));
                 }
             }
-            let why = "expected `NAME(key=value, …)  recall  qps`; is the line cut short?";
+            let why = "expected `NAME(key=value, …)  recall  qps`; is the line truncated?";
             return Err(text.malformed(line, why));
         };
         if recall > 1.0 {
@@ -247,7 +247,7 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             if let Some((cell, fault)) = bad {
                 return Err(text.bad_word(line, cell, format!("`{cell}` {}", fault.why())));
             }
-            return Err(text.malformed(line, format!("`{trimmed}` are not four numbers")));
+            return Err(text.malformed(line, format!("`{trimmed}` is not four numbers")));
         };
         if algorithm.is_empty() {
             return Err(text.malformed(line, "a row before the name of an algorithm"));
@@ -260,7 +260,7 @@ pub fn parse_builds(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
             && (before.seconds.as_deref(), before.megabytes) != (Some(*seconds), Some(megabytes))
         {
             let before = before.line;
-            let why = format!("the index of this row is that of line {before}, with other numbers");
+            let why = format!("this row has the same index as line {before}, with other numbers");
             return Err(text.malformed(line, why));
         }
         builds.push(ListedBuild {
@@ -377,7 +377,7 @@ pub fn parse_log(text: &Text) -> Result<Vec<ListedBuild>, ImportError> {
     let mut builds: Vec<ListedBuild> = Vec::new();
     let mut current: Option<ListedBuild> = None;
     for (line, row) in text.lines() {
-        let bad = |what: &str| text.malformed(line, format!("`{what}` is no number"));
+        let bad = |what: &str| text.malformed(line, format!("`{what}` is not a number"));
         let value = |text: &str| {
             let word = text.split_whitespace().next().unwrap_or("");
             number(word).ok_or_else(|| bad(word)).map(|value| (value, word.to_owned()))
@@ -570,7 +570,7 @@ mod tests {
         let twice = "a\n8\t32\t27.0\t234\n8\t32\t28.0\t234\n";
         check(
             parse_builds(&text(twice)).unwrap_err(),
-            "line 3: the index of this row is that of line 2",
+            "line 3: this row has the same index as line 2",
         );
         check(parse_plot(&text("")).unwrap_err(), "line 1: the file ends here");
         check(parse_builds(&text("8\t32\t1\t2\n")).unwrap_err(), "line 1: a row before the name");
@@ -582,6 +582,6 @@ mod tests {
         check(parse_selected(&text("0.9 A(m=1)\n")).unwrap_err(), "line 1: expected");
         check(parse_log(&text("Trying to instantiate X(\n")).unwrap_err(), "a built index");
         let log = "Trying to instantiate X(\nBuilt index in soon\n";
-        check(parse_log(&text(log)).unwrap_err(), "line 2: `soon` is no number");
+        check(parse_log(&text(log)).unwrap_err(), "line 2: `soon` is not a number");
     }
 }

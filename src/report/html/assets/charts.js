@@ -312,7 +312,7 @@ function draw(plot, printing = false) {
     });
   }
   if (Object.values(option.legend?.selected ?? {}).some(shown => !shown) && !state.hint) {
-    state.hint = make("p", { class: "notes noprint" }, "Press a name to show or hide its lines.");
+    state.hint = make("p", { class: "notes noprint" }, "Select a name to show or hide its lines.");
     plot.after(state.hint);
   }
 }

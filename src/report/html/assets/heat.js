@@ -65,7 +65,7 @@ function fillCell(heat, td, step, target, metric, reach) {
   td.style.removeProperty("--a");
   td.dataset.v = cell ? (Number.isFinite(cell[0]) ? cell[0] : 1e300) : "";
   if (!cell) {
-    const why = step.c[target].x || "nothing to compare";
+    const why = step.c[target].x || "no comparison";
     td.classList.add("plain", "n", "none");
     td.textContent = why === "failed" ? "failed" : "–";
     td.title = why;
@@ -108,7 +108,7 @@ function fill(heat, table, metric) {
 
 function heatTable(heat) {
   const upright = heat.targets.length - 1 > HEAT_WIDE;
-  const heads = ["step", "group", `${heat.targets[0]} (base)`, "unit", ...heat.targets.slice(1)];
+  const heads = ["step", "group", `${heat.targets[0]} (baseline)`, "unit", ...heat.targets.slice(1)];
   const head = make("tr", {}, ...heads.map((name, place) =>
     make("th", { scope: "col", class: upright && (place > 3 || place === 2) ? "up" : place === 2 ? "n" : "" }, name)));
   const rows = heat.steps.map((step, place) => make("tr", { "data-step": place, "data-g": step.g },
@@ -133,9 +133,9 @@ function showCell(heat, place, target, metric) {
       make("td", {}, runLink(sample[0], `/steps/${encodeURIComponent(step.f[sample[1]])}.json`)),
       make("td", { class: "n" }, text(sample[2][metric], 6)),
       make("td", {}, runLink(sample[0], `/steps/${encodeURIComponent(step.f[sample[1]])}.csv`,
-        "by the second"))));
+        "per second"))));
     const table = make("table", {}, make("caption", {},
-      `${heat.targets[side]}${side === 0 ? " (base)" : ""}: median ${text(step.c[side].a[metric], 5)} ${unit}`),
+      `${heat.targets[side]}${side === 0 ? " (baseline)" : ""}: median ${text(step.c[side].a[metric], 5)} ${unit}`),
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "run"),
       make("th", { scope: "col", class: "n" }, `${measure.n}${unit ? ` (${unit})` : ""}`),
       make("th", { scope: "col" }, ""))), make("tbody", {}, ...rows));
@@ -144,7 +144,7 @@ function showCell(heat, place, target, metric) {
   const parts = [make("p", {}, describe(heat, step, target, metric) + ".")];
   if (verdict && cell[5]) parts.push(make("p", {}, `${verdict}: ${cell[5]}.`));
   const more = make("a", { href: `#${step.h}`, onclick: () => $("#sources").close() },
-    `All about ${step.n}`);
+    `Details of ${step.n}`);
   show(`${step.n}: ${heat.targets[target]}`, ...parts, ...sides, make("p", {}, more));
 }
 
@@ -219,15 +219,15 @@ function initHeat(place) {
     const reach = fill(heat, table, metric);
     const [low, high] = [Math.exp(-reach), Math.exp(reach)].map(x => x.toFixed(2));
     const up = heat.metrics[metric].up;
-    const better = up === null ? "neither way" : up ? "above 1" : "below 1";
-    key.textContent = `Target / base, ${better} is better. The bar ${heat.targets.length - 1 <= HEAT_FEW ? "beside" : "under"} a number runs from ${low} ` +
-      `to ${high}: the upright line is 1, the dot the ratio, the line its interval. ` +
-      "Orange is worse, blue better; no colour where no difference was shown. " +
+    const better = up === null ? "neither direction" : up ? "above 1" : "below 1";
+    key.textContent = `Target / baseline, ${better} is better. The bar ${heat.targets.length - 1 <= HEAT_FEW ? "beside" : "under"} a number runs from ${low} ` +
+      `to ${high}: the vertical line marks 1, the dot the ratio, the line its interval. ` +
+      "Orange is worse, blue is better; no colour means no demonstrated difference. " +
       (heat.judged ? "▼ slower, ▲ faster, ▽ △ the same but small, = same, ? inconclusive, · no verdict. " : "") +
-      "Press a number for the runs that it comes from.";
+      "Select a number to see its runs.";
   } };
   if (heat.targets.length - 1 > HEAT_WIDE) {
-    const names = [`${heat.targets[0]} (base)`, ...heat.targets.slice(1)];
+    const names = [`${heat.targets[0]} (baseline)`, ...heat.targets.slice(1)];
     const longest = Math.max(...names.map(name => textWidth(name, 14, 600)));
     place.classList.add("many");
     place.style.setProperty("--up", `${Math.ceil(longest) + 34}px`);

@@ -197,12 +197,12 @@ fn names_what_a_login_lacks() {
         assert!(error.contains(words), "{error}");
     };
     check(b"\x0b\0\0\0\xff\x10\x04Too many", "Too many");
-    check(b"\x01\0\0\0\x09", "protocol version 9 came instead of 10");
+    check(b"\x01\0\0\0\x09", "protocol version 9 instead of 10");
     check(b"\x08\0\0\0\x0a5.0.1\0\0", "the greeting of server \"5.0.1\" is too short");
     let then = |more: &[u8]| [GREETING, more].concat();
-    check(&then(b"\x01\0\0\x02\xfe"), "mysql_old_password, which is not supported");
-    check(&then(b"\x08\0\0\x02\xfedialog\0"), "user \"u\" logs in by dialog");
-    check(&then(b"\x02\0\0\x02\x01\x09"), "makes no sense");
+    check(&then(b"\x01\0\0\x02\xfe"), "mysql_old_password, which rqps does not support");
+    check(&then(b"\x08\0\0\x02\xfedialog\0"), "user \"u\" logs in with dialog");
+    check(&then(b"\x02\0\0\x02\x01\x09"), "invalid answer");
 }
 
 #[test]

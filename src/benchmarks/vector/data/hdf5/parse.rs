@@ -44,20 +44,20 @@ struct Message<'a> {
 impl<'a> File<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<File<'a>, String> {
         if !bytes.starts_with(SIGNATURE) {
-            return Err("it does not begin as an HDF5 file does".to_owned());
+            return Err("it does not begin like an HDF5 file".to_owned());
         }
         match bytes.get(8) {
             Some(0) => {}
             Some(version) => {
                 return Err(format!(
-                    "its superblock has version {version}; only version 0 is read (h5repack \
-                     --low=0 --high=0 writes it)"
+                    "its superblock has version {version}; rqps reads only version 0 (convert with \
+                     h5repack --low=0 --high=0)"
                 ));
             }
             None => return Err(cut_off()),
         }
         if bytes.get(13..15) != Some(&[8, 8]) {
-            return Err("its offsets and lengths are not of 8 bytes".to_owned());
+            return Err("its offsets and lengths do not have 8 bytes".to_owned());
         }
         let root = u64_at(bytes, 64)?;
         let mut file = File { bytes, links: BTreeMap::new(), attributes: BTreeMap::new() };
@@ -74,8 +74,8 @@ impl<'a> File<'a> {
                 }
                 0x02 | 0x06 => {
                     return Err(
-                        "its groups are in the newer form (links); only symbol tables are \
-                                read (h5repack --low=0 --high=0 writes them)"
+                        "its groups have the newer form (links); rqps reads only symbol tables \
+                         (convert with h5repack --low=0 --high=0)"
                             .to_owned(),
                     );
                 }
@@ -101,25 +101,29 @@ impl<'a> File<'a> {
                 0x01 => shape = Some(dataspace(message.body)?),
                 0x03 => kind = Some(datatype(message.body)?),
                 0x08 => place = Some(contiguous(message.body)?),
-                0x0b => return Err("it is filtered or compressed; h5repack -f NONE".to_owned()),
+                0x0b => {
+                    return Err("it is filtered or compressed; convert with h5repack -f \
+                                    NONE"
+                        .to_owned());
+                }
                 _ => {}
             }
         }
         let (Some(shape), Some(kind), Some((at, length))) = (shape, kind, place) else {
-            return Err("it is no dataset".to_owned());
+            return Err("it is not a dataset".to_owned());
         };
         let width = match kind {
             DatatypeClass::Float(width)
             | DatatypeClass::Signed(width)
             | DatatypeClass::Unsigned(width) => width,
-            other => return Err(format!("values of the kind {other:?} are not read")),
+            other => return Err(format!("unsupported value type {other:?}")),
         };
         let size = shape.iter().try_fold(width, |size, extent| size.checked_mul(*extent));
         if at == UNDEFINED {
-            return Err("nothing was ever written to it".to_owned());
+            return Err("it has no data".to_owned());
         }
         if size.map(|size| size as u64) != Some(length) {
-            return Err(format!("its shape is {shape:?} and it holds {length} bytes"));
+            return Err(format!("its shape is {shape:?} but it holds {length} bytes"));
         }
         Ok(Array { shape, kind, bytes: slice(self.bytes, at, length as usize)? })
     }
@@ -129,8 +133,8 @@ impl<'a> File<'a> {
         let head = slice(self.bytes, address, 16)?;
         if head[0] != 1 {
             return Err(format!(
-                "an object header has version {}; only version 1 is read (h5repack --low=0 \
-                 --high=0)",
+                "an object header has version {}; rqps reads only version 1 (convert with h5repack \
+                 --low=0 --high=0)",
                 if head.starts_with(b"OHDR") { 2 } else { head[0] }
             ));
         }
@@ -162,7 +166,7 @@ impl<'a> File<'a> {
     fn symbols(&self, tree: u64, heap: u64) -> Result<BTreeMap<String, u64>, String> {
         let heap_head = slice(self.bytes, heap, 32)?;
         if !heap_head.starts_with(b"HEAP") {
-            return Err("the names of a group are not in a heap".to_owned());
+            return Err("a group's names are not in a heap".to_owned());
         }
         let (size, names) = (u64_at(heap_head, 8)?, u64_at(heap_head, 24)?);
         let names = slice(self.bytes, names, size as usize)?;
@@ -172,7 +176,7 @@ impl<'a> File<'a> {
         while let Some(address) = todo.pop() {
             seen += 1;
             if seen > MOST_PARTS {
-                return Err("the tree of a group has no end".to_owned());
+                return Err("a group's tree has no end".to_owned());
             }
             let head = slice(self.bytes, address, 8)?;
             let entries = u64::from(u16::from_le_bytes([head[6], head[7]]));
@@ -201,8 +205,8 @@ impl<'a> File<'a> {
         let [version, _, a, b, c, d, e, f, rest @ ..] = body else { return Err(cut_off()) };
         if *version != 1 {
             return Err(format!(
-                "an attribute has version {version}; only version 1 is read (h5repack --low=0 \
-                 --high=0)"
+                "an attribute has version {version}; rqps reads only version 1 (convert with \
+                 h5repack --low=0 --high=0)"
             ));
         }
         let padded = |low: &u8, high: &u8| {
@@ -254,7 +258,7 @@ fn dataspace(body: &[u8]) -> Result<Vec<usize>, String> {
     let first = match version {
         1 => 8,
         2 => 4,
-        other => return Err(format!("its dataspace has version {other}; 1 and 2 are read")),
+        other => return Err(format!("its dataspace has version {other}; rqps reads 1 and 2")),
     };
     (0..usize::from(*rank))
         .map(|place| {
@@ -269,7 +273,7 @@ fn datatype(body: &[u8]) -> Result<DatatypeClass, String> {
     let width = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
     let class = class & 0x0f;
     if class <= 1 && bits & 1 == 1 {
-        return Err("its numbers are big-endian; only little-endian ones are read".to_owned());
+        return Err("its numbers are big-endian; rqps reads only little-endian numbers".to_owned());
     }
     Ok(match class {
         0 if bits & 8 != 0 => DatatypeClass::Signed(width),
@@ -286,11 +290,11 @@ fn datatype(body: &[u8]) -> Result<DatatypeClass, String> {
 fn contiguous(body: &[u8]) -> Result<(u64, u64), String> {
     match body {
         [3, 1, ..] => Ok((u64_at(body, 2)?, u64_at(body, 10)?)),
-        [3, 0, ..] => Err("it is compact; h5repack -l CONTI".to_owned()),
-        [3 | 4, 2, ..] => Err("it is chunked; h5repack -l CONTI -f NONE".to_owned()),
+        [3, 0, ..] => Err("it is compact; convert with h5repack -l CONTI".to_owned()),
+        [3 | 4, 2, ..] => Err("it is chunked; convert with h5repack -l CONTI -f NONE".to_owned()),
         [version, class, ..] => Err(format!(
-            "its layout is of class {class} and version {version}; only contiguous \
-                         datasets of version 3 are read (h5repack -l CONTI --low=0 --high=0)"
+            "its layout has class {class} and version {version}; rqps reads only contiguous \
+             datasets of version 3 (convert with h5repack -l CONTI --low=0 --high=0)"
         )),
         _ => Err(cut_off()),
     }
@@ -319,5 +323,5 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn cut_off() -> String {
-    "it is cut off or damaged".to_owned()
+    "it is truncated or damaged".to_owned()
 }
