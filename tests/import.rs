@@ -762,7 +762,7 @@ fn copies_of_plots_and_logs_are_one_measurement() {
         read(vector::import::ANN_BENCHMARKS, &paths, &ImportOptions::default()).unwrap();
     assert!(published.runs.iter().all(|run| run.record.key.block == 1));
     let left = texts(&published, NoticeKind::Left).join("\n");
-    assert!(left.contains("points repeat earlier ones"), "{left}");
+    assert!(left.contains("repeated points: "), "{left}");
     for repeats in [false, true] {
         let paths = ["a.log", "b.log"].map(|file| folder.path().join(file));
         let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();

@@ -785,7 +785,10 @@ fn a_failed_start_ends_in_the_last_words_of_the_server() {
 #[test]
 fn what_cannot_be_started_is_refused_with_the_reason() {
     let error = failed_start("exit 0", |site| site.sockets = site.sockets.join("x".repeat(100)));
-    assert!(error.contains("a socket can have 107") && error.contains("shorter"), "{error}");
+    assert!(
+        error.contains("a socket path can have at most 107") && error.contains("shorter"),
+        "{error}"
+    );
     let error = failed_start("exit 0", |site| site.build.root = Some(PathBuf::from("/nowhere")));
     assert!(error.contains("find postgres") && error.contains("/nowhere/bin"), "{error}");
     let flag = Interrupt::default();

@@ -483,10 +483,10 @@ fn a_file_that_will_not_do_is_refused_before_anything_is_started() {
         "vector 5 has 3 dimensions but the vectors before it have 2",
     );
     check("nan.fvecs", "queries.fvecs", "k=10", "row 7 has NaN in dimension 1");
-    check("few.fvecs", "queries.fvecs", "k=10", "there are 6 rows, and 10 neighbours");
+    check("few.fvecs", "queries.fvecs", "k=10", "it has 6 rows, but 10 neighbours");
     check("no.fvecs", "queries.fvecs", "k=10", "no.fvecs");
     let near = format!("neighbours={}", path("near.ivecs").display());
-    check("rows.fvecs", "queries.fvecs", &near, "as a neighbour, and the 40 rows");
+    check("rows.fvecs", "queries.fvecs", &near, "as a neighbour, but the 40 rows");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::domain::run::{Counter, StepRecord};
 ///
 /// Counters are read before the warm-up and after the last session has ended, so they hold the
 /// statements of the warm-up too, and are divided by all: operations × (statements + those outside
-/// of the window) / statements. `None` without counts.
+/// of the window) / statements. `None` if there are no counts.
 pub fn per_operation(step: &StepRecord, counter: &Counter) -> Option<f64> {
     let outcome = &step.outcome;
     let statements = outcome.statements as f64;

@@ -1,4 +1,4 @@
-//! Output of a CI job: one finding per regression or failure, and how the job ends
+//! Verdicts for a CI job: findings, one for each thing to look at, and how the job ends
 //! (docs/verdicts.md).
 
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub enum Level {
     Regression,
     /// Something was not measured.
     Failure,
-    /// No verdict, or not significant enough.
+    /// No verdict, or a difference that is not significant enough.
     Unclear,
     /// Worse, but allowed for by the rules.
     Allowed,
@@ -78,7 +78,7 @@ pub struct Finding {
     pub pairs: usize,
     /// p against τ, adjusted by Holm.
     pub holm: Option<f64>,
-    /// Associated costs, why it is unclear, why it is allowed: words.
+    /// In words: associated costs, why it is unclear, why it is allowed.
     pub text: String,
 }
 

@@ -73,7 +73,7 @@ pub(super) fn with_options(gate: &GateRules, options: &RuleOptions) -> Result<Ru
     Ok(gate.over(Rules::default()))
 }
 
-/// What options of the rules leave in a plan; `None` without such an option.
+/// The rules that the options set in a plan; `None` without such an option.
 pub(super) fn said(options: &RuleOptions) -> Option<GateRules> {
     let RuleOptions { delta, tau, q } = *options;
     let gate = GateRules { delta, tau, q, ..GateRules::default() };

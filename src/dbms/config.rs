@@ -153,7 +153,7 @@ fn find(dbms: Dbms, name: &str, folder: Option<&Path>) -> Result<(String, String
     let looked = if looked.is_empty() {
         format!("configs/{}/{name}.conf", dbms.name())
     } else {
-        looked.join(" and ")
+        looked.join(" or ")
     };
     let shipped = shipped(dbms).join(", ");
     Err(ConfigError::Unknown { name: name.to_owned(), dbms, looked, shipped })
@@ -219,8 +219,7 @@ fn applies(comment: &str, version: &Version) -> Result<bool, String> {
         let numbers = pair.get(1).map(|text| Version::new(*text).numbers()).unwrap_or_default();
         if numbers.is_empty() {
             return Err(format!(
-                "the guard '# {guard}' has no version; write it as '# since \
-                                8.0.30'"
+                "the guard '# {guard}' has no version; write it as '# since 8.0.30'"
             ));
         }
         let holds = match pair[0] {

@@ -14,7 +14,7 @@ use crate::wire::WireError;
 #[derive(Debug, Error)]
 pub enum DbmsError {
     /// Only imported results name such a DBMS.
-    #[error("run a DBMS unknown to this rqps: it can report the results, not measure again")]
+    #[error("run a DBMS unknown to this rqps: rqps can report its results, not measure it")]
     Unknown,
     /// The data folder is in use or left over.
     #[error(

@@ -1,5 +1,8 @@
 //! What the host did during a plan: canaries around every block, discarded and repeated blocks,
 //! disturbances of steps, and the A/A calibration of this host.
+//!
+//! `gate.json` of a result set is a [`HostLog`] (docs/results.md). It holds facts; reports judge
+//! whether the host supports a claim.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::domain::verdict::LookSchedule;
 pub struct RunKey {
     /// Round, from 1.
     pub block: u32,
-    /// 1, or more for a repeated block.
+    /// From 1; more than 1 for a repeated block.
     pub attempt: u32,
     /// Place of the target in the block's order, from 1.
     pub order: u32,

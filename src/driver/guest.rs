@@ -9,7 +9,8 @@ const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
-/// Executes a statement that makes tables. With a `mark`, marks the table or refuses the statement.
+/// Executes a statement of the setup. With a `mark`, marks the tables and extensions that it makes,
+/// and drops only tables that bear the mark.
 ///
 /// # Errors
 /// The server refuses; a table that is to be dropped is not rqps's.

@@ -63,7 +63,7 @@ pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
     Seating { seats, notes }
 }
 
-/// Lets the calling thread run on `cpus` again, its CPUs before [`plan_library`].
+/// Lets the calling thread run on `cpus` again: its CPUs from before [`plan_library`].
 pub(crate) fn rise(cpus: &[usize]) {
     // Without a set of CPUs nothing was pinned.
     let _ = affinity::pin_thread(cpus);

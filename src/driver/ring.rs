@@ -172,9 +172,8 @@ impl Ring {
         let targets = rules.order.iter().max().map_or(0, |most| *most as usize + 1);
         let whole = rules.round > 0 && rules.order.len().is_multiple_of(rules.round as usize);
         if targets == 0 || targets > TARGETS_MAX || !whole {
-            return Err("failed to take turns: the order does not consist of whole \
-                        rounds"
-                .to_owned());
+            let why = "failed to take turns: the order does not consist of whole rounds";
+            return Err(why.to_owned());
         }
         Ok(Ring { page, rules, targets })
     }

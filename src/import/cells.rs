@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::notice::{Notice, NoticeKind};
 use super::number::shown;
-use super::text::Text;
+use super::text::{Text, counted};
 
 /// Outcome of a kept cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,7 +187,7 @@ impl Sampled {
 }
 
 fn number_of(cells: usize) -> String {
-    format!("{cells} cell{}", if cells == 1 { "" } else { "s" })
+    counted(cells, "cell")
 }
 
 /// Insertions, deletions and replacements of characters that make one word of another.

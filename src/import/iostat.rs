@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ImportError;
 use super::cells::Sampled;
-use super::text::Text;
+use super::text::{Text, counted};
 
 /// One line of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -77,8 +77,8 @@ const USED: [&str; 10] = [
 /// Reads a file. The CPU blocks are passed over; every other line belongs to a device.
 ///
 /// # Errors
-/// A device line before a line of heads, one with another number of cells than its heads,
-/// a cell that is not a number, heads without rates, and a file without a device.
+/// A device line before a line of heads, one with another number of cells than its heads, a cell
+/// that is not a number, heads without rates, and a file without a device.
 pub fn parse(text: &Text) -> Result<IostatFile, ImportError> {
     let mut file = IostatFile::default();
     let mut heads: Vec<String> = Vec::new();
@@ -125,7 +125,8 @@ fn sample(
 ) -> Result<(String, Iostat), ImportError> {
     let cells: Vec<&str> = row.split_whitespace().collect();
     if cells.len() != heads.len() {
-        let why = format!("{} cells for {} columns", cells.len(), heads.len());
+        let why =
+            format!("{} for {}", counted(cells.len(), "cell"), counted(heads.len(), "column"));
         return Err(text.malformed(line, why));
     }
     let find = |name: &str| match heads.iter().position(|head| head == name) {

@@ -67,7 +67,7 @@ fn one_host(published: &Published) -> Result<(), ImportError> {
         machine(run).map_or_else(String::new, |(cores, memory)| format!("c{cores}r{memory}"))
     };
     Err(ImportError::Words(format!(
-        "`{}` comes from a machine {} and `{}` from one {}: a ratio between two machines says \
+        "`{}` comes from machine {} and `{}` from machine {}: a ratio between two machines says \
          nothing about the builds. Import each separately, or compare them with --across hosts",
         file(first),
         spelled(first),

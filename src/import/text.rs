@@ -186,6 +186,11 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
     Ok(names)
 }
 
+/// A number with its noun: `1 cell`, `2 cells`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use super::ImportError;
 use super::cells::Sampled;
-use super::text::Text;
+use super::text::{Text, counted};
 
 /// One line of numbers, in the units of vmstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,7 +94,11 @@ pub fn parse(text: &Text) -> Result<VmstatFile, ImportError> {
             return Err(text.malformed(line, "numbers before the header (`r b swpd …`)"));
         }
         if cells.len() < heads.len() {
-            let why = format!("{} numbers for {} columns", cells.len(), heads.len());
+            let why = format!(
+                "{} for {}",
+                counted(cells.len(), "number"),
+                counted(heads.len(), "column")
+            );
             return Err(text.malformed(line, why));
         }
         let value = |name: &str| match heads.iter().position(|head| head == name) {

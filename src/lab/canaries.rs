@@ -127,7 +127,7 @@ pub(super) fn slow(rule: CanaryRule, reference: &[&Canary], reading: &Canary) ->
 }
 
 /// Why the host changed during a block, judged by its changes during the blocks of its A/A
-/// calibration; `None` if it did not change, or without enough data.
+/// calibration; `None` if it did not change, or if the calibration has too few blocks.
 ///
 /// The range is the 99 % prediction interval of normal noise on the logarithms of after / before,
 /// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that

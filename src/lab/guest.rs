@@ -100,7 +100,7 @@ pub(super) fn clear_the_way(
     Ok(true)
 }
 
-/// At the end of the plan: removes all tables from the servers, except with `--keep`.
+/// At the end of the plan: removes rqps's tables from the servers, except with `--keep`.
 ///
 /// # Errors
 /// A DSN cannot be used. What stays on a server is a note.

@@ -89,7 +89,7 @@ impl HostMonitor {
         Ok(monitor)
     }
 
-    /// Seconds that the plan has taken so far, including earlier sessions.
+    /// Seconds that the plan has taken so far, including earlier sittings.
     pub(super) fn spent_seconds(&self) -> f64 {
         self.spent_before + self.began.elapsed().as_secs_f64()
     }

@@ -322,7 +322,7 @@ pub(super) fn record(
     }
 }
 
-/// The record of a step without results, with how it ended.
+/// The record of a step that has no results, only a status.
 pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecord {
     StepRecord {
         format: FORMAT,

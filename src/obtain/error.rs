@@ -294,7 +294,7 @@ pub enum Reason {
         root: PathBuf,
     },
     /// A package of Debian that was verified and yet cannot be unpacked.
-    #[error("the package {file} is damaged: {said}; try again")]
+    #[error("dpkg-deb cannot unpack the package {file}: {said}; try again")]
     DamagedDebian {
         /// The file.
         file: String,

@@ -41,8 +41,8 @@ impl Default for RealClock {
     }
 }
 
-/// A sleeping thread wakes up late: on the virtual machine of specs 70 µs in the median, 162 µs at
-/// the 99th percentile. So the last 300 µs before a deadline are spent awake.
+/// A sleeping thread wakes up late: on one virtual machine 70 µs in the median, 162 µs at the 99th
+/// percentile. So the last 300 µs before a deadline are spent awake.
 const AWAKE: Duration = Duration::from_micros(300);
 
 impl TimeSource for RealClock {

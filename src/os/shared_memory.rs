@@ -16,7 +16,7 @@ pub fn mapped_by(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     pids.into_iter().flat_map(|pid| mapped(&maps(pid))).collect()
 }
 
-/// Removes those without a process that maps them.
+/// Removes the pieces that no process maps any more.
 pub fn remove_abandoned(pieces: &BTreeSet<PathBuf>) {
     if pieces.is_empty() {
         return;

@@ -44,10 +44,11 @@ fn canaries(gate: &HostLog) -> Vec<Block> {
             .map_or("unknown".to_owned(), |sd| format!("{:.2} %", 100.0 * sd));
         format!(" A/A run of {}: {} ({} blocks, s_d {sd}).", known.made, known.target, known.blocks)
     });
+    let out = gate.out_of_range();
+    let were = if out == 1 { "was" } else { "were" };
     let text = format!(
-        "Canaries before > after each block. rqps repeats disturbed blocks (range from {rule}); {} \
-         of {} blocks were disturbed.{calibrated}",
-        gate.out_of_range(),
+        "Canaries before > after each block. rqps repeats disturbed blocks (range from {rule}); \
+         {out} of {} blocks {were} disturbed.{calibrated}",
         gate.measured()
     );
     let table = Table { caption: String::new(), columns, rows };

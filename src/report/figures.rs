@@ -57,7 +57,7 @@ fn chart(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Op
     if infinite > 0 {
         chart
             .notes
-            .push(format!("Not drawn: {infinite} infinite ratios (the baseline's value is 0)."));
+            .push(format!("Infinite ratios not drawn (the baseline's value is 0): {infinite}."));
     }
     chart.series.iter().any(|series| !series.points.is_empty()).then_some(chart)
 }

@@ -89,11 +89,7 @@ pub(super) fn charts(
     }
     add_notes(&mut rate, &mut p99, width, &faults);
     if !held_back.is_empty() {
-        let text = format!(
-            "Marked: {} seconds in which the DBMS throttled \
-                            writes.",
-            held_back.len()
-        );
+        let text = format!("Marked: {} s in which the DBMS throttled writes.", held_back.len());
         rate.notes.push(text);
         rate.spans.append(&mut held_back);
     }
@@ -117,7 +113,7 @@ fn add_notes(rate: &mut Chart, p99: &mut Chart, width: usize, faults: &[String])
         p99.notes.push(format!("Each point is the worst of {width} s."));
     }
     if let Some(first) = faults.first() {
-        let text = format!("{} runs have no per-second data: {first}", faults.len());
+        let text = format!("Runs without per-second data: {} ({first}).", faults.len());
         rate.notes.push(text.clone());
         p99.notes.push(text);
     }

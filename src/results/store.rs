@@ -114,7 +114,7 @@ impl ResultSet {
         files::json_noting(&self.host_path(), unknown)
     }
 
-    /// `gate.json`; `None` without one.
+    /// `gate.json`; `None` if the set has none.
     pub fn gate(&self) -> Result<Option<HostLog>, ResultsError> {
         self.gate_noting(&mut BTreeSet::new())
     }

@@ -198,7 +198,7 @@ fn known_workload(record: &RunRecord, extensions: &[&Extension]) -> BTreeMap<Str
     fields
 }
 
-/// Steps that some measured in turns and others continuously, of those that rqps measured.
+/// Steps that rqps measured in turns on some targets and continuously on others.
 fn turns(evidence: &Evidence) -> Option<Caveat> {
     let mut found = Vec::new();
     let mut ways = Vec::new();

@@ -41,8 +41,7 @@ fn single_loads(evidence: &Evidence) -> Option<Caveat> {
         target: None,
         steps: Vec::new(),
         text: format!(
-            "{who} loaded once: every ratio includes the difference between single \
-                       loads"
+            "{who} loaded once: every ratio includes the difference between single loads"
         ),
     })
 }
@@ -95,8 +94,7 @@ fn client_share(evidence: &Evidence, target: usize, label: &str) -> Option<Cavea
     });
     worst(CaveatKind::ClientShare, label, found, |share| {
         format!(
-            "up to {} of the CPU time of client and server belongs to the \
-                 client",
+            "up to {} of the CPU time of client and server belongs to the client",
             percent(share)
         )
     })
@@ -240,9 +238,7 @@ fn throttled(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> 
         })
     });
     worst(CaveatKind::Throttled, label, found, |_| {
-        "the heat or quota counters \
-                                                    increased"
-            .to_owned()
+        "the heat or quota counters increased".to_owned()
     })
 }
 

@@ -188,7 +188,7 @@ fn finish_looks(
             let (pairs, first) = (differences[at].len(), looks.first());
             let reason = match pairs as u32 >= first {
                 true => untested(pairs),
-                false => format!("{pairs} pairs; the first interim look needs {first}"),
+                false => format!("the first interim look is at {first} pairs; so far: {pairs}"),
             };
             return without_test(vec![reason]);
         };
@@ -292,8 +292,7 @@ impl Family<'_> {
             let pairs = member.pairs;
             let unit = self.unit();
             reasons.push(format!(
-                "only a hint: with {pairs} {unit} the error rate of SMALL exceeds \
-                                  q"
+                "only a hint: with {pairs} {unit} the error rate of SMALL exceeds q"
             ));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
@@ -418,10 +417,9 @@ fn untested(pairs: usize) -> String {
     match pairs {
         0 => "no block measured both targets".to_owned(),
         1 => "one pair gives no estimate of the variance between blocks".to_owned(),
-        _ => format!(
-            "the {pairs} pairs are identical to the last digit, so a test has no \
-                      variance"
-        ),
+        _ => {
+            format!("the {pairs} pairs are identical to the last digit, so a test has no variance")
+        }
     }
 }
 

@@ -90,15 +90,14 @@ impl HostFindings {
         if in_turns || !gate.is_too_noisy() {
             if let Some(sd) = aa {
                 self.rates.pair_sd = self.rates.pair_sd.max(sd);
-                self.notes.push(format!("noise of a pair in the A/A run: {}", percent(sd)));
+                self.notes.push(format!("noise per pair in the A/A run: {}", percent(sd)));
             }
             if out > 0 && gate.is_too_noisy() {
-                self.notes.push(format!(
-                    "{disturbed}; turns cancel noise that lasts longer than a \
-                                         turn"
-                ));
+                self.notes
+                    .push(format!("{disturbed}; turns cancel noise that lasts longer than a turn"));
             } else if out > 0 {
-                self.notes.push(format!("{disturbed}; rqps repeated them"));
+                let them = if out == 1 { "it" } else { "them" };
+                self.notes.push(format!("{disturbed}; rqps repeated {them}"));
             }
             return;
         }
@@ -115,7 +114,7 @@ impl HostFindings {
             Some(_) => format!("the A/A run, times {times:.1} for the canaries"),
             None => "the scatter of the canaries".to_owned(),
         };
-        self.notes.push(format!("{disturbed}: noise of a pair {} ({source})", percent(sd)));
+        self.notes.push(format!("{disturbed}; noise per pair: {} ({source})", percent(sd)));
     }
 
     /// An A/A run that differs from itself on more steps than chance has: its steps have offsets.

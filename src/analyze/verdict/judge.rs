@@ -152,7 +152,7 @@ pub fn judge_differences(
     .0
 }
 
-/// The same with the host logs, at one look.
+/// The same with the findings of host logs (`gate.json`), at one look.
 pub fn judge_on_host(
     differences: &[&[f64]],
     metric: Metric,

@@ -39,11 +39,9 @@ pub(in crate::analyze) fn summarize(
     let sentence = match targets.as_slice() {
         [] => String::new(),
         [one] => format!("{}: {}", one.label, one.sentence),
-        many if boring => format!(
-            "Boring: all {} targets are the same as the \
-                                   baseline.",
-            many.len()
-        ),
+        many if boring => {
+            format!("Boring: all {} targets are the same as the baseline.", many.len())
+        }
         many => together(many),
     };
     VerdictSummary { sentence, limit: limit::sentence(comparison, notes), boring, targets }
@@ -133,7 +131,7 @@ fn together(targets: &[TargetVerdicts]) -> String {
         sentence.push_str(&format!("; {boring} boring"));
     }
     if open > 0 {
-        sentence.push_str(&format!("; {open} rates without a clear verdict"));
+        sentence.push_str(&format!("; rates without a clear verdict: {open}"));
     }
     sentence.push('.');
     sentence

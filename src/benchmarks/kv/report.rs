@@ -140,13 +140,7 @@ fn section(comparison: &Comparison) -> Option<Section> {
         table(comparison, SPEED_CAPTION, SPEED, |_| true),
         table(comparison, "LSM tree", TREE, |_| true),
         table(comparison, "Write stalls by reason", STALLS, has_stalls),
-        table(
-            comparison,
-            "Disk and CPU: means over seconds, as in iostat and \
-                           vmstat",
-            HOST,
-            |_| true,
-        ),
+        table(comparison, HOST_CAPTION, HOST, |_| true),
         writers(comparison),
     ];
     blocks.extend(tables.into_iter().flatten().map(Block::Table));
@@ -160,6 +154,7 @@ fn notes(texts: &[&str]) -> Block {
 }
 
 const SPEED_CAPTION: &str = "Speed and CPU (percentiles by db_bench's histogram, us)";
+const HOST_CAPTION: &str = "Disk and CPU: means over seconds, as in iostat and vmstat";
 
 /// What must be known of our measuring to compare these numbers with others.
 const MEASURING_NOTES: [&str; 4] = [

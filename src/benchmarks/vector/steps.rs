@@ -325,6 +325,10 @@ impl Steps<'_> {
     }
 }
 
+fn clients_of(clients: u32) -> String {
+    format!("{clients} client{}", if clients == 1 { "" } else { "s" })
+}
+
 /// What the name does not tell.
 fn detail(act: &VectorOperation) -> String {
     match act {
@@ -336,9 +340,9 @@ fn detail(act: &VectorOperation) -> String {
         VectorOperation::Search(search) if search.cold => {
             "times of the first query and the first pass after a restart".to_owned()
         }
-        VectorOperation::Search(search) => format!("{} clients", search.clients),
+        VectorOperation::Search(search) => clients_of(search.clients),
         VectorOperation::Payload(search) => {
-            format!("{} clients send vectors in a statement that ignores them", search.clients)
+            format!("vectors in a statement that ignores them, {}", clients_of(search.clients))
         }
         VectorOperation::Target { recall, .. } => {
             format!("smallest ef_search with a recall of {recall}, by bisection")
@@ -352,7 +356,8 @@ fn detail(act: &VectorOperation) -> String {
             "insert, move, delete and roll back a row while two transactions query it".to_owned()
         }
         VectorOperation::Fill { clients, commit_rows, .. } => {
-            format!("into an indexed table, {clients} clients, {commit_rows} rows per transaction")
+            let clients = clients_of(*clients);
+            format!("into an indexed table, {clients}, {commit_rows} rows per transaction")
         }
     }
 }

@@ -50,7 +50,7 @@ pub struct Guest {
     pub time: String,
     /// Every name that the benchmark gives to a table, an index or a sequence.
     pub names: Vec<String>,
-    /// True to keep the objects.
+    /// True to keep what the benchmark made on the server (`--keep`).
     pub keep: bool,
     /// Tables of others that may be dropped for their names.
     pub replace: Vec<String>,

@@ -124,11 +124,9 @@ impl ClientEvent for Program {
                 self.draw.fill(&operation.parameters, &mut self.scratch);
                 let reply = match &operation.statements[table] {
                     Some(send) => send.go(&operation.parameters, session, &mut self.scratch),
-                    None => Err(WireError::Protocol(
-                        "a table without prepared \
-                                                     statements"
-                            .to_owned(),
-                    )),
+                    None => {
+                        Err(WireError::Protocol("a table without prepared statements".to_owned()))
+                    }
                 };
                 match reply {
                     Ok(reply) => tally.count(reply),

@@ -150,12 +150,10 @@ fn load(host: &Host, idle: &Idleness) -> Vec<HostFinding> {
         ),
     ];
     findings.push(match seen.swapped_in {
-        None => unknown(
-            "swapping",
-            why("swapped_in"),
-            "the kernel reads swapped pages back during \
-                                                        steps",
-        ),
+        None => {
+            let means = "the kernel reads swapped pages back during a step";
+            unknown("swapping", why("swapped_in"), means)
+        }
         Some(pages) => HostFinding {
             about: "swapping",
             level: if pages > 0 { FindingLevel::Noisy } else { FindingLevel::Fine },
@@ -343,12 +341,7 @@ fn clock(root: &Path) -> HostFinding {
                 level: if fast { FindingLevel::Fine } else { FindingLevel::Noisy },
                 found: source,
                 means,
-                advice: if fast {
-                    ""
-                } else {
-                    "boot with clocksource=tsc if the CPU's TSC is \
-                                               stable"
-                },
+                advice: if fast { "" } else { "boot with clocksource=tsc if the TSC is stable" },
             }
         }
         Err(reason) => unknown("clock source", reason, means),

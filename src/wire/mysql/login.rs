@@ -120,8 +120,7 @@ impl Greeting {
             Some(10) => {}
             Some(other) => {
                 return Err(format!(
-                    "got protocol version {other} instead of 10; is that a MySQL \
-                                    server?"
+                    "got protocol version {other} instead of 10; is that a MySQL server?"
                 ));
             }
             None => return Err("the greeting is empty".to_owned()),

@@ -277,11 +277,8 @@ impl PostgresClient {
             }
             b'G' => {
                 self.output.clear();
-                message::copy_fail(
-                    &mut self.output,
-                    "the server expects rows, but rqps sends \
-                                                      none",
-                );
+                let why = "the server expects rows, but rqps sends none";
+                message::copy_fail(&mut self.output, why);
                 if sent == Sent::Extended {
                     // While it waited for rows the server took no notice of the first Sync.
                     message::sync(&mut self.output);
@@ -289,10 +286,8 @@ impl PostgresClient {
                 self.channel.send(&self.output)?;
             }
             b'W' => {
-                return Err(self.channel.confused(
-                    "rqps does not support streaming \
-                                                      replication",
-                ));
+                let what = "rqps does not support streaming replication";
+                return Err(self.channel.confused(what));
             }
             b'N' => {
                 let notice = message::ServerError::parse(whole(&mut self.channel, kind, length)?)

@@ -21,7 +21,7 @@ fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Ca
         most(records, 0.0, |record| missed_target(record).filter(|_| !is_query_step(&record.name)))
     });
     worst(CaveatKind::MissedPace, label, found, |missed| {
-        format!("as little as {} of the events due were completed", percent(1.0 - missed))
+        format!("only {} of the scheduled events completed", percent(1.0 - missed))
     })
 }
 

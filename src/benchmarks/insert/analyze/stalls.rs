@@ -176,7 +176,7 @@ struct Reading {
     usual: f64,
 }
 
-/// The text on a counter.
+/// The text about a counter.
 type Words = fn(Reading) -> String;
 
 /// Columns of seconds that show background work, and their texts.

@@ -134,9 +134,8 @@ impl Maker<'_> {
             RoleKind::Delete => Side::Delete,
             RoleKind::Query => {
                 let Some(queries) = &work.queries else {
-                    return Err("failed to start a query worker: the step has no \
-                                queries"
-                        .to_owned());
+                    let why = "failed to start a query worker: the step has no queries";
+                    return Err(why.to_owned());
                 };
                 // Streams of their own: no two workers ask the same questions.
                 let stream = u64::from(post.client) << 32 | u64::from(post.thread);

@@ -49,7 +49,7 @@ use crate::os::clock::RealClock;
 /// Enough for SQLite's parser; the pages are only taken when used.
 const STACK: usize = 1 << 20;
 
-/// Statements that identify a server's thread.
+/// Statements by which rqps finds the server's thread of a connection.
 const PINGS: u32 = 50;
 
 /// The loop of the benchmark's steps.

@@ -54,8 +54,8 @@ impl Observer {
         std::thread::spawn(move || observe(&connector, &groups, &tell, &latest, &stop));
         match told.recv() {
             Ok(Ok(seen)) => observer.before = Mutex::new(seen),
-            Ok(Err(why)) => observer.note = Some(format!("no server observation: {why}")),
-            Err(_) => observer.note = Some("no server observation".to_owned()),
+            Ok(Err(why)) => observer.note = Some(format!("the server is not observed: {why}")),
+            Err(_) => observer.note = Some("the server is not observed".to_owned()),
         }
         observer
     }

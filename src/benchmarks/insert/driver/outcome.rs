@@ -138,7 +138,7 @@ fn notes(work: &InsertWork, roles: &BTreeMap<String, Role>, ended: &[Ended]) -> 
     let mut notes = Vec::new();
     let short: u64 = ended.iter().map(|ended| ended.notes.short_deletes).sum();
     if short > 0 {
-        notes.push(format!("{short} deletes found too few rows"));
+        notes.push(format!("deletes that found too few rows: {short}"));
     }
     if let (Some(queries), Some(role)) = (&work.queries, roles.get(RoleKind::Query.name()))
         && (role.rows as f64)

@@ -173,7 +173,7 @@ impl Writer {
             // The fake one takes any statement for one row.
             _ if self.dialect == Dialect::Fake => Ok(wanted),
             Batch::Insert { .. } if affected != wanted => Err(format!(
-                "failed to insert a batch: the server reports {affected} of {wanted} inserted rows"
+                "failed to insert a batch: the server reports {affected} inserted rows of {wanted}"
             )),
             Batch::Insert { .. } => Ok(wanted),
             Batch::Delete { .. } => {

@@ -4,7 +4,7 @@
 use crate::benchmarks::insert::import::histograms::BUCKETS;
 use crate::import::ImportError;
 use crate::import::number::{count, number, shown};
-use crate::import::text::Text;
+use crate::import::text::{Text, counted};
 
 /// Kinds of operations, in the order of columns: the letter of their columns, what their counter is
 /// called, and the head of their histogram.
@@ -71,9 +71,9 @@ pub struct ResponseTimes {
 /// Reads a file.
 ///
 /// # Errors
-/// Heads of an unknown form; a row with another number of cells, a cell that is no number,
-/// times or counters that go back; a histogram that is not a pair of ten classes; anything after
-/// the last word; a file without heads.
+/// Heads of an unknown form; a row with another number of cells, a cell that is not a number, times
+/// or counters that go back; a histogram that is not a pair of ten classes; anything after the last
+/// word; a file without heads.
 pub fn parse(text: &Text) -> Result<ClientOutput, ImportError> {
     let mut reader = Reader { text, heads: Vec::new(), output: ClientOutput::default() };
     let mut histograms = Histograms::default();
@@ -155,11 +155,8 @@ impl Reader<'_> {
             return Err(self.text.malformed(line, why));
         }
         if !self.heads.is_empty() && self.heads != heads {
-            return Err(self.text.malformed(
-                line,
-                "the header differs from the earlier one in this \
-                                                  file",
-            ));
+            let why = "the header differs from the earlier one in this file";
+            return Err(self.text.malformed(line, why));
         }
         self.heads = heads.into_iter().map(str::to_owned).collect();
         Ok(())
@@ -173,9 +170,8 @@ impl Reader<'_> {
         let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
         if cells.len() != self.heads.len() {
             let (cells, heads) = (cells.len(), self.heads.len());
-            return Err(fault(format!(
-                "{cells} cells for {heads} columns; is the line truncated?"
-            )));
+            let (cells, heads) = (counted(cells, "cell"), counted(heads, "column"));
+            return Err(fault(format!("{cells} for {heads}; is the line truncated?")));
         }
         let cell = |name: &str| {
             let place = self.heads.iter().position(|head| head == name);
@@ -317,11 +313,10 @@ fn response_times(
     let counts: Option<Vec<u64>> = counts.iter().map(|cell| count(cell)).collect();
     match (counts, number(longest)) {
         (Some(counts), Some(longest)) => Ok(ResponseTimes { kind, line, counts, longest }),
-        _ => Err(text.malformed(
-            line,
-            "a histogram class is not a count, or its max is not a \
-                                       number",
-        )),
+        _ => {
+            let why = "a histogram class is not a count, or its max is not a number";
+            Err(text.malformed(line, why))
+        }
     }
 }
 
@@ -364,7 +359,7 @@ mod tests {
     fn one_that_died_has_no_last_word() {
         let cut = OLD.replace("Done\n", "");
         let fault = of(&cut).unwrap_err().to_string();
-        assert!(fault.contains("line 7: 1 cells for 12 columns"), "{fault}");
+        assert!(fault.contains("line 7: 1 cell for 12 columns"), "{fault}");
         let cut: String = OLD.lines().take(4).map(|line| format!("{line}\n")).collect();
         assert!(!of(&cut).unwrap().is_done);
     }

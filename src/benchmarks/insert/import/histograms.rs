@@ -3,7 +3,7 @@
 
 use crate::import::ImportError;
 use crate::import::number::number;
-use crate::import::text::Text;
+use crate::import::text::{Text, counted};
 
 /// Names of the buckets: their upper bounds, and what is beyond.
 pub const BUCKETS: [&str; 10] =
@@ -58,7 +58,8 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
         }
         // Some heads leave out the word tag.
         if cells.len() != heads.len() && cells.len() != heads.len() + 1 {
-            let why = format!("{} cells for {} columns", cells.len(), heads.len());
+            let why =
+                format!("{} for {}", counted(cells.len(), "cell"), counted(heads.len(), "column"));
             return Err(text.malformed(line, why));
         }
         let cell = |name: &str| {
@@ -86,7 +87,7 @@ pub fn parse(text: &Text) -> Result<Vec<HistogramRow>, ImportError> {
 
 fn check(text: &Text, row: &HistogramRow) -> Result<(), ImportError> {
     if row.cells.len() != BUCKETS.len() {
-        return Err(text.malformed(row.line, "fewer than ten buckets"));
+        return Err(text.malformed(row.line, "expected ten buckets"));
     }
     let heads = BUCKETS.into_iter().chain(["max"]);
     for (place, (head, cell)) in heads.zip(row.cells.iter().chain([&row.max])).enumerate() {

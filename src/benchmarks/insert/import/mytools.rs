@@ -113,7 +113,8 @@ impl Taker {
             let clients = *taken.get_or_insert(raw.clients);
             if clients != raw.clients {
                 let what = format!(
-                    "{} of {} clients: imported {clients} clients; import these separately",
+                    "{} with {} clients: this import uses {clients} clients; import these \
+                     separately",
                     raw.step, raw.clients
                 );
                 self.published.notices.push(Notice::of(NoticeKind::Left, &raw.folder, what));
@@ -230,7 +231,7 @@ fn check_merged(sources: &Sources, published: &mut Published) {
             if again == printed(row) {
                 agree += 1;
             } else {
-                let what = format!("`{}` comes from the target's own table", again);
+                let what = format!("the target's own table gives `{again}`");
                 let notice = Notice::at(NoticeKind::Mismatch, text.path(), row.line, what);
                 published.notices.push(notice);
             }

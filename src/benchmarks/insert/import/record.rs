@@ -22,7 +22,7 @@ const SECOND_MOST: f64 = 1.5;
 /// No client ran longer, seconds.
 const SERIES_MOST: usize = 1_000_000;
 
-/// Notices on the raw files in rqps's own words.
+/// How to read the raw files: what their own text does not tell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
     pub options: &'a ImportOptions,
@@ -82,7 +82,7 @@ fn fault(raw: &RawStep) -> Option<String> {
             let died = "died, or its output is truncated";
             return Some(format!("client {number} {died}: {} {end}", text.name()));
         }
-        output.rows.is_empty().then(|| format!("client {number} has no interval"))
+        output.rows.is_empty().then(|| format!("client {number} has no intervals"))
     })
 }
 

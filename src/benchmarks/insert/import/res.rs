@@ -4,7 +4,7 @@
 use crate::benchmarks::insert::import::client::{Histograms, ResponseTimes};
 use crate::import::ImportError;
 use crate::import::number::number;
-use crate::import::text::Text;
+use crate::import::text::{Text, counted};
 
 /// Words after the numbers of the first line.
 const WORDS: [&str; 8] = [
@@ -148,7 +148,8 @@ fn block(
     }
     let values = row(text, cells)?;
     if values.len() != names.len() {
-        let why = format!("{} cells for {} columns", values.len(), names.len());
+        let why =
+            format!("{} for {}", counted(values.len(), "cell"), counted(names.len(), "column"));
         return Err(text.malformed(cells, why));
     }
     for (place, (head, value)) in names.iter().zip(&values).enumerate() {
@@ -169,7 +170,8 @@ fn by_query(
     }
     let values = row(text, cells)?;
     if values.len() != names.len() {
-        let why = format!("{} cells for {} columns", values.len(), names.len());
+        let why =
+            format!("{} for {}", counted(values.len(), "cell"), counted(names.len(), "column"));
         return Err(text.malformed(cells, why));
     }
     let pairs = names.iter().zip(values);

@@ -59,7 +59,8 @@ impl Sizes {
         sizes.taken = match (&options.size, files.as_slice()) {
             (Some(size), _) if !all.is_empty() && !all.contains(size) => {
                 let all = all.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(ImportError::Words(format!("--size {size}: these files have {all}")));
+                let why = format!("--size {size}: sizes in these files: {all}");
+                return Err(ImportError::Words(why));
             }
             (Some(size), _) => BTreeSet::from([size.clone()]),
             (None, _) if options.across.sizes => all,
@@ -99,8 +100,7 @@ impl Sizes {
                 let taken: Vec<&str> = self.taken.iter().map(String::as_str).collect();
                 let taken = taken.join(", ");
                 Err(format!(
-                    "rows of {size}; this import uses {taken} (--size {size} imports \
-                             these)"
+                    "rows of {size}; this import uses {taken} (--size {size} imports these)"
                 ))
             }
             Some(size) if self.taken.len() > 1 => {

@@ -3,7 +3,7 @@
 use crate::benchmarks::insert::import::tables::split_size;
 use crate::import::ImportError;
 use crate::import::number::shown;
-use crate::import::text::Text;
+use crate::import::text::{Text, counted};
 
 /// One table.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +134,11 @@ pub fn parse(text: &Text) -> Result<Vec<SummaryTable>, ImportError> {
             }
         }
         if row.len() != table.steps.len() {
-            let why = format!("{} cells for {} steps", row.len(), table.steps.len());
+            let why = format!(
+                "{} for {}",
+                counted(row.len(), "cell"),
+                counted(table.steps.len(), "step")
+            );
             return Err(text.malformed(line, why));
         }
         table.rows.push((line, target, row));
@@ -180,7 +184,7 @@ mod tests {
         };
         check("my1\t1:g\n", "line 1: a row before the header");
         check("abs:x\tl.i0\nmy1\t1:q\n", "line 2, column 2: `1:q` has no class");
-        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells for 1 steps");
+        check("abs:x\tl.i0\nmy1\t1:g\t2:g\n", "line 2: 2 cells for 1 step");
         check("abs:x\tl.i0\n", "line 1: the file ends here");
     }
 }

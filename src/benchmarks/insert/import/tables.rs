@@ -3,7 +3,7 @@
 
 use crate::import::ImportError;
 use crate::import::number::{is_word, number};
-use crate::import::text::{METRICS_MAX, Text};
+use crate::import::text::{METRICS_MAX, Text, counted};
 use crate::stats::ratio::printed_ratio;
 
 /// A file of metrics rows.
@@ -131,8 +131,8 @@ fn metrics_row(
         return Err(text.malformed(line, "a row before the header (`ips qps … tag`)"));
     }
     if cells.len() != heads.len() {
-        let why =
-            format!("{} cells for {} columns; is the line truncated?", cells.len(), heads.len());
+        let (cells, heads) = (counted(cells.len(), "cell"), counted(heads.len(), "column"));
+        let why = format!("{cells} for {heads}; is the line truncated?");
         return Err(text.malformed(line, why));
     }
     let mut row = MetricsRow { line, group: 0, step: None, cells: Vec::new(), tag: String::new() };
@@ -264,7 +264,7 @@ mod tests {
         }
         let cut = SUM.trim_end().strip_suffix("8027.cy8").unwrap();
         check(&format!("{SUM}{}", cut.lines().last().unwrap()), "line 4: the file is truncated");
-        check(&format!("{SUM}10582"), "line 4: 1 cells for 7 columns; is the line truncated?");
+        check(&format!("{SUM}10582"), "line 4: 1 cell for 7 columns; is the line truncated?");
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl Taker {
         if let Some(strange) = strange.filter(|_| is_query && row.cell("qps").is_none()) {
             let why = format!(
                 "a query step without a column `qps`: is `{strange}` a typo? The rate of {step} \
-                 needs it"
+                 needs `qps`"
             );
             return Err(text.malformed(row.line, why));
         }

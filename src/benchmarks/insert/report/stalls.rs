@@ -8,7 +8,8 @@ use crate::domain::metric::Metric;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::report::tables;
 
-/// Largest number of stalls in a table; their count shows a server that stalls all the time.
+/// Largest number of stalls in a table. Of a server that stalls all the time, the number of stalls
+/// says enough.
 const STALLS_MAX: usize = 40;
 
 /// Longest operations and stalls, dated, with what server and host did then.
@@ -22,14 +23,10 @@ pub(super) fn variance(comparison: &Comparison) -> Section {
     blocks.extend(judged_table(comparison).map(Block::Table));
     blocks.push(Block::Table(longest_table(comparison)));
     let (stalls, left_out) = stall_table(comparison);
-    blocks.push(
-        stalls.map_or_else(
-            || Block::Paragraph("No stall of a whole second.".to_owned()),
-            Block::Table,
-        ),
-    );
+    let none = || Block::Paragraph("No stall of a whole second.".to_owned());
+    blocks.push(stalls.map_or_else(none, Block::Table));
     if left_out > 0 {
-        blocks.push(Block::Paragraph(format!("{left_out} more stalls not shown.")));
+        blocks.push(Block::Paragraph(format!("Stalls not shown: {left_out}.")));
     }
     section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
 }

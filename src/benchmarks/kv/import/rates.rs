@@ -2,7 +2,7 @@
 
 use crate::import::ImportError;
 use crate::import::number::is_word;
-use crate::import::text::{RATES_MAX, Text};
+use crate::import::text::{RATES_MAX, Text, counted};
 
 /// Such a table; names stand last (TSV) or first (CSV).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,8 @@ pub fn parse_rates(text: &Text) -> Result<RatesOnly, ImportError> {
         let (heads, first) = (table.labels.len(), table.rows.first());
         let width = first.map_or(heads, |(_, _, first)| first.len());
         if width > 0 && width != cells.len() {
-            let why = format!("{} rates, but the lines above have {width}", cells.len());
+            let rates = counted(cells.len(), "rate");
+            let why = format!("{rates}, but the lines above have {width}");
             return Err(text.malformed(line, why));
         }
         if table.rows.iter().any(|(_, other, _)| *other == name) {
@@ -173,8 +174,8 @@ mod tests {
             let fault = parse_rates(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("1\t2\ta\n1\tb\n", "line 2: 1 rates, but");
-        check("test,a,b\nx,1\n", "line 2: 1 rates, but the lines above have 2");
+        check("1\t2\ta\n1\tb\n", "line 2: 1 rate, but");
+        check("test,a,b\nx,1\n", "line 2: 1 rate, but the lines above have 2");
         check("1\t2\ta\n3\t4\ta\n", "line 2: `a` already has a row");
         check("1\t-2\ta\n", "line 1, column 2: `-2` is below zero");
         check("1\t2\ta\nb,1,inf\n", "line 2, column 3: `inf` is infinite");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows seen of each label, by run.
+/// The runs of each label, with the rows seen of each run.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     of_label: BTreeMap<String, Vec<ParsedRun>>,

@@ -4,7 +4,7 @@
 use crate::benchmarks::kv::import::metrics::known_heads;
 use crate::import::ImportError;
 use crate::import::number::number;
-use crate::import::text::{METRICS_MAX, Text};
+use crate::import::text::{METRICS_MAX, Text, counted};
 
 /// A file of report rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn derived(line: &str) -> Option<Vec<String>> {
 pub struct ReportRow {
     /// From 1.
     pub line: usize,
-    /// Column and cell as printed; empty without a cell.
+    /// Column and cell as printed; a missing cell is empty.
     pub cells: Vec<(String, String)>,
     /// The step: `readwhilewriting.t24`.
     pub test: String,
@@ -126,11 +126,8 @@ pub fn parse_report(text: &Text) -> Result<ReportTable, ImportError> {
         if is_heads(row) {
             heads = words(row);
             if heads.len() > HEADS_MAX {
-                let why = format!(
-                    "{} columns, but a report can have at most \
-                                   {HEADS_MAX}",
-                    heads.len()
-                );
+                let count = heads.len();
+                let why = format!("{count} columns, but a report can have at most {HEADS_MAX}");
                 return Err(text.malformed(line, why));
             }
             first = table.rows.len();
@@ -180,8 +177,8 @@ type Cells = Vec<(String, String)>;
 fn by_tabs(text: &Text, line: usize, row: &str, heads: &[Head]) -> Result<Cells, ImportError> {
     let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
     if cells.len() != heads.len() {
-        let why =
-            format!("{} cells for {} columns; is the line truncated?", cells.len(), heads.len());
+        let (cells, heads) = (counted(cells.len(), "cell"), counted(heads.len(), "column"));
+        let why = format!("{cells} for {heads}; is the line truncated?");
         return Err(text.malformed(line, why));
     }
     let pairs = heads.iter().zip(cells);

@@ -196,7 +196,7 @@ impl Taker<'_> {
         }
         self.published.check("ratios, means and deviations below rows", agree, of);
         if unknown > 0 {
-            let what = format!("{unknown} unlabelled lines below rows");
+            let what = format!("unlabelled lines below rows: {unknown}");
             self.left(text.path(), what);
         }
     }
@@ -333,7 +333,7 @@ impl Taker<'_> {
         if !said {
             let label = label.trim_end_matches("#2");
             let what = format!(
-                "{test} has several runs of {label}: each run became a separate target (--labels \
+                "{label} has several runs of {test}: each run became a separate target (--labels \
                  or LABEL=FILE name them; --repeats imports them as repetitions)"
             );
             self.published.notices.push(Notice::at(NoticeKind::Note, text.path(), line, what));
@@ -476,7 +476,7 @@ impl Taker<'_> {
                 None if !self.published.runs.is_empty() => {
                     let other = match &nameless {
                         Some(file) => format!("and {file} was imported as col-1, col-2 …"),
-                        None => "as those of other files have".to_owned(),
+                        None => "unlike those of other files".to_owned(),
                     };
                     let what = format!(
                         "its columns have no versions, {other}: import it separately, or use \

@@ -5,7 +5,7 @@ use crate::benchmarks::sysbench::import::names::{FileName, file_name};
 use crate::domain::metric::Metric;
 use crate::import::ImportError;
 use crate::import::number::number;
-use crate::import::text::{METRICS_MAX, Text};
+use crate::import::text::{METRICS_MAX, Text, counted};
 use crate::stats::ratio::follows;
 
 /// One microbenchmark.
@@ -157,7 +157,11 @@ fn take_line(
         return Err(text.malformed(line, "values before the header (`cpu/o … dbms`)"));
     }
     if cells.len() != block.heads.len() {
-        let why = format!("{} values for {} columns", cells.len(), block.heads.len());
+        let why = format!(
+            "{} for {}",
+            counted(cells.len(), "value"),
+            counted(block.heads.len(), "column")
+        );
         return Err(text.malformed(line, why));
     }
     for (place, (head, cell)) in block.heads.iter().zip(&cells).enumerate() {
@@ -278,11 +282,8 @@ mod tests {
         check(&MET.replace("--- absolute", "--- base1"), "line 2: `--- base1`");
         check("sb.met.scan.range100.pk1.dop1\n", "line 1: a block without absolute values");
         let heads = "cpu/o\t\tcs/o\to/s\tdbms\n1.28\t";
-        check(
-            &MET.replace("1.28\t", heads),
-            "line 7: the header differs from that of the values \
-                                              above",
-        );
+        let differs = "line 7: the header differs from that of the values above";
+        check(&MET.replace("1.28\t", heads), differs);
         check("", "line 1: the file ends here");
     }
 }

@@ -254,14 +254,10 @@ fn interval(text: &Text, line: usize, row: &str) -> Result<Option<(f64, f64)>, I
     let rate = rate.split_whitespace().next().unwrap_or("");
     match number(rate) {
         Some(rate) => Ok(Some((time(text, line, row)?, rate))),
-        None => Err(text.bad_word(
-            line,
-            rate,
-            format!(
-                "`{rate}` is not a rate of an intermediate \
-                                                   report"
-            ),
-        )),
+        None => {
+            let why = format!("`{rate}` is not a rate of an intermediate report");
+            Err(text.bad_word(line, rate, why))
+        }
     }
 }
 
@@ -290,14 +286,7 @@ fn statistic(text: &Text, line: usize, row: &str, output: &mut Output) -> Result
     let value = rest.split_whitespace().next().unwrap_or("");
     let whole = || {
         count(value).ok_or_else(|| {
-            text.bad_word(
-                line,
-                value,
-                format!(
-                    "`{value}` is not a count of \
-                                                               {name}"
-                ),
-            )
+            text.bad_word(line, value, format!("`{value}` is not a count of {name}"))
         })
     };
     let real = || {

@@ -16,7 +16,7 @@ use crate::import::tag::{self, Tag};
 use crate::import::text::{Text, names};
 use crate::import::{ImportError, ImportFormat, ImportOptions, Named};
 
-/// A run with the label of its target.
+/// A run, with the label of its target and what the user named.
 struct SysbenchOutput {
     text: Text,
     label: String,
@@ -174,7 +174,7 @@ fn name_clients(runs: &mut [SysbenchOutput], published: &mut Published) {
         let numbers: BTreeSet<u32> = labels.values().flatten().copied().collect();
         let what = match (numbers.len(), several(step)) {
             (..2, _) => continue,
-            (_, true) => "its steps are .dopN",
+            (_, true) => "its steps have names with .dopN",
             (_, false) => "its targets differ in that",
         };
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();

@@ -4,7 +4,7 @@
 use crate::import::ImportError;
 use crate::import::iostat::Iostat;
 use crate::import::number::number;
-use crate::import::text::Text;
+use crate::import::text::{Text, counted};
 use crate::import::vmstat::Vmstat;
 
 /// Cells of an sb.met file, as text: head → cell. Both blocks together.
@@ -61,7 +61,9 @@ pub fn parse(text: &Text) -> Result<SbMet, ImportError> {
             Some(names) => {
                 let of_vmstat = names.contains(&"cs/s");
                 if cells.len() != names.len() {
-                    let why = format!("{} cells for {} columns", cells.len(), names.len());
+                    let (cells, heads) = (cells.len(), names.len());
+                    let why =
+                        format!("{} for {}", counted(cells, "cell"), counted(heads, "column"));
                     return Err(text.malformed(line, why));
                 }
                 for (place, (head, cell)) in names.iter().zip(&cells).enumerate() {
@@ -169,7 +171,7 @@ mod tests {
             let fault = parse(&Text::of(Path::new("sb.met.x"), text)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check("samp\tr/s\n1\n", "line 2: 1 cells for 2 columns");
+        check("samp\tr/s\n1\n", "line 2: 1 cell for 2 columns");
         check("samp\tr/s\n1\tx\n", "line 2, column 2: `x` under `r/s` is not a number");
         check("nothing\n", "line 1: expected a header");
         check("samp\tr/s\n", "line 1: the file ends here");

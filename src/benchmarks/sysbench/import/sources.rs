@@ -146,7 +146,7 @@ fn take_folder(folder: &Path, sources: &mut Sources) -> Result<(), ImportError> 
             if is_target(&path)? {
                 take_target(&path, sources)?;
             } else if holds_results(&path)? {
-                let text = "it holds a separate result set: import it separately".to_owned();
+                let text = "it holds another result set: import it separately".to_owned();
                 sources.notices.push(Notice::of(NoticeKind::Left, &path, text));
             } else {
                 left.push(name);

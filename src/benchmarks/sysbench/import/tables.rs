@@ -4,7 +4,7 @@
 use crate::benchmarks::sysbench::import::names::{LOAD, file_name};
 use crate::import::ImportError;
 use crate::import::number::{self, Fault, is_word};
-use crate::import::text::{RATES_MAX, Text};
+use crate::import::text::{RATES_MAX, Text, counted};
 
 /// A table with one column for each target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -200,7 +200,8 @@ fn rate_row(text: &Text, line: usize, row: &str, columns: usize) -> Result<RateR
         let name = if separator == '\t' { cells.last() } else { cells.first() };
         let named = name.is_some_and(|name| is_word(name));
         let values = cells.len() - usize::from(named);
-        let why = format!("{values} values for {columns} columns; is the line truncated?");
+        let (values, columns) = (counted(values, "value"), counted(columns, "column"));
+        let why = format!("{values} for {columns}; is the line truncated?");
         return Err(text.malformed(line, why));
     }
     let name = match separator {
@@ -317,7 +318,8 @@ pub fn parse_blocks(text: &Text) -> Result<Vec<StepBlock>, ImportError> {
         if let Some((_, _, first)) = block.rows.first()
             && first.len() != cells.len()
         {
-            let why = format!("{} rates, but the line above has {}", cells.len(), first.len());
+            let rates = counted(cells.len(), "rate");
+            let why = format!("{rates}, but the line above has {}", first.len());
             return Err(text.malformed(line, why));
         }
         if block.rows.iter().any(|(_, other, _)| *other == target) {
@@ -386,7 +388,7 @@ mod tests {
             let fault = parse_table(&text(content)).unwrap_err().to_string();
             assert!(fault.contains(expected), "{fault}");
         };
-        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 values for 2 columns");
+        check(&TABLE[..TABLE.find("90").unwrap()], "line 5: 1 value for 2 columns");
         check("1\t2\tx_range=1\n", "line 1: a row before the legend");
         check("col-1 : a\ncol-3 : b\n", "line 2: column 3 follows column 1");
         check("col-1 : a\ncol-2 : a\n", "line 2: `a` has two columns");
@@ -394,7 +396,7 @@ mod tests {
         check("col-1 : a\n\n1\t2\n", "line 3: the row has no name");
         check("col-1 : a\n", "line 1: the file ends here");
         check("col-1 : a\n\n-1\tx_range=1\n", "line 3, column 1: `-1` under `a` is below zero");
-        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values for 1 columns");
+        check("col-1 : a\n\n1\t2\tx_range=1\n", "line 3: 2 values for 1 column");
         check("col-1 : a\n1\tx_range=1\n2\tx_range=1\n", "line 3: `x_range=1` already has a row");
     }
 
@@ -425,7 +427,7 @@ mod tests {
             assert!(!is_unnamed(&text(other)), "{other}");
         }
         let cut = parse_unnamed(&text("a_range=1,1,2\nb_range=1,1\n")).unwrap_err().to_string();
-        assert!(cut.contains("line 2: 1 values for 2 columns"), "{cut}");
+        assert!(cut.contains("line 2: 1 value for 2 columns"), "{cut}");
     }
 
     #[test]
@@ -458,7 +460,7 @@ mod tests {
             assert!(fault.contains(expected), "{fault}");
         };
         check("1\tx.a\n", "line 1: expected the file name");
-        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rates, but the line above");
+        check("sb.r.qps.x.range1.pk1\n1\t2\tx.a\n1\tx.b\n", "line 3: 1 rate, but the line above");
         check("sb.r.qps.x.range1.pk1\n17\n", "line 2: expected rates");
         check("sb.r.qps.x.range1.pk1\n\nsb.r.qps.y.range1.pk1\n1\ta\n", "line 1: a block without");
         check("sb.r.qps.x.range1.pk1\n", "line 1: the file ends here");

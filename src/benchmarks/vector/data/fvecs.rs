@@ -46,7 +46,7 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
     let Some(dims) = usize::try_from(dims).ok().filter(|dims| (1..=65_536).contains(dims)) else {
         return Err(DataError::form(
             path,
-            format!("its first vector has {dims} dimensions; does it have this form?"),
+            format!("its first vector has {dims} dimensions; is it really in this format?"),
         ));
     };
     let record = 4 + dims * width;
@@ -69,8 +69,8 @@ fn read(path: &Path, width: usize) -> Result<(usize, Vec<u8>), DataError> {
             return Err(DataError::form(
                 path,
                 format!(
-                    "{bytes} bytes are not a whole number of vectors of {dims} dimensions; it \
-                         is truncated"
+                    "it is truncated: {bytes} bytes are not a whole number of vectors of {dims} \
+                     dimensions"
                 ),
             ));
         }

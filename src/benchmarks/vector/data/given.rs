@@ -33,8 +33,8 @@ pub fn read(path: &Path, data: &Dataset) -> Result<Truth, DataError> {
                 return Err(DataError::form(
                     path,
                     format!(
-                        "query {query} has row {number} as a neighbour, but the {rows} rows count \
-                         from 0"
+                        "query {query} has row {number} as a neighbour, but the {rows} rows are \
+                         numbered from 0"
                     ),
                 ));
             };
@@ -74,8 +74,7 @@ pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
             }
             if !known || data.distance.between(&asked, &row) > limit * (1.0 + 1e-5) {
                 return Some(format!(
-                    "row {id} is not near query {query}, although the file says \
-                                     so"
+                    "row {id} is not near query {query}, although the file says so"
                 ));
             }
         }

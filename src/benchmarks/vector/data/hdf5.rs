@@ -36,9 +36,8 @@ fn read(bytes: &[u8], name: String) -> Result<Dataset, String> {
             ));
         }
         None => {
-            return Err("it has no attribute `distance`; does it come from \
-                            ann-benchmarks?"
-                .to_owned());
+            let why = "it has no attribute `distance`; does it come from ann-benchmarks?";
+            return Err(why.to_owned());
         }
     };
     if attribute("type").is_some_and(|kind| kind != "dense") {

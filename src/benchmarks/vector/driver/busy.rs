@@ -43,12 +43,7 @@ where
     let (results, outcome) = lead(bench, vec![worker], &done)?;
     let result = results.into_iter().next();
     Ok((
-        result.ok_or_else(|| {
-            format!(
-                "failed to measure: {name} ended without a \
-                                      result"
-            )
-        })?,
+        result.ok_or_else(|| format!("failed to measure: {name} ended without a result"))?,
         outcome,
     ))
 }

@@ -215,7 +215,7 @@ impl Filled {
             Some(why) => format!("the server refused more rows: {why}"),
             None if self.rows == all => {
                 outcome.notes.push(format!(
-                    "the table took all {all} rows of the set after {seconds:.1} s; use more rows \
+                    "the table took all {all} rows of the set in {seconds:.1} s; use more rows \
                      to find its limit"
                 ));
                 "all rows of the set inserted".to_owned()

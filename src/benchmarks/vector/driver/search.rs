@@ -78,7 +78,7 @@ pub(super) fn put_score(outcome: &mut Outcome, score: &Score) {
     if score.duplicates > 0 {
         outcome
             .notes
-            .push(format!("{} answers contain a row twice; it counts once", score.duplicates));
+            .push(format!("answers with a row twice: {} (it counts once)", score.duplicates));
     }
 }
 
@@ -148,10 +148,8 @@ impl Ready {
         if bench.job.dialect == Dialect::Mysql {
             // What the graph's cache learnt from earlier widths would change this one's speed.
             if let Err(error) = session.simple(&format!("FLUSH TABLES {TABLE}")) {
-                let words = format!(
-                    "failed, so earlier search widths may slow this one down: \
-                                     {error}"
-                );
+                let words =
+                    format!("failed, so earlier search widths may slow this one down: {error}");
                 facts.insert("FLUSH TABLES".to_owned(), words);
             }
         }

@@ -213,8 +213,7 @@ impl Tally {
             Sight::Open => {}
             Sight::Just(None) if has => {
                 self.violation(format!(
-                    "{probe}: the query returned the row, which must be \
-                                        invisible"
+                    "{probe}: the query returned the row, which must be invisible"
                 ));
             }
             Sight::Just(Some(place)) if place == probe.place => {

@@ -110,7 +110,7 @@ fn take_text(text: Text, sources: &mut Sources) -> Result<bool, ImportError> {
     Ok(true)
 }
 
-/// The same index, independent of the spelling of its algorithm's name.
+/// True if the build is of the configuration's index; names of algorithms match in any case.
 fn is_build_of(build: &ListedBuild, configuration: &Configuration) -> bool {
     build.algorithm.eq_ignore_ascii_case(&configuration.algorithm)
         && configuration.m() == Some(build.m.as_str())
@@ -198,7 +198,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         without_build += usize::from(!any);
     }
     for (path, count) in copies {
-        let what = format!("{count} points repeat earlier ones: imported once");
+        let what = format!("repeated points: {count}, imported once");
         published.notices.push(Notice::of(NoticeKind::Left, path, what));
     }
     if without_build > 0 && !sources.builds.is_empty() {
@@ -225,7 +225,7 @@ fn leave_nameless(sources: &mut Sources, published: &mut Published) {
         let all = builds.len();
         builds.retain(|build| !build.m.is_empty());
         if builds.len() < all {
-            let what = format!("{} builds without M in the log", all - builds.len());
+            let what = format!("builds without M in the log: {}", all - builds.len());
             published.notices.push(Notice::of(NoticeKind::Left, text.path(), what));
         }
     }

@@ -57,7 +57,7 @@ impl<'a> File<'a> {
             None => return Err(cut_off()),
         }
         if bytes.get(13..15) != Some(&[8, 8]) {
-            return Err("its offsets and lengths do not have 8 bytes".to_owned());
+            return Err("its offsets and lengths are not 8 bytes long".to_owned());
         }
         let root = u64_at(bytes, 64)?;
         let mut file = File { bytes, links: BTreeMap::new(), attributes: BTreeMap::new() };
@@ -102,9 +102,8 @@ impl<'a> File<'a> {
                 0x03 => kind = Some(datatype(message.body)?),
                 0x08 => place = Some(contiguous(message.body)?),
                 0x0b => {
-                    return Err("it is filtered or compressed; convert with h5repack -f \
-                                    NONE"
-                        .to_owned());
+                    let why = "it is filtered or compressed; convert with h5repack -f NONE";
+                    return Err(why.to_owned());
                 }
                 _ => {}
             }

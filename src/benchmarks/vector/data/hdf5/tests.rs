@@ -151,7 +151,7 @@ fn what_is_outside_the_subset_is_named() {
     };
     check(&|file| file[0] = b'P', "does not begin");
     check(&|file| file[8] = 3, "superblock has version 3");
-    check(&|file| file[13] = 4, "do not have 8 bytes");
+    check(&|file| file[13] = 4, "not 8 bytes long");
     check(&|file| replace(file, &[3, 1], &[3, 2]), "chunked");
     check(&|file| replace(file, &[0x11, 0x20], &[0x11, 0x21]), "big-endian");
     check(&|file| replace(file, b"train", b"trail"), "no dataset `train`");
