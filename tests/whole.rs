@@ -255,6 +255,59 @@ fn a_second_rqps_is_refused_with_the_reason() {
 }
 
 #[test]
+fn client_counts_make_a_step_and_a_verdict_each_and_a_table_of_scaling() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let (out, configs) = (folder.path().join("out"), configs(folder.path()));
+    let words = ["--clients", "4,1", "--blocks", "3", "--configs", &configs, "--set"];
+    let words = [&words[..], &["warmup_seconds=0.1", "--steps", "!range-covered-pk"]].concat();
+    let output = compare(&["fake@1", "slow=fake@1:slow"], &out, &words);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let names = [
+        "point-query.clients=1",
+        "point-query.clients=4",
+        "update-index.clients=1",
+        "update-index.clients=4",
+    ];
+    for name in names {
+        let runs = ["b01-1-slow", "b01-2-slow"].map(|run| out.join(run).join("steps"));
+        let path = runs.iter().find(|path| path.exists()).expect("a run");
+        let files: Vec<_> = std::fs::read_dir(path).expect("steps").flatten().collect();
+        let ends = format!("-{name}.json");
+        let file = files.iter().find(|file| file.file_name().to_string_lossy().ends_with(&ends));
+        let file = file.unwrap_or_else(|| panic!("no {ends} in {}", path.display()));
+        let record = std::fs::read(file.path()).expect("record");
+        let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+        let (step, clients) = name.split_once(".clients=").expect("a count");
+        let clients: u32 = clients.parse().expect("a number");
+        let count = serde_json::json!({ "step": step, "clients": clients });
+        assert_eq!(record["client_count"], count);
+    }
+    let json = run(&["report", &out.to_string_lossy(), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let steps = report["comparison"]["steps"].as_array().expect("steps");
+    let listed: Vec<_> = steps.iter().map(|step| step["name"].as_str().expect("name")).collect();
+    assert_eq!(listed, names);
+    for step in steps {
+        let relative = &step["targets"][1]["metrics"]["rate"]["relative"];
+        assert_eq!(relative["judgement"]["verdict"], "slower", "{relative}");
+    }
+    // Fake clients wait for nobody, so four do four times as much.
+    let table = said.split("Scaling over client counts").nth(1).expect("a table of scaling");
+    let row = table.lines().find(|line| line.trim_start().starts_with("4 ")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    let number = |at: usize| cells[at].parse::<f64>().expect("a number");
+    assert!((number(3) - 4.0).abs() < 0.1 && (number(1) / number(2) - 4.0).abs() < 0.01, "{row}");
+    let html = std::fs::read_to_string(out.join("report.html")).expect("report");
+    for chart in ["rate", "per-client", "p99"] {
+        assert!(html.contains(&format!("scaling-update-index-{chart}")), "{chart}");
+    }
+    let markdown = run(&["report", &out.to_string_lossy(), "--format", "markdown"]);
+    assert!(text(&markdown.stdout).contains("Scaling over client counts"));
+}
+
+#[test]
 fn wrong_words_are_told_what_to_do() {
     let _turn = turn();
     let fails = |words: &[&str], part: &str| {
@@ -271,6 +324,10 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--set", "rows=-5"], "rows");
     fails(&["compare", "sqlite", "--blocks", "0"], "blocks must be from 1");
     fails(&["compare", "sqlite", "--clients", "0"], "clients to `0`");
+    fails(&["compare", "sqlite", "--clients", "1,0"], "`0`: write a whole number from 1");
+    fails(&["compare", "sqlite", "--clients", "4,4"], "4 is there twice");
+    fails(&["compare", "sqlite", "--clients", "many"], "or several such as 1,4,16");
+    fails(&["compare", "sqlite", "--bench", "insert", "--clients", "1,4"], "once per count");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
     fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");
     fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "unknown key");

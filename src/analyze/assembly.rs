@@ -107,20 +107,24 @@ pub(super) fn step_heads<'a>(
     let mut heads: Vec<Head<'a>> = heads.into_values().collect();
     heads.sort_by(|Head { step: a, .. }, Head { step: b, .. }| match in_sequence {
         true => (a.index, &a.name).cmp(&(b.index, &b.name)),
-        false => (a.group, field_order(&a.name)).cmp(&(b.group, field_order(&b.name))),
+        false => (a.group, field_order(a)).cmp(&(b.group, field_order(b))),
     });
     heads
 }
 
 /// The field's order of names: letters and digits only, larger numbers first, so that
-/// random-points comes as 1000, 100, 10 and read-only-count before read-only_range.
-fn field_order(name: &str) -> (String, std::cmp::Reverse<u64>, &str) {
+/// random-points comes as 1000, 100, 10 and read-only-count before read-only_range. The rows of one
+/// step at several client counts stay together, the fewest clients first.
+fn field_order(record: &StepRecord) -> (String, std::cmp::Reverse<u64>, u32, &str) {
+    let count = record.client_count.as_ref();
+    let (name, clients) =
+        count.map_or((record.name.as_str(), 0), |count| (count.step.as_str(), count.clients));
     let (text, number) = match name.rsplit_once('=') {
         Some((text, number)) => (text, number.parse().unwrap_or(0)),
         None => (name, 0),
     };
     let text = text.chars().filter(char::is_ascii_alphanumeric).collect();
-    (text, std::cmp::Reverse(number), name)
+    (text, std::cmp::Reverse(number), clients, name)
 }
 
 pub(super) fn measured_step(
@@ -132,6 +136,7 @@ pub(super) fn measured_step(
     let targets = labels.iter().zip(head.times);
     StepComparison {
         name: head.step.name.clone(),
+        client_count: head.step.client_count.clone(),
         group: head.step.group,
         detail: head.step.detail.clone(),
         rate: head.step.rate,

@@ -11,7 +11,7 @@ use super::number::number_or_inf;
 use super::remarks::Remark;
 use super::sessions::Sessions;
 use super::verdict::{Explanation, Judgement, VerdictSummary};
-use crate::domain::benchmark::{Group, RateUnit, Workload};
+use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
 use crate::domain::gate::HostLog;
@@ -124,6 +124,9 @@ pub struct RunFacts {
 pub struct StepComparison {
     /// Its name.
     pub name: String,
+    /// The step and its clients, if each step was measured once per client count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_count: Option<ClientCount>,
     /// Its group.
     pub group: Group,
     /// True parameters.

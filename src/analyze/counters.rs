@@ -27,6 +27,7 @@ mod tests {
             format: FORMAT,
             index: 1,
             name: "point-query".to_owned(),
+            client_count: None,
             group: Group::Point,
             reported: true,
             detail: String::new(),

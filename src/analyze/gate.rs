@@ -282,7 +282,7 @@ fn finding(
     let rules = &comparison.rules;
     let test = judgement.test.as_ref();
     let verdict = judgement.verdict;
-    let allowance = allowance(gate, &step.name, &target.label, metric);
+    let allowance = allowance(gate, step, &target.label, metric);
     let delta = allowance.map_or(rules.delta, |allowance| allowance.delta);
     let loss = match metric.better() {
         Direction::Higher => 1.0 - relative.ratio,
@@ -324,17 +324,22 @@ fn finding(
 /// The loss that the rules accept for a metric of a step, if they do.
 fn allowance<'a>(
     gate: &'a GateRules,
-    step: &str,
+    step: &StepComparison,
     label: &str,
     metric: Metric,
 ) -> Option<&'a Allowance> {
+    let of_all_counts = step.client_count.as_ref().map(|count| count.step.as_str());
     gate.allow.iter().find(|allowance| {
         let of_target = allowance.target.as_ref().is_none_or(|glob| matches(glob, label));
         let of_metric = allowance
             .metric
             .as_deref()
             .is_none_or(|word| crate::domain::verdict::metric(word) == Ok(metric));
-        of_target && of_metric && matches(&allowance.step, step)
+        let of_step = [Some(step.name.as_str()), of_all_counts]
+            .into_iter()
+            .flatten()
+            .any(|name| matches(&allowance.step, name));
+        of_target && of_metric && of_step
     })
 }
 
@@ -353,7 +358,7 @@ fn missed_rate(
 ) -> Finding {
     let base_kept = step.targets[0].missed_rate.is_none();
     let label = &step.targets[target].label;
-    let allowance = allowance(gate, &step.name, label, Metric::Rate);
+    let allowance = allowance(gate, step, label, Metric::Rate);
     let allowance = allowance.filter(|allowance| missed.loss() < allowance.delta);
     let (level, verdict) = match (base_kept && missed.is_regular(), allowance) {
         (true, Some(_)) => (Level::Allowed, "MISSES ITS WRITE RATE"),

@@ -6,6 +6,7 @@ use crate::domain::benchmark::{Phase, Workload};
 use crate::domain::dialect::Dialect;
 use crate::driver::DriverPart;
 use crate::driver::request::LoadRequest;
+use crate::workload::client_counts::at_each_count;
 use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
@@ -49,8 +50,10 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
 /// [`Phase::Settle`] stands where the published work runs its post-write step after the last
 /// read-write step. The one after the load is not among them: what is measured starts from a
 /// snapshot that was taken after it.
+///
+/// With several client counts, each reported step but loads is there once per count.
 pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
-    (of(workload).phases)(dialect, order, workload)
+    at_each_count(workload, |single| (of(single).phases)(dialect, order, single))
 }
 
 /// Keeps the steps that `globs` choose and the steps that they build on.

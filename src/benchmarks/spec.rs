@@ -38,6 +38,9 @@ pub struct BenchmarkSpec {
     pub for_target: fn(&mut [Phase], &Target),
     /// Keeps the steps that globs choose and the steps that they build on.
     pub choose: PhaseChoice,
+    /// Why the benchmark takes a single client count, and what to do instead; `None` if each of its
+    /// steps can run once per count.
+    pub single_count: Option<&'static str>,
     /// How targets take turns unless something else is asked for.
     pub turns: DefaultTurns,
     /// Where clients and servers run unless something else is asked for; `None` to place a client
@@ -78,6 +81,7 @@ impl BenchmarkSpec {
         phases: |_, _, _| Vec::new(),
         for_target: |_, _| {},
         choose: |phases, globs| select(phases, globs, &Companions::NONE),
+        single_count: None,
         turns: DefaultTurns::Step,
         placement: Some(|workload| workload.placement),
         load: None,

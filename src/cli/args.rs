@@ -178,10 +178,10 @@ pub(super) struct WorkloadArgs {
     /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks
     #[arg(long, value_enum, default_value = "on", help_heading = HOST)]
     pub canaries: Switch,
-    /// Concurrent clients, each with its own connection or thread [default: the preset's]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
-    #[arg(help_heading = WORKLOAD)]
-    pub clients: Option<u32>,
+    /// Concurrent clients, each with its own connection or thread. Several counts such as 1,4,16
+    /// run each step once per count [default: the preset's]
+    #[arg(long, value_name = "N,...", allow_hyphen_values = true, help_heading = WORKLOAD)]
+    pub clients: Option<String>,
     /// Change one setting of the workload, such as rows=1M; repeatable. An unknown key prints the
     /// valid keys
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = WORKLOAD)]

@@ -171,7 +171,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     if let Some(size) = &shape.memory_limit {
         benchmarks::set(&mut workload, &format!("memory_limit={size}"))?;
     }
-    if let Some(clients) = shape.clients {
+    if let Some(clients) = &shape.clients {
         benchmarks::set(&mut workload, &format!("clients={clients}"))?;
     }
     if let Some(rate) = shape.rate {

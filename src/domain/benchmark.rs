@@ -17,8 +17,12 @@ pub struct Workload {
     pub tables: u32,
     /// Rows in each table.
     pub rows: u64,
-    /// Concurrent connections.
+    /// Concurrent connections; the largest of `client_counts` if there are several.
     pub clients: u32,
+    /// Client counts that each measured step is run at, one after the other, ascending; empty for
+    /// `clients` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_counts: Vec<u32>,
     /// Seconds that a step of the read kind is measured.
     pub read_seconds: f64,
     /// Seconds that a step of the write kind is measured.
@@ -52,6 +56,30 @@ pub struct Workload {
     /// What one benchmark alone asks for.
     #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
     pub shape: BenchmarkParameters,
+}
+
+impl Workload {
+    /// The client counts that steps are measured at, ascending.
+    pub fn counts(&self) -> &[u32] {
+        match self.client_counts.as_slice() {
+            [] => std::slice::from_ref(&self.clients),
+            counts => counts,
+        }
+    }
+
+    /// Measures steps at these client counts, which are distinct and at least one.
+    pub fn set_counts(&mut self, mut counts: Vec<u32>) {
+        counts.sort_unstable();
+        self.clients = counts.last().copied().unwrap_or(self.clients);
+        self.client_counts = if counts.len() > 1 { counts } else { Vec::new() };
+    }
+
+    /// `4 clients`, `1, 4, 16 clients`.
+    pub fn clients_text(&self) -> String {
+        let counts: Vec<String> = self.counts().iter().map(u32::to_string).collect();
+        let many = if self.counts() == [1] { "" } else { "s" };
+        format!("{} client{many}", counts.join(", "))
+    }
 }
 
 /// Shortest length of a turn, milliseconds, unless something else is asked for: noise of a host
@@ -172,12 +200,32 @@ impl Group {
     }
 }
 
+/// Which step a measurement belongs to, and its clients, where a plan measures each step once per
+/// client count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientCount {
+    /// Name of the step without its count: `point-query`.
+    pub step: String,
+    /// Concurrent connections.
+    pub clients: u32,
+}
+
+impl ClientCount {
+    /// The name of the step at this count: `point-query.clients=4`.
+    pub fn name(&self) -> String {
+        format!("{}.clients={}", self.step, self.clients)
+    }
+}
+
 /// One microbenchmark or phase with its own rate, as data: the driver needs nothing else to carry
 /// it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Unique in the benchmark and safe in a file name: `read-only.pre_range=100`, `point-query`.
     pub name: String,
+    /// The step and its clients, if the plan measures each step once per client count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_count: Option<ClientCount>,
     /// Group of the report.
     pub group: Group,
     /// False for cache warming: carried out, written down, left out of the comparison.

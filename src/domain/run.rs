@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Group, RateUnit, Workload};
+use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 pub use crate::domain::dataset::{Dataset, LeftOut};
@@ -127,6 +127,9 @@ pub struct StepRecord {
     pub index: u32,
     /// Name of the step.
     pub name: String,
+    /// The step and its clients, if the plan measured each step once per client count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_count: Option<ClientCount>,
     /// Group of the report.
     pub group: Group,
     /// False for cache warming.

@@ -122,7 +122,7 @@ impl StepRequest {
     pub fn of(step: &Step, workload: &Workload) -> StepRequest {
         StepRequest {
             work: step.work.clone(),
-            clients: workload.clients,
+            clients: step.client_count.as_ref().map_or(workload.clients, |count| count.clients),
             warmup_seconds: step.warmup_seconds,
             seconds: step.seconds,
             pace: workload.pace,

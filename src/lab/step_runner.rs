@@ -328,6 +328,7 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         format: FORMAT,
         index,
         name: step.name.clone(),
+        client_count: step.client_count.clone(),
         group: step.group,
         reported: step.reported,
         detail: step.detail.clone(),

@@ -150,9 +150,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             target.label
         ));
     }
-    if workload.clients == 0 || workload.clients > 10_000 {
-        return wrong(&format!("clients must be from 1 to 10000, not {}", workload.clients));
-    }
+    check_clients(workload)?;
     // The widest limits of the settings of any benchmark.
     if !(1..=10_000).contains(&workload.tables) || !(1..=100_000_000_000).contains(&workload.rows) {
         return wrong("tables must be from 1 to 10000, and rows from 1 to 100000000000");
@@ -172,6 +170,30 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         plan.stages(target)?;
     }
     Ok(())
+}
+
+/// Refuses client counts that cannot be measured.
+fn check_clients(workload: &Workload) -> Result<(), PlanError> {
+    let Workload { clients, client_counts, shape, .. } = workload;
+    if *clients == 0 || *clients > 10_000 {
+        return Err(PlanError::Value(format!("clients must be from 1 to 10000, not {clients}")));
+    }
+    let ascend = client_counts.is_sorted_by(|a, b| a < b) && client_counts.first() != Some(&0);
+    let ends = client_counts.last().unwrap_or(clients) == clients;
+    if !(ascend && ends) {
+        return Err(PlanError::Value(format!(
+            "client_counts must ascend from 1 or more to clients ({clients}), such as clients = 16 \
+             and client_counts = [1, 4, 16], not {client_counts:?}"
+        )));
+    }
+    match benchmarks::of(workload).single_count {
+        Some(instead) if !client_counts.is_empty() => Err(PlanError::Value(format!(
+            "run the benchmark {} with {}: {instead}",
+            shape.benchmark(),
+            workload.clients_text()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a benchmark on a DBMS that cannot do it.
@@ -231,6 +253,7 @@ pub fn without_password(target: &Target) -> Target {
 mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets;
+    use crate::domain::benchmark::Phase;
     use crate::plan::{Auto, Blocks};
 
     fn plan() -> Plan {
@@ -280,6 +303,46 @@ mod tests {
         let again = parse(&printed).expect("parse");
         assert_eq!(again, expected);
         assert_eq!(hash(&again), hash(&plan()));
+    }
+
+    #[test]
+    fn client_counts_are_part_of_the_file_and_one_changes_nothing() {
+        let with = |clients: &str| {
+            let mut plan = plan();
+            benchmarks::set(&mut plan.workload, &format!("clients={clients}")).expect(clients);
+            plan
+        };
+        assert_eq!(print(&with("1")), print(&plan()));
+        assert!(!print(&plan()).contains("client_counts"));
+        let several = print(&with("4,1"));
+        assert!(several.contains("clients = 4\nclient_counts = [1, 4]\n"), "{several}");
+        assert_ne!(hash(&with("1,4")), hash(&with("4")));
+        let again = parse(&several).expect("parse");
+        let stages = again.stages(&again.targets[0]).expect("stages");
+        let names = stages.iter().filter_map(|stage| match stage {
+            Phase::Measure(step) => Some(step.name.as_str()),
+            Phase::Settle => None,
+        });
+        let names: Vec<&str> = names.filter(|name| name.starts_with("point-query.c")).collect();
+        assert_eq!(names, ["point-query.clients=1", "point-query.clients=4"]);
+        for wrong in ["[1, 1, 4]", "[0, 4]", "[4, 1]", "[1, 8]"] {
+            let text = several.replacen("[1, 4]", wrong, 1);
+            let error = parse(&text).expect_err(wrong).to_string();
+            assert!(error.contains("client_counts must ascend"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_benchmark_that_takes_one_client_count_says_what_to_do_instead() {
+        for (benchmark, part) in [("insert", "run it once per count"), ("vector", "ramp=1,4,16")] {
+            let mut workload = benchmarks::workload(benchmark, "quick").expect("a preset").0;
+            benchmarks::set(&mut workload, "clients=1,4").expect("a setting");
+            let name = benchmark.to_owned();
+            let plan = Plan { benchmark: name, workload, steps: Vec::new(), ..plan() };
+            let error = check(&plan).expect_err(benchmark).to_string();
+            let run = format!("run the benchmark {benchmark} with 1, 4 clients: ");
+            assert!(error.starts_with(&run) && error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Plan {
     /// A glob that matches no step.
     pub fn stages(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
         let spec = benchmarks::of(&self.workload);
-        let mut stages = (spec.phases)(target.dbms.dialect(), self.order, &self.workload);
+        let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
         (spec.for_target)(&mut stages, target);
         (spec.choose)(stages, &self.steps)
     }

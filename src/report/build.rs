@@ -5,7 +5,7 @@ use crate::analyze::caveat::CaveatKind;
 use crate::analyze::{Caveat, Comparison};
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, evenness, facts, remarks, sessions, settings, tables, turns, verdicts,
+    blocks, evenness, facts, remarks, scaling, sessions, settings, tables, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -73,6 +73,7 @@ pub(super) fn title(comparison: &Comparison) -> String {
 pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<Section> {
     let mut sections: Vec<Section> =
         own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();
+    sections.extend(scaling::section(comparison));
     sections.extend(turns::section(comparison));
     sections.extend(tables::unknown_metrics(comparison));
     sections

@@ -50,7 +50,7 @@ pub struct Axis {
     pub unit: String,
     /// Scale.
     pub scale: Scale,
-    /// True if the axis must start at 0, as for lengths. Not for [`Scale::Log`].
+    /// True if the axis must start at 0, as for lengths. Not for logarithmic scales.
     pub from_zero: bool,
     /// Complete category names; empty for a number axis.
     pub categories: Vec<String>,
@@ -63,6 +63,8 @@ pub enum Scale {
     Linear,
     /// Logarithmic; values must be above 0.
     Log,
+    /// Logarithmic with marks at powers of two, for counts that double.
+    Doubling,
     /// A quantile q from 0 to below 1 at log10(1 / (1 − q)), so that 0.9, 0.99 and 0.999 are
     /// equally spaced; shown as percentiles.
     Tail,
@@ -182,6 +184,11 @@ impl Axis {
     /// A logarithmic axis.
     pub fn log(name: impl Into<String>, unit: impl Into<String>) -> Axis {
         Axis { scale: Scale::Log, from_zero: false, ..Axis::linear(name, unit) }
+    }
+
+    /// A logarithmic axis with marks at powers of two.
+    pub fn doubling(name: impl Into<String>, unit: impl Into<String>) -> Axis {
+        Axis { scale: Scale::Doubling, from_zero: false, ..Axis::linear(name, unit) }
     }
 
     /// An axis of percentiles that spreads the tail.

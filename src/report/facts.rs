@@ -66,10 +66,7 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
 pub(crate) fn brief(comparison: &Comparison) -> Vec<String> {
     let mut parts = vec![distinct(&comparison.runs, |run| run.benchmark.clone())];
     let workloads = comparison.targets.iter().flat_map(|target| &target.workloads);
-    parts.extend(workloads.take(1).map(|workload| {
-        let clients = workload.clients;
-        format!("{clients} client{}", if clients == 1 { "" } else { "s" })
-    }));
+    parts.extend(workloads.take(1).map(Workload::clients_text));
     let steps = comparison.steps.len();
     parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
     let blocks =
@@ -169,7 +166,7 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}{limit}",
         count(u64::from(workload.tables), "table"),
         count(workload.rows, "row"),
-        count(u64::from(workload.clients), "client"),
+        workload.clients_text(),
         workload.read_seconds,
         workload.write_seconds,
         workload.warmup_seconds,

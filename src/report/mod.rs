@@ -17,6 +17,7 @@ mod json;
 mod markdown;
 mod page;
 mod remarks;
+mod scaling;
 mod sections;
 mod sessions;
 mod settings;

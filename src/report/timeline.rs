@@ -241,6 +241,7 @@ mod tests {
             format: 1,
             index: 1,
             name: "x".to_owned(),
+            client_count: None,
             group: crate::domain::benchmark::Group::Point,
             reported: true,
             detail: String::new(),

@@ -10,6 +10,24 @@ pub struct Companions {
     pub is_needed: fn(&Step) -> bool,
 }
 
+/// How a pattern may call a step.
+struct StepName<'a> {
+    full: &'a str,
+    /// Without its client count, where it has one.
+    of_all_counts: Option<&'a str>,
+}
+
+impl<'a> StepName<'a> {
+    fn of(step: &'a Step) -> StepName<'a> {
+        let of_all_counts = step.client_count.as_ref().map(|count| count.step.as_str());
+        StepName { full: &step.name, of_all_counts }
+    }
+
+    fn fits(&self, pattern: &str) -> bool {
+        self.of_all_counts.into_iter().chain([self.full]).any(|name| matches(pattern, name))
+    }
+}
+
 impl Companions {
     /// Nothing comes along.
     pub const NONE: Companions = Companions { warm_ups: &[], is_needed: |_| false };
@@ -51,6 +69,7 @@ pub enum SelectError {
 ///
 /// `*` stands for any text, `?` for one character, `[abc]`, `[a-z]` and `[!a]` for one of a class;
 /// case counts; a pattern must match the whole name. One string may hold several, with commas.
+/// A step that is there once per client count is matched by its name with and without the count.
 ///
 /// A step that only warms comes along with the steps that it warms unless it is excluded by name;
 /// `companions` says which those are.
@@ -68,42 +87,39 @@ pub fn select(
     if patterns.is_empty() {
         return Ok(stages);
     }
-    let names: Vec<&str> = stages.iter().filter_map(name).collect();
+    let names: Vec<StepName<'_>> = stages.iter().filter_map(name).collect();
     for pattern in &patterns {
         check(pattern, &names)?;
     }
     let (excluding, including): (Vec<&str>, Vec<&str>) =
         patterns.iter().partition(|pattern| pattern.starts_with('!'));
-    let excluded = |name: &str| excluding.iter().any(|pattern| matches(&pattern[1..], name));
-    let chosen = |name: &str| {
-        let included =
-            including.is_empty() || including.iter().any(|pattern| matches(pattern, name));
+    let excluded = |name: &StepName<'_>| excluding.iter().any(|pattern| name.fits(&pattern[1..]));
+    let chosen = |name: &StepName<'_>| {
+        let included = including.is_empty() || including.iter().any(|pattern| name.fits(pattern));
         included && !excluded(name)
     };
-    let is_warm_up = |name: &str| companions.is_warm_up(name);
+    let is_warm_up = |name: &StepName<'_>| companions.is_warm_up(name.full);
     let is_needed =
         |stage: &Phase| matches!(stage, Phase::Measure(step) if (companions.is_needed)(step));
     // Warm-ups that nobody asked for are no reason to run anything.
     if !names.iter().any(|name| chosen(name) && !(including.is_empty() && is_warm_up(name))) {
         return Err(SelectError::NothingLeft { globs: patterns.join(",") });
     }
-    let needed = |name: &str| {
-        let Some((_, warmed)) = companions.warm_ups.iter().find(|(warm_up, _)| *warm_up == name)
-        else {
-            return false;
-        };
-        let warms = |other: &&str| {
-            !is_warm_up(other) && warmed.iter().any(|pattern| matches(pattern, other))
+    let needed = |name: &StepName<'_>| {
+        let of = companions.warm_ups.iter().find(|(warm_up, _)| *warm_up == name.full);
+        let Some((_, warmed)) = of else { return false };
+        let warms = |other: &StepName<'_>| {
+            !is_warm_up(other) && warmed.iter().any(|pattern| other.fits(pattern))
         };
         !excluded(name) && names.iter().any(|other| warms(other) && chosen(other))
     };
-    let asked = |name: &str| including.iter().any(|pattern| matches(pattern, name));
+    let asked = |name: &StepName<'_>| including.iter().any(|pattern| name.fits(pattern));
     let keep: Vec<bool> = stages
         .iter()
         .map(|stage| match name(stage) {
             _ if is_needed(stage) => true,
-            Some(name) if is_warm_up(name) => needed(name) || (asked(name) && !excluded(name)),
-            Some(name) => chosen(name),
+            Some(name) if is_warm_up(&name) => needed(&name) || (asked(&name) && !excluded(&name)),
+            Some(name) => chosen(&name),
             None => true,
         })
         .collect();
@@ -135,9 +151,9 @@ fn settled(stages: Vec<Phase>) -> Vec<Phase> {
     kept
 }
 
-fn name(stage: &Phase) -> Option<&str> {
+fn name(stage: &Phase) -> Option<StepName<'_>> {
     match stage {
-        Phase::Measure(step) => Some(&step.name),
+        Phase::Measure(step) => Some(StepName::of(step)),
         Phase::Settle => None,
     }
 }
@@ -161,7 +177,7 @@ fn split(globs: &str) -> Vec<&str> {
     parts
 }
 
-fn check(pattern: &str, names: &[&str]) -> Result<(), SelectError> {
+fn check(pattern: &str, names: &[StepName<'_>]) -> Result<(), SelectError> {
     let glob = pattern.strip_prefix('!').unwrap_or(pattern);
     let malformed = |why| Err(SelectError::Malformed { glob: pattern.to_string(), why });
     if glob.is_empty() {
@@ -170,10 +186,13 @@ fn check(pattern: &str, names: &[&str]) -> Result<(), SelectError> {
     if !well_formed(glob) {
         return malformed("a [ without ]");
     }
-    if names.iter().any(|name| matches(glob, name)) {
+    if names.iter().any(|name| name.fits(glob)) {
         return Ok(());
     }
-    Err(SelectError::NoMatch { glob: pattern.to_string(), near: near(glob, names).join(", ") })
+    let mut all: Vec<&str> = names.iter().filter_map(|name| name.of_all_counts).collect();
+    all.dedup();
+    all.extend(names.iter().map(|name| name.full));
+    Err(SelectError::NoMatch { glob: pattern.to_string(), near: near(glob, &all).join(", ") })
 }
 
 /// The names that resemble `glob` most: those that contain its letters first, then by edit

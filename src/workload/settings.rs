@@ -4,7 +4,9 @@
 use std::fmt;
 
 use crate::domain::benchmark::{Idle, Pace, Placement, Waiting, Workload};
-use crate::workload::value::{bytes, choice, count, memory_limit, number, seconds, yes_or_no};
+use crate::workload::value::{
+    bytes, choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
+};
 
 /// Why a setting is refused. Every text says what was being set and how to put it right.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -74,9 +76,10 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "clients",
-        about: "concurrent connections, 1 to 10000",
+        about: "concurrent connections, 1 to 10000; several counts such as 1,4,16 run each step \
+                once per count",
         apply: |workload, value| {
-            workload.clients = count(value, 1, 10_000)? as u32;
+            workload.set_counts(client_counts(value, 10_000)?);
             Ok(())
         },
     },

@@ -18,6 +18,22 @@ pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     value.filter(|value| (low..=high).contains(value)).ok_or_else(wanted)
 }
 
+/// A client count, or several separated by commas, none twice.
+pub(crate) fn client_counts(text: &str, most: u64) -> Result<Vec<u32>, String> {
+    let mut counts = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let one = count(word, 1, most).map_err(|why| {
+            let of_list = if text.contains(',') { format!("`{word}`: ") } else { String::new() };
+            format!("{of_list}{why}; or several such as 1,4,16")
+        })?;
+        if counts.contains(&(one as u32)) {
+            return Err(format!("write each count once; {one} is there twice"));
+        }
+        counts.push(one as u32);
+    }
+    Ok(counts)
+}
+
 /// Bytes with a unit of powers of 1024: `512M`, `4GiB`, `4GB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let wanted = || "write a size from 8M to 64T such as 512M or 4G, or auto".to_string();

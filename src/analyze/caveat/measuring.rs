@@ -213,7 +213,9 @@ fn pressure(evidence: &Evidence, target: usize, label: &str) -> Option<Caveat> {
     }
     let found = evidence.each_step(target, |records| {
         most(records, PRESSURE_SHARE_MAX, |record| {
-            let room = 2 * workload.clients <= record.usage.host.cpus;
+            let count = record.client_count.as_ref();
+            let clients = count.map_or(workload.clients, |count| count.clients);
+            let room = 2 * clients <= record.usage.host.cpus;
             record.usage.disturbance.as_ref()?.pressure_cpu.filter(|_| room)
         })
     });

@@ -34,6 +34,9 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     check: |workload, dialect| check(workload, dialect).map_err(|error| error.to_string()),
     phases: |dialect, _, workload| steps::stages(dialect, workload),
     choose: steps::choose,
+    single_count: Some(
+        "its steps build on each other, so it takes one client count; run it once per count",
+    ),
     turns: DefaultTurns::Run,
     table_name: schema::TABLE,
     names_made: schema::names_made,

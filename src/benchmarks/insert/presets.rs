@@ -168,6 +168,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         tables: found.clients,
         rows: found.rows,
         clients: found.clients,
+        client_counts: Vec::new(),
         read_seconds: found.query_seconds,
         write_seconds: found.query_seconds,
         warmup_seconds: 0.0,

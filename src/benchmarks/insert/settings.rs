@@ -5,7 +5,9 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::domain::insert::{InsertShape, Pacing, Profile, QueryStep};
 use crate::workload::own::{Settings, own_settings};
 use crate::workload::settings::SetError;
-use crate::workload::value::{choice, count, memory_limit, number, seconds, yes_or_no};
+use crate::workload::value::{
+    choice, client_counts, count, memory_limit, number, seconds, yes_or_no,
+};
 
 /// The most rows that anything may have.
 const MOST_ROWS: u64 = 100_000_000_000;
@@ -17,7 +19,7 @@ own_settings! { InsertShape:
     "i2_rows", |_, shape, value| shape.i2_rows = count(value, 1, MOST_ROWS)?;
     "more_rows", |_, shape, value|
         presets::share_rows(shape, count(value, 5, MOST_ROWS)?);
-    "clients", |workload, _, value| workload.clients = count(value, 1, 1000)? as u32;
+    "clients", |workload, _, value| workload.set_counts(client_counts(value, 1000)?);
     "tables", |_, shape, value| shape.tables = Some(count(value, 1, 1000)? as u32);
     "shared", |_, shape, value| shape.shared = yes_or_no(value)?;
     "deletes", |_, shape, value| shape.deletes = yes_or_no(value)?;

@@ -120,6 +120,7 @@ impl Maker<'_> {
         work.limit_seconds = self.limit(LOAD_SLOWER * seconds + LOAD_MORE_SECONDS);
         Phase::Measure(Box::new(Step {
             name: name.to_owned(),
+            client_count: None,
             group: Group::Load,
             reported: true,
             seconds,
@@ -167,6 +168,7 @@ impl Maker<'_> {
         );
         Phase::Measure(Box::new(Step {
             name: step_name(shape, index, step),
+            client_count: None,
             group,
             reported: true,
             seconds: shape.query_seconds,

@@ -175,6 +175,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         tables: 1,
         rows: KEYS_CACHED,
         clients: hardware.clients,
+        client_counts: Vec::new(),
         read_seconds: 1800.0,
         write_seconds: 1800.0,
         warmup_seconds: 0.0,

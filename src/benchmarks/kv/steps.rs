@@ -105,6 +105,7 @@ impl Sequence<'_> {
     fn step(&self, name: &str, group: Group, seconds: f64, work: KvWork) -> Step {
         Step {
             name: name.to_owned(),
+            client_count: None,
             group,
             reported: true,
             seconds,

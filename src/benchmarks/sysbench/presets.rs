@@ -53,6 +53,7 @@ impl Preset {
             tables: self.tables,
             rows: self.rows,
             clients: self.clients,
+            client_counts: Vec::new(),
             read_seconds: self.read_seconds,
             write_seconds: self.write_seconds,
             warmup_seconds: self.warmup_seconds,

@@ -350,6 +350,7 @@ fn step(
     };
     Step {
         name,
+        client_count: None,
         group: benchmark.group,
         reported,
         seconds: if warms && scans { seconds.min(SCAN_WARM_SECONDS_MAX) } else { seconds },

@@ -31,6 +31,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     phases: |dialect, _, workload| steps::stages(dialect, workload),
     for_target: steps::for_target,
     choose: steps::choose,
+    single_count: Some("list the client counts of its searches with --set ramp=1,4,16"),
     table_name: "items",
     names_made: |dialect, _| match dialect {
         Dialect::Mysql => vec!["items".to_owned()],

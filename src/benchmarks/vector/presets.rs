@@ -121,6 +121,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         tables: 1,
         rows: found.rows,
         clients: 1,
+        client_counts: Vec::new(),
         read_seconds: found.seconds,
         write_seconds: found.seconds,
         warmup_seconds: found.warmup_seconds,

@@ -122,6 +122,7 @@ impl Steps<'_> {
         };
         let step = Step {
             name: name.to_owned(),
+            client_count: None,
             group,
             reported: true,
             seconds,

@@ -84,6 +84,7 @@ fn axis(axis: &Axis) -> String {
     let scale = match axis.scale {
         Scale::Linear => "linear",
         Scale::Log => "log",
+        Scale::Doubling => "log2",
         Scale::Tail => "tail",
     };
     format!(

@@ -292,6 +292,7 @@ mod tests {
             format: 1,
             index: 1,
             name: "l.i1".to_owned(),
+            client_count: None,
             group: Group::Load,
             reported: true,
             detail: String::new(),

@@ -1,11 +1,14 @@
 //! Choosing steps by name, with the steps that only warm.
 
+use crate::benchmarks;
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::presets;
 use crate::benchmarks::sysbench::steps::{choose, stages};
-use crate::domain::benchmark::Phase;
+use crate::domain::benchmark::{Phase, Step};
 use crate::domain::dialect::Dialect;
+use crate::driver::request::StepRequest;
 use crate::workload::select::SelectError;
+use crate::workload::settings::set;
 
 fn name(stage: &Phase) -> &str {
     match stage {
@@ -92,6 +95,72 @@ fn exclusions_alone_keep_the_others() {
 fn the_full_order_is_chosen_from_alike() {
     let kept = kept_of(StepSet::Full, &["point-query*"]).unwrap();
     assert_eq!(kept, "point-query.warm point-query.pre point-query");
+}
+
+/// Names of what is kept of steps that run once per count of 1, 4 and 16 clients.
+fn kept_of_counts(globs: &[&str]) -> Result<String, SelectError> {
+    let mut workload = presets::QUICK.workload();
+    set(&mut workload, "clients=16,1,4").unwrap();
+    let all = benchmarks::stages(Dialect::Mysql, StepSet::Abbreviated, &workload);
+    let kept = choose(all, &globs.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    Ok(kept.iter().map(name).collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn steps_of_client_counts_are_chosen_with_and_without_the_count() {
+    let check = |globs: &[&str], want: &str| {
+        assert_eq!(kept_of_counts(globs).unwrap(), want, "{globs:?}");
+    };
+    check(
+        &["point-query"],
+        "point-query.warm point-query.clients=1 point-query.clients=4 point-query.clients=16",
+    );
+    check(&["point-query.clients=4"], "point-query.warm point-query.clients=4");
+    check(
+        &["random-points_range=10", "!*.clients=4"],
+        "point-query.warm random-points_range=10.clients=1 random-points_range=10.clients=16",
+    );
+    check(&["scan.clients=1"], "point-query.warm scan.warm scan.clients=1");
+    check(
+        &["update-[io]n*,hot-points.clients=16", "!update-inlist"],
+        "point-query.warm update-index.clients=1 update-index.clients=4 update-index.clients=16 \
+         update-one.clients=1 update-one.clients=4 update-one.clients=16 | hot-points.clients=16",
+    );
+    let error = |glob: &str| kept_of_counts(&[glob]).unwrap_err().to_string();
+    assert!(error("point-query.clients=8").contains(
+        "similar names: point-query.clients=1, point-query.clients=4, point-query.clients=16, "
+    ));
+    assert!(
+        error("hot-point")
+            .starts_with("choose steps: no step matches `hot-point`; similar names: hot-points, ")
+    );
+}
+
+#[test]
+fn each_step_runs_once_per_client_count_and_warm_ups_once() {
+    let mut workload = presets::QUICK.workload();
+    set(&mut workload, "clients=4").unwrap();
+    let single = benchmarks::stages(Dialect::Sqlite, StepSet::Full, &workload);
+    assert_eq!(single, stages(Dialect::Sqlite, StepSet::Full, &workload));
+    set(&mut workload, "clients=1,4").unwrap();
+    let all = benchmarks::stages(Dialect::Sqlite, StepSet::Full, &workload);
+    let step = |stage: &Phase| match stage {
+        Phase::Measure(step) => Some(step.as_ref().clone()),
+        Phase::Settle => None,
+    };
+    let measured: Vec<Step> = single.iter().filter_map(step).collect();
+    let counted: Vec<Step> = all.iter().filter_map(step).collect();
+    let reported = measured.iter().filter(|step| step.reported).count();
+    assert_eq!(counted.len(), measured.len() + reported);
+    for step in &counted {
+        assert_eq!(step.reported, step.client_count.is_some(), "{}", step.name);
+        let asked = StepRequest::of(step, &workload).clients;
+        assert_eq!(asked, step.client_count.as_ref().map_or(4, |count| count.clients));
+    }
+    let scan: Vec<&Step> = counted.iter().filter(|step| step.name.starts_with("scan.c")).collect();
+    assert_eq!(scan[0].name, "scan.clients=1");
+    assert!(scan[0].detail.ends_with("; 1 client") && scan[1].detail.ends_with("; 4 clients"));
+    assert_eq!(scan[0].work, scan[1].work);
 }
 
 #[test]

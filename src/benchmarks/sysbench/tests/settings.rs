@@ -24,6 +24,12 @@ fn settings_are_read_with_their_units() {
     assert_eq!(after("rows=1_500k").rows, 1_500_000);
     assert_eq!(after("rows=2000000000").rows, 2_000_000_000);
     assert_eq!(after("clients = 40").clients, 40);
+    let several = after("clients=16, 1,4");
+    assert_eq!((several.clients, several.counts()), (16, &[1, 4, 16][..]));
+    let single = after("clients=4");
+    assert_eq!((single.client_counts.as_slice(), single.counts()), (&[][..], &[4][..]));
+    assert_eq!(several.clients_text(), "1, 4, 16 clients");
+    assert_eq!(after("clients=1").clients_text(), "1 client");
     let both = after("seconds=0.5");
     assert_eq!((both.read_seconds, both.write_seconds), (0.5, 0.5));
     assert_eq!(after("read_seconds=30").read_seconds, 30.0);
@@ -57,6 +63,12 @@ fn absurd_values_are_refused() {
         "tables=0",
         "set tables to `0`: write a whole number from 1 to 10000, such as 1 or 8",
     );
+    let clients = "write a whole number from 1 to 10000, such as 1 or 8; or several such as 1,4,16";
+    check_error("clients=0", &format!("set clients to `0`: {clients}"));
+    check_error("clients=four", &format!("set clients to `four`: {clients}"));
+    check_error("clients=1,0,4", &format!("set clients to `1,0,4`: `0`: {clients}"));
+    check_error("clients=1,", &format!("set clients to `1,`: ``: {clients}"));
+    check_error("clients=4,1,4", "set clients to `4,1,4`: write each count once; 4 is there twice");
     let seconds = "write a number from 0.1 to 86400";
     for value in ["0", "-1", "NaN", "inf", "1e9", "", "ten"] {
         check_error(

@@ -57,6 +57,7 @@ fn step(
     });
     StepComparison {
         name: format!("recall={recall:.2}{}", of_clients(clients)),
+        client_count: None,
         group: Group::Point,
         detail: format!(
             "fastest configuration of each target with a mean recall of at least {recall:.2}"

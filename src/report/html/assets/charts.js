@@ -187,8 +187,8 @@ function numberAxis(axis, theme) {
   const shape = { ...lineAxis(theme), name: axisName(axis), nameLocation: "middle",
     nameTextStyle: { color: theme.quiet, fontSize: 11 } };
   const plain = value => text(value, 6);
-  if (axis.s === "log") {
-    return { ...shape, type: "log", axisLabel: { ...shape.axisLabel, formatter: plain } };
+  if (axis.s === "log" || axis.s === "log2") {
+    return { ...shape, type: "log", logBase: axis.s === "log2" ? 2 : 10, axisLabel: { ...shape.axisLabel, formatter: plain } };
   }
   if (axis.s === "tail") {
     return { ...shape, type: "value", min: 0, splitLine: { show: false }, axisTick: { show: true,
