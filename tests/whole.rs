@@ -653,6 +653,23 @@ fn a_target_against_itself_calibrates_its_host() {
     let known: serde_json::Value = serde_json::from_slice(&known).expect("JSON");
     assert_eq!(known["steps"].as_array().map(Vec::len), Some(2));
     assert_eq!(known["blocks"], 4);
+    // A plan by step says what it expects to find; in turns the calibration says nothing.
+    let plan = |words: &[&str]| {
+        let words = [&["plan", "fake@1", "b=fake@1", "--out", &out], words].concat();
+        text(&rqps().env("RQPS_STATE", &state).args(&words).output().expect("start rqps").stdout)
+    };
+    let auto = plan(&["--blocks", "auto"]);
+    let line = auto.lines().find(|line| line.starts_with("# finds differences of "));
+    let line = line.unwrap_or_else(|| panic!("{auto}"));
+    for part in ["(4 blocks), ", "(12 blocks), by the calibration of fake@1 with 1 client by step"]
+    {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(plan(&["--blocks", "5"]).contains("(5 blocks), by the calibration"));
+    let unknown = plan(&["--blocks", "auto", "--interleave", "turns"]);
+    assert!(unknown.contains("no calibration in turns; to make one: rqps doctor --aa fake@1 "));
+    let budget = plan(&["--blocks", "auto", "--budget", "1s"]);
+    assert!(budget.contains("about 1 of the 4 blocks before the first look"), "{budget}");
     // A comparison on this host finds it and keeps a copy beside its results.
     let next = folder.path().join("next");
     let mut words =

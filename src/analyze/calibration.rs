@@ -11,8 +11,9 @@ use super::host_noise::HostNoise;
 use crate::domain::gate::{Calibration, Canary, GATE_FORMAT, HostLog, SlotEffect, StepNoise};
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
-use crate::domain::verdict::Rules;
+use crate::domain::verdict::{LookSchedule, Rules};
 use crate::stats::power::{Aim, detectable, pairs_needed};
+use crate::stats::sequential::Looks;
 
 /// Level of the tests whose rejections are counted as false alarms.
 pub const FALSE_ALARM_ALPHA: f64 = 0.05;
@@ -135,10 +136,7 @@ pub struct Promise {
 /// smallest detectable difference is that of the noncentral t distribution (Cohen 1988); blocks for
 /// a difference x are those that detect ln(1 + x) − τ: what a verdict asks for (docs/verdicts.md).
 pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
-    let sd = known.sd_ln()?;
-    let df = known.df() as f64;
-    let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - SD_CONFIDENCE);
-    let sd_upper = sd * (df / chi).sqrt();
+    let sd_upper = sd_upper(known)?;
     let alpha = FALSE_ALARM_ALPHA;
     let detects = |blocks: u32| {
         let shift = detectable(f64::from(blocks - 1), alpha, rules.power);
@@ -168,6 +166,34 @@ pub fn promise(known: &HostNoise, rules: &Rules) -> Option<Promise> {
     })
 }
 
+fn sd_upper(known: &HostNoise) -> Option<f64> {
+    let sd = known.sd_ln()?;
+    let df = known.df() as f64;
+    let chi = ChiSquared::new(df).ok()?.inverse_cdf(1.0 - SD_CONFIDENCE);
+    Some(sd * (df / chi).sqrt())
+}
+
+/// The smallest difference, as a share, that a comparison of so many blocks probably finds beyond τ
+/// on one step: the MDE of its report, with s_d of the calibration at the upper end of its 90 %
+/// range and no variance borrowed from other steps. A slot effect adds to τ, and looks by a
+/// `schedule` take their part of α. `None` for fewer than two blocks and without any spread.
+pub fn expected_mde(
+    known: &HostNoise,
+    rules: &Rules,
+    blocks: u32,
+    schedule: Option<&LookSchedule>,
+) -> Option<f64> {
+    let sd = sd_upper(known).filter(|_| blocks >= 2)?;
+    let tail = (1.0 - rules.confidence) / 2.0;
+    let tail = schedule.map_or(tail, |schedule| {
+        Looks::new(schedule.blocks_min, schedule.blocks_max).level(tail, blocks)
+    });
+    let bias = known.slot.p.filter(|p| *p < SLOT_ALPHA).map_or(0.0, |_| known.slot.mean_ln.abs());
+    let shift = detectable(f64::from(blocks - 1), 2.0 * tail, rules.power);
+    let ln_found = rules.tau + bias + shift * sd / f64::from(blocks).sqrt();
+    Some(-(-ln_found).exp_m1())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +217,26 @@ mod tests {
             let promise = promise(&noise, &Rules::default()).unwrap();
             assert!((promise.sd_upper / 0.01 - factor).abs() < 0.006, "{pairs}: {promise:?}");
         }
+    }
+
+    #[test]
+    fn what_a_plan_finds_follows_from_noise_blocks_looks_and_place() {
+        let rules = Rules::default();
+        let mut known = noise([differences(12, 0.0, 0.01)].into_iter());
+        let finds = |known: &HostNoise, blocks, schedule: Option<&LookSchedule>| {
+            expected_mde(known, &rules, blocks, schedule).unwrap()
+        };
+        // 1.40 % at most by the table above, and 2.13 s_d are found with 4 pairs (stats::power).
+        let want = -(-(rules.tau + 2.13 * 0.0140_f64)).exp_m1();
+        let four = finds(&known, 4, None);
+        assert!((four / want - 1.0).abs() < 0.01, "{four} {want}");
+        assert!(finds(&known, 12, None) < four);
+        let schedule = LookSchedule { blocks_min: 4, blocks_max: 12 };
+        assert!(finds(&known, 12, Some(&schedule)) > finds(&known, 12, None));
+        assert_eq!(expected_mde(&known, &rules, 1, None), None);
+        assert_eq!(expected_mde(&HostNoise::default(), &rules, 4, None), None);
+        known.slot = SlotSpread { mean_ln: -0.03, p: Some(0.001) };
+        assert!(finds(&known, 4, None) > four + 0.025);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `rqps doctor`: noise sources and achievable resolution of this host.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -57,13 +57,12 @@ pub(super) fn examine(words: &Doctor) -> Result<u8> {
 }
 
 fn look(words: &Doctor) -> Result<u8> {
-    let here = PathBuf::from(".");
-    let folder = words.folders.work.as_ref().or(words.folders.out.as_ref()).unwrap_or(&here);
-    let existing = folder.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("."));
+    let existing =
+        folders::existing(words.folders.work.as_deref().or(words.folders.out.as_deref()));
     tell!("rqps: watching this host for {} s; leave it idle", WATCH.as_secs());
     let idle = readings::idleness(WATCH, &mut |_| true);
-    let canary = canary::read(existing);
-    let facts = host::read(existing);
+    let canary = canary::read(&existing);
+    let facts = host::read(&existing);
     let report = Report {
         class: facts.class(),
         fingerprint: fingerprint(&facts),

@@ -65,6 +65,13 @@ pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
+/// The folder whose disk a plan would use, or the nearest one above it that exists.
+pub(super) fn existing(said: Option<&Path>) -> PathBuf {
+    let here = Path::new(".");
+    let mut above = said.unwrap_or(here).ancestors();
+    above.find(|path| path.is_dir()).unwrap_or(here).to_owned()
+}
+
 /// The lock that keeps a second rqps from measuring on this host. Concurrent tests on fake targets
 /// use their own locks.
 pub(super) fn host_lock() -> PathBuf {

@@ -15,7 +15,7 @@ use crate::cli::args::{
 };
 use crate::cli::program::program;
 use crate::cli::progress::Display;
-use crate::cli::{exit, folders, gate, report, vector};
+use crate::cli::{exit, folders, forecast, gate, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
@@ -110,6 +110,9 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
         cost.windows,
         units::bytes(cost.disk_bytes)
     );
+    for line in forecast::lines(&plan, &cost, &words.folders)? {
+        say!("# {line}");
+    }
     say!(
         "# plan {}; a step about {}, a run about {}",
         file::hash(&plan),

@@ -9,6 +9,7 @@ mod doctor;
 pub mod exit;
 mod export;
 mod folders;
+mod forecast;
 mod gate;
 mod hidden;
 mod import;

@@ -12,7 +12,6 @@ use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::selection::Selection;
-use crate::plan::Interleave;
 use crate::results::ResultSet;
 
 /// A block is not begun while the canary before it is out of range; but no longer than this many
@@ -271,27 +270,11 @@ impl HostMonitor {
     }
 }
 
-/// The calibration that fits best: of this host, and of a product, a number of clients, a placement
-/// and an idle state as like those of the plan as there are; of equals the latest.
+/// The stored calibration that fits the plan best.
 fn calibration(execution: &Execution<'_>) -> Option<Calibration> {
-    let plan = &execution.options.plan;
-    let dbms = plan.targets.first().map(|target| target.dbms);
-    let likeness = |known: &Calibration| {
-        let workload = &plan.workload;
-        let same = [
-            Some(known.dbms) == dbms,
-            known.placement == workload.placement,
-            known.idle == workload.idle,
-            known.clients == workload.clients,
-        ];
-        same.iter().filter(|same| **same).count()
-    };
-    let of_host = execution.options.calibrations.iter().filter(|known| {
-        // The noise of steps in turns says nothing about that of whole steps.
-        let alike = known.turns == (plan.interleave == Interleave::Turns);
-        alike && known.host_fingerprint == execution.host_fingerprint
-    });
-    of_host.max_by_key(|known| (likeness(known), known.made.clone())).cloned()
+    let options = execution.options;
+    let fingerprint = &execution.host_fingerprint;
+    options.plan.closest(fingerprint, &options.calibrations).cloned()
 }
 
 fn rule(source: &CanarySource, calibration: Option<&Calibration>) -> CanaryRule {

@@ -27,6 +27,10 @@ pub struct Cost {
     pub step_seconds: f64,
     /// One target in one block.
     pub run_seconds: f64,
+    /// All targets in one block.
+    pub block_seconds: f64,
+    /// Blocks of the plan, or those that its budget has time for; one is always measured.
+    pub blocks_most: u32,
     /// Everything, if all blocks are measured, or until the budget ends.
     pub total_seconds: f64,
     /// Everything, if no more than the fewest blocks are needed; the same for a fixed number.
@@ -35,6 +39,13 @@ pub struct Cost {
     pub windows: u64,
     /// Disk for data and snapshots of all targets, bytes.
     pub disk_bytes: u64,
+}
+
+impl Cost {
+    /// Seconds for loading and so many blocks.
+    pub fn through(&self, blocks: u32) -> f64 {
+        self.load_seconds + self.block_seconds * f64::from(blocks)
+    }
 }
 
 /// Seconds that a stage takes on one target.
@@ -59,7 +70,8 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
     let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
     let run_seconds = staged + RUN_OVERHEAD_SECONDS;
     let load_seconds = load_seconds(plan, settle);
-    let through = |blocks: u32| load_seconds + run_seconds * targets * f64::from(blocks);
+    let block_seconds = run_seconds * targets;
+    let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks);
     let most = plan.blocks.most();
     let budget = match plan.blocks {
         Blocks::Auto(Auto { budget_seconds: Some(budget), .. }) => budget,
@@ -69,6 +81,8 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
         load_seconds,
         step_seconds: staged / windows.max(1) as f64,
         run_seconds,
+        block_seconds,
+        blocks_most: (((budget - load_seconds) / block_seconds) as u32).clamp(1, most.max(1)),
         total_seconds: through(most).min(budget),
         least_seconds: through(plan.blocks.fewest()).min(budget),
         windows: windows as u64 * plan.targets.len() as u64 * u64::from(most),

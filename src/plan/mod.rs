@@ -17,6 +17,7 @@ use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
 use crate::domain::benchmark::{Pace, Phase, Workload};
 use crate::domain::dialect::Dialect;
+use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::driver::request::LoadRequest;
@@ -107,6 +108,32 @@ impl Plan {
         benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
     }
 
+    /// The calibration that fits best: of the host with this fingerprint and measured in the same
+    /// way, and of a product, a number of clients, a placement and an idle state as like those of
+    /// the plan as there are; of equals the latest.
+    pub fn closest<'a>(
+        &self,
+        host_fingerprint: &str,
+        stored: &'a [Calibration],
+    ) -> Option<&'a Calibration> {
+        let dbms = self.targets.first().map(|target| target.dbms);
+        let likeness = |known: &Calibration| {
+            let same = [
+                Some(known.dbms) == dbms,
+                known.placement == self.workload.placement,
+                known.idle == self.workload.idle,
+                known.clients == self.workload.clients,
+            ];
+            same.iter().filter(|same| **same).count()
+        };
+        let of_host = stored.iter().filter(|known| {
+            // The noise of steps in turns says nothing about that of whole steps.
+            let alike = known.turns == (self.interleave == Interleave::Turns);
+            alike && known.host_fingerprint == host_fingerprint
+        });
+        of_host.max_by_key(|known| (likeness(known), known.made.clone()))
+    }
+
     /// The name of a table, with `{table}` for its number; empty without tables.
     pub fn table_name(&self) -> &'static str {
         benchmarks::of(&self.workload).table_name
@@ -125,5 +152,59 @@ impl Plan {
     /// Memory that a target with the page cache of its files may take, bytes.
     pub fn memory_limit(&self) -> Option<u64> {
         benchmarks::memory_limit(&self.workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmarks::sysbench::presets;
+    use crate::domain::build::Dbms;
+    use crate::domain::gate::SlotEffect;
+
+    #[test]
+    fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
+        let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
+        let workload = presets::QUICK.workload();
+        let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
+            format: 1,
+            host_fingerprint: host.to_owned(),
+            made: made.to_owned(),
+            rqps_version: String::new(),
+            target: made.to_owned(),
+            dbms,
+            clients: workload.clients,
+            placement: workload.placement,
+            idle: workload.idle,
+            turns,
+            read_seconds: 2.0,
+            write_seconds: 2.0,
+            blocks: 4,
+            steps: Vec::new(),
+            slot: SlotEffect::default(),
+            canary_pairs: Vec::new(),
+            out_of_range: 0,
+        };
+        let plan = Plan {
+            targets: words::targets(&words).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: StepSet::Abbreviated,
+            steps: Vec::new(),
+            workload: workload.clone(),
+            blocks: Blocks::Fixed(4),
+            interleave: Interleave::Turns,
+            seed: 1,
+            canaries: true,
+            gate: None,
+        };
+        let mut stored =
+            vec![known("other", true, Dbms::Mysql, "5"), known("here", false, Dbms::Mysql, "4")];
+        assert_eq!(plan.closest("here", &stored), None);
+        let made = |stored: &[Calibration]| plan.closest("here", stored).expect("one").made.clone();
+        stored.push(known("here", true, Dbms::Postgres, "3"));
+        assert_eq!(made(&stored), "3");
+        stored.push(known("here", true, Dbms::Mysql, "1"));
+        stored.push(known("here", true, Dbms::Mysql, "2"));
+        assert_eq!(made(&stored), "2");
     }
 }
