@@ -10,11 +10,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rqps::domain::metric::Metric;
+use rqps::domain::unknown::Word;
 use rqps::plan::file;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -55,7 +58,8 @@ fn made(set: &str) -> PathBuf {
 }
 
 fn report(set: &str, format: &str) -> String {
-    let path = made(set).join(format!("report.{format}"));
+    let name = Path::new(set).file_name().unwrap();
+    let path = made(name.to_str().unwrap()).join(format!("report.{format}"));
     rqps(&["report", set, "--format", format, "-o", path.to_str().unwrap()]);
     fs::read_to_string(path).unwrap()
 }
@@ -196,6 +200,95 @@ fn vector_reports_as_before() {
 #[test]
 fn a_folder_of_a_newer_rqps_reports_as_before() {
     check("newer");
+}
+
+/// Copies a folder of two targets, and gives each completed step a value of every metric: the
+/// first metric has 70001, the next one 70002.
+fn with_all_metrics(metrics: &[Metric], to: &Path) {
+    let from = data().join("sysbench");
+    let mut folders = vec![from.clone()];
+    while let Some(folder) = folders.pop() {
+        let name = folder.strip_prefix(&from).unwrap();
+        fs::create_dir_all(to.join(name)).unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mut bytes = fs::read(&path).unwrap();
+            if folder.ends_with("steps") && path.extension().is_some_and(|it| it == "json") {
+                let mut step: Value = serde_json::from_slice(&bytes).unwrap();
+                for (metric, value) in metrics.iter().zip(70001..) {
+                    let key = serde_json::to_value(metric).unwrap();
+                    step["outcome"]["extra"][key.as_str().unwrap()] = f64::from(value).into();
+                }
+                bytes = serde_json::to_vec(&step).unwrap();
+            }
+            fs::write(to.join(name).join(path.file_name().unwrap()), bytes).unwrap();
+        }
+    }
+}
+
+/// Words between blanks, borders of tables, and marks of JSON and HTML.
+fn words(text: &str) -> BTreeSet<&str> {
+    let is_between = |c: char| c.is_whitespace() || "|<>\",;:".contains(c);
+    text.split(is_between).collect()
+}
+
+/// Fails for metrics whose value `text` does not have.
+fn check_values(metrics: &[Metric], form: &str, text: &str) {
+    let words = words(text);
+    let numbers = words.iter().filter_map(|word| word.parse::<f64>().ok());
+    let numbers: BTreeSet<u64> = numbers.map(f64::to_bits).collect();
+    for (metric, value) in metrics.iter().zip(70001..) {
+        let is_there = numbers.contains(&f64::from(value).to_bits());
+        assert!(is_there, "the {form} does not have the value of {}: {value}", metric.name());
+    }
+}
+
+/// Fails for metrics that `text` does not name.
+fn check_names(metrics: &[Metric], form: &str, name: fn(Metric) -> String, text: &str) {
+    let words = words(text);
+    for name in metrics.iter().copied().map(name) {
+        assert!(words.contains(name.as_str()), "the {form} does not name {name}");
+    }
+}
+
+/// A new metric is one row: its numbers are in every form of a report, and in the tables.
+#[test]
+fn every_metric_is_shown_in_every_form() {
+    let newer = Metric::Unknown(Word::of("joules_per_op"));
+    let metrics: Vec<Metric> = Metric::ALL.iter().copied().chain([newer]).collect();
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("all");
+    with_all_metrics(&metrics, &folder);
+    let set = folder.to_str().unwrap();
+    // Published tables have heads of their own, so only the values can be looked for.
+    for form in ["text", "markdown"] {
+        check_values(&metrics, form, &report(set, form));
+    }
+    let mut page = report(set, "html");
+    // What scripts draw does not count.
+    page.truncate(page.find("<script type=\"application/json\"").unwrap());
+    check_values(&metrics, "html", &page);
+    let tables = scratch.path().join("tables");
+    rqps(&["export", set, "--format", "csv", "-o", tables.to_str().unwrap()]);
+    let table = fs::read_to_string(tables.join("metrics.csv")).unwrap();
+    let head = |metric: Metric| metric.name().to_owned();
+    for (form, text) in
+        [("tsv", report(set, "tsv")), ("csv", report(set, "csv")), ("table of metrics", table)]
+    {
+        check_values(&metrics, form, &text);
+        check_names(&metrics, form, head, &text);
+    }
+    let key = |metric: Metric| {
+        let key = serde_json::to_value(metric).unwrap();
+        key.as_str().unwrap().to_owned()
+    };
+    let json = report(set, "json");
+    check_values(&metrics, "json", &json);
+    check_names(&metrics, "json", key, &json);
 }
 
 /// A plan is known by its hash: a result folder is resumed by the plan that it was begun with.

@@ -11,25 +11,6 @@ pub const P999_EVENTS_MIN: u64 = 10_000;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// What every step that rqps measured has, or has a reason to lack.
-const COMMON: [Metric; 15] = [
-    Metric::Rate,
-    Metric::CpuPerOp,
-    Metric::ServerCpuPerOp,
-    Metric::ClientCpuPerOp,
-    Metric::ContextSwitchesPerOp,
-    Metric::ReadsPerOp,
-    Metric::ReadKbPerOp,
-    Metric::WriteKbPerOp,
-    Metric::P50,
-    Metric::P95,
-    Metric::P99,
-    Metric::P999,
-    Metric::Max,
-    Metric::ServerRss,
-    Metric::DataSize,
-];
-
 /// The latency histogram of a step, or why it cannot be read.
 pub type Latencies = Result<Histogram, String>;
 
@@ -97,7 +78,7 @@ pub(super) fn common(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValu
 /// Nothing else was counted, and zeros stand for nothing.
 fn imported(step: &StepRecord, latencies: &Latencies) -> Vec<MetricValue> {
     let absent = |metric| (metric, Err("not in the imported files".to_owned()));
-    let mut values: Vec<MetricValue> = COMMON.into_iter().map(absent).collect();
+    let mut values: Vec<MetricValue> = Metric::which(|spec| spec.common).map(absent).collect();
     if step.outcome.statements > 0 && step.rate == RateUnit::Queries {
         values.push((Metric::Rate, rate(step)));
     }

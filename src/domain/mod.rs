@@ -6,6 +6,7 @@ pub mod build;
 pub mod config;
 pub mod dataset;
 pub mod dialect;
+pub mod digits;
 pub mod endpoint;
 pub mod gate;
 pub mod guest;

@@ -5,13 +5,14 @@ use crate::analyze::caveat::CaveatKind;
 use crate::analyze::{Caveat, Comparison};
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, evenness, facts, remarks, scaling, sessions, settings, tables, turns, verdicts,
+    blocks, evenness, facts, other_metrics, remarks, scaling, sessions, settings, tables, turns,
+    verdicts,
 };
 
 /// Parts that a report omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportOptions {
-    /// The tables of per-operation metrics of every step, the longest part.
+    /// The tables of per-operation and other metrics of every step, the longest part.
     pub efficiency: bool,
 }
 
@@ -38,6 +39,9 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.extend(tables::latency(comparison));
     sections.extend(evenness::section(comparison));
     sections.extend(tables::load(comparison));
+    if options.efficiency {
+        sections.extend(other_metrics::section(comparison, &sections));
+    }
     sections.extend(remarks::section(comparison));
     sections.extend(caveats(comparison));
     sections.extend(blocks::section(comparison));
@@ -75,7 +79,7 @@ pub(super) fn of_benchmarks(comparison: &Comparison, own: &[&Sections]) -> Vec<S
         own.iter().flat_map(|hooks| (hooks.sections)(comparison)).collect();
     sections.extend(scaling::section(comparison));
     sections.extend(turns::section(comparison));
-    sections.extend(tables::unknown_metrics(comparison));
+    sections.extend(other_metrics::unknown(comparison));
     sections
 }
 

@@ -3,28 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use super::document::Digits;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::TargetResult;
 use crate::analyze::metrics::rate_unit;
 use crate::analyze::verdict::Judgement;
+use crate::domain::digits::Digits;
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::verdict::Verdict;
 use crate::stats::Interval;
-
-/// Metrics of the overview besides those of the benchmark: the rate, and the costs that explain it.
-const COMMON: [Metric; 10] = [
-    Metric::Rate,
-    Metric::CpuPerOp,
-    Metric::ServerCpuPerOp,
-    Metric::ClientCpuPerOp,
-    Metric::ContextSwitchesPerOp,
-    Metric::ReadsPerOp,
-    Metric::ReadKbPerOp,
-    Metric::WriteKbPerOp,
-    Metric::P50,
-    Metric::P99,
-];
 
 /// The overview.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,10 +109,9 @@ fn measure(metric: Metric) -> Measure {
     Measure { name: metric.name(), unit: metric.unit(), better: metric.better() }
 }
 
-/// The common metrics and those of the benchmark, if any step has them.
+/// The rate, and the metrics of the overview that any target has a ratio of.
 fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
-    let last_common = Metric::DataSize;
-    let wanted = |metric: Metric| COMMON.contains(&metric) || metric > last_common;
+    let wanted = |metric: Metric| metric.spec().is_none_or(|spec| !spec.aside);
     let measured = |metric: Metric| {
         let mut targets = comparison.steps.iter().flat_map(|step| step.targets.iter().skip(1));
         targets.any(|target| target.relative(metric).is_some())

@@ -17,7 +17,9 @@ pub(super) fn render(document: &Document) -> String {
 
 /// Sections that are rarely needed in a bug report: folded, whatever their length.
 fn is_aside(section: &Section) -> bool {
-    ["efficiency", "how-to-read", "details", "runs", "settings", "plans"].contains(&section.id)
+    let asides =
+        ["efficiency", "other-metrics", "how-to-read", "details", "runs", "settings", "plans"];
+    asides.contains(&section.id)
 }
 
 fn push_section(text: &mut String, section: &Section) {

@@ -15,6 +15,7 @@ pub mod heat;
 pub mod html;
 mod json;
 mod markdown;
+mod other_metrics;
 mod page;
 mod remarks;
 mod scaling;

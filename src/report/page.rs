@@ -12,7 +12,8 @@ use crate::domain::verdict::Verdict;
 use crate::parallel;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, build, facts, figures, heat, remarks, sessions, settings, tables, timeline, verdicts,
+    blocks, build, facts, figures, heat, other_metrics, remarks, sessions, settings, tables,
+    timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -43,6 +44,7 @@ pub(super) fn document(
     sections.extend(settings::section(comparison));
     sections.extend(settings::plans(comparison));
     sections.extend(tables::load(comparison));
+    sections.extend(other_metrics::section(comparison, &sections));
     sections.extend(remarks::section(comparison));
     sections.extend(build::caveats(comparison));
     sections.extend(blocks::section(comparison));

@@ -7,21 +7,18 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
 use crate::domain::benchmark::Group;
-use crate::domain::metric::{Direction, Metric};
+use crate::domain::metric::{Class, Direction, Metric, MetricSpec};
 
-/// The efficiency columns of published o.met files in their order, then those of rqps.
-const EFFICIENCY: [(Metric, Digits); 8] = [
-    (Metric::CpuPerOp, Digits::Fixed(6)),
-    (Metric::ContextSwitchesPerOp, Digits::Fixed(3)),
-    (Metric::ReadsPerOp, Digits::Significant(6)),
-    (Metric::ReadKbPerOp, Digits::Significant(6)),
-    (Metric::WriteKbPerOp, Digits::Significant(6)),
-    (Metric::Rate, Digits::Fixed(0)),
-    (Metric::ServerCpuPerOp, Digits::Fixed(2)),
-    (Metric::ClientCpuPerOp, Digits::Fixed(2)),
-];
-
-const LATENCY: [Metric; 5] = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
+/// The columns of costs per operation: the published ones in the order of o.met files, then those
+/// of rqps.
+fn efficiency_metrics() -> Vec<Metric> {
+    let in_table =
+        |spec: &MetricSpec| spec.common && [Class::Rate, Class::Cost].contains(&spec.class);
+    let mut metrics: Vec<Metric> = Metric::which(in_table).collect();
+    let place = |metric: &Metric| metric.spec().and_then(|spec| spec.place).unwrap_or(u8::MAX);
+    metrics.sort_by_key(place);
+    metrics
+}
 
 /// The legend of columns and one table for each group.
 pub(crate) fn rates(comparison: &Comparison) -> Section {
@@ -61,8 +58,8 @@ pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
         }
     }
     let columns = vec![
-        Column::numbers("o/s"),
-        Column::numbers("effective o/s"),
+        Column::numbers("o/s").showing(Metric::Rate),
+        Column::numbers("effective o/s").showing(metric),
         Column::numbers("relative"),
         Column::words("verdict"),
         Column::words("step"),
@@ -72,36 +69,9 @@ pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
     (!rows.is_empty()).then_some(Table { caption, columns, rows })
 }
 
-/// Metrics of a newer rqps, unchanged.
-pub(crate) fn unknown_metrics(comparison: &Comparison) -> Option<Section> {
-    let metrics: Vec<Metric> =
-        comparison.metrics().into_iter().filter(|metric| !metric.is_known()).collect();
-    let mut rows = Vec::new();
-    for (step, metric) in
-        comparison.steps.iter().flat_map(|step| metrics.iter().map(move |metric| (step, *metric)))
-    {
-        let digits = Digits::Significant(6);
-        let cells = step.targets.iter().map(|target| absolute(target, metric, digits, ""));
-        let mut row: Vec<Cell> = cells.collect();
-        row.push(Cell::text(metric.name()));
-        row.push(Cell::text(step.name.clone()));
-        if step.targets.iter().any(|target| target.absolute(metric).is_some()) {
-            rows.push(row);
-        }
-    }
-    let labels = comparison.targets.iter().map(|target| Column::numbers(target.label.clone()));
-    let mut columns: Vec<Column> = labels.collect();
-    columns.extend([Column::words("metric"), Column::words("step")]);
-    let table = Table { caption: String::new(), columns, rows };
-    (!metrics.is_empty()).then(|| Section {
-        id: "unknown",
-        heading: "Metrics unknown to this rqps".to_owned(),
-        blocks: vec![Block::Table(table)],
-    })
-}
-
 fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) -> Table {
-    let mut columns = vec![Column::numbers("baseline"), Column::words("unit")];
+    let baseline = Column::numbers("baseline").showing(Metric::Rate);
+    let mut columns = vec![baseline, Column::words("unit")];
     for index in 1..comparison.targets.len() {
         columns.push(Column::numbers(format!("col-{index}")));
         columns.push(Column::numbers("n"));
@@ -253,35 +223,29 @@ pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
 /// not measured (steps named after parameters of an index exist on one DBMS only), or if only its
 /// rate is known, which is in the tables of rates.
 pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
-    let rows = |relative_rows: bool| -> Vec<Vec<Cell>> {
-        let has_any = |target: &&TargetResult| match relative_rows {
-            true => EFFICIENCY.iter().any(|(metric, _)| target.relative(*metric).is_some()),
-            false => target.was_carried_out(),
-        };
-        let targets = step.targets.iter().filter(has_any);
-        targets
-            .map(|target| {
-                let cells: Vec<Cell> = EFFICIENCY
-                    .iter()
-                    .map(|(metric, digits)| match relative_rows {
-                        true => without_interval(relative(target, *metric, Digits::Ratio)),
-                        false => absolute(target, *metric, *digits, ""),
-                    })
-                    .collect();
-                (target, cells)
-            })
-            .filter(|(_, cells)| {
-                let beside = EFFICIENCY.iter().zip(cells).filter(|(of, _)| of.0 != Metric::Rate);
-                !is_all_missing(beside.map(|(_, cell)| cell))
-            })
-            .map(|(target, mut cells)| {
-                cells.push(Cell::text(target.label.clone()));
-                cells
-            })
-            .collect()
+    let metrics = efficiency_metrics();
+    let cell = |target: &TargetResult, metric: Metric, is_relative: bool| match is_relative {
+        true => without_interval(relative(target, metric, Digits::Ratio)),
+        false => absolute(target, metric, metric.digits(), ""),
     };
-    let mut columns: Vec<Column> =
-        EFFICIENCY.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    let rows = |is_relative: bool| -> Vec<Vec<Cell>> {
+        let mut rows = Vec::new();
+        for target in &step.targets {
+            let has_any = match is_relative {
+                true => metrics.iter().any(|metric| target.relative(*metric).is_some()),
+                false => target.was_carried_out(),
+            };
+            let mut cells: Vec<Cell> =
+                metrics.iter().map(|metric| cell(target, *metric, is_relative)).collect();
+            let beside = metrics.iter().zip(&cells).filter(|(metric, _)| **metric != Metric::Rate);
+            if has_any && !is_all_missing(beside.map(|(_, cell)| cell)) {
+                cells.push(Cell::text(target.label.clone()));
+                rows.push(cells);
+            }
+        }
+        rows
+    };
+    let mut columns: Vec<Column> = metrics.iter().map(|metric| Column::of(*metric)).collect();
     columns.push(Column::words("target"));
     let table = |caption: &str, rows: Vec<Vec<Cell>>| {
         Block::Table(Table { caption: caption.to_owned(), columns: columns.clone(), rows })
@@ -319,10 +283,12 @@ pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> C
 
 /// One step in detail: rates with their verdicts, and latencies.
 pub(crate) fn results_of(step: &StepComparison) -> Table {
-    let mut columns = vec![Column::words("target"), Column::numbers(rate_unit(step.rate))];
+    let percentiles: Vec<Metric> = Metric::percentiles().collect();
+    let rate = Column::numbers(rate_unit(step.rate)).showing(Metric::Rate);
+    let mut columns = vec![Column::words("target"), rate];
     columns.push(Column::numbers("rQPS"));
     columns.extend([Column::numbers("n"), Column::words("verdict")]);
-    columns.extend(LATENCY.iter().map(|metric| Column::numbers(metric.name())));
+    columns.extend(percentiles.iter().map(|metric| Column::of(*metric)));
     columns.push(Column::numbers("relative p99"));
     let row = |(index, target): (usize, &TargetResult)| {
         let relative_rate = target.relative(Metric::Rate);
@@ -340,8 +306,8 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
                 Cell::text(verdict.map_or("", |judgement| judgement.verdict.name())),
             ],
         });
-        for metric in LATENCY {
-            cells.push(absolute(target, metric, Digits::Fixed(3), "ms"));
+        for metric in &percentiles {
+            cells.push(absolute(target, *metric, metric.digits(), metric.unit()));
         }
         cells.push(match index {
             0 => Cell::text("baseline"),
@@ -355,18 +321,16 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
 
 /// Percentiles of every step, and the relative 99th percentile with its interval.
 pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
-    let mut columns: Vec<Column> =
-        LATENCY.iter().map(|metric| Column::numbers(metric.name())).collect();
+    let metrics: Vec<Metric> = Metric::percentiles().collect();
+    let mut columns: Vec<Column> = metrics.iter().map(|metric| Column::of(*metric)).collect();
     columns.push(Column::numbers("relative p99"));
     columns.push(Column::words("target"));
     columns.push(Column::words("step"));
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for (index, target) in step.targets.iter().enumerate() {
-            let mut cells: Vec<Cell> = LATENCY
-                .iter()
-                .map(|metric| absolute(target, *metric, Digits::Fixed(3), "ms"))
-                .collect();
+            let cell = |metric: &Metric| absolute(target, *metric, metric.digits(), metric.unit());
+            let mut cells: Vec<Cell> = metrics.iter().map(cell).collect();
             if is_all_missing(cells.iter()) {
                 continue;
             }

@@ -9,24 +9,6 @@ use crate::analyze::verdict::{
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{Rules, Verdict};
 
-/// Metrics whose verdicts are counted beside those of the rate, if there are any.
-const BESIDE: [Metric; 13] = [
-    Metric::CpuPerOp,
-    Metric::ServerCpuPerOp,
-    Metric::ClientCpuPerOp,
-    Metric::ContextSwitchesPerOp,
-    Metric::ReadsPerOp,
-    Metric::ReadKbPerOp,
-    Metric::WriteKbPerOp,
-    Metric::P99,
-    Metric::ServerRss,
-    Metric::EffectiveRate,
-    // Effects that averages hide: Insert Benchmark only.
-    Metric::InsertMax,
-    Metric::DeleteMax,
-    Metric::SecondsVariation,
-];
-
 /// The findings and their limits, a sentence each; empty for a baseline alone.
 pub(super) fn headline(comparison: &Comparison) -> Option<Section> {
     let summary = &comparison.summary;
@@ -233,7 +215,8 @@ pub(super) fn counts(targets: &[TargetVerdicts]) -> Table {
     for target in targets {
         for (metric, facts) in &target.metrics {
             let tested = facts.counts.no_verdict < facts.counts.total();
-            if *metric == Metric::Rate || (BESIDE.contains(metric) && tested) {
+            let beside = metric.spec().is_some_and(|spec| spec.counted) && tested;
+            if *metric == Metric::Rate || beside {
                 let mut row = count_cells(facts.counts);
                 row.push(Cell::text(metric.name()));
                 row.push(Cell::text(target.label.clone()));

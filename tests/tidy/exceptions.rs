@@ -54,8 +54,6 @@ cycles: obtain/debian/loader
 cycles: obtain/debian/mirror
 cycles: obtain/inspect
 cycles: obtain/libraries
-cycles: report/document
-cycles: report/heat
 cycles: report/html/blocks
 cycles: report/html/data
 cycles: report/html/mod
@@ -113,8 +111,6 @@ glossary: no row explains phase
 glossary: no row explains session
 glossary: no row explains stability
 homes: analyze/groups: asks the name of a step
-homes: analyze/metrics: a list of metrics
-homes: analyze/verdict/explain: a list of metrics
 homes: benchmarks/insert/analyze/caveats: asks the name of a step
 homes: benchmarks/insert/analyze/columns: asks the name of a step
 homes: benchmarks/insert/analyze/write_rate: asks the name of a step
@@ -129,9 +125,6 @@ homes: benchmarks/vector/report: asks the name of a step
 homes: dbms/settle: a thread
 homes: obtain/cache: a thread
 homes: obtain/inspect: a thread
-homes: report/heat: a list of metrics
-homes: report/tables: a list of metrics
-homes: report/verdicts: a list of metrics
 imports: benchmarks/kv/presets -> benchmarks/mod
 imports: benchmarks/vector/data/cache -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/given -> benchmarks/vector/driver/truth

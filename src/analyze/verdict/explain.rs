@@ -5,18 +5,6 @@ use crate::analyze::comparison::TargetResult;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
 
-/// Costs of an operation that a rate may depend on. Latencies are not among them: with as many
-/// clients as before they are the rate, seen from the other side.
-const COSTS: [Metric; 7] = [
-    Metric::ServerCpuPerOp,
-    Metric::ClientCpuPerOp,
-    Metric::CpuPerOp,
-    Metric::ContextSwitchesPerOp,
-    Metric::ReadsPerOp,
-    Metric::ReadKbPerOp,
-    Metric::WriteKbPerOp,
-];
-
 /// The costs that were shown to be worse where the rate was shown to be slower, or better where it
 /// was faster; the largest change first. A small change of a cost explains only a small one of the
 /// rate.
@@ -26,7 +14,9 @@ pub(in crate::analyze) fn explanations(target: &TargetResult) -> Vec<Explanation
         Some((relative, relative.judgement.as_ref()?))
     };
     let Some((_, rate)) = verdict(Metric::Rate) else { return Vec::new() };
-    let mut found: Vec<Explanation> = COSTS
+    let mut costs: Vec<Metric> = Metric::which(|spec| spec.explains.is_some()).collect();
+    costs.sort_by_key(|metric| metric.spec().and_then(|spec| spec.explains));
+    let mut found: Vec<Explanation> = costs
         .into_iter()
         .filter_map(|metric| {
             let (relative, judgement) = verdict(metric)?;

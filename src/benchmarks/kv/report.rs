@@ -6,69 +6,43 @@ use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::histogram::Histogram;
 use crate::benchmarks::kv::analyze::{STATS, Stats, stats};
 use crate::domain::benchmark::Group;
-use crate::domain::metric::Metric;
+use crate::domain::metric::{Class, Metric};
 use crate::report::Sections;
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 
-type Columns = &'static [(Metric, Digits)];
+/// A metric in a table, and how it is written there.
+type MetricColumn = (Metric, Digits);
 
-const SPEED: Columns = &[
-    (Metric::Rate, Digits::Fixed(0)),
-    (Metric::MbPerSecond, Digits::Fixed(1)),
-    (Metric::MicrosPerOp, Digits::Fixed(2)),
-    (Metric::P50Compat, Digits::Fixed(1)),
-    (Metric::P99Compat, Digits::Fixed(0)),
-    (Metric::P999Compat, Digits::Fixed(0)),
-    (Metric::P9999Compat, Digits::Fixed(0)),
-    (Metric::MaxCompat, Digits::Fixed(0)),
-    (Metric::RateVariation, Digits::Fixed(1)),
-    (Metric::UserCpu, Digits::Fixed(4)),
-    (Metric::SystemCpu, Digits::Fixed(4)),
-    (Metric::PeakRss, Digits::Fixed(2)),
-    (Metric::ClientOverhead, Digits::Fixed(0)),
+/// The order of db_bench's own report, then what rqps adds.
+const SPEED: [Metric; 13] = [
+    Metric::Rate,
+    Metric::MbPerSecond,
+    Metric::MicrosPerOp,
+    Metric::P50Compat,
+    Metric::P99Compat,
+    Metric::P999Compat,
+    Metric::P9999Compat,
+    Metric::MaxCompat,
+    Metric::RateVariation,
+    Metric::UserCpu,
+    Metric::SystemCpu,
+    Metric::PeakRss,
+    Metric::ClientOverhead,
 ];
 
-const TREE: Columns = &[
-    (Metric::LsmSize, Digits::Fixed(3)),
-    (Metric::CompactionWritten, Digits::Fixed(2)),
-    (Metric::WriteAmp, Digits::Fixed(2)),
-    (Metric::WriteAmpCompat, Digits::Fixed(2)),
-    (Metric::CompactionMbPerSecond, Digits::Fixed(1)),
-    (Metric::CompactionWallSeconds, Digits::Fixed(1)),
-    (Metric::CompactionCpuSeconds, Digits::Fixed(1)),
-    (Metric::Uptime, Digits::Fixed(1)),
-    (Metric::DrainSeconds, Digits::Fixed(1)),
-    (Metric::StallPercent, Digits::Fixed(1)),
-    (Metric::StallCount, Digits::Fixed(0)),
-];
-
-const STALLS: Columns = &[
-    (Metric::StallPercent, Digits::Fixed(1)),
-    (Metric::StallCount, Digits::Fixed(0)),
-    (Metric::StallL0Delays, Digits::Fixed(0)),
-    (Metric::StallL0Stops, Digits::Fixed(0)),
-    (Metric::StallL0DelaysBusy, Digits::Fixed(0)),
-    (Metric::StallL0StopsBusy, Digits::Fixed(0)),
-    (Metric::StallMemtableDelays, Digits::Fixed(0)),
-    (Metric::StallMemtableStops, Digits::Fixed(0)),
-    (Metric::StallPendingDelays, Digits::Fixed(0)),
-    (Metric::StallPendingStops, Digits::Fixed(0)),
-];
-
-const HOST: Columns = &[
-    (Metric::DiskReadsPerSecond, Digits::Fixed(0)),
-    (Metric::DiskReadMbPerSecond, Digits::Fixed(1)),
-    (Metric::DiskReadAwait, Digits::Fixed(2)),
-    (Metric::DiskReadSize, Digits::Fixed(1)),
-    (Metric::DiskWritesPerSecond, Digits::Fixed(0)),
-    (Metric::DiskWriteMbPerSecond, Digits::Fixed(1)),
-    (Metric::DiskWriteAwait, Digits::Fixed(2)),
-    (Metric::DiskWriteSize, Digits::Fixed(1)),
-    (Metric::ContextSwitchesPerSecond, Digits::Fixed(0)),
-    (Metric::CpuUser, Digits::Fixed(1)),
-    (Metric::CpuSystem, Digits::Fixed(1)),
-    (Metric::CpuIdle, Digits::Fixed(1)),
-    (Metric::CpuWait, Digits::Fixed(1)),
+/// The order of db_bench's own report, which has each corrected column before the published one.
+const TREE: [Metric; 11] = [
+    Metric::LsmSize,
+    Metric::CompactionWritten,
+    Metric::WriteAmp,
+    Metric::WriteAmpCompat,
+    Metric::CompactionMbPerSecond,
+    Metric::CompactionWallSeconds,
+    Metric::CompactionCpuSeconds,
+    Metric::Uptime,
+    Metric::DrainSeconds,
+    Metric::StallPercent,
+    Metric::StallCount,
 ];
 
 /// Columns of the compaction table that are shown.
@@ -84,8 +58,8 @@ const LEVEL_COLUMNS: [(&str, usize); 9] = [
     ("Comp(cnt)", 0),
 ];
 
-/// Columns of published reports that are others than ours.
-const PUBLISHED: Columns = &[
+/// The columns of published reports, in their order and with their digits.
+const PUBLISHED: [(Metric, Digits); 17] = [
     (Metric::LsmSize, Digits::Fixed(3)),
     (Metric::BlobSize, Digits::Fixed(3)),
     (Metric::CompactionWritten, Digits::Fixed(1)),
@@ -111,13 +85,13 @@ fn published(comparison: &Comparison) -> Option<Section> {
     if !has(Metric::MicrosPerOp) {
         return None;
     }
-    let some = |columns: Columns| -> Vec<(Metric, Digits)> {
-        columns.iter().filter(|(metric, _)| has(*metric)).copied().collect()
+    let some = |columns: Vec<MetricColumn>| -> Vec<MetricColumn> {
+        columns.into_iter().filter(|(metric, _)| has(*metric)).collect()
     };
     let tables = [
-        table(comparison, SPEED_CAPTION, &some(SPEED), |_| true),
-        table(comparison, "LSM tree", &some(PUBLISHED), |_| true),
-        table(comparison, "Write stalls by reason", &some(STALLS), has_stalls),
+        table(comparison, SPEED_CAPTION, &some(columns(SPEED)), |_| true),
+        table(comparison, "LSM tree", &some(PUBLISHED.to_vec()), |_| true),
+        table(comparison, "Write stalls by reason", &some(of_class(Class::Stall)), has_stalls),
     ];
     let mut blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
     blocks.push(notes(&COLUMN_NOTES));
@@ -137,10 +111,10 @@ fn section(comparison: &Comparison) -> Option<Section> {
     }
     let mut blocks = vec![Block::Facts(libraries(comparison))];
     let tables = [
-        table(comparison, SPEED_CAPTION, SPEED, |_| true),
-        table(comparison, "LSM tree", TREE, |_| true),
-        table(comparison, "Write stalls by reason", STALLS, has_stalls),
-        table(comparison, HOST_CAPTION, HOST, |_| true),
+        table(comparison, SPEED_CAPTION, &columns(SPEED), |_| true),
+        table(comparison, "LSM tree", &columns(TREE), |_| true),
+        table(comparison, "Write stalls by reason", &of_class(Class::Stall), has_stalls),
+        table(comparison, HOST_CAPTION, &of_class(Class::Host), |_| true),
         writers(comparison),
     ];
     blocks.extend(tables.into_iter().flatten().map(Block::Table));
@@ -195,15 +169,23 @@ fn has_stalls(target: &TargetResult) -> bool {
     target.absolute(Metric::StallCount).is_some_and(|count| count > 0.0)
 }
 
+/// Metrics with their own digits.
+fn columns(metrics: impl IntoIterator<Item = Metric>) -> Vec<MetricColumn> {
+    metrics.into_iter().map(|metric| (metric, metric.digits())).collect()
+}
+
+fn of_class(class: Class) -> Vec<MetricColumn> {
+    columns(Metric::which(|spec| spec.class == class))
+}
+
 /// A row for each step and target that `shown` lets through; `None` without any.
 fn table(
     comparison: &Comparison,
     caption: &str,
-    metrics: &[(Metric, Digits)],
+    metrics: &[MetricColumn],
     shown: fn(&TargetResult) -> bool,
 ) -> Option<Table> {
-    let mut columns: Vec<Column> =
-        metrics.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    let mut columns: Vec<Column> = metrics.iter().map(|(metric, _)| Column::of(*metric)).collect();
     columns.extend([Column::words("target"), Column::words("step")]);
     let mut rows = Vec::new();
     for (step, target) in pairs(comparison).filter(|(_, target)| shown(target)) {
@@ -250,7 +232,7 @@ fn writers(comparison: &Comparison) -> Option<Table> {
             None => Cell::missing("no limit"),
         };
         rows.push(vec![
-            absolute(target, Metric::WriterRate, Digits::Fixed(0)),
+            absolute(target, Metric::WriterRate, Metric::WriterRate.digits()),
             target_rate,
             us(0),
             us(1),
@@ -259,8 +241,8 @@ fn writers(comparison: &Comparison) -> Option<Table> {
             Cell::text(step.name.clone()),
         ]);
     }
-    let heads = ["writer_o/s", "limit", "p50_us", "p99_us", "max_us"];
-    let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
+    let mut columns = vec![Column::of(Metric::WriterRate)];
+    columns.extend(["limit", "p50_us", "p99_us", "max_us"].map(Column::numbers));
     columns.extend([Column::words("target"), Column::words("step")]);
     let caption = "Background writer (its puts, without the waits of its rate limit)";
     (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows })

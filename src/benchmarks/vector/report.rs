@@ -177,7 +177,7 @@ fn soonest(curves: &[Curve]) -> Option<Section> {
                     let point = &curve.points[place];
                     rows.push(vec![
                         Cell::number(target, Digits::Fixed(2), ""),
-                        maybe(point.seconds_to_build(), 1, "s"),
+                        maybe(point.seconds_to_build(), Digits::Fixed(1), "s"),
                         Cell::number(point.rate.value, Digits::Fixed(0), "qps"),
                         Cell::text(format!("{}({})", curve.label, point.point.parameters())),
                     ]);
@@ -307,10 +307,10 @@ fn chart(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Chart {
 }
 
 fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Table {
-    let latency = [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max];
-    let mut columns: Vec<Column> = ["recall", "QPS"].map(Column::numbers).to_vec();
-    columns.extend(latency.map(|metric| Column::numbers(metric.name())));
-    columns.push(Column::numbers("rss_MB"));
+    let mut columns =
+        vec![Column::of(Metric::Recall), Column::numbers("QPS").showing(Metric::Rate)];
+    columns.extend(Metric::percentiles().map(Column::of));
+    columns.push(Column::of(Metric::ServerRss));
     columns.push(Column::words("frontier"));
     columns.push(Column::words("algorithm(parameters)"));
     let mut rows = Vec::new();
@@ -320,8 +320,8 @@ fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Tabl
                 with_mean(comparison, point, point.recall, Digits::Fixed(4), ""),
                 with_mean(comparison, point, point.rate, Digits::Fixed(0), "qps"),
             ];
-            row.extend(point.latency.map(|latency| maybe(latency, 3, "ms")));
-            row.push(maybe(point.server_mib, 0, "MiB"));
+            row.extend(point.latency.iter().map(|latency| maybe(*latency, Digits::Fixed(3), "ms")));
+            row.push(maybe(point.server_mib, Digits::Fixed(0), "MiB"));
             row.push(Cell::text(if point.frontier { "*" } else { "" }));
             row.push(Cell::text(format!("{}({})", curve.label, point.point.parameters())));
             rows.push(row);
@@ -330,23 +330,24 @@ fn point_table(comparison: &Comparison, curves: &[&Curve], clients: u32) -> Tabl
     Table { caption: format!("All points, {}", mode(clients).to_lowercase()), columns, rows }
 }
 
-fn maybe(number: Option<f64>, digits: usize, unit: &'static str) -> Cell {
+fn maybe(number: Option<f64>, digits: Digits, unit: &'static str) -> Cell {
     match number {
-        Some(number) => Cell::number(number, Digits::Fixed(digits), unit),
+        Some(number) => Cell::number(number, digits, unit),
         None => Cell::missing("not measured"),
     }
 }
 
 /// What each index took.
 fn indexes(comparison: &Comparison) -> Option<Section> {
+    // In the order in which an index is built.
     let metrics = [
-        (Metric::LoadSeconds, 2),
-        (Metric::IndexSeconds, 2),
-        (Metric::BuildSeconds, 1),
-        (Metric::TableSize, 1),
-        (Metric::IndexSize, 1),
-        (Metric::ServerRss, 0),
-        (Metric::LogBytesPerRow, 0),
+        Metric::LoadSeconds,
+        Metric::IndexSeconds,
+        Metric::BuildSeconds,
+        Metric::TableSize,
+        Metric::IndexSize,
+        Metric::ServerRss,
+        Metric::LogBytesPerRow,
     ];
     let is_build = |step: &&StepComparison| {
         let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
@@ -364,23 +365,24 @@ fn indexes(comparison: &Comparison) -> Option<Section> {
 
 /// Everything with a recall that is no point of a curve, and what goes with it.
 fn cases(comparison: &Comparison) -> Option<Section> {
+    // Answers before speed, and the lower figure of recall beside recall itself.
     let metrics = [
-        (Metric::Recall, 4),
-        (Metric::RecallLow, 4),
-        (Metric::RecallIds, 4),
-        (Metric::RowsPerK, 3),
-        (Metric::Rate, 0),
-        (Metric::P99, 3),
-        (Metric::P999, 3),
-        (Metric::Max, 3),
-        (Metric::EfSearch, 0),
-        (Metric::FirstQuery, 1),
-        (Metric::WarmSeconds, 2),
-        (Metric::CleanSeconds, 2),
-        (Metric::Violations, 1),
-        (Metric::Found, 4),
-        (Metric::Capacity, 0),
-        (Metric::LogBytesPerRow, 0),
+        Metric::Recall,
+        Metric::RecallLow,
+        Metric::RecallIds,
+        Metric::RowsPerK,
+        Metric::Rate,
+        Metric::P99,
+        Metric::P999,
+        Metric::Max,
+        Metric::EfSearch,
+        Metric::FirstQuery,
+        Metric::WarmSeconds,
+        Metric::CleanSeconds,
+        Metric::Violations,
+        Metric::Found,
+        Metric::Capacity,
+        Metric::LogBytesPerRow,
     ];
     let is_case = |step: &&StepComparison| {
         let has = |metric| step.targets.iter().any(|target| value(target, metric).is_some());
@@ -447,19 +449,11 @@ fn value(target: &TargetResult, metric: Metric) -> Option<f64> {
 }
 
 /// A row for each step and target; columns that nobody has are left out.
-fn metric_table(
-    steps: &[&StepComparison],
-    metrics: &[(Metric, usize)],
-    caption: &str,
-) -> Option<Table> {
+fn metric_table(steps: &[&StepComparison], metrics: &[Metric], caption: &str) -> Option<Table> {
     let targets = || steps.iter().flat_map(|step| &step.targets);
-    let used: Vec<(Metric, usize)> = metrics
-        .iter()
-        .copied()
-        .filter(|(metric, _)| targets().any(|target| value(target, *metric).is_some()))
-        .collect();
-    let mut columns: Vec<Column> =
-        used.iter().map(|(metric, _)| Column::numbers(metric.name())).collect();
+    let is_used = |metric: &Metric| targets().any(|target| value(target, *metric).is_some());
+    let used: Vec<Metric> = metrics.iter().copied().filter(is_used).collect();
+    let mut columns: Vec<Column> = used.iter().map(|metric| Column::of(*metric)).collect();
     columns.push(Column::words("target"));
     columns.push(Column::words("step"));
     let mut rows = Vec::new();
@@ -467,7 +461,7 @@ fn metric_table(
         for target in step.targets.iter().filter(|target| !target.samples.is_empty()) {
             let mut row: Vec<Cell> = used
                 .iter()
-                .map(|(metric, digits)| maybe(value(target, *metric), *digits, metric.unit()))
+                .map(|metric| maybe(value(target, *metric), metric.digits(), metric.unit()))
                 .collect();
             row.push(Cell::text(target.label.clone()));
             row.push(Cell::text(step.name.clone()));

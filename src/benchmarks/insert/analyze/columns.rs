@@ -18,6 +18,8 @@ pub struct ColumnSpec {
     pub digits: usize,
     /// Unit of its numbers.
     pub unit: &'static str,
+    /// The metric that it shows, perhaps in another unit.
+    pub metric: Metric,
     /// What the numbers are, as a formula where they follow from others. `rate` is ips in l steps
     /// and qps in q steps.
     pub legend: &'static str,
@@ -27,34 +29,39 @@ const fn column(
     head: &'static str,
     digits: usize,
     unit: &'static str,
+    metric: Metric,
     legend: &'static str,
 ) -> ColumnSpec {
-    ColumnSpec { head, digits, unit, legend }
+    ColumnSpec { head, digits, unit, metric, legend }
 }
 
 /// The columns of a metrics row, in their order; after them stands the target.
 #[rustfmt::skip]
 pub const COLUMNS: [ColumnSpec; 20] = [
-    column("ips", 0, "1/s", "rows inserted / s; in l.x rows indexed / s"),
-    column("qps", 0, "1/s", "queries / s; 0 in l steps"),
-    column("rps", 0, "1/s", "reads of the disk under the data / s"),
-    column("rmbps", 1, "MiB/s", "KiB read from it / 1024 / s"),
-    column("wps", 1, "1/s", "writes to it / s"),
-    column("wmbps", 1, "MiB/s", "KiB written to it / 1024 / s"),
-    column("rpq", 3, "1/op", "rps / rate"),
-    column("rkbpq", 3, "KiB/op", "rmbps x 1024 / rate"),
-    column("wpi", 3, "1/row", "wps / ips, in q steps too"),
-    column("wkbpi", 3, "KiB/row", "wmbps x 1024 / ips, in q steps too"),
-    column("csps", 0, "1/s", "context switches of the host / s"),
-    column("cpups", 1, "%", "busy share of the host's CPUs, with the client, without spinners"),
-    column("cspq", 3, "1/op", "csps / rate"),
-    column("cpupq", 0, "us/op", "cpups / 100 x CPUs x 1e6 / rate"),
-    column("dbgb1", 1, "GiB", "tables and indexes at the end, from the server or their files"),
-    column("dbgb2", 1, "GiB", "the data folder at the end, including logs"),
-    column("rss", 1, "GiB", "the server's memory; shared pages count once"),
-    column("maxop", 3, "s", "the longest insert (l steps), the longest query (q steps)"),
-    column("p50", 0, "1/s", "median rate of single seconds; windows from 10 s"),
-    column("p99", 0, "1/s", "rate that 99 of 100 seconds reached; windows from 10 s"),
+    column("ips", 0, "1/s", Metric::InsertRate, "rows inserted / s; in l.x rows indexed / s"),
+    column("qps", 0, "1/s", Metric::Rate, "queries / s; 0 in l steps"),
+    column("rps", 0, "1/s", Metric::DiskReadsPerSecond, "reads of the disk under the data / s"),
+    column("rmbps", 1, "MiB/s", Metric::DiskReadMbPerSecond, "KiB read from it / 1024 / s"),
+    column("wps", 1, "1/s", Metric::DiskWritesPerSecond, "writes to it / s"),
+    column("wmbps", 1, "MiB/s", Metric::DiskWriteMbPerSecond, "KiB written to it / 1024 / s"),
+    column("rpq", 3, "1/op", Metric::ReadsPerOp, "rps / rate"),
+    column("rkbpq", 3, "KiB/op", Metric::ReadKbPerOp, "rmbps x 1024 / rate"),
+    column("wpi", 3, "1/row", Metric::WritesPerInsert, "wps / ips, in q steps too"),
+    column("wkbpi", 3, "KiB/row", Metric::WriteKbPerInsert, "wmbps x 1024 / ips, in q steps too"),
+    column("csps", 0, "1/s", Metric::ContextSwitchesPerSecond, "context switches of the host / s"),
+    column("cpups", 1, "%", Metric::CpuBusy,
+        "busy share of the host's CPUs, with the client, without spinners"),
+    column("cspq", 3, "1/op", Metric::ContextSwitchesPerOp, "csps / rate"),
+    column("cpupq", 0, "us/op", Metric::HostCpuPerOp, "cpups / 100 x CPUs x 1e6 / rate"),
+    column("dbgb1", 1, "GiB", Metric::DatabaseSize,
+        "tables and indexes at the end, from the server or their files"),
+    column("dbgb2", 1, "GiB", Metric::DataSize, "the data folder at the end, including logs"),
+    column("rss", 1, "GiB", Metric::ServerRss, "the server's memory; shared pages count once"),
+    column("maxop", 3, "s", Metric::Max,
+        "the longest insert (l steps), the longest query (q steps)"),
+    column("p50", 0, "1/s", Metric::SecondsP50, "median rate of single seconds; windows from 10 s"),
+    column("p99", 0, "1/s", Metric::SecondsP99,
+        "rate that 99 of 100 seconds reached; windows from 10 s"),
 ];
 
 /// The numbers of a metrics row but for its target, as the published tables of the benchmark have

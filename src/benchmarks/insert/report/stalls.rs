@@ -4,7 +4,7 @@ use super::shades::section;
 use crate::analyze::Comparison;
 use crate::analyze::measurement::Measurement;
 use crate::benchmarks::insert::analyze::stalls::{self, ROLES, longest_of};
-use crate::domain::metric::Metric;
+use crate::domain::metric::{Class, Metric, MetricSpec};
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::report::tables;
 
@@ -31,23 +31,15 @@ pub(super) fn variance(comparison: &Comparison) -> Section {
     section("insert-variance", "Insert Benchmark: stalls and longest operations", blocks)
 }
 
-/// What averages hide, and digits of its numbers.
-const EVENNESS: [(Metric, Digits); 6] = [
-    (Metric::InsertMax, Digits::Fixed(1)),
-    (Metric::InsertP99, Digits::Fixed(3)),
-    (Metric::DeleteMax, Digits::Fixed(1)),
-    (Metric::StalledSeconds, Digits::Fixed(0)),
-    (Metric::SecondsVariation, Digits::Fixed(3)),
-    (Metric::SecondsP99, Digits::Fixed(0)),
-];
-
-/// Their verdicts: of the longest insert in every step, of the others where they differ. `None`
-/// where nothing was compared.
+/// Verdicts on what averages hide: on the longest insert in every step, on other stability metrics
+/// where they differ. `None` where nothing was compared.
 fn judged_table(comparison: &Comparison) -> Option<Table> {
+    let own = |spec: &MetricSpec| spec.owner == "insert" && spec.class == Class::Stability;
+    let metrics: Vec<Metric> = Metric::which(own).collect();
     let mut rows = Vec::new();
     for step in &comparison.steps {
         for target in step.targets.iter().skip(1) {
-            for (metric, digits) in EVENNESS {
+            for metric in metrics.iter().copied() {
                 let Some(relative) = target.relative(metric) else { continue };
                 let verdict = relative.judgement.as_ref().map(|judgement| judgement.verdict);
                 let differs = verdict.is_some_and(|it| it.is_worse() || it.is_better());
@@ -58,8 +50,8 @@ fn judged_table(comparison: &Comparison) -> Option<Table> {
                     Cell::text(&step.name),
                     Cell::text(&target.label),
                     Cell::text(metric.name()),
-                    tables::absolute(&step.targets[0], metric, digits, metric.unit()),
-                    tables::absolute(target, metric, digits, metric.unit()),
+                    tables::absolute(&step.targets[0], metric, metric.digits(), metric.unit()),
+                    tables::absolute(target, metric, metric.digits(), metric.unit()),
                     tables::judged(target, metric, Digits::Ratio),
                     match verdict {
                         Some(verdict) => Cell::text(verdict.word(metric)),

@@ -44,9 +44,8 @@ pub struct CurvePoint {
     pub recall: Mean,
     /// Queries per second.
     pub rate: Mean,
-    /// Medians over the builds: 50th, 95th, 99th and 99.9th percentile of latency, and the largest,
-    /// ms.
-    pub latency: [Option<f64>; 5],
+    /// Medians over the builds of [`Metric::percentiles`], ms.
+    pub latency: Vec<Option<f64>>,
     /// Seconds to build the index alone, median.
     pub index_seconds: Option<f64>,
     /// Seconds for table, rows and index together, median: what published work calls isecs.
@@ -175,7 +174,7 @@ fn curve_point(
         point,
         recall,
         rate: Mean { value: rate.value.exp(), interval: rate.interval.map(exp) },
-        latency: [Metric::P50, Metric::P95, Metric::P99, Metric::P999, Metric::Max].map(own),
+        latency: Metric::percentiles().map(own).collect(),
         index_seconds,
         build_seconds: of_build(Metric::BuildSeconds).or(whole),
         index_mib: of_build(Metric::IndexSize),
@@ -339,7 +338,7 @@ mod tests {
             point: Point { m: 16, ef_construction: None, ef, clients: 1 },
             recall: Mean { value: recall, interval: None },
             rate: Mean { value: rate.value.exp(), interval: None },
-            latency: [None; 5],
+            latency: Vec::new(),
             index_seconds: Some(index_seconds),
             build_seconds: None,
             index_mib: None,

@@ -1,0 +1,99 @@
+//! What a row says about a metric.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::digits::Digits;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Context (load or volume): neither direction is better, so it gets no verdict.
+    Neither,
+}
+
+/// What a metric is about. Reports select their columns by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Work done per second.
+    Rate,
+    /// Resources that an operation or a row takes.
+    Cost,
+    /// Time that one operation takes.
+    Latency,
+    /// Effects that averages hide: the longest operations, slow seconds.
+    Stability,
+    /// How often and for how long the DBMS held writes back.
+    Stall,
+    /// Space in memory or on disk.
+    Size,
+    /// Duration of a phase that is not measured by its rate.
+    Time,
+    /// How good the answers are.
+    Quality,
+    /// Volume of work inside the DBMS or the client.
+    Activity,
+    /// Activity of host and disk, as iostat and vmstat show it.
+    Host,
+    /// A number as others publish it, beside the corrected one.
+    Published,
+}
+
+/// The row of a metric.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricSpec {
+    /// Name in files.
+    pub key: &'static str,
+    /// Column head, also its name on the command line.
+    pub head: &'static str,
+    /// Unit of its values; that of the rate is the step's own.
+    pub unit: &'static str,
+    /// Which way is better.
+    pub better: Direction,
+    /// What it is about.
+    pub class: Class,
+    /// How its values are written in tables.
+    pub digits: Digits,
+    /// The benchmark that it belongs to; empty for a metric of all benchmarks.
+    pub owner: &'static str,
+    /// What it is, in a sentence or two.
+    pub meaning: &'static str,
+    /// True if every step has it, or has a reason to lack it.
+    pub common: bool,
+    /// For a cost that may explain the rate, its place among those with an equal change: the more
+    /// specific comes first. Latencies are not among them: with a fixed number of clients they are
+    /// the rate, seen from the other side.
+    pub explains: Option<u8>,
+    /// True if the table of verdicts counts it beside the rate.
+    pub counted: bool,
+    /// True if the overview omits it.
+    pub aside: bool,
+    /// Place among the published columns of costs per operation, if it is one of them.
+    pub place: Option<u8>,
+}
+
+impl MetricSpec {
+    pub(super) const fn common(self) -> MetricSpec {
+        MetricSpec { common: true, ..self }
+    }
+
+    pub(super) const fn explains(self, place: u8) -> MetricSpec {
+        MetricSpec { explains: Some(place), ..self }
+    }
+
+    pub(super) const fn counted(self) -> MetricSpec {
+        MetricSpec { counted: true, ..self }
+    }
+
+    pub(super) const fn aside(self) -> MetricSpec {
+        MetricSpec { aside: true, ..self }
+    }
+
+    pub(super) const fn place(self, place: u8) -> MetricSpec {
+        MetricSpec { place: Some(place), ..self }
+    }
+}
