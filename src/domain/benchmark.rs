@@ -10,6 +10,9 @@ use crate::domain::script::Script;
 use crate::domain::unknown::Word;
 use crate::domain::vector::VectorShape;
 
+pub use crate::domain::pace::Pace;
+pub use crate::domain::prerequisite::Prerequisite;
+
 /// The scale and the shape of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -129,19 +132,6 @@ impl BenchmarkParameters {
     pub fn is_sysbench(&self) -> bool {
         matches!(self, BenchmarkParameters::Sysbench)
     }
-}
-
-/// When a client sends its next event.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pace {
-    /// After the reply to the one before.
-    Closed,
-    /// On a seeded Poisson schedule; response time counts from the intended start.
-    Open {
-        /// Events per second of all clients together.
-        events_per_second: f64,
-    },
 }
 
 /// Where client and server run (see docs/measuring.md). Results of different placements are not
@@ -269,16 +259,6 @@ impl Step {
             StepBody::Own(_) => None,
         }
     }
-}
-
-/// What steps make and others rest on: an index rests on its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Prerequisite {
-    /// The filled table.
-    Table,
-    /// The index on it.
-    Index,
 }
 
 /// What the clients of a step do.

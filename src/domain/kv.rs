@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::Pace;
+use crate::domain::pace::Pace;
 
 /// Bytes of a key, as in all published runs.
 pub const KEY_BYTES: usize = 20;

@@ -14,6 +14,8 @@ pub mod host;
 pub mod insert;
 pub mod kv;
 pub mod metric;
+pub mod pace;
+pub mod prerequisite;
 pub mod run;
 pub mod script;
 pub mod target;

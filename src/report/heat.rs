@@ -20,7 +20,7 @@ pub struct Heat {
     /// Metrics, the rate first.
     pub metrics: Vec<Measure>,
     /// Steps, in the published order.
-    pub steps: Vec<Row>,
+    pub steps: Vec<HeatRow>,
 }
 
 /// A metric of the overview.
@@ -36,7 +36,7 @@ pub struct Measure {
 
 /// A step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct HeatRow {
     /// Name.
     pub name: String,
     /// Group.
@@ -44,18 +44,18 @@ pub struct Row {
     /// Unit of its rate.
     pub unit: &'static str,
     /// One cell per target, the baseline first.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<HeatCell>,
 }
 
 /// A step of a target.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct HeatCell {
     /// One ratio per metric; `None` without a ratio, and for the baseline.
     pub ratios: Vec<Option<Ratio>>,
     /// Medians over the samples, one per metric.
     pub absolute: Vec<Option<f64>>,
     /// Runs behind the cell.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<HeatSample>,
     /// Why the cell is empty; else empty.
     pub missing: String,
 }
@@ -77,7 +77,7 @@ pub struct Ratio {
 
 /// One run of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample {
+pub struct HeatSample {
     /// Run folder.
     pub folder: String,
     /// Name of its files in `steps/`, without the extension: `03-point-query`.
@@ -92,7 +92,7 @@ pub(super) fn overview(comparison: &Comparison) -> Option<Heat> {
         return None;
     }
     let metrics = shown_metrics(comparison);
-    let steps = comparison.steps.iter().map(|step| Row {
+    let steps = comparison.steps.iter().map(|step| HeatRow {
         name: step.name.clone(),
         group: step.group.name(),
         unit: rate_unit(step.rate),
@@ -121,8 +121,8 @@ fn shown_metrics(comparison: &Comparison) -> Vec<Metric> {
     all.into_iter().filter(shown).collect()
 }
 
-fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> Cell {
-    let samples = target.samples.iter().map(|sample| Sample {
+fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> HeatCell {
+    let samples = target.samples.iter().map(|sample| HeatSample {
         folder: comparison.runs[sample.run].folder.clone(),
         file: format!("{:02}-{}", sample.record.index, sample.record.name),
         values: metrics.iter().map(|metric| sample.get(*metric)).collect(),
@@ -132,7 +132,7 @@ fn cell(comparison: &Comparison, target: &TargetResult, metrics: &[Metric]) -> C
         (true, false) => "failed",
         (true, true) => "not measured",
     };
-    Cell {
+    HeatCell {
         ratios: metrics.iter().map(|metric| ratio(target, *metric)).collect(),
         absolute: metrics.iter().map(|metric| target.absolute(*metric)).collect(),
         samples: samples.collect(),

@@ -10,6 +10,7 @@ pub mod export;
 mod facts;
 mod figures;
 mod flat;
+mod form;
 pub mod gate;
 pub mod heat;
 pub mod html;
@@ -28,87 +29,9 @@ pub mod timeline;
 mod turns;
 mod verdicts;
 
-use std::io::{self, BufWriter, Write};
-
-use crate::analyze::Comparison;
-
 pub use build::{ReportOptions, document};
 pub use document::Document;
 pub use flat::quoted;
+pub use form::{Format, render, render_text, write};
 pub use json::SCHEMA;
 pub use sections::Sections;
-
-/// Forms of a report that need only a comparison; [`html::render`] needs more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For reading and for pasting into a bug report.
-    Text,
-    /// Sections of tab-separated rows; the first has the layout of published files of relative
-    /// rates, byte for byte.
-    Tsv,
-    /// One long table: a row for each metric of each step of each run.
-    Csv,
-    /// The whole comparison, with a schema version.
-    Json,
-    /// For a bug report or a comment.
-    Markdown,
-}
-
-impl Format {
-    /// All forms, in the order of help texts.
-    pub const ALL: [Format; 5] =
-        [Format::Text, Format::Tsv, Format::Csv, Format::Json, Format::Markdown];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Markdown => "markdown",
-        }
-    }
-}
-
-/// Renders the report in one form, with the sections of `own` benchmarks. The text ends with a line
-/// end.
-pub fn render(comparison: &Comparison, format: Format, own: &[&Sections]) -> String {
-    let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and every form consists of text and plain values.
-    let _ = write(comparison, format, own, &mut bytes);
-    String::from_utf8(bytes).unwrap_or_default()
-}
-
-/// Streams the report, because forms with rows for each step of each run are longer than a large
-/// comparison itself.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write(
-    comparison: &Comparison,
-    format: Format,
-    own: &[&Sections],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, out);
-    match format {
-        Format::Text => {
-            let document = document(comparison, &ReportOptions::default(), own);
-            out.write_all(text::render(&document).as_bytes())?;
-        }
-        Format::Tsv => out.write_all(flat::tsv(comparison).as_bytes())?,
-        Format::Csv => flat::write_csv(comparison, &mut out)?,
-        Format::Json => json::write(comparison, &mut out)?,
-        Format::Markdown => {
-            let document = build::bug_report(comparison, own);
-            out.write_all(markdown::render(&document).as_bytes())?;
-        }
-    }
-    out.flush()
-}
-
-/// Renders a document as text.
-pub fn render_text(document: &Document) -> String {
-    text::render(document)
-}

@@ -1,6 +1,7 @@
 //! Pure mathematics of comparisons: no database, no clock, no randomness.
 
 pub mod gamma;
+mod interval;
 pub mod mixed;
 pub mod moderated;
 pub mod multiple;
@@ -12,11 +13,4 @@ pub mod stability;
 pub mod student;
 pub mod summary;
 
-/// Both ends of a confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
+pub use interval::Interval;

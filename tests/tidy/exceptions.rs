@@ -30,9 +30,6 @@ cycles: benchmarks/vector/driver/mixed
 cycles: benchmarks/vector/driver/mod
 cycles: benchmarks/vector/driver/search
 cycles: benchmarks/vector/driver/target
-cycles: domain/benchmark
-cycles: domain/kv
-cycles: domain/vector
 cycles: driver/attempt
 cycles: driver/client
 cycles: driver/connection
@@ -54,15 +51,10 @@ cycles: obtain/debian/loader
 cycles: obtain/debian/mirror
 cycles: obtain/inspect
 cycles: obtain/libraries
-cycles: report/html/blocks
-cycles: report/html/data
-cycles: report/html/mod
 faces: benchmarks/insert/driver/fake imports from its own face
 faces: benchmarks/insert/driver/mod defines things
 faces: benchmarks/insert/driver/mod is longer than 60 lines
 faces: benchmarks/insert/driver/prepare imports from its own face
-faces: benchmarks/kv/analyze/mod defines things
-faces: benchmarks/kv/analyze/mod is longer than 60 lines
 faces: benchmarks/kv/driver/mod defines things
 faces: benchmarks/kv/driver/mod is longer than 60 lines
 faces: benchmarks/vector/data/cache imports from its own face
@@ -95,27 +87,8 @@ faces: plan/cost imports from its own face
 faces: plan/file imports from its own face
 faces: plan/mod defines things
 faces: plan/mod is longer than 60 lines
-faces: report/html/blocks imports from its own face
-faces: report/html/data imports from its own face
-faces: report/html/mod defines things
-faces: report/html/mod is longer than 60 lines
-faces: report/mod defines things
-faces: report/mod is longer than 60 lines
-faces: stats/mod defines things
-faces: stats/moderated imports from its own face
-faces: stats/paired imports from its own face
-glossary: no row explains crew
-glossary: no row explains measurement
-glossary: no row explains observer
-glossary: no row explains phase
-glossary: no row explains session
-glossary: no row explains stability
 homes: analyze/groups: asks the name of a step
-homes: benchmarks/insert/analyze/caveats: asks the name of a step
-homes: benchmarks/insert/analyze/columns: asks the name of a step
-homes: benchmarks/insert/analyze/write_rate: asks the name of a step
 homes: benchmarks/insert/driver/observer: a thread
-homes: benchmarks/insert/report/summary: asks the name of a step
 homes: benchmarks/vector/analyze/extension: asks the name of a step
 homes: benchmarks/vector/analyze/recall: asks the name of a step
 homes: benchmarks/vector/data/synthetic: a thread
@@ -131,7 +104,7 @@ imports: benchmarks/vector/data/given -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/hdf5 -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/mod -> benchmarks/vector/driver/truth
 imports: benchmarks/vector/data/statistics -> benchmarks/vector/driver/truth
-imports: benchmarks/vector/driver/verify -> stats/mod
+imports: benchmarks/vector/driver/verify -> stats/interval
 imports: benchmarks/vector/driver/verify -> stats/paired
 imports: benchmarks/vector/driver/verify -> stats/summary
 imports: benchmarks/vector/steps -> benchmarks/mod
@@ -140,10 +113,6 @@ limits: benchmarks/kv/import/tables has up to 700 lines
 limits: benchmarks/sysbench/steps has up to 700 lines
 limits: cli/args has up to 550 lines
 limits: dbms/guest/mod has up to 650 lines
-limits: domain/vector has up to 600 lines
-type names: Cell: benchmarks/kv/import/metrics
-type names: Cell: report/document
-type names: Cell: report/heat
 type names: Clients: driver/step
 type names: Clients: obtain/mod
 type names: Connection: driver/connection
@@ -157,26 +126,22 @@ type names: Form: report/chart
 type names: Found: embed/rocksdb/handle
 type names: Found: obtain/mod
 type names: Index: benchmarks/sysbench/steps
-type names: Index: domain/vector
+type names: Index: domain/vector/work
 type names: Interval: driver/event
-type names: Interval: stats/mod
+type names: Interval: stats/interval
 type names: Level: analyze/gate
-type names: Level: domain/vector
+type names: Level: domain/vector/work
 type names: Maintenance: domain/insert
 type names: Maintenance: domain/kv
 type names: Parts: benchmarks/insert/driver/querier
 type names: Parts: benchmarks/insert/driver/writer
 type names: Place: dbms/guest/mod
-type names: Point: domain/vector
+type names: Point: domain/vector/point
 type names: Point: report/chart
 type names: Preset: benchmarks/insert/presets
 type names: Preset: benchmarks/sysbench/presets
 type names: RawStep: benchmarks/insert/import/raw
 type names: RawStep: benchmarks/sysbench/import/mytools_raw
-type names: Row: benchmarks/sysbench/rows
-type names: Row: report/heat
-type names: Sample: os/sample
-type names: Sample: report/heat
 type names: Server: dbms/server
 type names: Server: driver/placement
 type names: Sources: benchmarks/insert/import/sources

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use super::super::chart::Chart;
 use super::super::document::{Block, Cell, Column, Digits, Fold, Mark, Table, Value};
 use super::super::heat::Heat;
+use super::data;
 use super::escape::{attribute, id, text};
-use crate::report::html::{RunLink, data};
+use super::links::RunLink;
 
 /// Cells with more characters than this may wrap.
 const LONG_CELL: usize = 40;

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
 use super::super::document::Digits;
 use super::super::heat::{self, Heat};
-use super::RunLink;
 use super::escape::{address, id, in_script};
+use super::links::RunLink;
 use crate::domain::metric::Direction;
 use crate::domain::verdict::Verdict;
 use crate::stats::summary::median;
@@ -251,7 +251,7 @@ pub(super) fn heat(heat: &Heat, places: &Places) -> String {
     )
 }
 
-fn heat_row(row: &heat::Row, places: &Places) -> String {
+fn heat_row(row: &heat::HeatRow, places: &Places) -> String {
     let mut files: Vec<&str> = Vec::new();
     for sample in row.cells.iter().flat_map(|cell| &cell.samples) {
         if !files.contains(&sample.file.as_str()) {
@@ -270,7 +270,7 @@ fn heat_row(row: &heat::Row, places: &Places) -> String {
 }
 
 /// `m` a ratio for each metric, `a` absolute medians, `s` samples, `x` why the cell is empty.
-fn heat_cell(cell: &heat::Cell, files: &[&str], places: &Places) -> String {
+fn heat_cell(cell: &heat::HeatCell, files: &[&str], places: &Places) -> String {
     let samples = list(&cell.samples, |sample| {
         let run = places.get(&sample.folder).copied().unwrap_or(0);
         let file = files.iter().position(|file| *file == sample.file).unwrap_or(0);

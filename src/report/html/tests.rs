@@ -1,8 +1,9 @@
 //! The structure of the file; tests/html.rs tests it in a browser.
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Series};
-use super::super::document::{Block, Cell, Column, Digits, Fold, Table};
-use crate::report::html::*;
+use super::super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
+use super::file::{ECHARTS, render_document};
+use super::links::RunLink;
 use crate::stats::Interval;
 
 fn runs() -> Vec<RunLink> {

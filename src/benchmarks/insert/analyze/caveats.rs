@@ -1,6 +1,6 @@
 //! Reasons for doubt that only the Insert Benchmark has.
 
-use super::rules::{SLA_SHARE, is_query_step};
+use super::rules::{SLA_SHARE, counts_queries};
 use crate::analyze::caveat::{
     Caveat, CaveatKind, Evidence, WRITE_BACK_MIN_KB, most, percent, worst,
 };
@@ -18,7 +18,7 @@ pub(crate) fn find(evidence: &Evidence<'_>) -> Vec<Caveat> {
 /// Of steps without queries; the others have a rate to keep.
 fn missed_pace(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Caveat> {
     let found = evidence.each_step(target, |records| {
-        most(records, 0.0, |record| missed_target(record).filter(|_| !is_query_step(&record.name)))
+        most(records, 0.0, |record| missed_target(record).filter(|_| !counts_queries(record.rate)))
     });
     worst(CaveatKind::MissedPace, label, found, |missed| {
         format!("only {} of the scheduled events completed", percent(1.0 - missed))
@@ -44,7 +44,7 @@ fn dirty_pages(evidence: &Evidence<'_>, target: usize, label: &str) -> Option<Ca
             let pages = record.outcome.series.get("server_pages_dirty")?;
             let fell = pages.first()? - pages.last()?;
             let seconds = record.outcome.seconds;
-            (is_query_step(&record.name) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
+            (counts_queries(record.rate) && seconds > 0.0).then(|| PAGE_KB * fell / seconds)
         })
     });
     worst(CaveatKind::WriteBack, label, found, |kb| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rules::is_query_step;
+use super::rules::counts_queries;
 use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::analyze::measurement::Measurement;
 use crate::analyze::pairing::{PairKey, field_ratio, pair_key};
@@ -117,7 +117,7 @@ pub fn median_columns(
     step: &StepComparison,
     target: usize,
 ) -> [Option<f64>; 20] {
-    let is_query = is_query_step(&step.name);
+    let is_query = counts_queries(step.rate);
     let rows: Vec<[Option<f64>; 20]> = step.targets[target]
         .samples
         .iter()
@@ -141,7 +141,7 @@ pub fn relative_columns(
     step: &StepComparison,
     target: usize,
 ) -> [Option<f64>; 20] {
-    let is_query = is_query_step(&step.name);
+    let is_query = counts_queries(step.rate);
     let of = |target: usize| {
         step.targets[target].samples.iter().map(move |sample| {
             let values = columns(sample, is_query, cpus_of(comparison, sample));

@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::domain::benchmark::RateUnit;
+
 /// Share of the target rate of inserts that a query step must achieve.
 pub const SLA_SHARE: f64 = 0.95;
 
@@ -49,9 +51,14 @@ pub fn target_rate(step: &str, clients: u32) -> Option<f64> {
     Some(f64::from(rate) * f64::from(clients))
 }
 
-/// True for a step whose operations are queries.
+/// True for the name of a step whose operations are queries, as published tables have it.
 pub fn is_query_step(step: &str) -> bool {
     target_rate(step, 1).is_some()
+}
+
+/// True if the operations of a step are queries.
+pub fn counts_queries(rate: RateUnit) -> bool {
+    rate == RateUnit::Queries
 }
 
 /// True if a rate of inserts meets its target: at least 95 % of it, rounded to a whole row.

@@ -1,6 +1,6 @@
 //! The rate that writers are to keep beside the queries of a step, and whether they kept it.
 
-use super::rules::{is_query_step, meets_sla, target_rate};
+use super::rules::{counts_queries, meets_sla, target_rate};
 use crate::analyze::comparison::{MissedRate, TargetResult};
 use crate::domain::metric::Metric;
 use crate::domain::run::StepRecord;
@@ -8,7 +8,7 @@ use crate::domain::run::StepRecord;
 /// Rows per second that the inserters of a query step were asked for: by the record of their role.
 /// Published tables have no roles; their rate is that of the step's name, times the clients.
 pub(super) fn target(step: &StepRecord, clients: u32) -> Option<f64> {
-    if !is_query_step(&step.name) {
+    if !counts_queries(step.rate) {
         return None;
     }
     let of_role = step.outcome.roles.get("inserts").and_then(|role| {

@@ -5,7 +5,7 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetFacts, TargetResult};
 use crate::benchmarks::insert::analyze::metrics::insert_target;
 use crate::benchmarks::insert::analyze::rules::{
-    Shade, Throughput, absolute_shades, is_query_step, relative_shade,
+    Shade, Throughput, absolute_shades, counts_queries, relative_shade,
 };
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
@@ -64,12 +64,12 @@ fn absolute_table(comparison: &Comparison) -> Table {
             .iter()
             .enumerate()
             .filter_map(|(target, rate)| {
-                let meets_sla = is_query_step(&step.name).then(|| is_met(step, target));
+                let meets_sla = counts_queries(step.rate).then(|| is_met(step, target));
                 rate.map(|rate| Throughput { rate: rate.round(), meets_sla })
             })
             .collect();
         let mut shades = absolute_shades(&known).into_iter();
-        let unit = if is_query_step(&step.name) { "qps" } else { "ips" };
+        let unit = if counts_queries(step.rate) { "qps" } else { "ips" };
         let cell = |rate: Option<f64>| match rate {
             Some(rate) => {
                 Cell::number(rate, Digits::Fixed(0), unit).marked(shades.next().and_then(mark))
@@ -113,7 +113,7 @@ fn relative_table(comparison: &Comparison) -> Table {
 /// Table C: rows inserted per second during the queries, and the target rate.
 fn insert_rates(comparison: &Comparison) -> Option<Table> {
     let steps: Vec<&StepComparison> =
-        comparison.steps.iter().filter(|step| is_query_step(&step.name)).collect();
+        comparison.steps.iter().filter(|step| counts_queries(step.rate)).collect();
     if steps.is_empty() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::stalls;
+use super::extension::stalls;
 use super::stats::parse;
 use crate::domain::metric::Metric;
 

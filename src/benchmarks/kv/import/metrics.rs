@@ -66,7 +66,7 @@ const COLUMNS: [(&str, Option<Metric>, Option<Metric>); 23] = [
 ];
 
 /// What becomes of a cell of a report.
-pub(crate) enum Cell {
+pub(crate) enum ReportCell {
     /// Its metrics. Those that are wrong by their formula or position go under their `_compat`
     /// names, and under the plain ones as well where they are right.
     Values(Vec<(Metric, f64)>),
@@ -79,21 +79,21 @@ pub(crate) enum Cell {
 }
 
 /// Takes a cell of a report by the head of its column.
-pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> Cell {
+pub(crate) fn report_cell(column: &str, cell: &str, version: Option<&str>) -> ReportCell {
     if IDENTITY.contains(&column) {
-        return Cell::Identity;
+        return ReportCell::Identity;
     }
     let Some((_, plain, compat)) = COLUMNS.into_iter().find(|(head, _, _)| *head == column) else {
-        return if cell.is_empty() { Cell::Absent } else { Cell::Unknown };
+        return if cell.is_empty() { ReportCell::Absent } else { ReportCell::Unknown };
     };
     let value = match column {
         "lsm_sz" | "blob_sz" => gib(cell),
         _ => number(cell),
     };
-    let Some(value) = value else { return Cell::Absent };
+    let Some(value) = value else { return ReportCell::Absent };
     let shifted = version.is_none_or(|version| Version::new(version).at_least(&SHIFTED_SINCE));
     let plain = plain.filter(|_| compat.is_none() || !shifted);
-    Cell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())
+    ReportCell::Values(compat.into_iter().chain(plain).map(|metric| (metric, value)).collect())
 }
 
 /// Heads that stand for metrics.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::benchmarks::kv::import::metrics::{Cell, fill, group, known_heads, report_cell, tag_of};
+use crate::benchmarks::kv::import::metrics::{
+    ReportCell, fill, group, known_heads, report_cell, tag_of,
+};
 use crate::benchmarks::kv::import::output::{self, Log};
 use crate::benchmarks::kv::import::rates::{self, RatesOnly};
 use crate::benchmarks::kv::import::runs::Runs;
@@ -253,12 +255,12 @@ impl Taker<'_> {
         for (head, printed) in &row.cells {
             counted.push((head, report_cell(head, printed, version)));
             match counted.last() {
-                Some((_, Cell::Values(values))) => {
+                Some((_, ReportCell::Values(values))) => {
                     values.iter().for_each(|(metric, value)| {
                         published::put(record, *metric, *value);
                     });
                 }
-                Some((_, Cell::Unknown)) => published::annotate(record, head, printed),
+                Some((_, ReportCell::Unknown)) => published::annotate(record, head, printed),
                 _ => {}
             }
         }
@@ -274,15 +276,15 @@ impl Taker<'_> {
     }
 
     /// Records the outcome of the cells of a row.
-    fn count(&mut self, file: &Path, counted: &[(&String, Cell)]) {
+    fn count(&mut self, file: &Path, counted: &[(&String, ReportCell)]) {
         let cells = &mut self.published.cells;
         let known = known_heads();
         for (head, cell) in counted {
             let kept = match cell {
-                Cell::Values(_) => Kept::Metric,
-                Cell::Absent => Kept::Absent,
-                Cell::Identity => Kept::Annotation,
-                Cell::Unknown => {
+                ReportCell::Values(_) => Kept::Metric,
+                ReportCell::Absent => Kept::Absent,
+                ReportCell::Identity => Kept::Annotation,
+                ReportCell::Unknown => {
                     cells.unknown_head(file, head, &known);
                     Kept::Annotation
                 }

@@ -1,0 +1,13 @@
+//! What steps make for those after them.
+
+use serde::{Deserialize, Serialize};
+
+/// What steps make and others rest on: an index rests on its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prerequisite {
+    /// The filled table.
+    Table,
+    /// The index on it.
+    Index,
+}

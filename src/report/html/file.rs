@@ -1,0 +1,151 @@
+//! The file around the document: head, navigation, sections, scripts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::blocks::Writer;
+use super::data;
+use super::escape::{attribute, text};
+use super::links::RunLink;
+use crate::analyze::Comparison;
+use crate::analyze::comparison::RunFacts;
+use crate::domain::run::Dataset;
+use crate::report::document::{Document, Section};
+use crate::report::sections::Sections;
+use crate::report::timeline::SecondsOf;
+use crate::report::{facts, page};
+
+/// Apache ECharts 6.1.0, `dist/echarts.common.min.js` of its npm package; licence and notice are
+/// beside it and in every report.
+pub const ECHARTS: &str = include_str!("assets/echarts.common.min.js");
+
+const STYLE: &str = include_str!("assets/report.css");
+const SCRIPTS: [&str; 4] = [
+    include_str!("assets/page.js"),
+    include_str!("assets/heat.js"),
+    include_str!("assets/forest.js"),
+    include_str!("assets/charts.js"),
+];
+const NOTICE: &str = include_str!("assets/ECHARTS-NOTICE");
+
+/// Forbids all loading; the page creates its images itself.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; base-uri 'none'; form-action 'none'";
+
+/// Input of an HTML report.
+pub struct Material<'a> {
+    /// The comparison.
+    pub comparison: &'a Comparison,
+    /// The dataset, which locates the rows per second.
+    pub dataset: &'a Dataset,
+    /// Reads the rows per second of a step.
+    pub seconds: &'a SecondsOf<'a>,
+    /// Run folder in the dataset → its address relative to the file of the report, without a
+    /// trailing slash. A folder without an entry is its own address.
+    pub links: &'a BTreeMap<String, String>,
+    /// Hooks of the benchmarks.
+    pub own: &'a [&'a Sections],
+}
+
+/// Renders the complete file.
+pub fn render(material: &Material) -> String {
+    let document =
+        page::document(material.comparison, material.dataset, material.seconds, material.own);
+    let run = |run: &RunFacts| {
+        let address = material.links.get(&run.folder).unwrap_or(&run.folder).clone();
+        let attempt = match run.key.attempt {
+            1 => String::new(),
+            attempt => format!(" attempt {attempt}"),
+        };
+        let name = format!("{}, block {}{attempt}", run.key.label, run.key.block);
+        RunLink { folder: run.folder.clone(), address, name }
+    };
+    let runs: Vec<RunLink> = material.comparison.runs.iter().map(run).collect();
+    let lead = facts::brief(material.comparison).join(" · ");
+    render_document(&document, &lead, &runs)
+}
+
+pub(super) fn render_document(document: &Document, lead: &str, runs: &[RunLink]) -> String {
+    let mut html = String::with_capacity(2 << 20);
+    push_head(&mut html, &document.title);
+    let title = text(&document.title);
+    let _ = write!(
+        html,
+        "<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n\
+         <header><div><h1>{title}</h1>\
+         <p>{}</p></div><button type=\"button\" id=\"theme\" class=\"noprint\" hidden></button>\
+         </header>\n",
+        text(lead)
+    );
+    push_navigation(&mut html, &document.sections);
+    html.push_str("<main id=\"main\">\n");
+    let mut writer = Writer::new(runs);
+    for section in &document.sections {
+        push_section(&mut html, section, &mut writer);
+    }
+    html.push_str("</main>\n<dialog id=\"sources\"></dialog>\n");
+    push_footer(&mut html);
+    data::push_json(&mut html, "runs", &data::runs(runs));
+    html.push_str(&writer.into_data());
+    // Runs when the first chart is drawn.
+    let _ = write!(
+        html,
+        "<script type=\"text/plain\" id=\"chart-library\">{ECHARTS}</script>\n<script>\n"
+    );
+    for script in SCRIPTS {
+        html.push_str(script);
+    }
+    html.push_str("</script>\n</body>\n</html>\n");
+    html
+}
+
+fn push_head(html: &mut String, title: &str) {
+    let _ = write!(
+        html,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"generator\" content=\"rqps {}\">\n<title>{}</title>\n\
+         <style>\n{STYLE}</style>\n\
+         <noscript><style>.needs-script {{ display: none; }}</style></noscript>\n</head>\n",
+        attribute(POLICY),
+        env!("CARGO_PKG_VERSION"),
+        text(title),
+    );
+}
+
+fn push_navigation(html: &mut String, sections: &[Section]) {
+    html.push_str("<nav aria-label=\"Sections\"><ul>");
+    // The head of a warning is a sentence.
+    let first = |section: &Section| {
+        section.heading.split([':', '(']).next().unwrap_or("").trim().to_owned()
+    };
+    for section in sections.iter().filter(|section| !section.heading.is_empty()) {
+        let name = first(section);
+        // Sections of a benchmark begin with its name, so the rest distinguishes them.
+        let shared = sections.iter().filter(|other| first(other) == name).count() > 1;
+        let rest = section.heading.split_once(':').map(|(_, rest)| rest.trim());
+        let name = rest.filter(|_| shared).unwrap_or(&name);
+        let _ = write!(html, "<li><a href=\"#{}\">{}</a></li>", section.id, text(name));
+    }
+    html.push_str("</ul></nav>\n");
+}
+
+fn push_section(html: &mut String, section: &Section, writer: &mut Writer) {
+    let _ = writeln!(html, "<section id=\"{}\">", section.id);
+    if !section.heading.is_empty() {
+        let _ = writeln!(html, "<h2>{}</h2>", text(&section.heading));
+    }
+    writer.push_blocks(html, section.id, &section.blocks);
+    html.push_str("</section>\n");
+}
+
+fn push_footer(html: &mut String) {
+    let notice: Vec<&str> = NOTICE.lines().filter(|line| !line.trim().is_empty()).collect();
+    let _ = writeln!(
+        html,
+        "<footer>Written by rqps {}. Charts are drawn by {}, Apache License 2.0.</footer>",
+        env!("CARGO_PKG_VERSION"),
+        text(&notice.join(" ")),
+    );
+}
