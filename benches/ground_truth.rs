@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use rqps::benchmarks::vector::data::matrix::{Matrix, Numbers};
-use rqps::benchmarks::vector::driver::truth::exact;
+use rqps::benchmarks::vector::data::truth::exact;
 use rqps::datagen::rng::Rng;
 use rqps::domain::vector::Distance;
 

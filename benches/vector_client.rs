@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rqps::benchmarks::vector::driver::encode::Form;
+use rqps::benchmarks::vector::driver::encode::Encoding;
 use rqps::domain::endpoint::{Address, Login};
 use rqps::os::tree;
 use rqps::wire::postgres::PostgresClient;
@@ -34,9 +34,11 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let values: Vec<f32> = (0..DIMS).map(|dim| dim as f32 / 3.0).collect();
-    let mut vector = Vec::with_capacity(Form::Vector.size(DIMS));
+    let mut vector = Vec::with_capacity(Encoding::Vector.size(DIMS));
     let mut encoding = [0.0; 3];
-    for (cost, form) in encoding.iter_mut().zip([Form::Vector, Form::Halfvec, Form::Plain]) {
+    for (cost, form) in
+        encoding.iter_mut().zip([Encoding::Vector, Encoding::Halfvec, Encoding::Plain])
+    {
         let begun = Instant::now();
         for _ in 0..QUERIES {
             vector.clear();
@@ -46,7 +48,7 @@ fn run() -> Result<(), String> {
         *cost = begun.elapsed().as_secs_f64() * 1e6 / f64::from(QUERIES);
     }
     vector.clear();
-    Form::Vector.push(&values, &mut vector);
+    Encoding::Vector.push(&values, &mut vector);
     let (mut searches, mut pings) = (Vec::new(), Vec::new());
     for _ in 0..5 {
         searches.push(cost(ValueType::Bytes, &Value::Bytes(&vector), K)?);

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rqps::domain::build::{Build, BuildSource, Dbms, Version};
-use rqps::obtain::{Cache, Clients, ObtainError, Reason, layout, obtain_with};
+use rqps::obtain::{Cache, ObtainError, PackageClients, Reason, layout, obtain_with};
 
 /// A script that one thread has just written cannot be started while another thread, between fork
 /// and exec, still holds it open: tests that write programs take turns.
@@ -28,7 +28,7 @@ const MARIADB: &str = "mariadbd  Ver 11.8.6-MariaDB-0+deb13u1 for debian-linux-g
 struct Fixture {
     _turn: MutexGuard<'static, ()>,
     folder: tempfile::TempDir,
-    clients: Clients,
+    clients: PackageClients,
 }
 
 /// What apt-get does for each of its commands; `$here` is the fixture's folder, `$archives` where
@@ -79,7 +79,8 @@ impl Fixture {
         program(&dpkg_deb, "#!/bin/sh\ncat \"$2\"\n");
         let debian_keyring = here.join("keyring.gpg");
         fs::write(&debian_keyring, "keys").unwrap();
-        let clients = Clients { apt_get, dpkg_deb, debian_keyring, ..Clients::default() };
+        let clients =
+            PackageClients { apt_get, dpkg_deb, debian_keyring, ..PackageClients::default() };
         Fixture { _turn: turn, folder, clients }
     }
 
@@ -374,17 +375,17 @@ fn a_real_suite_is_fetched() {
     }
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::open(folder.path()).unwrap();
-    let get = |clients: &Clients| {
+    let get = |clients: &PackageClients| {
         obtain_with(clients, Dbms::Mariadb, &version("11.8"), &cache, &mut |_| {})
     };
     // Keys that sign for nothing: what comes from the mirror is not taken.
     let empty = folder.path().join("empty.gpg");
     fs::write(&empty, "").unwrap();
-    let clients = Clients { debian_keyring: empty, ..Clients::default() };
+    let clients = PackageClients { debian_keyring: empty, ..PackageClients::default() };
     let said = get(&clients).unwrap_err().to_string();
     assert!(said.contains("does not trust the package list of Debian trixie"), "{said}");
 
-    let build = get(&Clients::default()).unwrap();
+    let build = get(&PackageClients::default()).unwrap();
     assert!(build.manifest.reported.contains("MariaDB"), "{:?}", build.manifest);
     assert!(build.manifest.packages.contains_key("libc6"));
 }

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rqps::os::cgroup::MemoryGroup;
-use rqps::os::process::{ProcessSpec, Stop, StopSignal, Warden, parent_of};
+use rqps::os::process::{ProcessSpec, StopOrder, StopSignal, Warden, parent_of};
 
 use scene::{Scene, stderr};
 
@@ -70,7 +70,7 @@ fn shell(script: &str, folder: &Path, group: &MemoryGroup) -> ProcessSpec {
         run_as: None,
         memory_group: Some(group.path().to_owned()),
         remove_after: None,
-        on_loss: Stop::HARD,
+        on_loss: StopOrder::HARD,
     }
 }
 

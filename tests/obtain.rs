@@ -14,7 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rqps::domain::build::{Build, BuildSource, Dbms, Version};
-use rqps::obtain::{Cache, Clients, ObtainError, Reason, closed_folder, layout, obtain_with};
+use rqps::obtain::{
+    Cache, ObtainError, PackageClients, Reason, closed_folder, layout, obtain_with,
+};
 use zip::write::SimpleFileOptions;
 
 /// A script that one thread has just written cannot be started while another thread, between fork
@@ -25,7 +27,7 @@ static TURN: Mutex<()> = Mutex::new(());
 struct Fixture {
     _turn: MutexGuard<'static, ()>,
     folder: tempfile::TempDir,
-    clients: Clients,
+    clients: PackageClients,
 }
 
 impl Fixture {
@@ -44,7 +46,7 @@ impl Fixture {
             folder.path().display()
         );
         program(&mvn, &text);
-        let clients = Clients { mvn, ..Clients::default() };
+        let clients = PackageClients { mvn, ..PackageClients::default() };
         Fixture { _turn: turn, folder, clients }
     }
 
@@ -381,7 +383,7 @@ fn wait_for(path: &Path) {
 fn child_that_fetches() {
     let Some(folder) = std::env::var_os("RQPS_TEST_CHILD_FETCH") else { return };
     let folder = PathBuf::from(folder);
-    let clients = Clients { mvn: folder.join("mvn"), ..Clients::default() };
+    let clients = PackageClients { mvn: folder.join("mvn"), ..PackageClients::default() };
     let cache = Cache::open(&folder.join("cache")).unwrap();
     obtain_with(&clients, Dbms::Mysql, &version("5.7.1"), &cache, &mut |_| {}).unwrap();
 }

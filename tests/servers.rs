@@ -19,7 +19,7 @@ use rqps::domain::build::{Build, Dbms, Manifest, Version};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::os::process::{
-    CLEAN_EXIT, ProcessError, ProcessSpec, Stop, StopSignal, Warden, parent_of, tree,
+    CLEAN_EXIT, ProcessError, ProcessSpec, StopOrder, StopSignal, Warden, parent_of, tree,
 };
 use rqps::os::user;
 use rqps::wire::mysql::MysqlClient;
@@ -83,7 +83,7 @@ fn shell(script: &str, folder: &Path) -> ProcessSpec {
         run_as: None,
         memory_group: None,
         remove_after: None,
-        on_loss: Stop::HARD,
+        on_loss: StopOrder::HARD,
     }
 }
 

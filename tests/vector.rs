@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rqps::benchmarks::vector::data::hdf5;
 use rqps::benchmarks::vector::data::matrix::Numbers;
-use rqps::benchmarks::vector::driver::truth::exact;
+use rqps::benchmarks::vector::data::truth::exact;
 use rqps::domain::vector::Distance;
 use serde_json::Value as Json;
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rqps::benchmarks::sysbench::rows::{Row, Table};
+use rqps::benchmarks::sysbench::rows::{SbtestRow, SbtestTable};
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Address, Endpoint, Login, Tls};
 use rqps::driver::request::{DriverRequest, LoadRequest, RequestBody, VERSION};
@@ -652,7 +652,7 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
         let (server, mut client) = tree.start(&[]);
         client.simple("CREATE DATABASE d CHARACTER SET latin1").unwrap();
         client.simple("USE d").unwrap();
-        let table = Table::new(42, 1, ROWS);
+        let table = SbtestTable::new(42, 1, ROWS);
         for allowed in [1, 0] {
             client.simple(&format!("SET GLOBAL local_infile = {allowed}")).unwrap();
             let before = loads(&mut client);
@@ -660,7 +660,7 @@ fn mysql_loads_the_same_rows_with_local_files_and_without() {
             // Two ranges of 60,000 rows, in pieces of 50,000; refused, each tries once.
             let want = if allowed == 1 { 4 } else { 2 };
             assert_eq!(loads(&mut client) - before, want, "LOAD DATA, local files {allowed}");
-            let mut row = Row::default();
+            let mut row = SbtestRow::default();
             let found = client.rows("SELECT id, k, c, pad FROM sbtest1 ORDER BY id").unwrap();
             assert_eq!(found.len() as u64, ROWS);
             for (id, found) in (1..).zip(found) {

@@ -14,7 +14,7 @@ use crate::stats::Interval;
 /// How a gate ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum GateOutcome {
     /// Nothing is slower; faster is allowed.
     Boring,
     /// Something is significantly slower.
@@ -86,7 +86,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {
     /// How it ends.
-    pub ending: Ending,
+    pub ending: GateOutcome,
     /// The gravest first, then in the order of targets and steps.
     pub findings: Vec<Finding>,
     /// Verdicts that were looked at: steps × targets × metrics.
@@ -155,10 +155,10 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
     let unclear_max = if gate.fail_on_inconclusive { 0.0 } else { allowed };
     let too_unclear = judged == 0 || unclear as f64 > unclear_max * judged as f64;
     let ending = match findings.first().map(|finding| finding.level) {
-        Some(Level::Regression) => Ending::Regression,
-        _ if failed => Ending::RunFailed,
-        _ if void || too_unclear => Ending::NoVerdict,
-        _ => Ending::Boring,
+        Some(Level::Regression) => GateOutcome::Regression,
+        _ if failed => GateOutcome::RunFailed,
+        _ if void || too_unclear => GateOutcome::NoVerdict,
+        _ => GateOutcome::Boring,
     };
     Ok(Assessment {
         ending,

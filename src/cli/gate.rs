@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::analyze::gate::{Ending, assess};
+use crate::analyze::gate::{GateOutcome, assess};
 use crate::cli::args::{Gate, GateForm, RuleOptions};
 use crate::cli::exit;
 use crate::domain::verdict::{GateRules, Rules};
@@ -31,10 +31,10 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
         benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
     let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
-        Ending::Boring => exit::FINE,
-        Ending::Regression => exit::REGRESSION,
-        Ending::NoVerdict => exit::NO_VERDICT,
-        Ending::RunFailed => exit::RUN_FAILED,
+        GateOutcome::Boring => exit::FINE,
+        GateOutcome::Regression => exit::REGRESSION,
+        GateOutcome::NoVerdict => exit::NO_VERDICT,
+        GateOutcome::RunFailed => exit::RUN_FAILED,
     };
     let format = match words.format {
         GateForm::Text => GateFormat::Text,

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::benchmarks;
-use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::analyze::verify::{self, DataCheck, Progress, Seeded};
+use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::given;
 use crate::benchmarks::vector::data::statistics::statistics;
-use crate::benchmarks::vector::driver::verify::{self, DataCheck, Progress, Seeded};
 use crate::cli::args::VerifyData;
 use crate::cli::{exit, folders};
 use crate::domain::benchmark::BenchmarkParameters;
@@ -32,7 +32,7 @@ pub(super) fn verify(words: &VerifyData) -> Result<u8> {
     let wanted = words.indexes.as_deref().map(indexes).transpose()?;
     let cache = folders::cache(words.cache.cache.as_deref())?.join("datasets");
     tell!("rqps: generating or reading the data set");
-    let data = Dataset::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
+    let data = VectorSet::open(&shape.data, workload.rows, shape.k as usize, Some(&cache))?;
     tell!("rqps: finding the {K} exact neighbours of {} queries", data.test.rows());
     let truth = data
         .truth(Filter::None, Present::All, K, Some(&cache))
@@ -74,13 +74,13 @@ pub(super) fn check_files(plan: &Plan) -> Result<()> {
     if let BenchmarkParameters::Vector(shape) = &plan.workload.shape
         && let DataSource::Files { .. } = &shape.data
     {
-        Dataset::open(&shape.data, plan.workload.rows, shape.k as usize, None)?;
+        VectorSet::open(&shape.data, plan.workload.rows, shape.k as usize, None)?;
     }
     Ok(())
 }
 
 /// fashion-mnist has bytes, euclidean distance, and 10,000 queries.
-fn is_the_real_one(data: &Dataset) -> bool {
+fn is_the_real_one(data: &VectorSet) -> bool {
     data.distance == Distance::Euclidean
         && data.test.rows() == 10_000
         && matches!(data.train.values, crate::benchmarks::vector::data::matrix::Numbers::Bytes(_))
@@ -130,7 +130,7 @@ fn print(checks: &[DataCheck]) -> u32 {
 }
 
 /// Prints whether the neighbours in the file are correct. Returns 1 if they are wrong.
-fn tell_given(data: &Dataset, wrong: &Option<String>) -> u32 {
+fn tell_given(data: &VectorSet, wrong: &Option<String>) -> u32 {
     match (&data.given, wrong) {
         (_, Some(what)) => say!("the file's neighbours are WRONG: {what}"),
         (Some(given), None) => {
@@ -150,7 +150,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(data: &Dataset, builds: &[PgBuild]) -> Watch {
+    fn new(data: &VectorSet, builds: &[PgBuild]) -> Watch {
         if !builds.is_empty() {
             tell!("rqps: building {} indexes in memory", builds.len());
         }

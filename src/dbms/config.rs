@@ -399,6 +399,6 @@ mod tests {
         let by_path = load(Dbms::Mysql, path.to_str().unwrap(), None, &version, 1).unwrap();
         assert_eq!((by_path.name.as_str(), by_path.text.as_str()), ("tiny", "[mysqld]\nx = 1\n"));
         let error = get("none").unwrap_err().to_string();
-        assert!(error.contains("mysql/none.conf and ") && error.contains("default"), "{error}");
+        assert!(error.contains("mysql/none.conf or ") && error.contains("default"), "{error}");
     }
 }

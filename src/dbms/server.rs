@@ -15,7 +15,7 @@ use crate::dbms::log::{self, Words};
 use crate::dbms::site::Site;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Login};
-use crate::os::process::{CLEAN_EXIT, ProcessSpec, Stop, StopSignal, Warden};
+use crate::os::process::{CLEAN_EXIT, ProcessSpec, StopOrder, StopSignal, Warden};
 use crate::os::user::{check_reachable, chown_tree};
 use crate::wire::WireError;
 
@@ -158,7 +158,7 @@ impl Server {
             None => None,
         };
         let log_start = log::end(&log);
-        let job = ProcessSpec { stdin, ..self.job(program, args, log.clone(), Stop::HARD) };
+        let job = ProcessSpec { stdin, ..self.job(program, args, log.clone(), StopOrder::HARD) };
         let warden = Warden::spawn(&job, &self.site.warden_program)
             .map_err(DbmsError::process(doing.clone()))?;
         let ended = |what: String| {
@@ -185,7 +185,7 @@ impl Server {
         &mut self,
         program: &Path,
         args: Vec<String>,
-        on_loss: Stop,
+        on_loss: StopOrder,
     ) -> Result<(), DbmsError> {
         let log = self.log();
         make_folder(&self.site.logs)?;
@@ -215,7 +215,13 @@ impl Server {
     }
 
     /// A job with what all programs have in common: nothing of the shell that started rqps.
-    fn job(&self, program: &Path, args: Vec<String>, log: PathBuf, on_loss: Stop) -> ProcessSpec {
+    fn job(
+        &self,
+        program: &Path,
+        args: Vec<String>,
+        log: PathBuf,
+        on_loss: StopOrder,
+    ) -> ProcessSpec {
         let mut env: BTreeMap<String, String> = BTreeMap::new();
         let mut set = |name: &str, value: &str| env.insert(name.to_owned(), value.to_owned());
         set("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");

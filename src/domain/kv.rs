@@ -208,7 +208,7 @@ pub struct KvWork {
     /// True where the step is named after that rate: a config must not set another one.
     pub writer_named: bool,
     /// After the measured window, in the same process.
-    pub after: Vec<Maintenance>,
+    pub after: Vec<KvMaintenance>,
     /// The benchmark's own options for this step; the config of the target comes over them.
     pub options: Vec<KvOption>,
     /// The user's options, over both.
@@ -257,7 +257,7 @@ pub enum KvOperation {
 /// Putting the tree in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Maintenance {
+pub enum KvMaintenance {
     /// Memtables to files.
     Flush,
     /// The files of level 0 into the level below.

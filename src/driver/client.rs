@@ -14,10 +14,8 @@ use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::turns::Player;
+use crate::driver::window::Window;
 use crate::wire::WireError;
-
-/// Nanoseconds of a second.
-pub(crate) const SECOND: f64 = 1e9;
 
 /// One client with all that it needs.
 pub(crate) struct Client<E> {
@@ -33,18 +31,6 @@ pub(crate) struct Client<E> {
     last_end: u64,
     window: Option<Window>,
     counts: Counts,
-}
-
-/// The measured window on the client's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// Its first nanosecond.
-    pub(crate) start: u64,
-    /// Events that end later do not count.
-    pub(crate) end: u64,
-    /// True if every client begins an event at the start and finishes the one that is in flight at
-    /// the end: for events so long that cutting them would count wrong.
-    pub(crate) whole_events: bool,
 }
 
 /// What one client did in the window.
@@ -246,7 +232,7 @@ impl<E: ClientEvent> Client<E> {
     fn may_retry(&mut self, stumble: StatementError, stop: u64) -> Result<bool, String> {
         let StatementError { kind, error } = stumble;
         let code = match &error {
-            WireError::Server { code, .. } if is_ignorable(self.dialect, code) => code.clone(),
+            WireError::Server { code, .. } if self.dialect.retries(code) => code.clone(),
             _ => return Err(format!("failed to execute {kind}: {error}")),
         };
         let now = self.clock.now();
@@ -267,23 +253,6 @@ impl<E: ClientEvent> Client<E> {
             Ok(_) | Err(WireError::Server { .. }) => Ok(()),
             Err(error) => Err(format!("failed to roll back: {error}")),
         }
-    }
-}
-
-/// Errors after which the event begins again, as sysbench has them: deadlock, lock wait timeout and
-/// record changed on MySQL; deadlock, serialization failure and unique violation on Postgres.
-///
-/// Beyond sysbench's list, MySQL's duplicate key (1062) is treated as its Postgres twin 23505: the
-/// delete and insert of write-only meet it after `delete` runs have thinned the table out, and it
-/// stays visible under its code. For SQLite it is every form of BUSY and LOCKED.
-pub(crate) fn is_ignorable(dialect: Dialect, code: &str) -> bool {
-    match dialect {
-        Dialect::Mysql => matches!(code, "1213" | "1020" | "1205" | "1062"),
-        Dialect::Postgres => matches!(code, "40P01" | "23505" | "40001"),
-        // Extended result codes carry the primary code in their lowest byte.
-        Dialect::Sqlite => code.parse().is_ok_and(|code: i32| matches!(code & 0xff, 5 | 6)),
-        Dialect::KeyValue => false,
-        Dialect::Fake => code == "40001",
     }
 }
 

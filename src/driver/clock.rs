@@ -3,6 +3,9 @@
 
 use crate::os::clock::{FakeClock, RealClock, TimeSource as _};
 
+/// Nanoseconds of a second.
+pub(crate) const SECOND: f64 = 1e9;
+
 /// Nanoseconds since a common start.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {

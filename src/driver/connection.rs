@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
 use crate::driver::fake::Fake;
-use crate::driver::guest;
 use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
@@ -74,14 +73,14 @@ impl Connector {
         connector
     }
 
-    /// Executes a statement that makes or drops a table, on a session of this connector.
-    pub(crate) fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
-        guest::make(session, self.dialect, self.mark.as_deref(), sql)
+    /// What the target speaks.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
-    /// The statement that asks for the bytes of the tables where only marked ones count.
-    pub(crate) fn size_of_marked(&self) -> Option<String> {
-        self.mark.as_deref().map(|mark| guest::size(self.dialect, mark))
+    /// The comment of tables that rqps makes on a server of somebody else.
+    pub(super) fn mark(&self) -> Option<&str> {
+        self.mark.as_deref()
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.

@@ -17,13 +17,20 @@ use std::time::{Duration, Instant};
 
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
-use crate::driver::client::Window;
 use crate::driver::clock::Clock;
 use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
-use crate::driver::turns::TurnNews;
+use crate::driver::window::Window;
 use crate::os::clock::RealClock;
 use crate::os::tree;
+
+/// What clients that take turns tell the coordinator.
+pub(crate) enum TurnNews {
+    /// The warm-up is over: counters are to be read.
+    Sample,
+    /// An interval has ended after so much own time, nanoseconds.
+    Cut(u64),
+}
 
 /// Between two looks while members take turns.
 const BEAT: Duration = Duration::from_millis(250);

@@ -1,13 +1,27 @@
 //! Tables on a server that rqps does not run. Every table bears a mark as its comment from the
 //! moment when it is made, and only what bears the mark is dropped, whatever its name is.
 
-use crate::domain::dialect::Dialect;
-use crate::driver::connection::Connection;
+use crate::domain::dialect::{Dialect, Marking};
+use crate::driver::connection::{Connection, Connector};
 use crate::wire::WireError;
 
 const DROP_TABLE: &str = "DROP TABLE IF EXISTS ";
 const CREATE_TABLE: &str = "CREATE TABLE ";
 const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
+
+impl Connector {
+    /// Executes a statement that makes or drops a table, on a session of this connector.
+    pub(crate) fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
+        make(session, self.dialect(), self.mark(), sql)
+    }
+
+    /// The statement that asks for the bytes of the marked tables of the session's schema or
+    /// database, with their indexes; `None` where all tables count.
+    pub(crate) fn size_of_marked(&self) -> Option<String> {
+        let marks = self.dialect().spec().marks.as_ref()?;
+        self.mark().map(|mark| marks.size.replace("{mark}", &quoted(mark)))
+    }
+}
 
 /// Executes a statement of the setup. With a `mark`, marks the tables and extensions that it makes,
 /// and drops only tables that bear the mark.
@@ -48,17 +62,8 @@ fn drop_own(
     mark: &str,
     table: &str,
 ) -> Result<(), WireError> {
-    let comment = match dialect {
-        Dialect::Mysql => format!(
-            "SELECT table_comment FROM information_schema.tables \
-             WHERE table_schema = DATABASE() AND table_name = '{table}'"
-        ),
-        _ => format!(
-            "SELECT obj_description(c.oid, 'pg_class') FROM pg_class c \
-             JOIN pg_namespace n ON n.oid = c.relnamespace \
-             WHERE n.nspname = current_schema() AND c.relname = '{table}'"
-        ),
-    };
+    let Some(marks) = &dialect.spec().marks else { return Ok(()) };
+    let comment = marks.comment.replace("{table}", table);
     let rows = session.rows(&comment)?;
     match rows.first().and_then(|row| row.first()) {
         None => Ok(()),
@@ -73,30 +78,17 @@ fn drop_own(
 
 /// A CREATE TABLE that marks what it makes; both happen or neither.
 fn marked(dialect: Dialect, sql: &str, mark: &str) -> String {
-    if dialect == Dialect::Mysql {
-        let (table, partitions) = sql.split_at(sql.find(" PARTITION BY ").unwrap_or(sql.len()));
-        return format!("{table} COMMENT = {}{partitions}", quoted(mark));
-    }
-    let name = sql[CREATE_TABLE.len()..].split([' ', '(']).next().unwrap_or_default();
-    // Statements of one message are one transaction.
-    format!("{sql}; COMMENT ON TABLE {name} IS {}", quoted(mark))
-}
-
-/// The statement that asks for the bytes of the marked tables of the session's schema or database,
-/// with their indexes.
-pub(crate) fn size(dialect: Dialect, mark: &str) -> String {
-    let mark = quoted(mark);
-    match dialect {
-        Dialect::Mysql => format!(
-            "SELECT sum(data_length + index_length + data_free) FROM information_schema.tables \
-             WHERE table_schema = DATABASE() AND table_comment = {mark}"
-        ),
-        _ => format!(
-            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c \
-             JOIN pg_namespace n ON n.oid = c.relnamespace \
-             WHERE n.nspname = current_schema() AND c.relkind = 'r' \
-             AND obj_description(c.oid, 'pg_class') = {mark}"
-        ),
+    match dialect.spec().marks.as_ref().map(|marks| marks.marking) {
+        Some(Marking::Clause) => {
+            let (table, partitions) = sql.split_at(sql.find(" PARTITION BY ").unwrap_or(sql.len()));
+            format!("{table} COMMENT = {}{partitions}", quoted(mark))
+        }
+        Some(Marking::Statement) => {
+            let name = sql[CREATE_TABLE.len()..].split([' ', '(']).next().unwrap_or_default();
+            // Statements of one message are one transaction.
+            format!("{sql}; COMMENT ON TABLE {name} IS {}", quoted(mark))
+        }
+        None => sql.to_owned(),
     }
 }
 

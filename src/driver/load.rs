@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Bulk, Dialect};
 use crate::domain::endpoint::Endpoint;
 use crate::driver::Stop;
 use crate::driver::columns::LoadColumns;
@@ -41,17 +41,6 @@ const ROWS_PER_LOAD: u64 = ROWS_PER_INSERT * INSERTS_PER_COMMIT as u64;
 
 /// Bytes of COPY or LOAD DATA handed on at once.
 const COPY_BYTES: usize = 64 << 10;
-
-/// Said to MySQL on every loading connection, as far as the version knows it. A loading thread that
-/// is instrumented spends a fifth of its CPU on that. An index is sorted by a thread per CPU;
-/// a larger buffer than the default 1 MB means fewer files to merge, a very large one is slower.
-const MYSQL_LOADS: [&str; 4] = [
-    "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' \
-     WHERE PROCESSLIST_ID = CONNECTION_ID()",
-    "SET SESSION innodb_parallel_read_threads = {cpus}",
-    "SET SESSION innodb_ddl_threads = {cpus}",
-    "SET SESSION innodb_ddl_buffer_size = 8388608",
-];
 
 /// Rows between two reports of the SQLite loader.
 const REPORT_ROWS: u64 = 10_000;
@@ -130,17 +119,17 @@ fn pretend<W: Write>(shared: &Shared, mean_us: u64, link: &mut LabLink<W>) -> Re
 
 /// Connections that fill tables at the same time.
 fn streams(dialect: Dialect, parallel: u32) -> u32 {
-    match dialect {
-        Dialect::Mysql => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
-        _ => parallel,
+    match dialect.spec().splits_tables {
+        true => parallel.max(affinity::allowed_cpus().len().min(2) as u32),
+        false => parallel,
     }
 }
 
-/// The rows of all tables; tables of MySQL in so many ranges that no stream is idle.
+/// The rows of all tables; tables that may be split in so many ranges that no stream is idle.
 fn fills(job: &DriverRequest, streams: u32) -> Vec<LoadPart> {
-    let ranges = match job.dialect {
-        Dialect::Mysql => u64::from(streams.div_ceil(job.tables)).min(job.rows),
-        _ => 1,
+    let ranges = match job.dialect.spec().splits_tables {
+        true => u64::from(streams.div_ceil(job.tables)).min(job.rows),
+        false => 1,
     };
     let bound = |range: u64| job.rows * range / ranges;
     (1..=job.tables)
@@ -215,11 +204,8 @@ impl Shared {
     /// Sets the connection up for loading. What a version or a login does not allow is left: the
     /// load is slower then, not other.
     fn speed_up(&self, session: &mut Connection) -> Result<(), String> {
-        if self.job.dialect != Dialect::Mysql {
-            return Ok(());
-        }
         let cpus = affinity::allowed_cpus().len().max(1).to_string();
-        for sql in MYSQL_LOADS {
+        for sql in self.job.dialect.spec().load_setup {
             let said = session.simple(&sql.replace("{cpus}", &cpus));
             if let Err(error) = said
                 && error.code().is_none()
@@ -239,12 +225,10 @@ impl Shared {
             LoadPart::Fill { table, first, last } => {
                 let name = self.task.table.replace("{table}", &table.to_string());
                 let rows = (self.rows)(&self.job, table);
-                let filled = match self.job.dialect {
-                    Dialect::Postgres => self.copy(&name, &*rows, first, last, session),
-                    Dialect::Mysql => self.load_data(&name, &*rows, first, last, session),
-                    Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake => {
-                        self.insert_each(&name, &*rows, first, last, session)
-                    }
+                let filled = match self.job.dialect.spec().bulk {
+                    Bulk::Copy => self.copy(&name, &*rows, first, last, session),
+                    Bulk::LoadData => self.load_data(&name, &*rows, first, last, session),
+                    Bulk::Rows => self.insert_each(&name, &*rows, first, last, session),
                 };
                 filled.map_err(|error| format!("failed to fill {name}: {error}"))
             }

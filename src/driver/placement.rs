@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use crate::domain::benchmark::Placement;
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Backend, Dialect};
 use crate::driver::Stop;
 use crate::driver::crew::{Crew, Order, Ready};
 use crate::driver::link::LabLink;
@@ -79,7 +79,7 @@ pub(crate) fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
 }
 
 /// One connection whose server's side is to be pinned.
-pub(crate) struct Connection<'a> {
+pub(crate) struct SeatedConnection<'a> {
     /// Client or connection, from 0.
     pub(crate) client: usize,
     /// What the protocol says: on Postgres the process of the backend.
@@ -90,7 +90,7 @@ pub(crate) struct Connection<'a> {
 
 /// The server whose side of connections is to be pinned.
 #[derive(Clone, Copy)]
-pub(crate) struct Server {
+pub(crate) struct SeatedServer {
     pub(crate) dialect: Dialect,
     /// The root of its processes, if it runs on this host.
     pub(crate) pid: Option<u32>,
@@ -100,7 +100,7 @@ pub(crate) struct Server {
     pub(crate) own: bool,
 }
 
-impl Server {
+impl SeatedServer {
     /// Pins the server's side of every connection, one after the other while all others are still.
     /// Returns a note for each failure.
     pub(crate) fn seat_all<T: Send + 'static, W: Write>(
@@ -112,7 +112,7 @@ impl Server {
     ) -> Result<Vec<String>, Stop> {
         let mut notes = Vec::new();
         for (client, (ready, seat)) in ready.iter().zip(seats).enumerate() {
-            let connection = Connection { client, id: ready.connection_id, seat };
+            let connection = SeatedConnection { client, id: ready.connection_id, seat };
             let mut stop = None;
             let seated = self.seat(&connection, || {
                 crew.ask(client, Order::Ping, link).unwrap_or_else(|end| {
@@ -132,22 +132,19 @@ impl Server {
     /// error is a note.
     fn seat(
         self,
-        connection: &Connection<'_>,
+        connection: &SeatedConnection<'_>,
         ping: impl FnMut() -> Result<(), String>,
     ) -> Result<(), String> {
-        let Connection { client, id, seat } = connection;
-        if seat.server.is_empty()
-            || matches!(self.dialect, Dialect::Sqlite | Dialect::KeyValue | Dialect::Fake)
-        {
-            return Ok(());
-        }
+        let SeatedConnection { client, id, seat } = connection;
+        let protocol = self.dialect.spec().server.as_ref();
+        let Some(protocol) = protocol.filter(|_| !seat.server.is_empty()) else { return Ok(()) };
         let note =
             |why: String| format!("no CPU pinning of the server side of client {client}: {why}");
         let failed = |error: affinity::AffinityError| note(format!("failed to {error}"));
         let Some(server) = self.pid else {
             return Err(note("unknown server process".to_owned()));
         };
-        if let (Dialect::Postgres, Some(backend)) = (self.dialect, id) {
+        if let (Backend::Process, Some(backend)) = (protocol.backend, id) {
             return affinity::pin_process(*backend, &seat.server).map_err(failed);
         }
         if !self.own {
@@ -215,9 +212,9 @@ mod tests {
     #[test]
     fn an_unknown_server_is_a_note() {
         let seat = CpuAssignment { client: vec![0], server: vec![0] };
-        let connection = Connection { client: 0, id: Some(1), seat: &seat };
+        let connection = SeatedConnection { client: 0, id: Some(1), seat: &seat };
         let dialect = Dialect::Postgres;
-        let server = Server { dialect, pid: None, alone: true, own: true };
+        let server = SeatedServer { dialect, pid: None, alone: true, own: true };
         let note = server.seat(&connection, || Ok(())).unwrap_err();
         assert!(note.contains("unknown server process"), "{note}");
     }
@@ -225,9 +222,9 @@ mod tests {
     #[test]
     fn nothing_of_a_server_that_rqps_does_not_run_stays_pinned() {
         let seat = CpuAssignment { client: vec![0], server: vec![0] };
-        let connection = Connection { client: 0, id: Some(1), seat: &seat };
+        let connection = SeatedConnection { client: 0, id: Some(1), seat: &seat };
         let (dialect, pid) = (Dialect::Mysql, Some(std::process::id()));
-        let server = Server { dialect, pid, alone: true, own: false };
+        let server = SeatedServer { dialect, pid, alone: true, own: false };
         let note = server.seat(&connection, || Ok(())).unwrap_err();
         assert!(note.contains("rqps does not run that server"), "{note}");
     }

@@ -2,7 +2,7 @@
 
 use crate::datagen::rng::Rng;
 use crate::domain::benchmark::Pace;
-use crate::driver::client::SECOND;
+use crate::driver::clock::SECOND;
 
 /// A seeded Poisson schedule: gaps are exponential, so that arrivals of all clients together are
 /// those of many independent users. Times are nanoseconds of the client's clock.

@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 use crate::domain::run::Outcome;
 use crate::domain::script::Script;
 use crate::driver::attempt::ClientEvent;
-use crate::driver::client::{Client, Counts, SECOND, Window};
-use crate::driver::clock::Clock;
+use crate::driver::client::{Client, Counts};
+use crate::driver::clock::{Clock, SECOND};
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
 use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::interval::{self, IntervalMeter};
 use crate::driver::link::LabLink;
-use crate::driver::measure::{self, IntervalMeter};
 use crate::driver::recorder::Recorder;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 use crate::driver::turns::Team;
-use crate::driver::{Stop, placement};
+use crate::driver::window::Window;
+use crate::driver::{Stop, outcome, placement, window};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
 
@@ -87,7 +88,7 @@ pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
         connector,
         make,
         explain,
-        recorders: measure::recorders(task),
+        recorders: interval::recorders(task),
         seats: seating.seats,
         clock,
         team: team.transpose()?,
@@ -98,7 +99,7 @@ pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
     let mut notes = seating.notes;
     notes.extend(ready.iter().flat_map(|ready| ready.notes.iter().cloned()));
     let alone = task.clients == 1;
-    let server = placement::Server {
+    let server = placement::SeatedServer {
         dialect: job.dialect,
         pid: task.server_pid,
         alone,
@@ -123,7 +124,7 @@ pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
     let done = || finished.done.iter().take(task.clients as usize).flatten();
     let busiest = done().map(|done| done.spent.share()).fold(0.0, f64::max);
     let counts: Vec<Counts> = done().map(|done| done.value.clone()).collect();
-    let mut outcome = measure::outcome(job, task, &counts, &shared.recorders);
+    let mut outcome = outcome::outcome(job, task, &counts, &shared.recorders);
     if let Some(team) = &shared.team {
         team.report(&mut outcome, link)?;
     }
@@ -154,11 +155,11 @@ impl<E> Shared<E> {
     ) -> Result<Window, Stop> {
         let end = self.clock.now() + (self.task.warmup_seconds * SECOND) as u64;
         crew.order(Order::WarmUp(end));
-        if !measure::counts_whole_events(&self.task) {
-            return Ok(measure::window(&self.task, end));
+        if !window::counts_whole_events(&self.task) {
+            return Ok(window::window(&self.task, end));
         }
         crew.answers(link)?;
-        Ok(measure::window(&self.task, self.clock.now() + LEAD.as_nanos() as u64))
+        Ok(window::window(&self.task, self.clock.now() + LEAD.as_nanos() as u64))
     }
 }
 
@@ -196,7 +197,7 @@ fn live<E: ClientEvent>(
             Order::Ping => stand.answer(client.ping(PINGS)),
             Order::WarmUp(end) => {
                 client.warm_up(end)?;
-                if measure::counts_whole_events(&shared.task) {
+                if window::counts_whole_events(&shared.task) {
                     stand.answer(Ok(()));
                 }
             }
@@ -242,6 +243,7 @@ mod tests {
     use crate::domain::script::{Distribution, Operation, Protocol, TableChoice};
     use crate::driver::request::RequestBody;
     use crate::driver::script::program::Program;
+    use crate::driver::script::program::compile;
 
     fn task(sql: &str, rate: RateUnit) -> StepRequest<Script> {
         let operation = Operation {
@@ -293,9 +295,8 @@ mod tests {
         for rate in [RateUnit::Queries, RateUnit::RowsScanned] {
             let task = task("SELECT 1", rate);
             let script = task.work.clone();
-            let make: MakeActs<Program> = Box::new(move |job, client, session| {
-                measure::compile(job, &script, client, session)
-            });
+            let make: MakeActs<Program> =
+                Box::new(move |job, client, session| compile(job, &script, client, session));
             let outcome = run(&task, make).unwrap();
             assert!(outcome.events >= 3 && outcome.client_busiest > 0.0, "{outcome:?}");
         }
@@ -307,7 +308,7 @@ mod tests {
         let script = task.work.clone();
         let make: MakeActs<Program> = Box::new(move |job, client, session| match client {
             1 => panic!("no such act"),
-            _ => measure::compile(job, &script, client, session),
+            _ => compile(job, &script, client, session),
         });
         let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 1 panicked: no such act");
@@ -323,7 +324,7 @@ mod tests {
             if client == 2 {
                 script.operations[0].sql = "SELECT panic".to_owned();
             }
-            measure::compile(job, &script, client, session)
+            compile(job, &script, client, session)
         });
         task.seconds = 60.0;
         let fault = run(&task, make).unwrap_err();

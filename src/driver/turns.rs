@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::domain::run::{Outcome, Turn, TurnFacts};
 use crate::driver::Stop;
-use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
-use crate::driver::crew::{Crew, Finished, Spent};
+use crate::driver::clock::SECOND;
+use crate::driver::crew::{Crew, Finished, Spent, TurnNews};
 use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::link::LabLink;
 use crate::driver::ring::{Ring, RingState, TurnPhase, TurnRequest};
@@ -39,14 +39,6 @@ pub(crate) trait Player {
 
     /// Events no longer count; what was counted.
     fn close_window(&mut self) -> Self::Counts;
-}
-
-/// Messages to the coordinator.
-pub(crate) enum TurnNews {
-    /// The warm-up is over: counters are to be read.
-    Sample,
-    /// An interval has ended after so much own time, nanoseconds.
-    Cut(u64),
 }
 
 /// What the clients of one target share.

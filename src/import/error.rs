@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::text::echoed;
+use super::echo::echoed;
 use crate::results::ResultsError;
 
 /// Why an import fails. Each text reads after "failed to".

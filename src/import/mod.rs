@@ -5,6 +5,7 @@
 //! line. Nothing is invented: a metric that is not in the files stays missing.
 
 pub mod cells;
+mod echo;
 mod error;
 mod folder;
 mod format;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::text::echoed;
+use super::echo::echoed;
 
 /// Of what kind a notice is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ImportError;
+use super::echo::echoed;
 use super::stream::{self, Lines};
 
 /// The lines of a file, without their ends. Of blank lines in a row only the first is there.
@@ -151,23 +152,6 @@ impl Text {
         let why = format!("the file ends here, before {expected}");
         self.malformed(self.len().max(1), why)
     }
-}
-
-/// Characters of others' text that a message echoes.
-const SHOWN_MAX: usize = 400;
-
-/// A message that echoes text of a file: cut in the middle where it is long, and without characters
-/// that would steer a terminal.
-pub(crate) fn echoed(text: &str) -> String {
-    let count = text.chars().count();
-    let visible = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    if count <= SHOWN_MAX {
-        return text.chars().map(visible).collect();
-    }
-    let half = SHOWN_MAX / 2;
-    let begin: String = text.chars().take(half).map(visible).collect();
-    let end: String = text.chars().skip(count - half).map(visible).collect();
-    format!("{begin} [… {} characters …] {end}", count - 2 * half)
 }
 
 /// Words of a table of rates, each of which is a step: the largest published one has 2000.

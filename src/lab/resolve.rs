@@ -13,7 +13,7 @@ use crate::domain::config::Config;
 use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
 use crate::lab::progress::Progress;
-use crate::obtain::{self, Cache, Clients, Found};
+use crate::obtain::{self, Cache, Found, PackageClients};
 use crate::os::host;
 use crate::os::user::User;
 use crate::plan::Plan;
@@ -32,7 +32,7 @@ pub(super) struct ResolvedTarget {
 pub(super) struct Search<'a> {
     options: &'a ExecutionOptions,
     cache: Cache,
-    clients: Clients,
+    clients: PackageClients,
     found: Vec<Found>,
 }
 
@@ -46,7 +46,8 @@ impl<'a> Search<'a> {
         progress: &mut Progress<'_>,
     ) -> Result<Search<'a>> {
         let cache = open_cache(&options.cache)?;
-        let clients = Clients { stop: Arc::clone(&options.stop), ..Clients::default() };
+        let clients =
+            PackageClients { stop: Arc::clone(&options.stop), ..PackageClients::default() };
         let mut found = Vec::new();
         for target in &options.plan.targets {
             let label = &target.label;

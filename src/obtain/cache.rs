@@ -22,6 +22,7 @@ use std::time::Duration;
 use crate::domain::build::{Build, Manifest};
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::progress::Progress;
+use crate::parallel;
 
 /// How often a lock that another rqps holds is tried.
 const RETRY: Duration = Duration::from_millis(100);
@@ -208,14 +209,8 @@ impl Drop for Partial {
 /// One call for thousands of files, since fsync of each would take seconds; on a thread of its own,
 /// since it may wait for what others have written.
 fn bring_to_disk(file: &File, progress: &mut Progress<'_>) -> Result<io::Result<()>, Reason> {
-    std::thread::scope(|scope| {
-        let sync = scope.spawn(|| rustix::fs::syncfs(file).map_err(io::Error::from));
-        while !sync.is_finished() {
-            progress.tick(|| "writing to the disk".to_string())?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(sync.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked"))))
-    })
+    let sync = || rustix::fs::syncfs(file).map_err(io::Error::from);
+    parallel::watched(sync, || progress.tick(|| "writing to the disk".to_string()))
 }
 
 fn read_manifest(path: &Path) -> Option<Manifest> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::domain::build::Dbms;
 use crate::obtain::error::Reason;
-use crate::obtain::inspect::{gather, joined};
 use crate::obtain::progress::Progress;
+use crate::os::answer::{gather, joined};
 
 /// How often a running client is looked at.
 const POLL: Duration = Duration::from_millis(20);

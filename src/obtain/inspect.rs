@@ -3,9 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
@@ -16,11 +14,7 @@ use crate::obtain::elf;
 use crate::obtain::error::Reason;
 use crate::obtain::libraries;
 use crate::obtain::progress::Progress;
-
-/// A program that does not tell its version in this time is none of ours.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Of a program's words this much is kept, bytes; ldconfig lists thousands of libraries.
-const KEPT: usize = 1 << 20;
+use crate::os::answer;
 
 /// The words that a server binary prints of itself, on one line, without the binary's folder. If
 /// it does not start, the error says what it lacks.
@@ -28,7 +22,7 @@ pub(super) fn reported(binary: &Path, dbms: Dbms) -> Result<String, Reason> {
     let mut command = Command::new(binary);
     command.args(spec::of(dbms).and_then(DbmsSpec::server).map_or(&[][..], |s| s.version_args));
     command.arg("--version");
-    let answer = answer(command).map_err(|said| diagnosed(binary, said))?;
+    let answer = answer::answer(command).map_err(|said| diagnosed(binary, said))?;
     if !answer.success {
         return Err(diagnosed(binary, answer.complaint()));
     }
@@ -67,70 +61,6 @@ fn diagnosed(binary: &Path, said: String) -> Reason {
         return Reason::HostTooOld { binary, said };
     }
     Reason::Unrunnable { binary, said }
-}
-
-/// What a program said before it ended.
-pub(super) struct Answer {
-    pub(super) success: bool,
-    pub(super) output: String,
-    pub(super) errors: String,
-}
-
-impl Answer {
-    /// Of a program that failed: its complaint, or whatever it said, on one line.
-    pub(super) fn complaint(&self) -> String {
-        let complained = !self.errors.trim().is_empty();
-        let text = if complained { &self.errors } else { &self.output };
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        match lines.as_slice() {
-            [] => "it failed without a message".to_string(),
-            lines => lines.join("; "),
-        }
-    }
-}
-
-/// Runs a program that answers and ends. The error says why there is no answer.
-pub(super) fn answer(mut command: Command) -> Result<Answer, String> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let output = gather(child.stdout.take());
-    let errors = gather(child.stderr.take());
-    let begun = Instant::now();
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() < PATIENCE => {}
-            Ok(None) => {
-                // It may have ended by itself in the meantime, which is as good.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("no answer within {} s", PATIENCE.as_secs()));
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    };
-    Ok(Answer { success: status.success(), output: joined(output), errors: joined(errors) })
-}
-
-/// Reads a pipe to its end on a thread of its own, so that the writer never blocks on it; keeps
-/// the beginning.
-pub(super) fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
-    let mut pipe = pipe?;
-    Some(std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        let mut buffer = [0; 4096];
-        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-            let room = KEPT.saturating_sub(kept.len()).min(count);
-            kept.extend_from_slice(&buffer[..room]);
-        }
-        String::from_utf8_lossy(&kept).into_owned()
-    }))
-}
-
-/// What [`gather`] gathered.
-pub(super) fn joined(thread: Option<JoinHandle<String>>) -> String {
-    thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }
 
 /// The DBMS and the version in a server's words; `None` if they are no server's.
@@ -190,7 +120,7 @@ pub(super) fn script_runs(root: &Path) -> Result<(), Reason> {
     }
     let mut command = Command::new("perl");
     command.arg("-c").arg(&script);
-    let said = match answer(command) {
+    let said = match answer::answer(command) {
         Ok(answer) if answer.success => return Ok(()),
         Ok(answer) => answer.complaint(),
         Err(said) => said,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::obtain::elf::{self, Elf};
-use crate::obtain::inspect;
+use crate::os::answer;
 
 /// Where libraries are without being asked for; the multiarch folders are Debian's.
 const SYSTEM_FOLDERS: [&str; 8] = [
@@ -89,7 +89,7 @@ fn host_libraries() -> BTreeMap<String, Vec<PathBuf>> {
     for program in ["ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"] {
         let mut command = Command::new(program);
         command.arg("-p");
-        if let Ok(answer) = inspect::answer(command)
+        if let Ok(answer) = answer::answer(command)
             && answer.success
         {
             return parse_ldconfig(&answer.output);

@@ -77,16 +77,16 @@ impl StopSignal {
 
 /// How a tree is ended: the signal goes to its root; what is left after the timeout is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stop {
+pub struct StopOrder {
     /// For the root of the tree.
     pub signal: StopSignal,
     /// Milliseconds until the rest is killed.
     pub timeout_ms: u64,
 }
 
-impl Stop {
+impl StopOrder {
     /// At once.
-    pub const HARD: Stop = Stop { signal: StopSignal::Kill, timeout_ms: 0 };
+    pub const HARD: StopOrder = StopOrder { signal: StopSignal::Kill, timeout_ms: 0 };
 }
 
 /// User and group that a process runs as.
@@ -121,7 +121,7 @@ pub struct ProcessSpec {
     /// Removed, with all in it, after the last process has ended.
     pub remove_after: Option<PathBuf>,
     /// How the tree is ended when rqps is gone.
-    pub on_loss: Stop,
+    pub on_loss: StopOrder,
 }
 
 /// What can go wrong with a warden and its process.

@@ -16,7 +16,7 @@ use rustix::process::{Resource, Signal, WaitOptions};
 use signal_hook::consts::signal::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::os::process::{ProcessSpec, Stop, StopSignal, send, tree};
+use crate::os::process::{ProcessSpec, StopOrder, StopSignal, send, tree};
 use crate::os::{cgroup, shared_memory};
 
 /// How often the tree is looked at again while it is being ended.
@@ -62,7 +62,7 @@ enum Event {
     /// Some child has ended.
     Child,
     /// The lab asks to end the tree.
-    Stop(Stop),
+    Stop(StopOrder),
     /// The lab is gone.
     Lost,
 }
@@ -88,7 +88,7 @@ fn guard(job: &ProcessSpec, input: impl BufRead + Send + 'static) -> io::Result<
             Ok(Event::Child) => {
                 reap(root, &mut status);
                 if status.is_some() {
-                    break Stop::HARD;
+                    break StopOrder::HARD;
                 }
             }
             Ok(Event::Stop(stop)) => break stop,
@@ -181,11 +181,11 @@ fn watch_commands(input: impl BufRead, tell: &Sender<Event>) {
 }
 
 /// `stop SIGNAL TIMEOUT_MS`.
-fn parse_stop(line: &str) -> Option<Stop> {
+fn parse_stop(line: &str) -> Option<StopOrder> {
     let mut words = line.split_ascii_whitespace();
     (words.next()? == "stop").then_some(())?;
     let signal = StopSignal::from_name(words.next()?)?;
-    Some(Stop { signal, timeout_ms: words.next()?.parse().ok()? })
+    Some(StopOrder { signal, timeout_ms: words.next()?.parse().ok()? })
 }
 
 /// Collects all children that have ended; keeps the status of `root`. Returns true if no child is
@@ -213,7 +213,7 @@ fn reap(root: u32, status: &mut Option<String>) -> bool {
 fn end_tree(
     job: &ProcessSpec,
     root: u32,
-    mut stop: Stop,
+    mut stop: StopOrder,
     events: &Receiver<Event>,
     status: &mut Option<String>,
 ) -> bool {
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn orders_are_understood_or_ignored() {
         let check = |line, stop| assert_eq!(parse_stop(line), stop, "{line}");
-        check("stop INT 500", Some(Stop { signal: StopSignal::Int, timeout_ms: 500 }));
-        check("stop KILL 0", Some(Stop::HARD));
+        check("stop INT 500", Some(StopOrder { signal: StopSignal::Int, timeout_ms: 500 }));
+        check("stop KILL 0", Some(StopOrder::HARD));
         check("stop HUP 0", None);
         check("stop TERM", None);
         check("stop TERM soon", None);

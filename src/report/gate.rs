@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::analyze::gate::{Assessment, Ending, Finding, Level};
+use crate::analyze::gate::{Assessment, Finding, GateOutcome, Level};
 
 /// Formats of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +63,10 @@ fn line(finding: &Finding) -> String {
 /// The result in one line.
 fn whole(assessment: &Assessment, exit: u8) -> String {
     let ending = match assessment.ending {
-        Ending::Boring => "boring",
-        Ending::Regression => "REGRESSION",
-        Ending::NoVerdict => "NO VERDICT",
-        Ending::RunFailed => "A RUN FAILED",
+        GateOutcome::Boring => "boring",
+        GateOutcome::Regression => "REGRESSION",
+        GateOutcome::NoVerdict => "NO VERDICT",
+        GateOutcome::RunFailed => "A RUN FAILED",
     };
     let count = |level| assessment.findings.iter().filter(|f| f.level == level).count();
     format!(
@@ -146,7 +146,7 @@ fn junit(assessment: &Assessment) -> String {
         assessment.findings.iter().filter(|finding| finding.level == Level::Regression).count();
     let errors = assessment.findings.iter().filter(|f| f.level == Level::Failure).count();
     let skipped = assessment.findings.iter().filter(|f| f.level == Level::Unclear).count();
-    let whole_fails = assessment.ending != Ending::Boring && failures + errors == 0;
+    let whole_fails = assessment.ending != GateOutcome::Boring && failures + errors == 0;
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rqps gate\">\n\
          <testsuite name=\"rqps gate\" tests=\"{}\" failures=\"{}\" errors=\"{errors}\" \
@@ -197,7 +197,7 @@ fn github(assessment: &Assessment, exit: u8) -> String {
         let (title, line) = (property(title.trim()), data(&line(finding)));
         let _ = writeln!(text, "::{command} title={title}::{line}");
     }
-    let command = if assessment.ending == Ending::Boring { "notice" } else { "error" };
+    let command = if assessment.ending == GateOutcome::Boring { "notice" } else { "error" };
     let _ = writeln!(text, "::{command} title=rqps gate::{}", data(&whole(assessment, exit)));
     text
 }

@@ -2,7 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::stats::{Interval, student, summary};
+use crate::stats::interval::Interval;
+use crate::stats::{student, summary};
 
 /// The mean of paired differences with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -39,7 +39,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
 ];
 
 /// What every facet of a benchmark may import.
-const FACETS_SHARE: &[&str] = &["domain", "units"];
+const FACETS_SHARE: &[&str] = &["domain", "units", "parallel"];
 
 /// Facets of a benchmark from left to right: its names, and what it may import besides
 /// [`FACETS_SHARE`], those on its left and those beside it.

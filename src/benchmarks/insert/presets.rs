@@ -5,7 +5,7 @@ use crate::domain::insert::{InsertShape, Pacing, Profile, QueryKind, QueryStep, 
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preset {
+pub struct InsertPreset {
     /// The word after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
@@ -32,7 +32,7 @@ pub struct Preset {
 const STEP_LIMIT: f64 = 4.0;
 
 /// For a first look.
-const QUICK: Preset = Preset {
+const QUICK: InsertPreset = InsertPreset {
     name: "quick",
     aliases: &[],
     about: "200k rows, then 100k more, 2 s per query step: about half a minute per run",
@@ -45,9 +45,9 @@ const QUICK: Preset = Preset {
 };
 
 /// All shapes, in the order of listings.
-pub const PRESETS: &[Preset] = &[
+pub const PRESETS: &[InsertPreset] = &[
     QUICK,
-    Preset {
+    InsertPreset {
         name: "standard",
         about: "5M rows, then 2M more, 60 s per query step: about a quarter of an hour per run",
         rows: 5_000_000,
@@ -56,7 +56,7 @@ pub const PRESETS: &[Preset] = &[
         settle_scale: 0.2,
         ..QUICK
     },
-    Preset {
+    InsertPreset {
         name: "cpu",
         aliases: &["full", "cached", "20m"],
         about: "published, cached by the DBMS (2021): 20M rows, then 20M more, 7200 s per query \
@@ -68,7 +68,7 @@ pub const PRESETS: &[Preset] = &[
         cache_bytes: Some(10 << 30),
         ..QUICK
     },
-    Preset {
+    InsertPreset {
         name: "io",
         aliases: &["500m"],
         about: "published, IO-bound (2021): 500M rows, then 10M more, 7200 s per query step",
@@ -79,7 +79,7 @@ pub const PRESETS: &[Preset] = &[
         cache_bytes: Some(10 << 30),
         ..QUICK
     },
-    Preset {
+    InsertPreset {
         name: "c8r32",
         aliases: &["pn53"],
         about: "published on 8 cores, 32 GB (2025-26): 30M rows, then 40M and 10M, 1800 s",
@@ -89,7 +89,7 @@ pub const PRESETS: &[Preset] = &[
         settle_scale: 1.0,
         ..QUICK
     },
-    Preset {
+    InsertPreset {
         name: "c8r32-io",
         aliases: &["pn53-io"],
         about: "published on 8 cores, 32 GB, IO-bound: 800M rows, then 4M and 1M, 1800 s",
@@ -99,27 +99,27 @@ pub const PRESETS: &[Preset] = &[
         settle_scale: 1.0,
         ..QUICK
     },
-    Preset {
+    InsertPreset {
         name: "c8r32-4u",
         about: "published on 8 cores, 32 GB, 4 clients: 10M rows each, then 16M and 4M, 1800 s",
         ..of_clients(4, 10_000_000, 20_000_000)
     },
-    Preset {
+    InsertPreset {
         name: "c8r32-io-4u",
         about: "published on 8 cores, 32 GB, 4 clients, IO-bound: 200M rows each, then 4M and 1M",
         ..of_clients(4, 200_000_000, 5_000_000)
     },
-    Preset {
+    InsertPreset {
         name: "c24r64-16u",
         about: "published on 24 cores, 64 GB, 16 clients: 20M rows each, then 16M and 4M, 1800 s",
         ..of_clients(16, 20_000_000, 20_000_000)
     },
-    Preset {
+    InsertPreset {
         name: "c48r128-20u",
         about: "published on 48 cores, 128 GB, 20 clients: 10M rows each, then 16M and 4M, 1800 s",
         ..of_clients(20, 10_000_000, 20_000_000)
     },
-    Preset {
+    InsertPreset {
         name: "c48r128-io-20u",
         about: "published on 48 cores, 128 GB, 20 clients, IO-bound: 200M rows, then 4M and 1M",
         ..of_clients(20, 200_000_000, 5_000_000)
@@ -127,8 +127,8 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 /// A published shape of several clients, each with a table of its own.
-const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> Preset {
-    Preset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
+const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> InsertPreset {
+    InsertPreset { rows, more_rows, clients, query_seconds: 1800.0, settle_scale: 1.0, ..QUICK }
 }
 
 /// The workload of a preset in the newest profile.
@@ -136,7 +136,7 @@ const fn of_clients(clients: u32, rows: u64, more_rows: u64) -> Preset {
 /// # Errors
 /// No such preset; the text lists those there are.
 pub fn workload(preset: &str) -> Result<Workload, String> {
-    let wanted = |known: &&Preset| known.name == preset || known.aliases.contains(&preset);
+    let wanted = |known: &&InsertPreset| known.name == preset || known.aliases.contains(&preset);
     let Some(found) = PRESETS.iter().find(wanted) else {
         let known: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(format!(

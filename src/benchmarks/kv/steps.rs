@@ -5,7 +5,7 @@ use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
 };
 use crate::domain::kv::{
-    Compression, KEY_BYTES, KvOperation, KvOption, KvShape, KvWork, Maintenance, READAHEAD_BYTES,
+    Compression, KEY_BYTES, KvMaintenance, KvOperation, KvOption, KvShape, KvWork, READAHEAD_BYTES,
     READAHEAD_OPTION, Style,
 };
 use crate::workload::select::{Companions, SelectError, select};
@@ -175,12 +175,12 @@ impl Sequence<'_> {
         work.clients = 1;
         work.after = match self.shape.style {
             Style::Leveled => vec![
-                Maintenance::Flush,
-                Maintenance::Wait,
-                Maintenance::CompactLevel0,
-                Maintenance::Wait,
+                KvMaintenance::Flush,
+                KvMaintenance::Wait,
+                KvMaintenance::CompactLevel0,
+                KvMaintenance::Wait,
             ],
-            Style::Universal => vec![Maintenance::Flush, Maintenance::Wait],
+            Style::Universal => vec![KvMaintenance::Flush, KvMaintenance::Wait],
         };
         let name = match self.shape.style {
             Style::Leveled => "flush_mt_l0",
@@ -208,7 +208,7 @@ impl Sequence<'_> {
 
     fn overwrite(&self) -> Step {
         let mut work = self.paced(KvOperation::Overwrite);
-        work.after = vec![Maintenance::Flush, Maintenance::Wait];
+        work.after = vec![KvMaintenance::Flush, KvMaintenance::Wait];
         self.step("overwriteandwait", Group::Write, self.workload.write_seconds, work)
     }
 }

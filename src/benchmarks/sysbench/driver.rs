@@ -1,6 +1,6 @@
 //! How the driver makes and fills the tables.
 
-use crate::benchmarks::sysbench::rows::Table;
+use crate::benchmarks::sysbench::rows::SbtestTable;
 use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
@@ -9,10 +9,10 @@ use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType};
 
 /// Opens the rows of a table.
 pub(super) fn rows(job: &DriverRequest, table: u32) -> Box<dyn LoadRows> {
-    Box::new(Table::new(job.seed, table, job.rows))
+    Box::new(SbtestTable::new(job.seed, table, job.rows))
 }
 
-impl LoadRows for Table {
+impl LoadRows for SbtestTable {
     fn row(&self, id: u64, row: &mut LoadRow) {
         row.text.resize(C_LEN + PAD_LEN, 0);
         let Some(text) = row.text.first_chunk_mut() else { return };

@@ -5,7 +5,7 @@ use crate::domain::benchmark::{BenchmarkParameters, Idle, Pace, Placement, Workl
 
 /// A named shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preset {
+pub struct SysbenchPreset {
     /// The word after `--preset`.
     pub name: &'static str,
     /// Other names of the same shape.
@@ -35,9 +35,9 @@ pub struct Preset {
     pub config: Option<&'static str>,
 }
 
-impl Preset {
+impl SysbenchPreset {
     /// The preset of that name or alias.
-    pub fn named(name: &str) -> Option<&'static Preset> {
+    pub fn named(name: &str) -> Option<&'static SysbenchPreset> {
         ALL.iter().copied().find(|preset| preset.name == name || preset.aliases.contains(&name))
     }
 
@@ -76,7 +76,7 @@ impl Preset {
 /// # Errors
 /// No such preset; the text lists those there are.
 pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
-    match Preset::named(name) {
+    match SysbenchPreset::named(name) {
         Some(preset) => Ok((preset.workload(), preset.order)),
         None => {
             let known: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
@@ -87,7 +87,7 @@ pub fn workload(name: &str) -> Result<(Workload, StepSet), String> {
 
 /// What a preset asks for beside its workload.
 pub(super) fn facts(name: &str) -> PresetFacts {
-    match Preset::named(name) {
+    match SysbenchPreset::named(name) {
         Some(preset) => PresetFacts { config: preset.config, is_published: preset.is_published() },
         None => PresetFacts::default(),
     }
@@ -99,7 +99,7 @@ pub fn default_placement(clients: u32, cpus: u32) -> Placement {
 }
 
 /// The published way: cached by the DBMS, waits as long as published.
-pub const FULL: Preset = Preset {
+pub const FULL: SysbenchPreset = SysbenchPreset {
     name: "full",
     aliases: &[],
     about: "50M rows, 600 s per read step and 900 s per write step: about 7 hours per run",
@@ -116,7 +116,7 @@ pub const FULL: Preset = Preset {
 };
 
 /// For a first look: two targets and four blocks in about twenty minutes.
-pub const QUICK: Preset = Preset {
+pub const QUICK: SysbenchPreset = SysbenchPreset {
     name: "quick",
     about: "200k rows, 2 s per step: about 2 minutes per run",
     rows: 200_000,
@@ -128,7 +128,7 @@ pub const QUICK: Preset = Preset {
 };
 
 /// For a decision in an evening.
-pub const STANDARD: Preset = Preset {
+pub const STANDARD: SysbenchPreset = SysbenchPreset {
     name: "standard",
     about: "2M rows, 10 s per step: about 8 minutes per run",
     rows: 2_000_000,
@@ -140,7 +140,7 @@ pub const STANDARD: Preset = Preset {
 };
 
 /// Intel NUC, December 2020 and January 2021.
-const NUC: Preset = Preset {
+const NUC: SysbenchPreset = SysbenchPreset {
     name: "nuc",
     about: "published on 4 cores, 16 GB (2020-21): 1 x 10M rows, 180 s, all 42 steps",
     order: StepSet::Full,
@@ -151,7 +151,7 @@ const NUC: Preset = Preset {
 };
 
 /// c2-standard-60, April 2023.
-const C2S60: Preset = Preset {
+const C2S60: SysbenchPreset = SysbenchPreset {
     name: "c2s60",
     aliases: &["c2-standard-60"],
     about: "published on 30 cores, 240 GB (2023): 4 x 50M rows, 20 clients, 600 s, all 42 steps",
@@ -163,7 +163,7 @@ const C2S60: Preset = Preset {
 };
 
 /// The variant of [`C2S60`] whose data are cached by the operating system only.
-const C2S60_4G: Preset = Preset {
+const C2S60_4G: SysbenchPreset = SysbenchPreset {
     name: "c2s60-4g",
     aliases: &["c2-standard-60-4g"],
     about: "as c2s60 with 4 GB for the DBMS and its config buffered, so that the operating system \
@@ -173,7 +173,7 @@ const C2S60_4G: Preset = Preset {
     ..C2S60
 };
 
-const C8R16: Preset = Preset {
+const C8R16: SysbenchPreset = SysbenchPreset {
     name: "c8r16",
     aliases: &["bee"],
     about: "published on 8 cores, 16 GB (2024-25): 1 x 30M rows, 1 client, 300/600 s",
@@ -183,14 +183,14 @@ const C8R16: Preset = Preset {
     ..FULL
 };
 
-const C8R32: Preset = Preset {
+const C8R32: SysbenchPreset = SysbenchPreset {
     name: "c8r32",
     aliases: &["pn53"],
     about: "published on 8 cores, 32 GB (2024-26): 1 x 50M rows, 1 client, 600/900 s",
     ..FULL
 };
 
-const C24R64: Preset = Preset {
+const C24R64: SysbenchPreset = SysbenchPreset {
     name: "c24r64",
     aliases: &["socket2"],
     about: "published on 2 x 12 cores, 64 GB (2024-25): 8 x 10M rows, 16 clients, 600/900 s",
@@ -200,7 +200,7 @@ const C24R64: Preset = Preset {
     ..FULL
 };
 
-const C32R128: Preset = Preset {
+const C32R128: SysbenchPreset = SysbenchPreset {
     name: "c32r128",
     aliases: &["dell32"],
     about: "published on 32 cores, 128 GB (2024-25): 8 x 10M rows, 24 clients, 600/900 s",
@@ -209,7 +209,7 @@ const C32R128: Preset = Preset {
 };
 
 /// Its published windows are 630 and 930 s, 600 and 900 by name.
-const HETZ48: Preset = Preset {
+const HETZ48: SysbenchPreset = SysbenchPreset {
     name: "hetz48",
     aliases: &["ax162s", "ax162-s"],
     about: "published on 48 cores, 128 GB (2024-26): 8 x 10M rows, 40 clients, 630/930 s",
@@ -219,7 +219,7 @@ const HETZ48: Preset = Preset {
     ..C24R64
 };
 
-const GCP32: Preset = Preset {
+const GCP32: SysbenchPreset = SysbenchPreset {
     name: "gcp32",
     aliases: &["c4-standard-32"],
     about: "published on 16 cores, 128 GB (2025): 8 x 10M rows, 12 clients, 300/600 s",
@@ -230,7 +230,7 @@ const GCP32: Preset = Preset {
 };
 
 /// All presets, in the order of listings.
-pub const ALL: &[&Preset] = &[
+pub const ALL: &[&SysbenchPreset] = &[
     &QUICK, &STANDARD, &FULL, &NUC, &C2S60, &C2S60_4G, &C8R16, &C8R32, &C24R64, &C32R128, &HETZ48,
     &GCP32,
 ];
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn presets_have_the_published_shapes() {
         let check = |name: &str, shape: (u32, u64, u32), seconds: (f64, f64)| {
-            let preset = Preset::named(name).unwrap();
+            let preset = SysbenchPreset::named(name).unwrap();
             assert_eq!((preset.tables, preset.rows, preset.clients), shape, "{name}");
             assert_eq!((preset.read_seconds, preset.write_seconds), seconds, "{name}");
             assert_eq!((preset.warmup_seconds, preset.settle_scale), (5.0, 1.0), "{name}");
@@ -257,10 +257,13 @@ mod tests {
         check("hetz48", (8, 10_000_000, 40), (630.0, 930.0));
         check("ax162s", (8, 10_000_000, 40), (630.0, 930.0));
         check("gcp32", (8, 10_000_000, 12), (300.0, 600.0));
-        assert_eq!(Preset::named("c2s60-4g").unwrap().workload().cache_bytes, Some(4 << 30));
-        assert_eq!(Preset::named("nuc").unwrap().order, StepSet::Full);
-        assert_eq!(Preset::named("quick").unwrap().order, StepSet::Abbreviated);
-        assert_eq!(Preset::named("slow"), None);
+        assert_eq!(
+            SysbenchPreset::named("c2s60-4g").unwrap().workload().cache_bytes,
+            Some(4 << 30)
+        );
+        assert_eq!(SysbenchPreset::named("nuc").unwrap().order, StepSet::Full);
+        assert_eq!(SysbenchPreset::named("quick").unwrap().order, StepSet::Abbreviated);
+        assert_eq!(SysbenchPreset::named("slow"), None);
     }
 
     #[test]

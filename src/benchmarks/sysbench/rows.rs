@@ -6,7 +6,7 @@ use crate::datagen::rng::StreamKey;
 
 /// One row but for its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SbtestRow {
     /// Uniform in 1..=rows.
     pub k: u64,
     /// ASCII.
@@ -15,28 +15,28 @@ pub struct Row {
     pub pad: [u8; PAD_LEN],
 }
 
-impl Default for Row {
-    fn default() -> Row {
-        Row { k: 0, c: [0; C_LEN], pad: [0; PAD_LEN] }
+impl Default for SbtestRow {
+    fn default() -> SbtestRow {
+        SbtestRow { k: 0, c: [0; C_LEN], pad: [0; PAD_LEN] }
     }
 }
 
 /// The rows of one table.
 #[derive(Clone, Copy, Debug)]
-pub struct Table {
+pub struct SbtestTable {
     key: StreamKey,
     rows: u64,
 }
 
-impl Table {
+impl SbtestTable {
     /// Table number `table` (from 1) with ids 1..=`rows`.
-    pub fn new(seed: u64, table: u32, rows: u64) -> Table {
-        Table { key: StreamKey::new(seed, "sbtest").and(u64::from(table)), rows: rows.max(1) }
+    pub fn new(seed: u64, table: u32, rows: u64) -> SbtestTable {
+        SbtestTable { key: StreamKey::new(seed, "sbtest").and(u64::from(table)), rows: rows.max(1) }
     }
 
     /// Writes the row of `id` into `row`. Nothing is allocated.
     #[inline]
-    pub fn row(&self, id: u64, row: &mut Row) {
+    pub fn row(&self, id: u64, row: &mut SbtestRow) {
         let mut rng = self.key.at(id);
         row.k = rng.uniform(1, self.rows);
         rng.digit_groups(&mut row.c);
@@ -58,7 +58,7 @@ impl Table {
     /// Appends the row of `id` as a line for COPY … FROM STDIN in text format: `id k c pad` with
     /// tabs between. Digits and `-` need no escapes.
     pub fn copy_line(&self, out: &mut Vec<u8>, id: u64) {
-        let mut row = Row::default();
+        let mut row = SbtestRow::default();
         self.row(id, &mut row);
         append_number(out, id);
         out.push(b'\t');
@@ -73,7 +73,7 @@ impl Table {
     /// Appends the row of `id` as a tuple of a multi-row INSERT, `(id,k,'c','pad')`, without a
     /// comma after it.
     pub fn insert_tuple(&self, out: &mut Vec<u8>, id: u64) {
-        let mut row = Row::default();
+        let mut row = SbtestRow::default();
         self.row(id, &mut row);
         out.push(b'(');
         append_number(out, id);
@@ -87,9 +87,9 @@ impl Table {
     }
 }
 
-/// The row of `id` in table `table` (from 1) of `rows` rows. For many rows, keep a [`Table`].
-pub fn row(seed: u64, table: u32, id: u64, rows: u64, row: &mut Row) {
-    Table::new(seed, table, rows).row(id, row);
+/// The row of `id` in table `table` (from 1) of `rows` rows. For many rows, keep a [`SbtestTable`].
+pub fn row(seed: u64, table: u32, id: u64, rows: u64, row: &mut SbtestRow) {
+    SbtestTable::new(seed, table, rows).row(id, row);
 }
 
 /// Appends `number` in decimal. The formatting of the standard library costs as much as the rest of
@@ -114,7 +114,7 @@ mod tests {
 
     fn text(table: u32, id: u64) -> String {
         let mut out = Vec::new();
-        Table::new(1, table, 1000).copy_line(&mut out, id);
+        SbtestTable::new(1, table, 1000).copy_line(&mut out, id);
         String::from_utf8(out).unwrap()
     }
 
@@ -142,7 +142,7 @@ mod tests {
     fn a_tuple_says_the_same_as_a_line() {
         for id in [1, 9, 10, 99, 100, 12_345, 2_147_483_647] {
             let mut tuple = Vec::new();
-            Table::new(1, 3, 1000).insert_tuple(&mut tuple, id);
+            SbtestTable::new(1, 3, 1000).insert_tuple(&mut tuple, id);
             let line = text(3, id);
             let fields: Vec<&str> = line.trim_end().split('\t').collect();
             let want = format!("({id},{},'{}','{}')", fields[1], fields[2], fields[3]);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn rows_do_not_depend_on_the_split_of_a_load() {
-        let table = Table::new(9, 1, 1000);
+        let table = SbtestTable::new(9, 1, 1000);
         let chunk = |from: u64, to: u64| {
             let mut out = Vec::new();
             (from..=to).for_each(|id| table.copy_line(&mut out, id));
@@ -162,18 +162,18 @@ mod tests {
         let whole = chunk(1, 1000);
         let parts = [chunk(1, 333), chunk(334, 400), chunk(401, 1000)].concat();
         assert!(whole == parts);
-        let mut one = Row::default();
+        let mut one = SbtestRow::default();
         row(9, 1, 500, 1000, &mut one);
-        let mut other = Row::default();
+        let mut other = SbtestRow::default();
         table.row(500, &mut other);
         assert_eq!(one, other);
     }
 
     #[test]
     fn k_is_uniform_over_the_rows() {
-        let table = Table::new(1, 1, 20);
+        let table = SbtestTable::new(1, 1, 20);
         let mut counts = [0u64; 20];
-        let mut row = Row::default();
+        let mut row = SbtestRow::default();
         for id in 1..=20_000 {
             table.row(id, &mut row);
             counts[row.k as usize - 1] += 1;

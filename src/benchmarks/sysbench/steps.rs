@@ -44,14 +44,14 @@ pub enum StatementShape {
     /// N random values in a list on an index.
     Points {
         /// Which index.
-        on: Index,
+        on: SbtestIndex,
         /// True if the index has all columns that are read.
         covered: bool,
     },
     /// m … m + N on an index: N + 1 keys.
     Range {
         /// Which index.
-        on: Index,
+        on: SbtestIndex,
         /// True if the index has all columns that are read.
         covered: bool,
     },
@@ -83,7 +83,7 @@ pub enum StatementShape {
 
 /// The two indexes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Index {
+pub enum SbtestIndex {
     /// The primary key, on id.
     Primary,
     /// The secondary index, on k.
@@ -103,8 +103,8 @@ pub enum Ranged {
     Distinct,
 }
 
-use Index::{Primary, Secondary};
 use Lasts::{Read, Write};
+use SbtestIndex::{Primary, Secondary};
 
 /// Ids of one update-inlist statement. The published scripts label it 100 but never pass that on,
 /// so the default of ten is what all published figures measure.
@@ -402,12 +402,14 @@ fn detail(benchmark: &Microbenchmark) -> String {
         StatementShape::HotPoints => {
             format!("the same {n} adjacent ids in a list, of a random table")
         }
-        StatementShape::Points { on: Index::Primary, .. } => format!("{n} random ids in a list"),
-        StatementShape::Points { on: Index::Secondary, .. } => {
+        StatementShape::Points { on: SbtestIndex::Primary, .. } => {
+            format!("{n} random ids in a list")
+        }
+        StatementShape::Points { on: SbtestIndex::Secondary, .. } => {
             format!("{n} random k in a list, 1 row each on average")
         }
-        StatementShape::Range { on: Index::Primary, .. } => format!("{} ids", n + 1),
-        StatementShape::Range { on: Index::Secondary, .. } => {
+        StatementShape::Range { on: SbtestIndex::Primary, .. } => format!("{} ids", n + 1),
+        StatementShape::Range { on: SbtestIndex::Secondary, .. } => {
             format!("{} values of k, 1 row each on average", n + 1)
         }
         StatementShape::Scan => {
@@ -513,16 +515,16 @@ fn in_list(
     prepared(dialect, kind, &sql, parameters)
 }
 
-fn index_points(dialect: Dialect, on: Index, covered: bool, n: u32) -> Operation {
+fn index_points(dialect: Dialect, on: SbtestIndex, covered: bool, n: u32) -> Operation {
     let (column, columns) = index_columns(on, covered);
     let value = match on {
-        Index::Primary => Parameter::Id,
-        Index::Secondary => Parameter::Key,
+        SbtestIndex::Primary => Parameter::Id,
+        SbtestIndex::Secondary => Parameter::Key,
     };
     in_list(dialect, "points", columns, column, vec![value; n as usize])
 }
 
-fn index_range(dialect: Dialect, on: Index, covered: bool, n: u32) -> Operation {
+fn index_range(dialect: Dialect, on: SbtestIndex, covered: bool, n: u32) -> Operation {
     let (column, columns) = index_columns(on, covered);
     let sql = format!("SELECT {columns} FROM sbtest{{table}} WHERE {column} BETWEEN ? AND ?");
     let parameters = vec![Parameter::RangeStart, Parameter::RangeEnd { span: n }];
@@ -530,12 +532,12 @@ fn index_range(dialect: Dialect, on: Index, covered: bool, n: u32) -> Operation 
 }
 
 /// The column that is searched and the columns that are read.
-fn index_columns(on: Index, covered: bool) -> (&'static str, &'static str) {
+fn index_columns(on: SbtestIndex, covered: bool) -> (&'static str, &'static str) {
     match (on, covered) {
-        (Index::Primary, true) => ("id", "id"),
-        (Index::Primary, false) => ("id", "id, c"),
-        (Index::Secondary, true) => ("k", "k"),
-        (Index::Secondary, false) => ("k", "k, c"),
+        (SbtestIndex::Primary, true) => ("id", "id"),
+        (SbtestIndex::Primary, false) => ("id", "id, c"),
+        (SbtestIndex::Secondary, true) => ("k", "k"),
+        (SbtestIndex::Secondary, false) => ("k", "k, c"),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::benchmarks::vector::analyze::recall::{self, Curve, CurvePoint, Mean, 
 use crate::domain::benchmark::BenchmarkParameters;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
-use crate::domain::vector::{DataSource, Point};
+use crate::domain::vector::{DataSource, SearchPoint};
 use crate::report::Sections;
 use crate::report::chart::{Axis, Chart, Form, Line, Point as ChartPoint, Series};
 use crate::report::document::{Block, Cell, Column, Digits, Section, Table};
@@ -409,7 +409,7 @@ fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Tab
         targets.filter(|(_, target)| !target.samples.is_empty()).map(|(place, _)| (*step, place))
     });
     let cells: Vec<Cell> = measured
-        .map(|(step, place)| match Point::is_named_in(&step.name) {
+        .map(|(step, place)| match SearchPoint::is_named_in(&step.name) {
             true => Cell::text(""),
             false => Cell::text(first_index(comparison, place).unwrap_or_default()),
         })
@@ -428,12 +428,12 @@ fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
     let BenchmarkParameters::Vector(shape) = &facts.workloads.first()?.shape else { return None };
     let point = match facts.target.as_ref()?.dbms.dialect() {
         Dialect::Mysql => {
-            Point { m: *shape.mariadb.first()?, ef_construction: None, ef: 1, clients: 1 }
+            SearchPoint { m: *shape.mariadb.first()?, ef_construction: None, ef: 1, clients: 1 }
         }
         _ => {
             let build = shape.pgvector.first()?;
             let ef_construction = Some(build.ef_construction);
-            Point { m: build.m, ef_construction, ef: 1, clients: 1 }
+            SearchPoint { m: build.m, ef_construction, ef: 1, clients: 1 }
         }
     };
     Some(point.index())
@@ -441,7 +441,7 @@ fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
 
 /// True if it is neither a point of a curve nor a choice among them.
 fn is_no_point(step: &StepComparison) -> bool {
-    Point::of_step(&step.name).is_none() && !step.is_choice()
+    SearchPoint::of_step(&step.name).is_none() && !step.is_choice()
 }
 
 fn value(target: &TargetResult, metric: Metric) -> Option<f64> {

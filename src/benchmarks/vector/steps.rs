@@ -6,8 +6,8 @@ use crate::domain::benchmark::{
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::vector::{
-    Case, DataSource, Filter, Index, Level, Point, Present, Search, Variant, VectorOperation,
-    VectorShape, VectorWork, of_clients,
+    Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,
+    VectorOperation, VectorShape, VectorWork, of_clients,
 };
 use crate::workload::select::{Companions, SelectError, select};
 
@@ -77,8 +77,8 @@ fn indexes(dialect: Dialect, shape: &VectorShape) -> Vec<Index> {
     }
 }
 
-fn point(index: &Index, ef: u32, clients: u32) -> Point {
-    Point { m: index.m, ef_construction: index.ef_construction, ef, clients }
+fn point(index: &Index, ef: u32, clients: u32) -> SearchPoint {
+    SearchPoint { m: index.m, ef_construction: index.ef_construction, ef, clients }
 }
 
 struct Steps<'a> {
@@ -300,7 +300,7 @@ impl Steps<'_> {
         let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
         self.push("isolation.load", Group::Load, VectorOperation::Load { spare: 0 });
         self.push(&format!("isolation.index.{words}"), Group::Load, VectorOperation::Build(*index));
-        for level in Level::ALL {
+        for level in IsolationLevel::ALL {
             let search = Box::new(self.search(ef, 1));
             let name = format!("isolation.{}.{words}.ef={ef}", level.name());
             self.push(&name, Group::Write, VectorOperation::Isolate { level, search });

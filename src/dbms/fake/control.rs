@@ -16,7 +16,7 @@ use crate::dbms::server::Server;
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::os::process::{Stop, StopSignal};
+use crate::os::process::{StopOrder, StopSignal};
 
 /// Service time when the config names none, microseconds.
 const DEFAULT_MEAN_US: u64 = 100;
@@ -72,7 +72,7 @@ impl ControlPlane for Fake {
         let ready = self.server.site.sockets.join("ready");
         let script = "trap 'exit 0' TERM; : > \"$0\"; while :; do sleep 3600 & wait $!; done";
         let args = vec!["-c".to_owned(), script.to_owned(), ready.display().to_string()];
-        self.server.launch(Path::new("/bin/sh"), args, Stop::HARD)?;
+        self.server.launch(Path::new("/bin/sh"), args, StopOrder::HARD)?;
         self.server.wait_for_file(&ready)
     }
 

@@ -19,7 +19,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::os::process::{Stop, StopSignal};
+use crate::os::process::{StopOrder, StopSignal};
 
 /// How long a session of the control plane may take to connect.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -206,7 +206,7 @@ impl ControlPlane for MysqlFamily {
             // It would listen on a public port and a public socket.
             args.push("--mysqlx=OFF".to_owned());
         }
-        self.server.launch(&program, args, Stop::HARD)?;
+        self.server.launch(&program, args, StopOrder::HARD)?;
         let address = self.address();
         let ready = self.server.wait_ready(Dialect::Mysql, &address, &login());
         ready.map_err(|error| self.explain(error))?;

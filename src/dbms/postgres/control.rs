@@ -13,7 +13,7 @@ use crate::dbms::site::{Interrupt, Site};
 use crate::dbms::spec::{GuestCalls, GuestSettle, Tell};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Address, Endpoint, Login};
-use crate::os::process::{Stop, StopSignal, parent_of};
+use crate::os::process::{StopOrder, StopSignal, parent_of};
 use crate::wire::WireError;
 
 /// User and database.
@@ -26,7 +26,7 @@ const DEFAULT_PORT: u16 = 5432;
 const CONNECT: Duration = Duration::from_secs(30);
 
 /// When rqps is gone: an immediate shutdown, which frees shared memory too.
-const ON_LOSS: Stop = Stop { signal: StopSignal::Quit, timeout_ms: 3000 };
+const ON_LOSS: StopOrder = StopOrder { signal: StopSignal::Quit, timeout_ms: 3000 };
 
 /// A Postgres that rqps runs.
 pub(super) struct Postgres {

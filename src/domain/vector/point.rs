@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A point of a curve: an index and how it is asked. The step that measures it is named after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Point {
+pub struct SearchPoint {
     /// Links of a node.
     pub m: u32,
     /// Width of the search while building, where the DBMS has such an option.
@@ -20,15 +20,15 @@ pub fn of_clients(clients: u32) -> String {
     if clients == 1 { String::new() } else { format!(".clients={clients}") }
 }
 
-impl Point {
+impl SearchPoint {
     /// The step: `search.m=16.ec=64.ef=20`, with `.clients=4` for more than one.
     pub fn step(&self) -> String {
         format!("search.{}.ef={}{}", self.index(), self.ef, of_clients(self.clients))
     }
 
     /// The point that a step of that name measures; `None` for other steps.
-    pub fn of_step(name: &str) -> Option<Point> {
-        let mut point = Point { m: 0, ef_construction: None, ef: 0, clients: 1 };
+    pub fn of_step(name: &str) -> Option<SearchPoint> {
+        let mut point = SearchPoint { m: 0, ef_construction: None, ef: 0, clients: 1 };
         for part in name.strip_prefix("search.")?.split('.') {
             let (key, value) = part.split_once('=')?;
             let value = value.parse().ok()?;
@@ -79,15 +79,18 @@ mod tests {
 
     #[test]
     fn a_point_is_found_by_the_name_of_its_step() {
-        let check = |point: Point, name: &str| {
+        let check = |point: SearchPoint, name: &str| {
             assert_eq!(point.step(), name);
-            assert_eq!(Point::of_step(name), Some(point));
+            assert_eq!(SearchPoint::of_step(name), Some(point));
         };
-        let point = Point { m: 16, ef_construction: Some(64), ef: 20, clients: 1 };
+        let point = SearchPoint { m: 16, ef_construction: Some(64), ef: 20, clients: 1 };
         check(point, "search.m=16.ec=64.ef=20");
-        check(Point { ef_construction: None, clients: 8, ..point }, "search.m=16.ef=20.clients=8");
+        check(
+            SearchPoint { ef_construction: None, clients: 8, ..point },
+            "search.m=16.ef=20.clients=8",
+        );
         for other in ["load", "search", "search.m=16", "index.m=16.ec=64", "search.m=x.ef=1"] {
-            assert_eq!(Point::of_step(other), None, "{other}");
+            assert_eq!(SearchPoint::of_step(other), None, "{other}");
         }
     }
 }

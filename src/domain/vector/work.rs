@@ -72,7 +72,7 @@ pub enum VectorOperation {
     /// Let two transactions change and ask, and hold what they see against what they may.
     Isolate {
         /// The level of both.
-        level: Level,
+        level: IsolationLevel,
         /// The queries.
         search: Box<Search>,
     },
@@ -91,7 +91,7 @@ pub enum VectorOperation {
 /// Levels of isolation, as SQL names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum IsolationLevel {
     /// READ UNCOMMITTED.
     ReadUncommitted,
     /// READ COMMITTED.
@@ -102,24 +102,28 @@ pub enum Level {
     Serializable,
 }
 
-impl Level {
+impl IsolationLevel {
     /// From the weakest to the strictest.
-    pub const ALL: [Level; 4] =
-        [Level::ReadUncommitted, Level::ReadCommitted, Level::RepeatableRead, Level::Serializable];
+    pub const ALL: [IsolationLevel; 4] = [
+        IsolationLevel::ReadUncommitted,
+        IsolationLevel::ReadCommitted,
+        IsolationLevel::RepeatableRead,
+        IsolationLevel::Serializable,
+    ];
 
     /// The words of SQL in names of steps: with hyphens.
     pub fn name(self) -> &'static str {
         match self {
-            Level::ReadUncommitted => "read-uncommitted",
-            Level::ReadCommitted => "read-committed",
-            Level::RepeatableRead => "repeatable-read",
-            Level::Serializable => "serializable",
+            IsolationLevel::ReadUncommitted => "read-uncommitted",
+            IsolationLevel::ReadCommitted => "read-committed",
+            IsolationLevel::RepeatableRead => "repeatable-read",
+            IsolationLevel::Serializable => "serializable",
         }
     }
 
     /// True if a whole transaction sees the data committed when it began to read.
     pub fn keeps_snapshot(self) -> bool {
-        matches!(self, Level::RepeatableRead | Level::Serializable)
+        matches!(self, IsolationLevel::RepeatableRead | IsolationLevel::Serializable)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::dialect::Dialect;
+use crate::domain::dialect::{Dialect, Placeholder};
 use crate::domain::script::{Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
@@ -18,7 +18,7 @@ pub(crate) fn capture(
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
     for operation in &script.operations {
         let sql = with_samples(operation, job.dialect, job.rows);
-        match session.rows(&format!("{}{sql}", explain(job.dialect))) {
+        match session.rows(&format!("{}{sql}", job.dialect.spec().explain)) {
             Ok(rows) => {
                 plans.insert(operation.kind.clone(), spell(job.dialect, &rows));
             }
@@ -37,33 +37,16 @@ pub(crate) fn explain_one(
     sql: &str,
     session: &mut Connection,
 ) -> Result<String, WireError> {
-    let rows = session.rows(&format!("{}{sql}", explain(dialect)))?;
+    let rows = session.rows(&format!("{}{sql}", dialect.spec().explain))?;
     Ok(spell(dialect, &rows))
 }
 
-fn explain(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Postgres => "EXPLAIN (VERBOSE false, COSTS OFF) ",
-        Dialect::Mysql => "EXPLAIN ",
-        Dialect::Sqlite => "EXPLAIN QUERY PLAN ",
-        Dialect::KeyValue | Dialect::Fake => "plan of ",
-    }
-}
-
-/// One line a row, without what differs between two targets although the plan is one: estimates of
-/// MySQL and columns that only newer versions have; numbers of SQLite's bytecode.
+/// One line a row, without columns that differ between two targets although the plan is one.
 fn spell(dialect: Dialect, rows: &[Vec<Option<String>>]) -> String {
     let lines = rows.iter().map(|row| {
-        let keep: &[usize] = match (dialect, row.len()) {
-            (Dialect::Sqlite, 4) => &[3],
-            // select_type, table, type, key, key_len, ref, Extra: with partitions and filtered
-            // since 5.7, without before.
-            (Dialect::Mysql, 12) => &[1, 2, 4, 6, 7, 8, 11],
-            (Dialect::Mysql, 10) => &[1, 2, 3, 5, 6, 7, 9],
-            _ => &[],
-        };
         let all: Vec<usize> = (0..row.len()).collect();
-        let keep = if keep.is_empty() { &all } else { keep };
+        let known = dialect.spec().plan_columns.iter().find(|(count, _)| *count == row.len());
+        let keep = known.map_or(all.as_slice(), |(_, keep)| *keep);
         let cells = keep.iter().filter_map(|index| row.get(*index));
         let cells: Vec<&str> = cells.map(|cell| cell.as_deref().unwrap_or("NULL")).collect();
         cells.join("\t")
@@ -71,17 +54,17 @@ fn spell(dialect: Dialect, rows: &[Vec<Option<String>>]) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
-/// The statement on table 1 with literals for its placeholders: `{n}` in text protocol, `$n` on
-/// Postgres, `?` in order elsewhere.
+/// The statement on table 1 with literals for its placeholders: `{n}` in text protocol, `$n` or
+/// `?` as the dialect has it.
 fn with_samples(operation: &Operation, dialect: Dialect, rows: u64) -> String {
     let sql = operation.sql.replace("{table}", "1");
     let values = samples(&operation.parameters, rows);
-    match (operation.protocol, dialect) {
+    match (operation.protocol, dialect.spec().placeholder) {
         (Protocol::Text, _) => numbered(&sql, &values, |number| format!("{{{number}}}")),
-        (Protocol::Prepared, Dialect::Postgres) => {
+        (Protocol::Prepared, Placeholder::Numbered) => {
             numbered(&sql, &values, |number| format!("${number}"))
         }
-        (Protocol::Prepared, _) => {
+        (Protocol::Prepared, Placeholder::InOrder) => {
             let mut values = values.iter();
             sql.chars().fold(String::new(), |mut text, letter| {
                 match (letter, letter == '?') {

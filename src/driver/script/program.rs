@@ -7,6 +7,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
 use crate::driver::attempt::{ClientEvent, StatementError, Tally};
 use crate::driver::connection::Connection;
+use crate::driver::request::DriverRequest;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
 /// What a client carries out per event.
@@ -146,10 +147,10 @@ fn stumble(kind: &str, error: WireError) -> StatementError {
     StatementError { kind: kind.to_owned(), error }
 }
 
-/// BEGIN and COMMIT are prepared where sysbench prepares them: not on MySQL, which cannot, nor
+/// BEGIN and COMMIT are prepared where the dialect can, as sysbench does; not
 /// without a dialect, where no statement is.
 fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Connection) -> Result<Call, String> {
-    if matches!(dialect, None | Some(Dialect::Mysql)) {
+    if !dialect.is_some_and(|dialect| dialect.spec().begin_prepared) {
         return Ok(Call::Text(vec![Piece::Sql(sql.to_owned())]));
     }
     session
@@ -375,4 +376,14 @@ impl Parameter {
     fn value_type(self) -> ValueType {
         if self.text_len() > 0 { ValueType::Text } else { ValueType::Int }
     }
+}
+/// What client `index` does where the work is a script.
+pub(crate) fn compile(
+    job: &DriverRequest,
+    script: &Script,
+    index: u32,
+    session: &mut Connection,
+) -> Result<Program, String> {
+    let data = (job.seed, job.tables, job.rows);
+    Program::compile(script, index, data, job.dialect, session)
 }

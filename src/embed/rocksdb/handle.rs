@@ -29,7 +29,7 @@ pub enum Durability {
 
 /// What a read gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct EntryCounts {
     /// Keys found, or entries read.
     pub entries: u64,
     /// Bytes of their keys and values.
@@ -122,7 +122,7 @@ impl Handle {
     /// # Errors
     /// RocksDB's words.
     #[inline]
-    pub fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+    pub fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
         let Database { rocksdb, database, .. } = &*self.database;
         let functions = &rocksdb.functions;
         let mut fault = ptr::null_mut();
@@ -138,19 +138,19 @@ impl Handle {
             );
             if slice.is_null() {
                 rocksdb.check("get", fault)?;
-                return Ok(Found::default());
+                return Ok(EntryCounts::default());
             }
             (functions.rocksdb_pinnableslice_value)(slice, &raw mut length);
             (functions.rocksdb_pinnableslice_destroy)(slice);
         }
-        Ok(Found { entries: 1, bytes: (KEY_BYTES + length) as u64 })
+        Ok(EntryCounts { entries: 1, bytes: (KEY_BYTES + length) as u64 })
     }
 
     /// Gets up to [`BATCH_MAX`] keys in one call: batched where the version can.
     ///
     /// # Errors
     /// RocksDB's words.
-    pub fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+    pub fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
         let Database { rocksdb, database, default_family, .. } = &*self.database;
         let functions = &rocksdb.functions;
         let count = keys.len().min(BATCH_MAX);
@@ -160,7 +160,7 @@ impl Handle {
         }
         let lengths = [KEY_BYTES; BATCH_MAX];
         let mut faults = [ptr::null_mut::<c_char>(); BATCH_MAX];
-        let mut found = Found::default();
+        let mut found = EntryCounts::default();
         let mut add = |length: usize| {
             found.entries += 1;
             found.bytes += (KEY_BYTES + length) as u64;
@@ -226,11 +226,11 @@ impl Handle {
         key: &[u8; KEY_BYTES],
         nexts: u32,
         reverse: bool,
-    ) -> Result<Found, RocksdbError> {
+    ) -> Result<EntryCounts, RocksdbError> {
         let Database { rocksdb, database, .. } = &*self.database;
         let functions = &rocksdb.functions;
         let step = if reverse { functions.rocksdb_iter_prev } else { functions.rocksdb_iter_next };
-        let mut found = Found::default();
+        let mut found = EntryCounts::default();
         let mut fault = ptr::null_mut();
         // SAFETY: the iterator is used by this thread and destroyed once; a value is valid until
         // the iterator moves, and is read before that.

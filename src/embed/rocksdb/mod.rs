@@ -18,6 +18,6 @@ pub use self::database::Database;
 pub use self::error::RocksdbError;
 pub use self::facts::{Facts, facts};
 pub use self::functions::Missing;
-pub use self::handle::{BATCH_MAX, Durability, Found, Handle};
+pub use self::handle::{BATCH_MAX, Durability, EntryCounts, Handle};
 pub use self::options::{CacheKind, Rejected, RocksdbOptions};
 pub use self::version::Rocksdb;

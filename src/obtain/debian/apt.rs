@@ -12,13 +12,10 @@ use std::process::Command;
 use crate::dbms::spec::Machine;
 use crate::domain::build::Dbms;
 use crate::obtain::client::{self, Ended};
-use crate::obtain::debian::mirror::Mirror;
+use crate::obtain::debian::mirror::{Mirror, PACKAGE};
 use crate::obtain::debian::words;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
-
-/// The Debian package of apt-get.
-pub(super) const PACKAGE: &str = "apt";
 
 /// What the command line cannot take back: lists. Hooks of the host are for the host's packages.
 const CONFIGURATION: &str = "\

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::obtain::error::Reason;
-use crate::obtain::inspect;
+use crate::os::answer;
 
 /// What the name of a program that was put aside ends in.
 pub(in crate::obtain) const ASIDE: &str = ".elf";
@@ -146,7 +146,7 @@ fn loader_in(root: &Path, folder: &Path) -> Option<PathBuf> {
 fn tells_name(loader: &Path) -> bool {
     let mut command = Command::new(loader);
     command.arg("--help");
-    inspect::answer(command).is_ok_and(|answer| answer.output.contains("--argv0"))
+    answer::answer(command).is_ok_and(|answer| answer.output.contains("--argv0"))
 }
 
 fn is_elf(path: &Path) -> Result<bool, Reason> {

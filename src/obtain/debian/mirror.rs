@@ -6,9 +6,11 @@ use std::process::Command;
 
 use crate::domain::build::Dbms;
 use crate::obtain::client;
-use crate::obtain::debian::apt::PACKAGE;
 use crate::obtain::error::Reason;
 use crate::obtain::progress::Progress;
+
+/// The Debian package of apt-get.
+pub(super) const PACKAGE: &str = "apt";
 
 /// A mirror of Debian, and the keys that sign for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::domain::insert::InsertWork;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
-use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
+use crate::driver::clock::SECOND;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
@@ -177,7 +177,7 @@ fn ended(member: Member, end: u64) -> Ended {
     let statements = member.worker_operations();
     let used_ns = (statements as f64 * CPU_PER_STATEMENT_US * 1e3) as u64;
     let share = used_ns as f64 / end.max(1) as f64;
-    super::ended(member.worker, WorkerCpu { used_ns, share: share.min(1.0) })
+    outcome::ended(member.worker, WorkerCpu { used_ns, share: share.min(1.0) })
 }
 
 impl Member {

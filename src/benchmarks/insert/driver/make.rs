@@ -18,6 +18,9 @@ use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::request::{DriverRequest, StepRequest};
 
+/// The stack of a worker. Enough for SQLite's parser; pages are taken only when used.
+pub(crate) const STACK: usize = 1 << 20;
+
 /// One worker of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Post {
@@ -142,7 +145,7 @@ impl Maker<'_> {
                 let rng = Rng::stream(job.seed, "iibench queries", stream);
                 let min_key = Arc::clone(&pair.min_key);
                 min_key.store(0, Ordering::Relaxed);
-                let parts = querier::Parts {
+                let parts = querier::QuerierParts {
                     session,
                     clock,
                     recorder,
@@ -156,7 +159,7 @@ impl Maker<'_> {
                 return Ok(Worker::Querier(Box::new(Querier::new(parts)?)));
             }
         };
-        let parts = writer::Parts {
+        let parts = writer::WriterParts {
             session,
             clock,
             recorder,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::run::{CpuTime, Role, SECOND_MIN};
-use crate::driver::client::SECOND;
+use crate::driver::clock::SECOND;
 use crate::driver::event::Interval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::benchmarks::insert::driver::make;
+use crate::benchmarks::insert::driver::make::{self, Worker};
 use crate::benchmarks::insert::driver::meter::{
     RoleKind, WorkerCpu, WorkerRecorder, buckets, roles,
 };
@@ -11,7 +11,7 @@ use crate::benchmarks::insert::driver::writer::Notes;
 use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
-use crate::driver::client::SECOND;
+use crate::driver::clock::SECOND;
 use crate::driver::request::StepRequest;
 
 /// Below this share of the rows that queries should return something is wrong with the data. Gaps
@@ -25,6 +25,19 @@ pub(crate) struct Ended {
     /// Bytes of replies to queries.
     pub(crate) bytes: u64,
     pub(crate) cpu: WorkerCpu,
+}
+
+/// Takes what a worker says from it.
+pub(crate) fn ended(worker: Worker, cpu: WorkerCpu) -> Ended {
+    let mut ended = Ended { cpu, ..Ended::default() };
+    match worker {
+        Worker::Writer(writer, _) => ended.notes = writer.notes,
+        Worker::Querier(querier) => {
+            ended.notes.errors = querier.errors;
+            ended.bytes = querier.bytes;
+        }
+    }
+    ended
 }
 
 /// The role that the rate of a step counts.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::benchmarks::insert::driver::STACK;
+use crate::benchmarks::insert::driver::make::STACK;
 use crate::benchmarks::insert::driver::text::for_table;
 use crate::domain::insert::{InsertWork, Maintenance};
 use crate::driver::Stop;

@@ -11,7 +11,6 @@ use crate::datagen::rng::Rng;
 use crate::domain::dialect::Dialect;
 use crate::domain::insert::{Draw, KEY_REFRESH, Queries, Query};
 use crate::domain::script::Protocol;
-use crate::driver::client::is_ignorable;
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
@@ -53,7 +52,7 @@ pub(crate) struct Querier {
 }
 
 /// What a query worker is made of.
-pub(crate) struct Parts<'a> {
+pub(crate) struct QuerierParts<'a> {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
@@ -70,9 +69,18 @@ impl Querier {
     ///
     /// # Errors
     /// A whole fault.
-    pub(crate) fn new(parts: Parts<'_>) -> Result<Querier, String> {
-        let Parts { mut session, clock, recorder, dialect, rng, price, queries, table, min_key } =
-            parts;
+    pub(crate) fn new(parts: QuerierParts<'_>) -> Result<Querier, String> {
+        let QuerierParts {
+            mut session,
+            clock,
+            recorder,
+            dialect,
+            rng,
+            price,
+            queries,
+            table,
+            min_key,
+        } = parts;
         let mut kinds = Vec::new();
         for query in &queries.kinds {
             kinds.push(kind(&mut session, query, table)?);
@@ -128,7 +136,7 @@ impl Querier {
         self.failed_in_a_row += 1;
         match &error {
             WireError::Server { code, .. }
-                if is_ignorable(self.dialect, code) && self.failed_in_a_row < TRIES =>
+                if self.dialect.retries(code) && self.failed_in_a_row < TRIES =>
             {
                 *self.errors.entry(code.clone()).or_insert(0) += 1;
                 self.recorder.error();

@@ -8,7 +8,6 @@ use crate::benchmarks::insert::driver::meter::WorkerRecorder;
 use crate::benchmarks::insert::driver::text::{Template, WallTime, append_signed};
 use crate::benchmarks::insert::rows::{Price, Rows};
 use crate::domain::dialect::Dialect;
-use crate::driver::client::is_ignorable;
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::wire::{Reply, WireError};
@@ -65,7 +64,7 @@ pub(crate) struct Notes {
 }
 
 /// What a writer is made of.
-pub(crate) struct Parts {
+pub(crate) struct WriterParts {
     pub(crate) session: Connection,
     pub(crate) clock: Clock,
     pub(crate) recorder: Arc<WorkerRecorder>,
@@ -77,9 +76,9 @@ pub(crate) struct Parts {
 }
 
 impl Writer {
-    pub(crate) fn new(parts: Parts) -> Writer {
-        let Parts { session, clock, recorder, dialect, batch, rows_per_batch, min_key, gate } =
-            parts;
+    pub(crate) fn new(parts: WriterParts) -> Writer {
+        let WriterParts { session, clock, recorder, dialect, .. } = parts;
+        let WriterParts { batch, rows_per_batch, min_key, gate, .. } = parts;
         Writer {
             session,
             clock,
@@ -148,9 +147,7 @@ impl Writer {
             };
             failed += 1;
             match &error {
-                WireError::Server { code, .. }
-                    if is_ignorable(self.dialect, code) && failed < TRIES =>
-                {
+                WireError::Server { code, .. } if self.dialect.retries(code) && failed < TRIES => {
                     *self.notes.errors.entry(code.clone()).or_insert(0) += 1;
                     self.recorder.error();
                 }

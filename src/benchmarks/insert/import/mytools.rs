@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use crate::benchmarks::insert::import::check;
 use crate::benchmarks::insert::import::histograms::HistogramRow;
-use crate::benchmarks::insert::import::raw::RawStep;
+use crate::benchmarks::insert::import::raw::RawInsertStep;
 use crate::benchmarks::insert::import::record::{self, Reading};
 use crate::benchmarks::insert::import::sizes::{Sizes, size_of};
-use crate::benchmarks::insert::import::sources::{self, Sources, folder_of};
+use crate::benchmarks::insert::import::sources::{self, InsertSources, folder_of};
 use crate::benchmarks::insert::import::summary::SummaryTable;
 use crate::benchmarks::insert::import::tables::{
     MetricsRow, MetricsTable, merged, relative_rows, split_size,
@@ -95,7 +95,7 @@ fn read(paths: &[PathBuf], options: &ImportOptions) -> Result<Published, ImportE
 
 impl Taker {
     /// Steps of one size and one number of clients, after the tables, whose numbers stand.
-    fn take_raw(&mut self, raw: &[RawStep], options: &ImportOptions) {
+    fn take_raw(&mut self, raw: &[RawInsertStep], options: &ImportOptions) {
         let of_tables = !self.published.runs.is_empty();
         // Either none has the published fault of vmstat's means or all have it: ratios are to be
         // right.
@@ -151,7 +151,7 @@ impl Taker {
     }
 
     /// Longest times into the metrics, all rows into the logs of their targets.
-    fn take_histograms(&mut self, sources: &Sources) {
+    fn take_histograms(&mut self, sources: &InsertSources) {
         for (text, rows) in &sources.histograms {
             for row in rows {
                 self.take_response_times(text, row);
@@ -218,7 +218,7 @@ fn printed(row: &MetricsRow) -> String {
 }
 
 /// Merged tables from the sums of the targets, as text.
-fn check_merged(sources: &Sources, published: &mut Published) {
+fn check_merged(sources: &InsertSources, published: &mut Published) {
     for (text, table) in &sources.merged {
         let (mut agree, mut of) = (0, 0);
         for row in &table.rows {
@@ -241,7 +241,7 @@ fn check_merged(sources: &Sources, published: &mut Published) {
 }
 
 /// Relative tables from the merged ones, cell by cell.
-fn check_relative(sources: &Sources, published: &mut Published) {
+fn check_relative(sources: &InsertSources, published: &mut Published) {
     for (text, table) in &sources.relative {
         let file = |text: &Text| {
             text.path().file_name().unwrap_or_default().to_string_lossy().into_owned()

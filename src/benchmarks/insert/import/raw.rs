@@ -16,7 +16,7 @@ use crate::import::vmstat::{self, VmstatFile};
 
 /// The files of one step of one target.
 #[derive(Debug, Default)]
-pub(crate) struct RawStep {
+pub(crate) struct RawInsertStep {
     pub folder: PathBuf,
     /// `20m`, where the target's folder tells.
     pub size: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) fn read(
     folder: &Path,
     steps: &[PathBuf],
     notices: &mut Vec<Notice>,
-) -> Result<Vec<RawStep>, ImportError> {
+) -> Result<Vec<RawInsertStep>, ImportError> {
     // `.` and `..` have no name of their own.
     let real = std::fs::canonicalize(folder).map_err(ImportError::io(folder))?;
     let name = file(&real);
@@ -125,12 +125,12 @@ pub(crate) fn read(
         let own = file(&std::fs::canonicalize(path).map_err(ImportError::io(path))?);
         let place = siblings.iter().position(|sibling| *sibling == own);
         let step = place.map_or_else(|| own.clone(), |place| named[place].clone());
-        let mut raw = RawStep {
+        let mut raw = RawInsertStep {
             folder: path.clone(),
             size: size.map(str::to_owned),
             target: target.to_owned(),
             step,
-            ..RawStep::default()
+            ..RawInsertStep::default()
         };
         take_files(&mut raw, &mut unused)?;
         read.push(raw);
@@ -151,7 +151,10 @@ pub(crate) fn read(
     Ok(read)
 }
 
-fn take_files(raw: &mut RawStep, unused: &mut BTreeMap<String, usize>) -> Result<(), ImportError> {
+fn take_files(
+    raw: &mut RawInsertStep,
+    unused: &mut BTreeMap<String, usize>,
+) -> Result<(), ImportError> {
     for name in names(&raw.folder)? {
         let path = raw.folder.join(&name);
         let Some((kind, clients, number)) = file_name(&name) else {

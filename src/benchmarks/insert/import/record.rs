@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::benchmarks::insert::import::client::{ClientOutput, IntervalRow, KINDS, ResponseTimes};
 use crate::benchmarks::insert::import::histograms::BUCKETS;
-use crate::benchmarks::insert::import::raw::RawStep;
+use crate::benchmarks::insert::import::raw::RawInsertStep;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Role, Status, StepRecord};
@@ -34,7 +34,7 @@ pub(crate) struct Reading<'a> {
 /// Fills a record. What numbers of the files say of each other is checked.
 pub(crate) fn fill(
     record: &mut StepRecord,
-    raw: &RawStep,
+    raw: &RawInsertStep,
     reading: Reading<'_>,
     published: &mut Published,
 ) {
@@ -59,7 +59,7 @@ pub(crate) fn fill(
     check_times(raw, published);
 }
 
-fn texts(raw: &RawStep) -> Vec<&Text> {
+fn texts(raw: &RawInsertStep) -> Vec<&Text> {
     let mut texts: Vec<&Text> = raw.outputs.values().map(|(text, _)| text).collect();
     texts.extend(raw.summary.iter().map(|(text, _)| text));
     texts.extend(raw.vm.iter().map(|(text, _)| text));
@@ -69,7 +69,7 @@ fn texts(raw: &RawStep) -> Vec<&Text> {
 }
 
 /// Why the step cannot be used, if it cannot.
-fn fault(raw: &RawStep) -> Option<String> {
+fn fault(raw: &RawInsertStep) -> Option<String> {
     if raw.outputs.is_empty() {
         return None;
     }
@@ -94,7 +94,7 @@ fn total(outputs: &[&ClientOutput], kind: usize) -> Option<u64> {
 
 struct Filler<'a> {
     record: &'a mut StepRecord,
-    raw: &'a RawStep,
+    raw: &'a RawInsertStep,
     reading: Reading<'a>,
     published: &'a mut Published,
     /// Rows inserted per second.
@@ -418,7 +418,7 @@ fn add(
 
 /// The means of the device under the data: the one asked for, the one that gives the printed
 /// means, or the only one that moved. Else the names of all.
-fn device(raw: &RawStep, asked: Option<&str>) -> Result<Iostat, Vec<String>> {
+fn device(raw: &RawInsertStep, asked: Option<&str>) -> Result<Iostat, Vec<String>> {
     let Some((_, io)) = &raw.io else { return Err(Vec::new()) };
     let all = || io.devices.keys().cloned().collect::<Vec<_>>();
     let mean = |name: &str| io.mean(name).map(|(mean, _)| mean);
@@ -443,7 +443,7 @@ fn device(raw: &RawStep, asked: Option<&str>) -> Result<Iostat, Vec<String>> {
 }
 
 /// Rates of intervals from the counters, as far as seconds were printed: one decimal.
-fn check_intervals(raw: &RawStep, published: &mut Published) {
+fn check_intervals(raw: &RawInsertStep, published: &mut Published) {
     let follows = |row: &IntervalRow, before: Option<&IntervalRow>, kind: usize| {
         let (rate, total) = (row.rates[kind]?, row.totals[kind]?);
         let moved = (total - before.map_or(0, |before| before.totals[kind].unwrap_or(0))) as f64;
@@ -476,7 +476,7 @@ fn check_intervals(raw: &RawStep, published: &mut Published) {
 }
 
 /// Means and histograms that the summary and the step's table tell again.
-fn check_times(raw: &RawStep, published: &mut Published) {
+fn check_times(raw: &RawInsertStep, published: &mut Published) {
     let sums = |kind: usize| -> Option<Vec<u64>> {
         let own = raw.outputs.values().flat_map(|(_, output)| &output.histograms);
         let own: Vec<_> = own.filter(|times| times.kind == kind).collect();

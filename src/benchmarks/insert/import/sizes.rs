@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::benchmarks::insert::import::sources::Sources;
+use crate::benchmarks::insert::import::sources::InsertSources;
 use crate::benchmarks::insert::import::tables::split_size;
 use crate::import::{ImportError, ImportOptions};
 
@@ -23,7 +23,7 @@ impl Sizes {
     /// Several files were named and are of different sizes, and nobody asked for ratios across
     /// sizes; the size that was asked for is not there.
     pub(crate) fn resolve(
-        sources: &Sources,
+        sources: &InsertSources,
         named: usize,
         options: &ImportOptions,
     ) -> Result<Sizes, ImportError> {
@@ -113,7 +113,7 @@ impl Sizes {
 
 /// True if a table of metrics or a raw file tells its size. A summary is a page of several reports:
 /// its sizes count where nothing else tells one.
-fn tables_have_sizes(sources: &Sources) -> bool {
+fn tables_have_sizes(sources: &InsertSources) -> bool {
     let tables = sources.sums.iter().chain(&sources.tables).chain(&sources.merged);
     let mut tables = tables.chain(&sources.relative);
     tables

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::benchmarks::insert::import::histograms::{self, HistogramRow};
-use crate::benchmarks::insert::import::raw::{self, RawStep};
+use crate::benchmarks::insert::import::raw::{self, RawInsertStep};
 use crate::benchmarks::insert::import::summary::{self, SummaryKind, SummaryTable};
 use crate::benchmarks::insert::import::tables::{self, MetricsTable};
 use crate::import::ImportError;
@@ -35,7 +35,7 @@ const SEQUENCES: [&[&str]; 3] = [
 
 /// All that was found.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
+pub(crate) struct InsertSources {
     /// One target, all steps: `o.sum`.
     pub sums: Vec<(Text, MetricsTable)>,
     /// Tables with steps in a column or above the heads.
@@ -49,12 +49,12 @@ pub(crate) struct Sources {
     /// Summary tables with colours.
     pub summaries: Vec<(Text, Vec<SummaryTable>)>,
     /// Steps of targets, from the files that were written while they ran.
-    pub raw: Vec<RawStep>,
+    pub raw: Vec<RawInsertStep>,
     /// What was not taken.
     pub notices: Vec<Notice>,
 }
 
-impl Sources {
+impl InsertSources {
     /// True if nobody published a rate here, but ratios of rates.
     pub(crate) fn only_ratios(&self) -> bool {
         let rates = self.sums.len() + self.tables.len() + self.merged.len() + self.raw.len();
@@ -88,8 +88,8 @@ impl Sources {
 /// # Errors
 /// What cannot be read or is damaged; a file, named by the user, of none of the forms; a folder
 /// without any; a table whose steps cannot be told.
-pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, ImportError> {
-    let mut sources = Sources::default();
+pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<InsertSources, ImportError> {
+    let mut sources = InsertSources::default();
     for path in paths {
         let before = sources.count();
         if path.is_dir() {
@@ -117,13 +117,17 @@ pub(crate) fn find(paths: &[PathBuf], steps: &[String]) -> Result<Sources, Impor
 }
 
 /// `false` if the folder has no steps.
-fn take_target(folder: &Path, sources: &mut Sources) -> Result<bool, ImportError> {
+fn take_target(folder: &Path, sources: &mut InsertSources) -> Result<bool, ImportError> {
     let steps = raw::steps_of(folder)?;
     sources.raw.extend(raw::read(folder, &steps, &mut sources.notices)?);
     Ok(!steps.is_empty())
 }
 
-fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result<(), ImportError> {
+fn take_folder(
+    folder: &Path,
+    steps: &[String],
+    sources: &mut InsertSources,
+) -> Result<(), ImportError> {
     let mut left = Vec::new();
     for name in names(folder)? {
         let path = folder.join(&name);
@@ -157,7 +161,11 @@ fn take_folder(folder: &Path, steps: &[String], sources: &mut Sources) -> Result
 }
 
 /// `false` if the text is of none of the forms.
-fn take_text(text: Text, steps: &[String], sources: &mut Sources) -> Result<bool, ImportError> {
+fn take_text(
+    text: Text,
+    steps: &[String],
+    sources: &mut InsertSources,
+) -> Result<bool, ImportError> {
     if histograms::is_histogram(&text) {
         let mut rows = histograms::parse(&text)?;
         let (step, op) = step_and_op(text.path());

@@ -10,7 +10,7 @@ use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;
-use crate::embed::rocksdb::{BATCH_MAX, Found, Handle, RocksdbError};
+use crate::embed::rocksdb::{BATCH_MAX, EntryCounts, Handle, RocksdbError};
 
 /// Operations that measure the client's own time.
 const CALIBRATION: u64 = 100_000;
@@ -25,9 +25,14 @@ pub(super) trait Store {
         self.write(key, value)
     }
 
-    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError>;
-    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError>;
-    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError>;
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError>;
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError>;
+    fn scan(
+        &mut self,
+        key: &[u8; KEY_BYTES],
+        n: u32,
+        back: bool,
+    ) -> Result<EntryCounts, RocksdbError>;
 }
 
 impl Store for Handle {
@@ -42,16 +47,21 @@ impl Store for Handle {
     }
 
     #[inline]
-    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
         Handle::get(self, key)
     }
 
-    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
         Handle::multi_get(self, keys)
     }
 
     #[inline]
-    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, back: bool) -> Result<Found, RocksdbError> {
+    fn scan(
+        &mut self,
+        key: &[u8; KEY_BYTES],
+        n: u32,
+        back: bool,
+    ) -> Result<EntryCounts, RocksdbError> {
         Handle::scan(self, key, n, back)
     }
 }
@@ -67,20 +77,25 @@ impl Store for Nothing {
     }
 
     #[inline]
-    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+    fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
         black_box(key);
-        Ok(black_box(Found { entries: 1, bytes: 420 }))
+        Ok(black_box(EntryCounts { entries: 1, bytes: 420 }))
     }
 
-    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+    fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
         black_box(keys);
-        Ok(Found { entries: keys.len() as u64, bytes: 0 })
+        Ok(EntryCounts { entries: keys.len() as u64, bytes: 0 })
     }
 
     #[inline]
-    fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+    fn scan(
+        &mut self,
+        key: &[u8; KEY_BYTES],
+        n: u32,
+        _: bool,
+    ) -> Result<EntryCounts, RocksdbError> {
         black_box(key);
-        Ok(black_box(Found { entries: u64::from(n), bytes: 0 }))
+        Ok(black_box(EntryCounts { entries: u64::from(n), bytes: 0 }))
     }
 }
 
@@ -132,7 +147,7 @@ impl<S: Store> Client<S> {
     pub(super) fn run(&mut self, work: &KvWork, until: Until) -> Result<Counts, String> {
         let Client { store, numbers, values, clock, recorder, schedule, before } = self;
         let bytes = (KEY_BYTES as u64) + u64::from(work.value_bytes);
-        let written = Found { entries: 1, bytes };
+        let written = EntryCounts { entries: 1, bytes };
         let schedule = schedule.as_mut();
         let mut pace = Pacer { clock, recorder, until, schedule, before: *before };
         let counts = match work.action {
@@ -186,7 +201,7 @@ impl Pacer<'_> {
     fn drive(
         &mut self,
         operations_per_call: u64,
-        call: impl FnMut() -> Result<Found, RocksdbError>,
+        call: impl FnMut() -> Result<EntryCounts, RocksdbError>,
     ) -> Result<Counts, RocksdbError> {
         match self.schedule.take() {
             None => self.drive_closed(operations_per_call, call),
@@ -200,7 +215,7 @@ impl Pacer<'_> {
     fn drive_closed(
         &self,
         operations_per_call: u64,
-        mut call: impl FnMut() -> Result<Found, RocksdbError>,
+        mut call: impl FnMut() -> Result<EntryCounts, RocksdbError>,
     ) -> Result<Counts, RocksdbError> {
         let start = self.clock.now();
         let mut counts = Counts { start, end: start, ..Counts::default() };
@@ -221,7 +236,7 @@ impl Pacer<'_> {
         &self,
         schedule: &mut ArrivalSchedule,
         operations_per_call: u64,
-        mut call: impl FnMut() -> Result<Found, RocksdbError>,
+        mut call: impl FnMut() -> Result<EntryCounts, RocksdbError>,
     ) -> Result<Counts, RocksdbError> {
         let start = self.clock.now();
         let mut counts = Counts { start, end: start, ..Counts::default() };
@@ -259,7 +274,7 @@ impl Counts {
     }
 
     #[inline]
-    fn add(&mut self, found: &Found, operations: u64) {
+    fn add(&mut self, found: &EntryCounts, operations: u64) {
         self.events += 1;
         self.operations += operations;
         self.entries += found.entries;
@@ -316,22 +331,27 @@ pub(super) mod tests {
             Ok(())
         }
 
-        fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+        fn get(&mut self, key: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
             let number = self.note(key);
-            Ok(Found { entries: u64::from(!number.is_multiple_of(10)), bytes: 420 })
+            Ok(EntryCounts { entries: u64::from(!number.is_multiple_of(10)), bytes: 420 })
         }
 
-        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
             for key in keys {
                 self.note(key);
             }
-            Ok(Found { entries: keys.len() as u64, bytes: 0 })
+            Ok(EntryCounts { entries: keys.len() as u64, bytes: 0 })
         }
 
-        fn scan(&mut self, key: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
+        fn scan(
+            &mut self,
+            key: &[u8; KEY_BYTES],
+            n: u32,
+            _: bool,
+        ) -> Result<EntryCounts, RocksdbError> {
             self.note(key);
             self.nexts = n;
-            Ok(Found { entries: u64::from(n), bytes: 10 })
+            Ok(EntryCounts { entries: u64::from(n), bytes: 10 })
         }
     }
 
@@ -424,15 +444,15 @@ pub(super) mod tests {
                 self.0.wait_until(self.0.now() + self.1);
                 Ok(())
             }
-            fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+            fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
                 self.0.wait_until(self.0.now() + self.1);
-                Ok(Found { entries: 1, bytes: 420 })
+                Ok(EntryCounts { entries: 1, bytes: 420 })
             }
-            fn multi_get(&mut self, _: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
-                Ok(Found::default())
+            fn multi_get(&mut self, _: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
+                Ok(EntryCounts::default())
             }
-            fn scan(&mut self, _: &[u8; 20], _: u32, _: bool) -> Result<Found, RocksdbError> {
-                Ok(Found::default())
+            fn scan(&mut self, _: &[u8; 20], _: u32, _: bool) -> Result<EntryCounts, RocksdbError> {
+                Ok(EntryCounts::default())
             }
         }
         let clock = Clock::Fake(crate::os::clock::FakeClock::new());

@@ -15,20 +15,21 @@ use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
 use crate::domain::metric::Metric;
 use crate::domain::run::{OpenOutcome, Outcome, Role};
 use crate::driver::Stop;
-use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
+use crate::driver::clock::SECOND;
 use crate::driver::crew::{
     Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
 };
 use crate::driver::event::Interval;
+use crate::driver::interval::IntervalMeter;
 use crate::driver::link::LabLink;
-use crate::driver::measure::IntervalMeter;
 use crate::driver::placement::{self, Seating};
 use crate::driver::recorder::{Recorder, histograms};
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::ring::TurnRequest;
 use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::turns::Team;
+use crate::driver::window::Window;
 use crate::embed::rocksdb::{Database, Durability, Handle};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
@@ -346,7 +347,7 @@ fn tree_state(database: &Database) -> Vec<(&'static str, f64)> {
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Placement, RateUnit};
-    use crate::embed::rocksdb::{Found, RocksdbError};
+    use crate::embed::rocksdb::{EntryCounts, RocksdbError};
 
     /// Holds everything. Panics at the operation that is due, if one is: 0 is the opening.
     struct Brittle(Option<u32>);
@@ -372,17 +373,22 @@ mod tests {
             Ok(())
         }
 
-        fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<Found, RocksdbError> {
+        fn get(&mut self, _: &[u8; KEY_BYTES]) -> Result<EntryCounts, RocksdbError> {
             self.pass();
-            Ok(Found { entries: 1, bytes: 420 })
+            Ok(EntryCounts { entries: 1, bytes: 420 })
         }
 
-        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<Found, RocksdbError> {
-            Ok(Found { entries: keys.len() as u64, bytes: 0 })
+        fn multi_get(&mut self, keys: &[[u8; KEY_BYTES]]) -> Result<EntryCounts, RocksdbError> {
+            Ok(EntryCounts { entries: keys.len() as u64, bytes: 0 })
         }
 
-        fn scan(&mut self, _: &[u8; KEY_BYTES], n: u32, _: bool) -> Result<Found, RocksdbError> {
-            Ok(Found { entries: u64::from(n), bytes: 0 })
+        fn scan(
+            &mut self,
+            _: &[u8; KEY_BYTES],
+            n: u32,
+            _: bool,
+        ) -> Result<EntryCounts, RocksdbError> {
+            Ok(EntryCounts { entries: u64::from(n), bytes: 0 })
         }
     }
 

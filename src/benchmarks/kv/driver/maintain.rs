@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::domain::kv::Maintenance;
+use crate::domain::kv::KvMaintenance;
 use crate::driver::Stop;
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
@@ -30,14 +30,14 @@ const WORK: [&CStr; 4] = [
 /// Carries out all of it, in order.
 pub(super) fn carry_out<W: Write>(
     database: &Database,
-    all: &[Maintenance],
+    all: &[KvMaintenance],
     link: &mut LabLink<W>,
 ) -> Result<(), Stop> {
     for one in all {
         match one {
-            Maintenance::Flush => database.flush().map_err(fault)?,
-            Maintenance::Wait => wait(link, "compaction", || is_quiet(database))?,
-            Maintenance::CompactLevel0 => compact_level0(database, link)?,
+            KvMaintenance::Flush => database.flush().map_err(fault)?,
+            KvMaintenance::Wait => wait(link, "compaction", || is_quiet(database))?,
+            KvMaintenance::CompactLevel0 => compact_level0(database, link)?,
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Metrics of db_bench: columns of published reports, and what its own output tells.
 
 use crate::benchmarks::kv::import::output::DbBench;
-use crate::benchmarks::kv::import::table::gib;
+use crate::benchmarks::kv::import::size::gib;
 use crate::domain::benchmark::Group;
 use crate::domain::build::{Dbms, Version};
 use crate::domain::metric::Metric;

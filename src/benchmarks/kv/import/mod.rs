@@ -4,6 +4,7 @@ pub(crate) mod metrics;
 pub mod output;
 pub mod rates;
 pub(crate) mod runs;
+mod size;
 pub mod table;
 pub(crate) mod tables;
 

@@ -327,7 +327,7 @@ fn size(text: &str, before: &str) -> Option<f64> {
     };
     let mut words = part.split_whitespace();
     let value = words.next()?;
-    crate::benchmarks::kv::import::table::gib(&format!("{value}{}", words.next()?))
+    crate::benchmarks::kv::import::size::gib(&format!("{value}{}", words.next()?))
 }
 
 /// Names of the old line's causes, as the newer one has them.

@@ -2,6 +2,7 @@
 //! and tables of rates alone.
 
 use crate::benchmarks::kv::import::metrics::known_heads;
+use crate::benchmarks::kv::import::size::gib;
 use crate::import::ImportError;
 use crate::import::number::number;
 use crate::import::text::{METRICS_MAX, Text, counted};
@@ -249,21 +250,6 @@ fn report_row(text: &Text, line: usize, cells: Cells) -> Result<ReportRow, Impor
     Ok(row)
 }
 
-/// A size as reports print it, `439GB`, in GiB: RocksDB's units are powers of two.
-pub fn gib(text: &str) -> Option<f64> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number_text, unit) = text.split_at(end);
-    let factor = match unit.trim() {
-        "KB" => 1.0 / (1024.0 * 1024.0),
-        "MB" => 1.0 / 1024.0,
-        "GB" => 1.0,
-        "TB" => 1024.0,
-        "B" | "" => 1.0 / (1024.0 * 1024.0 * 1024.0),
-        _ => return None,
-    };
-    number(number_text).map(|number| number * factor)
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -320,15 +306,6 @@ mod tests {
         assert_eq!(table.rows[0].cell("rss"), Some("1.5"));
         assert_eq!(table.rows[0].test, "fillseq.v4");
         assert_eq!(table.rows[1].cell("Nstall"), Some("3"));
-    }
-
-    #[test]
-    fn sizes_are_in_gib() {
-        assert_eq!(
-            (gib("439GB"), gib("2TB"), gib("512MB")),
-            (Some(439.0), Some(2048.0), Some(0.5))
-        );
-        assert_eq!((gib("x"), gib("1XB")), (None, None));
     }
 
     #[test]

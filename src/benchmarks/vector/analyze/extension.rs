@@ -2,12 +2,12 @@
 
 use super::{caveats, equal_recall};
 use crate::analyze::Extension;
-use crate::domain::vector::Point;
+use crate::domain::vector::SearchPoint;
 
 /// The hooks of this benchmark. Indexes have parameters of their own on each DBMS, and steps are
 /// named after them.
 pub(crate) const EXTENSION: Extension = Extension {
-    is_of_one_dbms: |step| Point::is_named_in(&step.name),
+    is_of_one_dbms: |step| SearchPoint::is_named_in(&step.name),
     derive: equal_recall::steps,
     caveats: caveats::recalls,
     ..Extension::none("vector")

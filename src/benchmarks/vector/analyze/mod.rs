@@ -4,5 +4,6 @@ mod caveats;
 pub(crate) mod equal_recall;
 mod extension;
 pub mod recall;
+pub mod verify;
 
 pub(crate) use extension::EXTENSION;

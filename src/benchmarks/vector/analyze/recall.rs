@@ -7,7 +7,7 @@ use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::analyze::measurement::Measurement;
 use crate::analyze::pairing::{CONFIDENCE, pair_key};
 use crate::domain::metric::Metric;
-use crate::domain::vector::Point;
+use crate::domain::vector::SearchPoint;
 use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::median;
@@ -39,7 +39,7 @@ pub struct Mean {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurvePoint {
     /// Parameters.
-    pub point: Point,
+    pub point: SearchPoint,
     /// Recall.
     pub recall: Mean,
     /// Queries per second.
@@ -105,7 +105,7 @@ pub struct Drop {
 pub fn curves(comparison: &Comparison) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for step in &comparison.steps {
-        let Some(point) = Point::of_step(&step.name) else { continue };
+        let Some(point) = SearchPoint::of_step(&step.name) else { continue };
         for (place, target) in step.targets.iter().enumerate() {
             let Some(made) = curve_point(comparison, point, place, target) else { continue };
             let same = |curve: &&mut Curve| (curve.clients, curve.place) == (point.clients, place);
@@ -134,7 +134,7 @@ pub fn curves(comparison: &Comparison) -> Vec<Curve> {
 
 fn curve_point(
     comparison: &Comparison,
-    point: Point,
+    point: SearchPoint,
     place: usize,
     target: &TargetResult,
 ) -> Option<CurvePoint> {
@@ -335,7 +335,7 @@ mod tests {
         let ln_rates: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
         let rate = mean(&ln_rates).unwrap();
         CurvePoint {
-            point: Point { m: 16, ef_construction: None, ef, clients: 1 },
+            point: SearchPoint { m: 16, ef_construction: None, ef, clients: 1 },
             recall: Mean { value: recall, interval: None },
             rate: Mean { value: rate.value.exp(), interval: None },
             latency: Vec::new(),

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::benchmarks::vector::data::{DataError, Dataset};
-use crate::benchmarks::vector::driver::truth::Truth;
+use crate::benchmarks::vector::data::dataset::VectorSet;
+use crate::benchmarks::vector::data::error::DataError;
+use crate::benchmarks::vector::data::truth::Truth;
 
 const SHA: usize = 32;
 
@@ -48,7 +49,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Neighbours of a set, kept under the set's hash.
 pub(super) fn truth(
-    data: &Dataset,
+    data: &VectorSet,
     what: &str,
     k: usize,
     folder: Option<&Path>,

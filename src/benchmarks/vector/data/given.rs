@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use crate::benchmarks::vector::data::{DataError, Dataset, fvecs};
-use crate::benchmarks::vector::driver::truth::Truth;
+use crate::benchmarks::vector::data::dataset::VectorSet;
+use crate::benchmarks::vector::data::error::DataError;
+use crate::benchmarks::vector::data::fvecs;
+use crate::benchmarks::vector::data::truth::Truth;
 use crate::datagen::rng::Rng;
 
 /// Reads row numbers of the neighbours of every query of `data`, nearest first. Their distances are
@@ -11,7 +13,7 @@ use crate::datagen::rng::Rng;
 ///
 /// # Errors
 /// It cannot be read, is not of as many queries as there are, or names rows that there are not.
-pub fn read(path: &Path, data: &Dataset) -> Result<Truth, DataError> {
+pub fn read(path: &Path, data: &VectorSet) -> Result<Truth, DataError> {
     let (k, numbers) = fvecs::integers(path)?;
     let (rows, queries) = (data.train.rows(), data.test.rows());
     if numbers.len() != k * queries {
@@ -48,7 +50,7 @@ pub fn read(path: &Path, data: &Dataset) -> Result<Truth, DataError> {
 
 /// A query whose given neighbours are wrong, in words; `None` if all of `sample` queries agree.
 /// Ids may differ where distances are equal to within 1e-3 of an absolute or 1e-5 of their size.
-pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
+pub fn wrong(data: &VectorSet, exact: &Truth, sample: usize) -> Option<String> {
     let given = data.given.as_ref()?;
     let queries = data.test.rows();
     let k = given.k.min(exact.k);
@@ -86,17 +88,17 @@ pub fn wrong(data: &Dataset, exact: &Truth, sample: usize) -> Option<String> {
 mod tests {
     use super::*;
     use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
-    use crate::benchmarks::vector::driver::truth::exact;
+    use crate::benchmarks::vector::data::truth::exact;
     use crate::domain::vector::{DataSource, Distance, Neighbours};
 
-    fn scene() -> (Dataset, Truth) {
+    fn scene() -> (VectorSet, Truth) {
         let mut rng = Rng::new(4);
         let mut matrix = |rows: usize| Matrix {
             dims: 2,
             values: Numbers::Floats((0..rows * 2).map(|_| rng.unit() as f32).collect()),
         };
         let (train, test) = (matrix(400), matrix(20));
-        let data = Dataset::new("square".to_owned(), train, test, Distance::Euclidean);
+        let data = VectorSet::new("square".to_owned(), train, test, Distance::Euclidean);
         let truth = exact(&data.train, &data.test, data.distance, None, 12, 1);
         (data, truth)
     }
@@ -149,7 +151,7 @@ mod tests {
                 distance: None,
                 neighbours: Neighbours::File(path("near.ivecs")),
             };
-            Dataset::open(&source, 0, k, None).map_err(|error| error.to_string())
+            VectorSet::open(&source, 0, k, None).map_err(|error| error.to_string())
         };
         let ids: Vec<i32> = truth.ids.iter().map(|id| *id as i32).collect();
         let good = open(&ids, 12, 10, 0).unwrap();

@@ -8,9 +8,10 @@ use std::fs;
 use std::path::Path;
 
 use self::parse::{Array, DatatypeClass, File};
-use super::matrix::{Matrix, Numbers};
-use crate::benchmarks::vector::data::{DataError, Dataset};
-use crate::benchmarks::vector::driver::truth::Truth;
+use crate::benchmarks::vector::data::dataset::VectorSet;
+use crate::benchmarks::vector::data::error::DataError;
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
+use crate::benchmarks::vector::data::truth::Truth;
 use crate::domain::vector::Distance;
 
 /// Reads a file of ann-benchmarks: `train`, `test`, and if they are there `neighbors` and
@@ -18,13 +19,13 @@ use crate::domain::vector::Distance;
 ///
 /// # Errors
 /// It cannot be read, or has a feature outside the subset; the text names it.
-pub fn dataset(path: &Path) -> Result<Dataset, DataError> {
+pub fn dataset(path: &Path) -> Result<VectorSet, DataError> {
     let bytes = fs::read(path).map_err(DataError::io("read the vectors of", path))?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     read(&bytes, name.unwrap_or_default()).map_err(|what| DataError::form(path, what))
 }
 
-fn read(bytes: &[u8], name: String) -> Result<Dataset, String> {
+fn read(bytes: &[u8], name: String) -> Result<VectorSet, String> {
     let file = File::open(bytes)?;
     let attribute = |name: &str| file.attributes.get(name).cloned();
     let distance = match attribute("distance").as_deref() {
@@ -46,7 +47,7 @@ fn read(bytes: &[u8], name: String) -> Result<Dataset, String> {
     let train = matrix(&file, "train")?;
     let test = matrix(&file, "test")?;
     let given = given(&file, test.rows())?;
-    let mut data = Dataset::new(name, train, test, distance);
+    let mut data = VectorSet::new(name, train, test, distance);
     data.given = given;
     Ok(data)
 }

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::DataError;
-use super::matrix::{Matrix, Numbers};
+use crate::benchmarks::vector::data::error::DataError;
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 

@@ -1,8 +1,8 @@
 //! How hard a set is to search: the figures by which the generated set is held against those of
 //! the prototype that its parameters were tuned with.
 
-use super::Dataset;
-use crate::benchmarks::vector::driver::truth::Truth;
+use crate::benchmarks::vector::data::dataset::VectorSet;
+use crate::benchmarks::vector::data::truth::Truth;
 use crate::datagen::rng::Rng;
 
 /// Queries that stand for all where only an average distance is asked for.
@@ -35,7 +35,7 @@ pub struct Statistics {
 /// k neighbours, −1 / mean of ln(r_i / r_k) for i < k; relative contrast is that of He, Kumar and
 /// Chang (2012); the skewness of k-occurrences is that of Radovanović, Nanopoulos and Ivanović
 /// (2010).
-pub fn statistics(data: &Dataset, truth: &Truth) -> Statistics {
+pub fn statistics(data: &VectorSet, truth: &Truth) -> Statistics {
     let (rows, dims) = (data.train.rows(), data.train.dims);
     let (mut zeros, mut sum) = (0usize, 0.0);
     let mut row = vec![0.0; dims];
@@ -72,7 +72,7 @@ fn dimensionality(distances: &[f64]) -> Option<f64> {
 }
 
 /// Relative contrast, by a seeded sample. Queries that lie on their tenth neighbour have none.
-fn contrast(data: &Dataset, truth: &Truth) -> f64 {
+fn contrast(data: &VectorSet, truth: &Truth) -> f64 {
     let mut rng = Rng::stream(1, "vector.statistics", 0);
     let (mut asked, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
     let (mut sum, mut count) = (0.0, 0usize);
@@ -111,18 +111,18 @@ fn occurrences(truth: &Truth, rows: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
-    use crate::benchmarks::vector::driver::truth::exact;
+    use crate::benchmarks::vector::data::truth::exact;
     use crate::domain::vector::Distance;
 
     /// Uniform points of `dims` dimensions.
-    fn cube(dims: usize) -> (Dataset, Truth) {
+    fn cube(dims: usize) -> (VectorSet, Truth) {
         let mut rng = Rng::new(4);
         let mut matrix = |rows: usize| Matrix {
             dims,
             values: Numbers::Floats((0..rows * dims).map(|_| rng.unit() as f32).collect()),
         };
         let (train, test) = (matrix(4_000), matrix(200));
-        let data = Dataset::new("cube".to_owned(), train, test, Distance::Euclidean);
+        let data = VectorSet::new("cube".to_owned(), train, test, Distance::Euclidean);
         let truth = exact(&data.train, &data.test, data.distance, None, 100, 0);
         (data, truth)
     }

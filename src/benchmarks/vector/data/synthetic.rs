@@ -1,13 +1,14 @@
 //! The generated set, made on all CPUs.
 
-use std::num::NonZero;
 use std::path::Path;
-use std::thread;
 
-use super::matrix::{Matrix, Numbers};
+use crate::benchmarks::vector::data::cache;
+use crate::benchmarks::vector::data::dataset::VectorSet;
+use crate::benchmarks::vector::data::error::DataError;
 use crate::benchmarks::vector::data::fashion::{Fashion, Part, RenderScratch, VERSION};
-use crate::benchmarks::vector::data::{DataError, Dataset, cache};
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::domain::vector::Distance;
+use crate::parallel;
 
 /// Which set.
 pub(super) struct Wanted {
@@ -19,7 +20,7 @@ pub(super) struct Wanted {
 }
 
 /// Makes it, or finds it in `folder`.
-pub(super) fn make(wanted: &Wanted, folder: Option<&Path>) -> Result<Dataset, DataError> {
+pub(super) fn make(wanted: &Wanted, folder: Option<&Path>) -> Result<VectorSet, DataError> {
     let Wanted { rows, queries, dims, rounded, seed } = *wanted;
     let kind = if rounded { "" } else { "-float" };
     let file = format!("fashion{kind}-v{VERSION}-{rows}-{queries}-{dims}-{seed}");
@@ -49,33 +50,29 @@ fn content(wanted: &Wanted) -> Vec<u8> {
 }
 
 fn fill(fashion: &Fashion, part: Part, wanted: &Wanted, values: &mut [u8], classes: &mut [u8]) {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let width = wanted.dims * if wanted.rounded { 1 } else { 4 };
+    let threads = parallel::cpus();
     let share = classes.len().div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let parts = values.chunks_mut(share * width.max(1)).zip(classes.chunks_mut(share));
-        for (thread, (values, classes)) in parts.enumerate() {
-            scope.spawn(move || {
-                let mut scratch = RenderScratch::default();
-                let mut floats = vec![0.0; wanted.dims];
-                let rows = values.chunks_mut(width.max(1)).zip(classes);
-                for (place, (row, class)) in rows.enumerate() {
-                    let index = (thread * share + place) as u64;
-                    if wanted.rounded {
-                        *class = fashion.bytes(part, index, row, &mut scratch);
-                    } else {
-                        *class = fashion.floats(part, index, &mut floats, &mut scratch);
-                        for (bytes, value) in row.as_chunks_mut::<4>().0.iter_mut().zip(&floats) {
-                            *bytes = value.to_le_bytes();
-                        }
-                    }
+    let parts = values.chunks_mut(share * width.max(1)).zip(classes.chunks_mut(share));
+    parallel::map_on(threads, parts.enumerate().collect(), |(of, (values, classes))| {
+        let mut scratch = RenderScratch::default();
+        let mut floats = vec![0.0; wanted.dims];
+        let rows = values.chunks_mut(width.max(1)).zip(classes);
+        for (place, (row, class)) in rows.enumerate() {
+            let index = (of * share + place) as u64;
+            if wanted.rounded {
+                *class = fashion.bytes(part, index, row, &mut scratch);
+            } else {
+                *class = fashion.floats(part, index, &mut floats, &mut scratch);
+                for (bytes, value) in row.as_chunks_mut::<4>().0.iter_mut().zip(&floats) {
+                    *bytes = value.to_le_bytes();
                 }
-            });
+            }
         }
     });
 }
 
-fn split(content: &[u8], wanted: &Wanted, name: String) -> Option<Dataset> {
+fn split(content: &[u8], wanted: &Wanted, name: String) -> Option<VectorSet> {
     let width = wanted.dims * if wanted.rounded { 1 } else { 4 };
     let (of_train, rest) = content.split_at_checked(wanted.rows)?;
     let (of_test, rest) = rest.split_at_checked(wanted.queries)?;
@@ -92,7 +89,7 @@ fn split(content: &[u8], wanted: &Wanted, name: String) -> Option<Dataset> {
             Numbers::Floats(numbers.map(|bytes| f32::from_le_bytes(*bytes)).collect())
         },
     };
-    let mut data = Dataset::new(name, matrix(train), matrix(test), Distance::Euclidean);
+    let mut data = VectorSet::new(name, matrix(train), matrix(test), Distance::Euclidean);
     data.classes = Some([of_train.to_vec(), of_test.to_vec()]);
     Some(data)
 }

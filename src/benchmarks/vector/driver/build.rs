@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::busy::busy;
 use super::sql::Sql;
-use crate::benchmarks::vector::driver::{VectorContext, load, numbers, run};
+use crate::benchmarks::vector::driver::context::{VectorContext, numbers, run};
+use crate::benchmarks::vector::driver::load;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::benchmarks::vector::driver::{TableContext, VectorContext};
+use crate::benchmarks::vector::driver::context::{TableContext, VectorContext};
 use crate::domain::run::Outcome;
 use crate::driver::Stop;
-use crate::driver::client::{SECOND, Window};
 use crate::driver::clock::Clock;
+use crate::driver::clock::SECOND;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
 use crate::driver::event::Interval;
 use crate::driver::link::LabLink;
 use crate::driver::recorder::histograms;
+use crate::driver::window::Window;
 use crate::os::clock::RealClock;
 
 /// The stack of a thread that makes rows and reads plans.

@@ -11,7 +11,8 @@ use super::busy::{Worker, lead};
 use super::load::{self, RowMaker};
 use super::search::count;
 use super::sql::Sql;
-use crate::benchmarks::vector::driver::{TableContext, VectorContext, build, mixed, numbers, run};
+use crate::benchmarks::vector::driver::build;
+use crate::benchmarks::vector::driver::context::{TableContext, VectorContext, numbers, run};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::Index;
@@ -175,7 +176,8 @@ impl Filling {
         let values = rows.values(ids, &vectors);
         let start = Instant::now();
         while let Err(error) = session.execute(statement, &values) {
-            let Some(code) = error.code().filter(|code| mixed::is_passing(code)) else {
+            let Some(code) = error.code().filter(|code| self.ground.dialect.is_conflict(code))
+            else {
                 return Err(error);
             };
             *worker.retries.entry(code.to_owned()).or_insert(0) += 1;

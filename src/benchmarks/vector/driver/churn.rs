@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-use super::VectorContext;
 use super::busy::busy;
 use super::search::count;
 use super::sql::TABLE;
 use crate::benchmarks::vector::data::parts;
+use crate::benchmarks::vector::driver::context::VectorContext;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::Present;

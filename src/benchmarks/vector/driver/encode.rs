@@ -5,7 +5,7 @@ use crate::domain::vector::Variant;
 
 /// A binary form of one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Encoding {
     /// pgvector's `vector`: number of dimensions and a zero, 16 bits each, then single precision,
     /// all big-endian.
     Vector,
@@ -15,45 +15,45 @@ pub enum Form {
     Plain,
 }
 
-impl Form {
+impl Encoding {
     /// That of a query's parameter.
-    pub fn of_query(dialect: Dialect, variant: Variant) -> Form {
+    pub fn of_query(dialect: Dialect, variant: Variant) -> Encoding {
         match (dialect, variant) {
-            (Dialect::Mysql, _) => Form::Plain,
-            (_, Variant::Halfvec | Variant::HalfvecColumn) => Form::Halfvec,
+            (Dialect::Mysql, _) => Encoding::Plain,
+            (_, Variant::Halfvec | Variant::HalfvecColumn) => Encoding::Halfvec,
             // What is ranked again is ranked by single precision.
-            (_, Variant::Vector | Variant::HalfvecRerank | Variant::Bit) => Form::Vector,
+            (_, Variant::Vector | Variant::HalfvecRerank | Variant::Bit) => Encoding::Vector,
         }
     }
 
     /// That of a row.
-    pub fn of_row(dialect: Dialect, variant: Variant) -> Form {
+    pub fn of_row(dialect: Dialect, variant: Variant) -> Encoding {
         match (dialect, variant) {
-            (Dialect::Mysql, _) => Form::Plain,
-            (_, Variant::HalfvecColumn) => Form::Halfvec,
-            _ => Form::Vector,
+            (Dialect::Mysql, _) => Encoding::Plain,
+            (_, Variant::HalfvecColumn) => Encoding::Halfvec,
+            _ => Encoding::Vector,
         }
     }
 
     /// Bytes of a vector of `dims` dimensions.
     pub fn size(self, dims: usize) -> usize {
         match self {
-            Form::Vector => 4 + 4 * dims,
-            Form::Halfvec => 4 + 2 * dims,
-            Form::Plain => 4 * dims,
+            Encoding::Vector => 4 + 4 * dims,
+            Encoding::Halfvec => 4 + 2 * dims,
+            Encoding::Plain => 4 * dims,
         }
     }
 
     /// Appends a vector. Allocates nothing if `out` has room.
     pub fn push(self, values: &[f32], out: &mut Vec<u8>) {
-        if self != Form::Plain {
+        if self != Encoding::Plain {
             out.extend_from_slice(&(values.len() as u16).to_be_bytes());
             out.extend_from_slice(&[0, 0]);
         }
         match self {
-            Form::Vector => append(out, values, f32::to_be_bytes),
-            Form::Halfvec => append(out, values, |value| half(value).to_be_bytes()),
-            Form::Plain => append(out, values, f32::to_le_bytes),
+            Encoding::Vector => append(out, values, f32::to_be_bytes),
+            Encoding::Halfvec => append(out, values, |value| half(value).to_be_bytes()),
+            Encoding::Plain => append(out, values, f32::to_le_bytes),
         }
     }
 }
@@ -92,15 +92,15 @@ mod tests {
 
     #[test]
     fn forms_are_those_of_the_servers() {
-        let check = |form: Form, expected: &[u8]| {
+        let check = |form: Encoding, expected: &[u8]| {
             let mut out = Vec::new();
             form.push(&[1.0, -2.5], &mut out);
             assert_eq!(out, expected);
             assert_eq!(out.len(), form.size(2));
         };
-        check(Form::Vector, &[0, 2, 0, 0, 0x3f, 0x80, 0, 0, 0xc0, 0x20, 0, 0]);
-        check(Form::Halfvec, &[0, 2, 0, 0, 0x3c, 0, 0xc1, 0]);
-        check(Form::Plain, &[0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0]);
+        check(Encoding::Vector, &[0, 2, 0, 0, 0x3f, 0x80, 0, 0, 0xc0, 0x20, 0, 0]);
+        check(Encoding::Halfvec, &[0, 2, 0, 0, 0x3c, 0, 0xc1, 0]);
+        check(Encoding::Plain, &[0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0]);
     }
 
     #[test]

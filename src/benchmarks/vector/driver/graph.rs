@@ -9,7 +9,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::datagen::rng::Rng;
 use crate::domain::vector::{Distance, PgBuild};
@@ -26,7 +26,7 @@ pub struct Points {
 impl Points {
     /// Those of a set. For the cosine distance all are brought to length 1, after which the
     /// euclidean distance ranks them alike.
-    pub fn new(data: &Dataset) -> Points {
+    pub fn new(data: &VectorSet) -> Points {
         let (train, test) = (&data.train, &data.test);
         let values = match (&train.values, &test.values, data.distance) {
             (Numbers::Bytes(rows), Numbers::Bytes(queries), Distance::Euclidean) => {
@@ -354,7 +354,7 @@ impl Scratch {
 mod tests {
     use super::*;
 
-    fn data(rows: usize, dims: usize, floats: bool) -> Dataset {
+    fn data(rows: usize, dims: usize, floats: bool) -> VectorSet {
         let mut rng = Rng::new(5);
         let mut matrix = |rows: usize| {
             let values = (0..rows * dims).map(|_| rng.unit() as f32 * 255.0);
@@ -363,12 +363,19 @@ mod tests {
         };
         let (train, test) = (matrix(rows), matrix(40));
         let distance = if floats { Distance::Cosine } else { Distance::Euclidean };
-        Dataset::new("points".to_owned(), train, test, distance)
+        VectorSet::new("points".to_owned(), train, test, distance)
     }
 
     /// Share of the 10 nearest that are found.
-    fn recall(data: &Dataset, graph: &Graph<'_>, ef: usize) -> f64 {
-        let truth = super::super::truth::exact(&data.train, &data.test, data.distance, None, 10, 1);
+    fn recall(data: &VectorSet, graph: &Graph<'_>, ef: usize) -> f64 {
+        let truth = crate::benchmarks::vector::data::truth::exact(
+            &data.train,
+            &data.test,
+            data.distance,
+            None,
+            10,
+            1,
+        );
         let mut hits = 0;
         for query in 0..data.test.rows() {
             let found = graph.search(query, ef, 10, &mut Scratch::default());

@@ -10,20 +10,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::VectorContext;
 use super::busy::busy;
-use super::encode::Form;
+use super::encode::Encoding;
 use super::load;
-use super::mixed::is_passing;
 use super::score::{SLACK, score};
 use super::search::{Ready, count, put_score};
 use super::sight::{Deed, Model, Probe, SEEN_BY_OTHERS, Side, TAKEN_BACK, Tally, put};
 use super::sql::{Sql, TABLE};
-use super::truth::Truth;
-use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::data::VectorSet;
+use crate::benchmarks::vector::data::truth::Truth;
+use crate::benchmarks::vector::driver::context::{VectorContext, run};
 use crate::domain::dialect::Dialect;
 use crate::domain::run::Outcome;
-use crate::domain::vector::{Level, Search};
+use crate::domain::vector::{IsolationLevel, Search};
 use crate::driver::Stop;
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Value, WireError};
@@ -39,7 +38,7 @@ const LOST: f64 = 0.02;
 /// Measures one level.
 pub(super) fn isolate<W: Write>(
     bench: &mut VectorContext<'_, W>,
-    level: Level,
+    level: IsolationLevel,
     search: &Search,
 ) -> Result<Outcome, Stop> {
     let ready = Arc::new(Ready::new(bench, search)?);
@@ -48,7 +47,7 @@ pub(super) fn isolate<W: Write>(
     let connector = ready.connector.also(settings(bench.job.dialect, level));
     let variant = bench.work().variant;
     let shift = load::shift(&bench.data, variant);
-    let form = Form::of_row(bench.job.dialect, variant);
+    let form = Encoding::of_row(bench.job.dialect, variant);
     let deadline = Duration::from_secs_f64(bench.task.seconds);
     let (also, plan) = (connector.clone(), Arc::clone(&ready));
     let transactions = "the transactions";
@@ -87,7 +86,7 @@ pub(super) fn isolate<W: Write>(
 }
 
 /// What both sessions are told. Nobody waits for a lock: who could free it is the same thread.
-fn settings(dialect: Dialect, level: Level) -> Vec<String> {
+fn settings(dialect: Dialect, level: IsolationLevel) -> Vec<String> {
     let words = level.name().replace('-', " ").to_uppercase();
     match dialect {
         Dialect::Mysql => vec![
@@ -103,9 +102,9 @@ fn settings(dialect: Dialect, level: Level) -> Vec<String> {
 
 /// The vectors of queries as rows.
 struct Vectors<'a> {
-    data: &'a Dataset,
+    data: &'a VectorSet,
     shift: Option<&'a [f32]>,
-    form: Form,
+    form: Encoding,
 }
 
 impl Vectors<'_> {
@@ -176,7 +175,7 @@ impl<'a> Pair<'a> {
         sql: &'a Sql<'a>,
         ready: &'a Ready,
         sessions: [Connection; 2],
-        data: &Dataset,
+        data: &VectorSet,
     ) -> Result<Pair<'a>, String> {
         let [mut reader, mut writer] = sessions;
         let fault = |error: WireError| format!("failed to prepare: {error}");
@@ -201,7 +200,7 @@ impl<'a> Pair<'a> {
     /// stays in the index for a while.
     fn cycles(
         &mut self,
-        level: Level,
+        level: IsolationLevel,
         vectors: &Vectors<'_>,
         time: Duration,
         done: &AtomicU64,
@@ -235,7 +234,7 @@ impl<'a> Pair<'a> {
     fn cycle(
         &mut self,
         deeds: &[Deed],
-        level: Level,
+        level: IsolationLevel,
         queries: [usize; 2],
         vectors: &Vectors<'_>,
         tally: &mut Tally,
@@ -301,9 +300,17 @@ impl<'a> Pair<'a> {
         };
         match result {
             Ok(_) => Ok(()),
-            Err(WireError::Server { code, .. }) if is_conflict(&code) => Err(Broken::Refused(code)),
+            Err(WireError::Server { code, .. }) if self.is_refusal(&code) => {
+                Err(Broken::Refused(code))
+            }
             Err(error) => Err(Broken::Fault(format!("failed to {deed:?}: {error}"))),
         }
+    }
+
+    /// True if a server keeps transactions apart by refusing one of them.
+    fn is_refusal(&self, code: &str) -> bool {
+        // Lock not available: Postgres gives up after `lock_timeout`.
+        self.sql.dialect.is_conflict(code) || code == "55P03"
     }
 
     fn delete(&self) -> String {
@@ -312,17 +319,11 @@ impl<'a> Pair<'a> {
 
     /// After a refusal: both transactions end, and the row goes.
     fn clean_up(&mut self) -> Result<(), String> {
-        super::run(&mut self.reader.session, "ROLLBACK")?;
-        super::run(&mut self.writer.session, "ROLLBACK")?;
+        run(&mut self.reader.session, "ROLLBACK")?;
+        run(&mut self.writer.session, "ROLLBACK")?;
         let delete = self.delete();
-        super::run(&mut self.writer.session, &delete)
+        run(&mut self.writer.session, &delete)
     }
-}
-
-/// What a server says that keeps transactions apart by refusing one of them.
-fn is_conflict(code: &str) -> bool {
-    // Lock not available: Postgres gives up after `lock_timeout`.
-    is_passing(code) || code == "55P03"
 }
 
 #[cfg(test)]

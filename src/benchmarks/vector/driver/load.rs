@@ -5,11 +5,11 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::busy::busy;
-use super::encode::Form;
+use super::encode::Encoding;
 use super::searcher::shuffled;
 use super::sql::{Sql, TABLE};
-use crate::benchmarks::vector::data::{Dataset, fate, uniform};
-use crate::benchmarks::vector::driver::{VectorContext, numbers, run};
+use crate::benchmarks::vector::data::{VectorSet, fate, uniform};
+use crate::benchmarks::vector::driver::context::{VectorContext, numbers, run};
 use crate::datagen::rng::Rng;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
@@ -31,16 +31,21 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// A row as it goes into the table.
 pub(super) struct RowMaker<'a> {
-    data: &'a Dataset,
-    form: Form,
+    data: &'a VectorSet,
+    form: Encoding,
     shift: Option<Vec<f32>>,
     values: Vec<f32>,
 }
 
 impl<'a> RowMaker<'a> {
-    pub(super) fn new(data: &'a Dataset, dialect: Dialect, variant: Variant) -> RowMaker<'a> {
+    pub(super) fn new(data: &'a VectorSet, dialect: Dialect, variant: Variant) -> RowMaker<'a> {
         let values = vec![0.0; data.train.dims];
-        RowMaker { data, form: Form::of_row(dialect, variant), shift: shift(data, variant), values }
+        RowMaker {
+            data,
+            form: Encoding::of_row(dialect, variant),
+            shift: shift(data, variant),
+            values,
+        }
     }
 
     /// id, class, u, fate.
@@ -81,7 +86,7 @@ impl<'a> RowMaker<'a> {
 
 /// What is added to all vectors: bits say on which side of zero a value lies, so values are centred
 /// on their means first. Distances between points do not change by that; angles would.
-pub(super) fn shift(data: &Dataset, variant: Variant) -> Option<Vec<f32>> {
+pub(super) fn shift(data: &VectorSet, variant: Variant) -> Option<Vec<f32>> {
     let centred = variant == Variant::Bit && data.distance == Distance::Euclidean;
     centred.then(|| data.train.mean().iter().map(|mean| -mean).collect())
 }

@@ -5,15 +5,16 @@ use std::io::Write;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::VectorContext;
 use super::load::RowMaker;
 use super::score::SLACK;
 use super::search::{Beside, Ready as Prepared, put_score};
 use super::searcher::{AnswerLog, seconds};
 use super::sql::Sql;
-use super::truth::Truth;
-use crate::benchmarks::vector::data::Dataset;
-use crate::benchmarks::vector::driver::{numbers, score};
+use crate::benchmarks::vector::data::VectorSet;
+use crate::benchmarks::vector::data::truth::Truth;
+use crate::benchmarks::vector::driver::context::VectorContext;
+use crate::benchmarks::vector::driver::context::numbers;
+use crate::benchmarks::vector::driver::score;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Outcome, Role};
 use crate::domain::vector::{Present, Search};
@@ -113,7 +114,7 @@ fn member<W: Write>(
 }
 
 struct Rows<'a> {
-    data: &'a Dataset,
+    data: &'a VectorSet,
     present: Present,
     rate: f64,
 }
@@ -160,7 +161,7 @@ fn write(
         let values = [row, class, u, fate, Value::Bytes(&vector)];
         let begun = clock.now();
         while let Err(error) = session.execute(statement, &values) {
-            if !error.code().is_some_and(is_passing) {
+            if !error.code().is_some_and(|code| sql.dialect.is_conflict(code)) {
                 return Err(fault(error));
             }
             writer.retries += 1;
@@ -174,12 +175,6 @@ fn write(
     let log_after = numbers(session, sql.log_bytes()).ok().and_then(|row| row.first().copied()?);
     writer.log_bytes = log_before.zip(log_after).map(|(before, after)| after - before);
     Ok(writer)
-}
-
-/// Deadlock, lock wait, record changed, serialisation: another transaction was in the way, and the
-/// statement may be tried once more.
-pub(super) fn is_passing(code: &str) -> bool {
-    matches!(code, "1213" | "1205" | "1020" | "40001" | "40P01")
 }
 
 /// Recall of every kept answer of the window: by the rows that were committed before its query
@@ -238,7 +233,7 @@ struct Near<'a> {
 }
 
 impl<'a> Near<'a> {
-    fn new(data: &Dataset, writer: &'a Writer) -> Near<'a> {
+    fn new(data: &VectorSet, writer: &'a Writer) -> Near<'a> {
         let (mut query, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
         let mut distances = Vec::with_capacity(data.test.rows() * writer.inserted.len());
         for index in 0..data.test.rows() {
@@ -276,7 +271,7 @@ impl<'a> Near<'a> {
         }
     }
 
-    fn distance(&self, data: &Dataset, query: usize, id: u32) -> f64 {
+    fn distance(&self, data: &VectorSet, query: usize, id: u32) -> f64 {
         let (mut a, mut b) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
         data.test.copy_row(query, &mut a);
         data.train.copy_row(id as usize, &mut b);
@@ -327,7 +322,7 @@ fn put_writer(outcome: &mut Outcome, writer: &Writer, rate: f64, (start, end): (
 mod tests {
     use super::*;
     use crate::benchmarks::vector::data::matrix::Matrix;
-    use crate::benchmarks::vector::driver::truth::exact;
+    use crate::benchmarks::vector::data::truth::exact;
     use crate::domain::vector::Distance;
 
     #[test]
@@ -336,7 +331,7 @@ mod tests {
         // nearest.
         let train = Matrix::of_floats(1, vec![0.0, 4.0, 8.0, 1.0, 2.0]);
         let test = Matrix::of_floats(1, vec![0.0]);
-        let data = Dataset::new("line".to_owned(), train, test, Distance::Euclidean);
+        let data = VectorSet::new("line".to_owned(), train, test, Distance::Euclidean);
         let there = [0, 1, 2];
         let truth = exact(&data.train, &data.test, data.distance, Some(&there), 2, 1);
         let row = |id, committed| Inserted { id, committed };

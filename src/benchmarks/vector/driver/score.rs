@@ -1,14 +1,14 @@
 //! How good answers are: recall by distance and by row number.
 
-use super::truth::Truth;
-use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::data::VectorSet;
+use crate::benchmarks::vector::data::truth::Truth;
 
 /// A row no farther than the true k-th by this much is a hit: the rule of ann-benchmarks.
-pub(super) const SLACK: f64 = 1e-3;
+pub(crate) const SLACK: f64 = 1e-3;
 
 /// Answers to a set of queries.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Score {
+pub(crate) struct Score {
     /// Mean share of the k rows that are as near as the true k-th.
     pub recall: f64,
     /// Mean share of the k rows that are among the true ones.
@@ -24,7 +24,7 @@ pub(super) struct Score {
 }
 
 /// Scores one answer for each query: `k` row numbers, `u32::MAX` where a row is missing.
-pub(super) fn score(data: &Dataset, truth: &Truth, answers: &[u32]) -> Score {
+pub(crate) fn score(data: &VectorSet, truth: &Truth, answers: &[u32]) -> Score {
     let k = truth.k;
     let (mut query, mut row) = (vec![0.0; data.train.dims], vec![0.0; data.train.dims]);
     let (mut sum, mut squares, mut by_id, mut returned) = (0.0, 0.0, 0usize, 0usize);
@@ -62,14 +62,14 @@ pub(super) fn score(data: &Dataset, truth: &Truth, answers: &[u32]) -> Score {
 mod tests {
     use super::*;
     use crate::benchmarks::vector::data::matrix::Matrix;
-    use crate::benchmarks::vector::driver::truth::exact;
+    use crate::benchmarks::vector::data::truth::exact;
     use crate::domain::vector::Distance;
 
     /// Rows 0, 1, 2, 2, 3 on a line, asked from 0.
-    fn scene() -> (Dataset, Truth) {
+    fn scene() -> (VectorSet, Truth) {
         let train = Matrix::of_floats(1, vec![0.0, 1.0, 2.0, 2.0, 3.0]);
         let test = Matrix::of_floats(1, vec![0.0, 0.0]);
-        let data = Dataset::new("line".to_owned(), train, test, Distance::Euclidean);
+        let data = VectorSet::new("line".to_owned(), train, test, Distance::Euclidean);
         let truth = exact(&data.train, &data.test, data.distance, None, 3, 1);
         (data, truth)
     }

@@ -7,12 +7,13 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::encode::Form;
+use super::encode::Encoding;
 use super::score::{Score, score};
 use super::searcher::{AnswerLog, Encoded, Logging, Searcher};
 use super::sql::{Sql, TABLE};
-use super::truth::Truth;
-use crate::benchmarks::vector::driver::{VectorContext, build, load, numbers};
+use crate::benchmarks::vector::data::truth::Truth;
+use crate::benchmarks::vector::driver::context::{VectorContext, numbers};
+use crate::benchmarks::vector::driver::{build, load};
 use crate::domain::benchmark::RateUnit;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
@@ -303,7 +304,7 @@ fn measure_task<W: Write>(bench: &VectorContext<'_, W>, search: &Search) -> Step
 }
 
 fn encode<W: Write>(bench: &VectorContext<'_, W>, filters: Option<Vec<i64>>) -> Encoded {
-    let form = Form::of_query(bench.job.dialect, bench.work().variant);
+    let form = Encoding::of_query(bench.job.dialect, bench.work().variant);
     let shift = load::shift(&bench.data, bench.work().variant);
     let dims = bench.data.test.dims;
     let stride = form.size(dims);

@@ -6,8 +6,8 @@ use std::sync::mpsc::Sender;
 
 use crate::datagen::rng::Rng;
 use crate::driver::attempt::{ClientEvent, StatementError, Tally};
-use crate::driver::client::SECOND;
 use crate::driver::clock::Clock;
+use crate::driver::clock::SECOND;
 use crate::driver::connection::Connection;
 use crate::wire::{Prepared, Value};
 

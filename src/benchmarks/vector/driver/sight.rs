@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::domain::dialect::Dialect;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
-use crate::domain::vector::Level;
+use crate::domain::vector::IsolationLevel;
 
 /// Violations that are told in words.
 const TOLD: usize = 5;
@@ -101,7 +101,7 @@ pub(super) const TAKEN_BACK: &[Deed] = {
 /// Where each side must see the row.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
-    level: Level,
+    level: IsolationLevel,
     /// READ UNCOMMITTED shows what is not committed; Postgres has no such level and takes it for
     /// READ COMMITTED.
     may_be_dirty: bool,
@@ -122,8 +122,8 @@ pub(super) enum Sight {
 }
 
 impl Model {
-    pub(super) fn new(level: Level, dialect: Dialect) -> Model {
-        let may_be_dirty = level == Level::ReadUncommitted && dialect == Dialect::Mysql;
+    pub(super) fn new(level: IsolationLevel, dialect: Dialect) -> Model {
+        let may_be_dirty = level == IsolationLevel::ReadUncommitted && dialect == Dialect::Mysql;
         Model { level, may_be_dirty, committed: None, pending: None, snapshot: None }
     }
 
@@ -299,7 +299,7 @@ mod tests {
 
     /// What is to be seen at each question of a cycle: `1` and `2` for the places, `.` for
     /// nothing, `?` for either.
-    fn sights(level: Level, dialect: Dialect) -> String {
+    fn sights(level: IsolationLevel, dialect: Dialect) -> String {
         let mut model = Model::new(level, dialect);
         let mut words = String::new();
         for deed in SEEN_BY_OTHERS.iter().chain(TAKEN_BACK) {
@@ -317,19 +317,19 @@ mod tests {
 
     #[test]
     fn levels_differ_in_what_they_show_of_others() {
-        let check = |level: Level, dialect: Dialect, expected: [&str; 4]| {
+        let check = |level: IsolationLevel, dialect: Dialect, expected: [&str; 4]| {
             assert_eq!(sights(level, dialect), expected.concat(), "{level:?} on {dialect:?}");
         };
         // Insert, move, delete, take back.
         let each_question = [".1.11", "122112222", "2.2..", "1.1.."];
-        check(Level::ReadCommitted, Dialect::Postgres, each_question);
-        check(Level::ReadCommitted, Dialect::Mysql, each_question);
-        check(Level::ReadUncommitted, Dialect::Postgres, each_question);
+        check(IsolationLevel::ReadCommitted, Dialect::Postgres, each_question);
+        check(IsolationLevel::ReadCommitted, Dialect::Mysql, each_question);
+        check(IsolationLevel::ReadUncommitted, Dialect::Postgres, each_question);
         let snapshot = [".1..1", "122111122", "2.22.", "1.1.."];
-        check(Level::RepeatableRead, Dialect::Postgres, snapshot);
-        check(Level::Serializable, Dialect::Mysql, snapshot);
+        check(IsolationLevel::RepeatableRead, Dialect::Postgres, snapshot);
+        check(IsolationLevel::Serializable, Dialect::Mysql, snapshot);
         let dirty = [".1?11", "122??2222", "2.?..", "1.1.."];
-        check(Level::ReadUncommitted, Dialect::Mysql, dirty);
+        check(IsolationLevel::ReadUncommitted, Dialect::Mysql, dirty);
     }
 
     fn probe(side: Side, sight: Sight) -> Probe<'static> {

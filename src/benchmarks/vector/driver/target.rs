@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use super::VectorContext;
 use super::score::{Score, score};
 use super::search::{Ready, put_score};
+use crate::benchmarks::vector::driver::context::VectorContext;
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::domain::vector::Search;

@@ -1,19 +1,16 @@
 //! What a set of vectors must be like to stand for the real one: checks, each with what was found,
 //! what is expected, how far off it may be, and where the expected value is from.
 
-use std::num::NonZero;
 use std::ops::RangeInclusive;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
-use super::graph::{Graph, Points, Scratch};
-use super::score::score;
-use super::truth::Truth;
-use crate::benchmarks::vector::data::Dataset;
+use crate::benchmarks::vector::data::VectorSet;
 use crate::benchmarks::vector::data::statistics::Statistics;
+use crate::benchmarks::vector::data::truth::Truth;
+use crate::benchmarks::vector::driver::graph::{Graph, Points, Scratch};
+use crate::benchmarks::vector::driver::score::score;
 use crate::domain::vector::PgBuild;
+use crate::parallel;
 use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::mean;
@@ -232,11 +229,11 @@ impl Seeded {
 /// with a recall near its limit is built several times. The result does not depend on the number
 /// of CPUs.
 pub fn graphs(
-    data: &Dataset,
+    data: &VectorSet,
     truth: &Truth,
     builds: &[PgBuild],
     comparable: bool,
-    say: &mut dyn FnMut(Progress),
+    say: &mut (dyn FnMut(Progress) + Send),
 ) -> Vec<GraphPoint> {
     let work = VerifyPart { data, truth: &truth.nearest(K), points: &Points::new(data) };
     let mut found = work.all(builds.iter().copied().map(Seeded::first).collect(), say);
@@ -266,7 +263,7 @@ pub fn graphs(
 
 /// What all graphs are made of.
 struct VerifyPart<'a> {
-    data: &'a Dataset,
+    data: &'a VectorSet,
     truth: &'a Truth,
     points: &'a Points,
 }
@@ -276,38 +273,31 @@ impl VerifyPart<'_> {
     fn all(
         &self,
         mut order: Vec<Seeded>,
-        say: &mut dyn FnMut(Progress),
+        say: &mut (dyn FnMut(Progress) + Send),
     ) -> Vec<(Seeded, GraphPoint)> {
         // The longest first, so that the last to end began early.
         let effort = |build: PgBuild| build.m * build.m.max(build.ef_construction);
         order.sort_by_key(|of| (std::cmp::Reverse(effort(of.build)), of.seed));
-        let next = AtomicUsize::new(0);
-        let found = Mutex::new(Vec::new());
-        let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        thread::scope(|scope| {
-            let (sender, news) = channel();
-            for _ in 0..cpus.min(order.len()) {
-                let (sender, next, order, found) = (sender.clone(), &next, &order, &found);
-                scope.spawn(move || {
-                    while let Some(of) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let asked = self.ask(*of, &sender);
-                        // Who listens no more does not need to hear of it; the result counts.
-                        let _ = sender.send(Progress::Asked(*of, asked.clone()));
-                        let mut found = found.lock().unwrap_or_else(|other| other.into_inner());
-                        found.extend(asked.into_iter().map(|point| (*of, point)));
-                    }
-                });
-            }
-            drop(sender);
-            news.iter().for_each(say);
+        let say = Mutex::new(say);
+        let tell = |news| {
+            let mut say = say.lock().unwrap_or_else(PoisonError::into_inner);
+            (*say)(news);
+        };
+        let found = parallel::map_on(parallel::cpus(), order, |of| {
+            let asked = self.ask(of, &tell);
+            tell(Progress::Asked(of, asked.clone()));
+            asked.into_iter().map(|point| (of, point)).collect::<Vec<_>>()
         });
-        found.into_inner().unwrap_or_else(|other| other.into_inner())
+        found.into_iter().flatten().collect()
     }
 
-    fn ask(&self, of: Seeded, sender: &Sender<Progress>) -> Vec<GraphPoint> {
+    fn ask(&self, of: Seeded, tell: &impl Fn(Progress)) -> Vec<GraphPoint> {
         let Seeded { build, seed } = of;
         let graph = Graph::build(self.points, build, seed, &mut |row| {
-            row % SIGN_OF_LIFE != 0 || sender.send(Progress::Rows(of, row)).is_ok()
+            if row % SIGN_OF_LIFE == 0 {
+                tell(Progress::Rows(of, row));
+            }
+            true
         });
         let of_curve = curve(build).map(|points| points.iter().map(|(ef, _)| *ef).collect());
         let widths: Vec<u32> = of_curve.unwrap_or_else(|| WIDTHS.to_vec());
@@ -499,7 +489,7 @@ mod tests {
     #[test]
     fn a_small_set_is_searched_by_every_index_and_judged_by_none_but_the_rules() {
         let source = DataSource::Fashion { dims: 24, queries: 60, rounded: true, seed: 1 };
-        let data = Dataset::open(&source, 1_200, 100, None).unwrap();
+        let data = VectorSet::open(&source, 1_200, 100, None).unwrap();
         let truth = data.truth(Filter::None, Present::All, 100, None).unwrap();
         let builds = [SLOPE_OF, PgBuild { m: 4, ef_construction: 8 }];
         let mut rows = 0;
@@ -550,7 +540,7 @@ mod tests {
     #[test]
     fn only_what_is_comparable_is_built_several_times() {
         let source = DataSource::Fashion { dims: 24, queries: 60, rounded: true, seed: 1 };
-        let data = Dataset::open(&source, 1_200, 100, None).unwrap();
+        let data = VectorSet::open(&source, 1_200, 100, None).unwrap();
         let truth = data.truth(Filter::None, Present::All, 100, None).unwrap();
         let build = PgBuild { m: 8, ef_construction: 32 };
         let once = graphs(&data, &truth, &[build], false, &mut |_| {});

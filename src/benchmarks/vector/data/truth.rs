@@ -5,14 +5,12 @@
 //! in double precision; where rounding could have lost one, the query is done again in double
 //! precision throughout.
 
-use std::num::NonZero;
-use std::thread;
-
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
 use crate::domain::vector::Distance;
 use crate::os::tiles::{
     self, ByteQuad, FloatRow, Instructions, OFFSET, QUERIES, ROWS, SignedQuads, Tile,
 };
+use crate::parallel;
 
 /// Candidates beyond k that single precision keeps.
 const SPARE: usize = 50;
@@ -60,7 +58,7 @@ pub fn exact(
     threads: usize,
 ) -> Truth {
     let threads = match threads {
-        0 => thread::available_parallelism().map_or(1, NonZero::get),
+        0 => parallel::cpus(),
         some => some,
     };
     let every: Vec<u32>;
@@ -99,26 +97,14 @@ impl Search<'_> {
     fn on_threads(&self, threads: usize, part: impl Fn(usize, usize) -> Truth + Sync) -> Truth {
         let queries = self.test.rows();
         let share = queries.div_ceil(threads.max(1)).next_multiple_of(QUERIES);
+        let starts: Vec<usize> = (0..queries).step_by(share.max(1)).collect();
+        let parts =
+            parallel::map_on(threads, starts, |from| part(from, (from + share).min(queries)));
         let mut truth = Truth { k: self.k, ids: Vec::new(), distances: Vec::new() };
-        let mut take = |part: Truth| {
+        for part in parts {
             truth.ids.extend(part.ids);
             truth.distances.extend(part.distances);
-        };
-        thread::scope(|scope| {
-            let parts: Vec<_> = (0..queries)
-                .step_by(share.max(1))
-                .map(|from| {
-                    let part = &part;
-                    scope.spawn(move || part(from, (from + share).min(queries)))
-                })
-                .collect();
-            for part in parts {
-                match part.join() {
-                    Ok(part) => take(part),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-        });
+        }
         truth
     }
 
@@ -316,29 +302,25 @@ impl BytePlane {
             bases: vec![i32::MAX; count * ROWS],
         };
         let share = count.div_ceil(threads.max(1)).max(1);
-        thread::scope(|scope| {
-            let parts = plane
-                .panels
-                .chunks_mut(share * groups)
-                .zip(plane.bases.chunks_mut(share * ROWS))
-                .zip(ids.chunks(share * ROWS));
-            for ((panels, bases), ids) in parts {
-                scope.spawn(move || {
-                    for (place, id) in ids.iter().enumerate() {
-                        let row = &rows[*id as usize * dims..][..dims];
-                        let panel = &mut panels[place / ROWS * groups..][..groups];
-                        let lane = place % ROWS;
-                        let (mut square, mut sum) = (0i32, 0i32);
-                        for (quad, four) in panel.iter_mut().zip(row.chunks(4)) {
-                            quad.0[4 * lane..][..four.len()].copy_from_slice(four);
-                            for value in four {
-                                square += i32::from(*value) * i32::from(*value);
-                                sum += i32::from(*value);
-                            }
-                        }
-                        bases[place] = square - 2 * OFFSET * sum;
+        let parts = plane
+            .panels
+            .chunks_mut(share * groups)
+            .zip(plane.bases.chunks_mut(share * ROWS))
+            .zip(ids.chunks(share * ROWS));
+        parallel::map_on(threads, parts.collect(), |((panels, bases), ids)| {
+            for (place, id) in ids.iter().enumerate() {
+                let row = &rows[*id as usize * dims..][..dims];
+                let panel = &mut panels[place / ROWS * groups..][..groups];
+                let lane = place % ROWS;
+                let (mut square, mut sum) = (0i32, 0i32);
+                for (quad, four) in panel.iter_mut().zip(row.chunks(4)) {
+                    quad.0[4 * lane..][..four.len()].copy_from_slice(four);
+                    for value in four {
+                        square += i32::from(*value) * i32::from(*value);
+                        sum += i32::from(*value);
                     }
-                });
+                }
+                bases[place] = square - 2 * OFFSET * sum;
             }
         });
         plane
@@ -380,29 +362,25 @@ impl FloatPlane {
             largest: 0.0,
         };
         let share = count.div_ceil(threads.max(1)).max(1);
-        thread::scope(|scope| {
-            let parts = plane
-                .panels
-                .chunks_mut(share * dims.max(1))
-                .zip(plane.bases.chunks_mut(share * ROWS))
-                .zip(ids.chunks(share * ROWS));
-            for ((panels, bases), ids) in parts {
-                scope.spawn(move || {
-                    let mut row = vec![0.0; dims];
-                    for (place, id) in ids.iter().enumerate() {
-                        train.copy_row(*id as usize, &mut row);
-                        let square = dot(&row, &row);
-                        let (factor, base) = match distance {
-                            Distance::Euclidean => (1.0, square as f32),
-                            Distance::Cosine => (1.0 / square.sqrt(), 0.0),
-                        };
-                        bases[place] = base;
-                        let panel = &mut panels[place / ROWS * dims..][..dims];
-                        for (lanes, value) in panel.iter_mut().zip(&row) {
-                            lanes.0[place % ROWS] = (f64::from(*value) * factor) as f32;
-                        }
-                    }
-                });
+        let parts = plane
+            .panels
+            .chunks_mut(share * dims.max(1))
+            .zip(plane.bases.chunks_mut(share * ROWS))
+            .zip(ids.chunks(share * ROWS));
+        parallel::map_on(threads, parts.collect(), |((panels, bases), ids)| {
+            let mut row = vec![0.0; dims];
+            for (place, id) in ids.iter().enumerate() {
+                train.copy_row(*id as usize, &mut row);
+                let square = dot(&row, &row);
+                let (factor, base) = match distance {
+                    Distance::Euclidean => (1.0, square as f32),
+                    Distance::Cosine => (1.0 / square.sqrt(), 0.0),
+                };
+                bases[place] = base;
+                let panel = &mut panels[place / ROWS * dims..][..dims];
+                for (lanes, value) in panel.iter_mut().zip(&row) {
+                    lanes.0[place % ROWS] = (f64::from(*value) * factor) as f32;
+                }
             }
         });
         let finite = plane.bases.iter().filter(|base| base.is_finite());

@@ -1,0 +1,403 @@
+//! A step of the Insert Benchmark: for each client an inserter, a deleter and query workers, each
+//! a thread with a connection of its own, in one process.
+//!
+//! The published client is a group of processes per client, one of which does nothing but make
+//! statements. Here the one who sends a statement makes it. What they agree on, the order of turns
+//! and the pace, is in `turns.rs` as data; threads and the fake DBMS go through the same code.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::benchmarks::insert::driver::make::{Maker, Post, STACK, Worker, said};
+use crate::benchmarks::insert::driver::meter::{
+    RoleKind, RoleMeter, SeriesOf, WorkerCpu, WorkerRecorder,
+};
+use crate::benchmarks::insert::driver::observer::Observer;
+use crate::benchmarks::insert::driver::outcome::Ended;
+use crate::benchmarks::insert::driver::pair::Pair;
+use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
+use crate::benchmarks::insert::driver::writer::Writer;
+use crate::benchmarks::insert::driver::{fake, make, outcome, prepare};
+use crate::domain::endpoint::Endpoint;
+use crate::domain::insert::InsertWork;
+use crate::domain::metric::Metric;
+use crate::domain::run::Outcome;
+use crate::driver::Stop;
+use crate::driver::clock::Clock;
+use crate::driver::clock::SECOND;
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
+use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::link::LabLink;
+use crate::driver::placement;
+use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::window::Window;
+use crate::os::affinity::CpuAssignment;
+use crate::os::clock::RealClock;
+
+/// Statements by which rqps finds the server's thread of a connection.
+const PINGS: u32 = 50;
+
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    measure(job, &task.own()?, Connector::new(job)?, link)
+}
+
+/// Carries out a step and says how it went.
+fn measure<W: Write>(
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    check(task)?;
+    match job.endpoint {
+        Endpoint::Fake { .. } => fake::measure(job, task, &connector, link),
+        Endpoint::Server(_) | Endpoint::File { .. } => measure_really(job, task, connector, link),
+    }
+}
+
+/// Refuses what could never end.
+fn check(task: &StepRequest<InsertWork>) -> Result<(), String> {
+    let writes = &task.work.writes;
+    let wrong = if task.clients == 0 {
+        "no clients"
+    } else if writes.rows == 0 {
+        "no rows"
+    } else if writes.rows_per_commit == 0 {
+        "batches without rows"
+    } else if writes.rows_per_second == Some(0) {
+        "a rate of 0 rows per second"
+    } else if task.work.shared && writes.deletes.is_some() {
+        "deletes from a table shared by several clients"
+    } else {
+        return Ok(());
+    };
+    Err(format!("failed to measure: the request has {wrong}"))
+}
+
+/// All that the threads share.
+struct Shared {
+    job: DriverRequest,
+    task: StepRequest<InsertWork>,
+    connector: Arc<Connector>,
+    posts: Vec<Post>,
+    recorders: Vec<Arc<WorkerRecorder>>,
+    pairs: Vec<Pair>,
+    clock: Clock,
+    /// Unix seconds when the clock stood at zero.
+    epoch: i64,
+    gate: Option<Arc<std::sync::Mutex<()>>>,
+    /// Where each worker and the server's side of its connection run.
+    seats: Vec<CpuAssignment>,
+}
+
+impl Shared {
+    fn maker(&self) -> Maker<'_> {
+        Maker {
+            job: &self.job,
+            task: &self.task,
+            connector: &self.connector,
+            epoch: self.epoch,
+            gate: self.gate.clone(),
+        }
+    }
+}
+
+fn measure_really<W: Write>(
+    job: &DriverRequest,
+    task: &StepRequest<InsertWork>,
+    connector: Connector,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let start = Instant::now();
+    let connector = Arc::new(connector);
+    let mut notes = prepare::tables(task, &connector, link)?;
+    let (plans, more) = prepare::plans(job, task, &connector);
+    notes.extend(more);
+    let writers = 1 + u32::from(task.work.writes.deletes.is_some());
+    let pair = |client| Pair::new(make::turns(job, &task.work, client, 0), writers);
+    let posts = make::posts(task);
+    let own_pid = task.server_pid.filter(|_| job.mark.is_none());
+    let seating = placement::plan_seats(task.placement, posts.len() as u32, own_pid);
+    notes.extend(seating.notes);
+    let shared = Arc::new(Shared {
+        job: job.clone(),
+        task: task.clone(),
+        connector,
+        posts,
+        recorders: make::recorders(task),
+        pairs: (0..task.clients).map(pair).collect(),
+        clock: Clock::Real(RealClock::starting_at(start)),
+        epoch: jiff::Timestamp::now().as_second() - start.elapsed().as_secs() as i64,
+        gate: make::gate(job.dialect),
+        seats: seating.seats,
+    });
+    let mut crew = Crew::start(start, members(&shared))?;
+    let mut measured = run(&shared, &mut crew, link)?;
+    measured.plans = plans;
+    measured.notes.splice(..0, notes);
+    link.say(&DriverEvent::Measured(Box::new(measured)))?;
+    Ok(())
+}
+
+/// One thread for each worker.
+fn members(shared: &Arc<Shared>) -> Vec<Member<Ended>> {
+    let member = |(index, post): (usize, &Post)| {
+        let shared = Arc::clone(shared);
+        let life = move |stand: &Stand<Ended>| live(&shared, index, stand);
+        let (name, life) = (said(*post), Box::new(life));
+        Member { name, stack: STACK, background: false, life }
+    };
+    shared.posts.iter().enumerate().map(member).collect()
+}
+
+/// Leads the workers through the window.
+fn run<W: Write>(
+    shared: &Shared,
+    crew: &mut Crew<Ended>,
+    link: &mut LabLink<W>,
+) -> Result<Outcome, Stop> {
+    let Shared { job, task, clock, pairs, .. } = shared;
+    let ready = crew.gather(link)?;
+    let alone = ready.len() == 1;
+    let server = placement::SeatedServer {
+        dialect: job.dialect,
+        pid: task.server_pid,
+        alone,
+        own: job.mark.is_none(),
+    };
+    let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
+    notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
+    let observer = Observer::start(job, task, &shared.connector);
+    if job.pause {
+        link.pause()?;
+    }
+    link.say(&DriverEvent::Warming)?;
+    let start = clock.now() + LEAD_NS;
+    for (client, pair) in (0..).zip(pairs) {
+        pair.begin(make::turns(job, &task.work, client, start));
+    }
+    let main = outcome::main_role(&task.work);
+    let mut seconds = Seconds {
+        start,
+        limit: task.work.limit_seconds.map(|seconds| start + (seconds * SECOND) as u64),
+        meter: RoleMeter::new(&shared.recorders, main, start),
+        series: SeriesOf::default(),
+        observer: &observer,
+    };
+    let window = Window { start, end: u64::MAX, whole_events: true };
+    let finished = crew.measure(window, &mut seconds, link)?;
+    let ended = finished.done.into_iter().map(|done| done.map(|done| done.value));
+    let ended: Vec<Ended> = ended.map(Option::unwrap_or_default).collect();
+    let window_ns = finished.end.saturating_sub(start);
+    let mut outcome = outcome::outcome(task, &shared.recorders, &ended, window_ns);
+    outcome.series = seconds.series.into_columns();
+    outcome.notes.splice(..0, notes);
+    outcome.client_cpu = finished.cpu;
+    if finished.limited {
+        // A server that is this far behind may not answer any more questions.
+        outcome.cut = outcome::cut(task, &outcome);
+        return Ok(outcome);
+    }
+    outcome.notes.extend(observer.end());
+    if let Some(bytes) = prepare::database_bytes(task, &shared.connector) {
+        outcome.extra.insert(Metric::DatabaseSize, bytes / f64::from(1 << 30));
+    }
+    Ok(outcome)
+}
+
+/// An interval each second, until all workers are done or the step reaches its limit.
+struct Seconds<'a> {
+    start: u64,
+    limit: Option<u64>,
+    meter: RoleMeter,
+    series: SeriesOf,
+    observer: &'a Observer,
+}
+
+impl Intervals for Seconds<'_> {
+    fn next_cut(&self) -> Option<u64> {
+        Some(self.start + (u64::from(self.meter.seconds()) + 1) * SECOND as u64)
+    }
+
+    fn cut(&mut self, now: u64) -> Interval {
+        let mut interval = self.meter.interval(now);
+        self.observer.add_to(&mut interval.extra);
+        self.series.add(&interval);
+        interval
+    }
+
+    fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+}
+
+/// The life of one worker. The error is a whole fault.
+fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), String> {
+    let post = shared.posts[index];
+    let maker = shared.maker();
+    let pair = &shared.pairs[post.client as usize];
+    let seated = placement::seat_client(&shared.seats[index]);
+    let session = maker.open(post, index)?;
+    let connection_id = session.connection_id();
+    let recorder = Arc::clone(&shared.recorders[index]);
+    let mut worker = maker.worker(post, session, shared.clock.clone(), recorder, pair)?;
+    let notes = Vec::from_iter(seated.err());
+    stand.ready(Ready { connection_id, notes, ..Ready::default() });
+    let Some(start) = start_of_window(stand, worker.session()) else { return Ok(()) };
+    shared.clock.wait_until(start);
+    let work = || work(shared, post, &mut worker, start, stand);
+    let (worked, mut spent) = Spent::on(&shared.clock, work);
+    worked.map_err(|fault| format!("{}: {fault}", said(post)))?;
+    let cpu = WorkerCpu { used_ns: spent.cpu_ns, share: spent.share() };
+    if post.role == RoleKind::Query {
+        // The window ends with the last writer; a query that is in flight then counts.
+        spent.to = start;
+    }
+    stand.done(outcome::ended(worker, cpu), spent);
+    Ok(())
+}
+
+/// Answers pings until the window comes; `None` if the step ends before.
+fn start_of_window(stand: &Stand<Ended>, session: &mut Connection) -> Option<u64> {
+    loop {
+        match stand.order()? {
+            Order::Measure(window) => return Some(window.start),
+            Order::Ping => stand.answer(session.ping(PINGS)),
+            _ => {}
+        }
+    }
+}
+
+/// All that a worker does in the window.
+fn work(
+    shared: &Shared,
+    post: Post,
+    worker: &mut Worker,
+    start: u64,
+    stand: &Stand<Ended>,
+) -> Result<(), String> {
+    let pair = &shared.pairs[post.client as usize];
+    match worker {
+        Worker::Writer(writer, side) => {
+            if write_all(shared, pair, writer, *side, stand)? {
+                finish(shared, post, writer, *side, start)?;
+                pair.done();
+            }
+        }
+        Worker::Querier(querier) => {
+            while !pair.is_over() && !stand.is_over() {
+                querier.query()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All batches of one side. False if the step ended meanwhile.
+fn write_all(
+    shared: &Shared,
+    pair: &Pair,
+    writer: &mut Writer,
+    side: Side,
+    stand: &Stand<Ended>,
+) -> Result<bool, String> {
+    loop {
+        match pair.wait(side, || shared.clock.now(), || stand.is_over()) {
+            Some(WriterTurn::Go { intended, ready, .. }) => writer.write(intended, ready)?,
+            Some(WriterTurn::Resync) => {
+                writer.resync()?;
+                pair.resynced(shared.clock.now());
+            }
+            Some(WriterTurn::Over) => return Ok(true),
+            Some(WriterTurn::Blocked) => {}
+            None => return Ok(false),
+        }
+        if stand.is_over() {
+            return Ok(false);
+        }
+    }
+}
+
+/// What follows a writer's rows: the end of its schedule, and indexes.
+fn finish(
+    shared: &Shared,
+    post: Post,
+    writer: &mut Writer,
+    side: Side,
+    start: u64,
+) -> Result<(), String> {
+    let Shared { job, task, .. } = shared;
+    let last = make::pacer(job, &task.work, post.client, start).end(make::batches(&task.work));
+    // A schedule that was kept lasts as long as it says, not one batch less.
+    shared.clock.wait_until(last);
+    let own_table = !task.work.shared || post.client == 0;
+    if side == Side::Insert && own_table && !task.work.indexes.is_empty() {
+        let table = shared.maker().table(post.client);
+        let engine = task.storage_engine.as_deref();
+        writer.make_indexes(&make::index_statements(&task.work, table, engine))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::domain::benchmark::{OwnWork, StepBody};
+    use crate::domain::insert::Query;
+    use crate::domain::script::Protocol;
+    use crate::driver::request::RequestBody;
+
+    /// Two clients, each with an inserter, a deleter and a query worker, on fake sessions and the
+    /// clock of the host.
+    fn step(change: impl FnOnce(&mut InsertWork)) -> Result<(), String> {
+        let mut task = outcome::tests::task(2);
+        task.work.writes.rows_per_second = None;
+        task.work.writes.insert_sql = "INSERT INTO pi{table} VALUES ".to_owned();
+        task.work.queries.as_mut().unwrap().kinds = vec![Query {
+            name: "point".to_owned(),
+            prepare: None,
+            sql: "SELECT 1 FROM pi{table}".to_owned(),
+            protocol: Protocol::Text,
+            parameters: Vec::new(),
+        }];
+        change(&mut task.work);
+        let job = DriverRequest {
+            tables: 2,
+            ..DriverRequest::fake(RequestBody::Step(Box::new(
+                task.with(StepBody::Own(OwnWork::new("insert", &task.work))),
+            )))
+        };
+        let connector = Connector::new(&job)?;
+        let mut link = LabLink::alone(Vec::new());
+        measure_really(&job, &task, connector, &mut link).map_err(|stop| match stop {
+            Stop::Fault(fault) => fault,
+            Stop::Gone => "gone".to_owned(),
+        })
+    }
+
+    #[test]
+    fn a_panic_of_any_worker_ends_the_step_with_its_message() {
+        let check = |who: &str, change: fn(&mut InsertWork)| {
+            let fault = step(change).unwrap_err();
+            let rest = fault.strip_prefix(&format!("the {who} of client ")).unwrap_or(&fault);
+            assert_eq!(&rest[1..], " panicked: told to panic", "{fault}");
+        };
+        check("inserter", |work| work.writes.insert_sql = "panic {table} ".to_owned());
+        check("deleter", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.writes.deletes.as_mut().unwrap().sql = "panic {key} {rows}".to_owned();
+        });
+        check("query worker", |work| {
+            work.writes.rows = 1_000_000_000;
+            work.queries.as_mut().unwrap().kinds[0].sql = "panic {table}".to_owned();
+        });
+    }
+}

@@ -1,0 +1,186 @@
+//! Vectors, queries, what is known of each row, and the exact neighbours of every query.
+
+use sha2::{Digest, Sha256};
+
+use crate::benchmarks::vector::data::attributes::{fate, parts, uniform};
+use crate::benchmarks::vector::data::error::DataError;
+use crate::benchmarks::vector::data::fashion::CLASSES;
+use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
+use crate::benchmarks::vector::data::truth::{Truth, exact};
+use crate::domain::vector::{Distance, Filter, Present};
+
+/// Vectors to be indexed, queries, and how far apart they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VectorSet {
+    /// What it is, in words: `fashion-like v1, 10000 × 784, seed 1 (synthetic)`.
+    pub name: String,
+    /// The first 12 hex digits of a SHA-256 over all vectors.
+    pub hash: String,
+    /// What the measure of nearness is.
+    pub distance: Distance,
+    /// The rows; a row's number is its id.
+    pub train: Matrix,
+    /// The queries.
+    pub test: Matrix,
+    /// Classes of rows and of queries, where there are any.
+    pub classes: Option<[Vec<u8>; 2]>,
+    /// Neighbours that came with the file.
+    pub given: Option<Truth>,
+}
+
+impl VectorSet {
+    /// A set without classes and without given neighbours.
+    pub fn new(name: String, train: Matrix, test: Matrix, distance: Distance) -> VectorSet {
+        let hash = hash(&[&train, &test]);
+        VectorSet { name, hash, distance, train, test, classes: None, given: None }
+    }
+
+    /// The exact neighbours of all queries among the rows that are there and pass the filter.
+    pub(crate) fn compute_truth(
+        &self,
+        filter: Filter,
+        present: Present,
+        k: usize,
+    ) -> Result<Truth, DataError> {
+        let few = |left: usize| DataError::Unfit {
+            name: self.name.clone(),
+            what: format!(
+                "{left} rows pass the filter, but {k} neighbours are requested; use more rows or a \
+                 wider filter"
+            ),
+        };
+        let among = |ids: &[u32], test: &Matrix| match ids.len() {
+            left if left < k => Err(few(left)),
+            _ => Ok(exact(&self.train, test, self.distance, Some(ids), k, 0)),
+        };
+        let is_there = |id: &u32| self.is_present(*id, present);
+        let ids: Vec<u32> = (0..self.train.rows() as u32).filter(is_there).collect();
+        match filter {
+            Filter::None => among(&ids, &self.test),
+            Filter::Random { percent } => {
+                let passes = |id: &u32| uniform(*id) < parts(percent);
+                among(&ids.into_iter().filter(passes).collect::<Vec<_>>(), &self.test)
+            }
+            Filter::OwnClass | Filter::OtherClass => {
+                let [of_rows, _] = self.need_classes()?;
+                let wanted = self.filter_values(filter)?.unwrap_or_default();
+                let mut truth = Truth {
+                    k,
+                    ids: vec![0; self.test.rows() * k],
+                    distances: vec![0.0; self.test.rows() * k],
+                };
+                let mut classes = wanted.clone();
+                classes.sort_unstable();
+                classes.dedup();
+                for class in classes {
+                    let of_class = |id: &u32| i64::from(of_rows[*id as usize]) == class;
+                    let rows: Vec<u32> = ids.iter().copied().filter(of_class).collect();
+                    let queries: Vec<usize> =
+                        (0..wanted.len()).filter(|query| wanted[*query] == class).collect();
+                    let part = among(&rows, &pick(&self.test, &queries))?;
+                    for (place, query) in queries.into_iter().enumerate() {
+                        let (to, from) = (query * k, place * k);
+                        truth.ids[to..to + k].copy_from_slice(&part.ids[from..from + k]);
+                        truth.distances[to..to + k]
+                            .copy_from_slice(&part.distances[from..from + k]);
+                    }
+                }
+                Ok(truth)
+            }
+        }
+    }
+
+    /// The exact neighbours of all queries among the rows `ids`, which ascend.
+    ///
+    /// # Errors
+    /// Fewer than `k` rows, or rows that the set has not.
+    pub fn truth_among(&self, ids: &[u32], k: usize) -> Result<Truth, DataError> {
+        let unfit = |what: String| Err(DataError::Unfit { name: self.name.clone(), what });
+        if ids.len() < k {
+            return unfit(format!(
+                "the table holds {} rows, but {k} neighbours are requested",
+                ids.len()
+            ));
+        }
+        if let Some(id) = ids.last().filter(|id| **id as usize >= self.train.rows()) {
+            return unfit(format!("the table holds row {id}, which is not in the set"));
+        }
+        Ok(exact(&self.train, &self.test, self.distance, Some(ids), k, 0))
+    }
+
+    fn need_classes(&self) -> Result<&[Vec<u8>; 2], DataError> {
+        self.classes.as_ref().ok_or_else(|| DataError::Unfit {
+            name: self.name.clone(),
+            what: "it has no classes to filter by; only the generated set has".to_owned(),
+        })
+    }
+
+    /// The value that each query's filter compares with; `None` where there is no filter.
+    ///
+    /// # Errors
+    /// Classes are asked for and there are none.
+    pub fn filter_values(&self, filter: Filter) -> Result<Option<Vec<i64>>, DataError> {
+        let classes = CLASSES as i64;
+        Ok(match filter {
+            Filter::None => None,
+            Filter::Random { percent } => Some(vec![parts(percent) as i64; self.test.rows()]),
+            Filter::OwnClass => {
+                Some(self.need_classes()?[1].iter().map(|class| i64::from(*class)).collect())
+            }
+            Filter::OtherClass => {
+                let other = |class: &u8| (i64::from(*class) + classes / 2) % classes;
+                Some(self.need_classes()?[1].iter().map(other).collect())
+            }
+        })
+    }
+
+    /// The class of a row; 0 where there are no classes.
+    pub fn class_of(&self, id: u32) -> u8 {
+        self.classes.as_ref().map_or(0, |[of_rows, _]| of_rows[id as usize])
+    }
+
+    /// True if a row is in the table.
+    pub fn is_present(&self, id: u32, present: Present) -> bool {
+        match present {
+            // What a table holds is asked of the table.
+            Present::All | Present::Found => true,
+            Present::AllBut { spare } => {
+                u64::from(id).saturating_add(spare) < self.train.rows() as u64
+            }
+            Present::Kept { deleted } => fate(id) >= parts(deleted),
+        }
+    }
+}
+
+/// Some rows of a matrix.
+fn pick(matrix: &Matrix, rows: &[usize]) -> Matrix {
+    let place = |row: &usize| row * matrix.dims..(row + 1) * matrix.dims;
+    let values = match &matrix.values {
+        Numbers::Bytes(values) => {
+            Numbers::Bytes(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
+        }
+        Numbers::Floats(values) => {
+            Numbers::Floats(rows.iter().flat_map(|row| &values[place(row)]).copied().collect())
+        }
+    };
+    Matrix { dims: matrix.dims, values }
+}
+
+/// The first 12 hex digits of a SHA-256 over sizes and values.
+pub(crate) fn hash(matrices: &[&Matrix]) -> String {
+    let mut sha = Sha256::new();
+    for matrix in matrices {
+        sha.update((matrix.dims as u64).to_le_bytes());
+        sha.update((matrix.rows() as u64).to_le_bytes());
+        match &matrix.values {
+            Numbers::Bytes(values) => sha.update(values),
+            Numbers::Floats(values) => {
+                for chunk in values.chunks(1024) {
+                    let bytes: Vec<u8> = chunk.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    sha.update(&bytes);
+                }
+            }
+        }
+    }
+    sha.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,118 @@
+//! What the steps of vector search work with: connections, vectors, SQL of the dialect.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use crate::benchmarks::vector::data::VectorSet;
+use crate::benchmarks::vector::driver::sql::Sql;
+use crate::domain::dialect::Dialect;
+use crate::domain::run::Outcome;
+use crate::domain::vector::VectorWork;
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::link::LabLink;
+use crate::driver::request::{DriverRequest, StepRequest};
+
+/// Everything that the steps work with.
+pub(super) struct VectorContext<'a, W> {
+    pub(super) job: &'a DriverRequest,
+    pub(super) task: &'a StepRequest<VectorWork>,
+    pub(super) connector: Connector,
+    pub(super) link: &'a mut LabLink<W>,
+    pub(super) data: Arc<VectorSet>,
+    /// What stands before the names of pgvector's types and operators.
+    pub(super) types: String,
+}
+
+/// What the threads of a step share: the same table with the same rows.
+pub(super) struct TableContext {
+    pub(super) dialect: Dialect,
+    pub(super) work: VectorWork,
+    pub(super) storage_engine: Option<String>,
+    pub(super) data: Arc<VectorSet>,
+    pub(super) types: String,
+    pub(super) mark: Option<String>,
+}
+
+impl TableContext {
+    pub(super) fn sql(&self) -> Sql<'_> {
+        Sql {
+            dialect: self.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &self.work,
+            storage_engine: self.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: self.mark.as_deref(),
+        }
+    }
+}
+
+impl<'a, W: Write> VectorContext<'a, W> {
+    pub(super) fn work(&self) -> &'a VectorWork {
+        &self.task.work
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.task.work.k as usize
+    }
+
+    pub(super) fn sql(&self) -> Sql<'a> {
+        let VectorContext { job, task, .. } = self;
+        Sql {
+            dialect: job.dialect,
+            dims: self.data.train.dims,
+            distance: self.data.distance,
+            work: &task.work,
+            storage_engine: task.storage_engine.as_deref(),
+            types: self.types.clone(),
+            mark: job.mark.as_deref(),
+        }
+    }
+
+    /// The same for threads.
+    pub(super) fn ground(&self) -> Arc<TableContext> {
+        Arc::new(TableContext {
+            dialect: self.job.dialect,
+            work: self.task.work.clone(),
+            storage_engine: self.task.storage_engine.clone(),
+            data: Arc::clone(&self.data),
+            types: self.types.clone(),
+            mark: self.job.mark.clone(),
+        })
+    }
+
+    pub(super) fn note_data(&self, outcome: &mut Outcome) {
+        let data = format!("{} [{}]", self.data.name, self.data.hash);
+        outcome.facts.insert("data".to_owned(), data);
+    }
+}
+
+/// What must stand before the names of pgvector's types and operators: on a server that rqps does
+/// not run the extension may be in another schema than the tables, and sessions see only theirs.
+pub(super) fn types(job: &DriverRequest, connector: &Connector) -> Result<String, String> {
+    if job.mark.is_none() || job.dialect != Dialect::Postgres {
+        return Ok(String::new());
+    }
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e \
+               JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector' AND n.nspname <> ALL (current_schemas(true))";
+    let rows = connector.open(0)?.rows(sql);
+    let rows = rows.map_err(|error| format!("failed to look for the extension: {error}"))?;
+    let schema = rows.into_iter().flatten().flatten().next();
+    Ok(schema.map(|schema| format!("{schema}.")).unwrap_or_default())
+}
+
+/// Runs a statement of the step's own making.
+pub(super) fn run(session: &mut Connection, sql: &str) -> Result<(), String> {
+    match session.simple(sql) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("failed to run {sql}: {error}")),
+    }
+}
+
+/// The numbers of the first row; `None` for NULL and for what is no number.
+pub(super) fn numbers(session: &mut Connection, sql: &str) -> Result<Vec<Option<f64>>, String> {
+    let rows = session.rows(sql).map_err(|error| format!("failed to run {sql}: {error}"))?;
+    let first = rows.into_iter().next().unwrap_or_default();
+    Ok(first.into_iter().map(|cell| cell.and_then(|cell| cell.parse().ok())).collect())
+}

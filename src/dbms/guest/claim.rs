@@ -1,0 +1,569 @@
+//! The claim on a place for tables of rqps.
+//!
+//! A place is claimed under a lock that ends with the session, so two of rqps never share one. The
+//! table `rqps_owner` in it says who made which names; every table bears its owner's mark as its
+//! comment, too, so that a table which somebody made anew under an old name is not taken for
+//! rqps's. What is not in that table with that mark is never dropped, emptied or altered.
+
+use std::time::{Duration, Instant};
+
+use crate::dbms::connection::ControlConnection;
+use crate::dbms::error::DbmsError;
+use crate::dbms::guest::catalogue::{Catalogue, Relation, is_denied, own_name};
+use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COLUMNS, OWNER_COMMENT, mark};
+use crate::dbms::guest::stranger::{Stranger, shortened};
+use crate::domain::dialect::Dialect;
+use crate::domain::guest::GuestPlace;
+use crate::wire::WireError;
+
+/// The server notices a moment late that the rqps which had a lock was killed.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A server that somebody else runs.
+pub(crate) struct Theirs<'a> {
+    pub(crate) dialect: Dialect,
+    /// Who logs in.
+    pub(crate) user: &'a str,
+    /// The database that the DSN leads to.
+    pub(crate) database: &'a str,
+    /// Logs in.
+    pub(crate) connect: &'a dyn Fn() -> Result<Box<dyn ControlConnection>, DbmsError>,
+}
+
+/// A schema or database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Namespace {
+    name: String,
+    /// True if rqps made it.
+    own: bool,
+}
+
+/// A row of [`OWNER`].
+struct Owned {
+    tag: String,
+    name: String,
+    plan: String,
+    results: String,
+    host: String,
+    made: String,
+    kept: bool,
+}
+
+/// A place that nobody else may claim as long as this lives.
+pub(crate) struct Claim {
+    catalogue: Catalogue,
+    session: Box<dyn ControlConnection>,
+    place: Namespace,
+    user: String,
+    /// Name of the database that the DSN leads to.
+    database: String,
+    /// True if the place was made by this claim.
+    is_new: bool,
+}
+
+impl Claim {
+    /// Finds the place for `guest`, making one if the user may, and locks it. Nothing that is in a
+    /// place is touched.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] if another rqps is at work there or the place is not rqps's.
+    pub(crate) fn open(theirs: &Theirs<'_>, guest: &Guest) -> Result<Claim, DbmsError> {
+        let mut claim = Claim::on(theirs, own_name(&guest.tag))?;
+        let given = claim.ask(Catalogue::current_place)?;
+        claim.lock()?;
+        let name = claim.place.name.clone();
+        if claim.ask(|catalogue, session| catalogue.is_there(session, &name))? {
+            claim.enter()?;
+            claim.check_own(guest)?;
+            return Ok(claim);
+        }
+        match claim.catalogue.create(&mut *claim.session, &name) {
+            Ok(()) => claim.is_new = true,
+            Err(error) if is_denied(&error) => claim.take_given(given)?,
+            Err(error) => return Err(DbmsError::sql(format!("make the {}", claim.words()))(error)),
+        }
+        claim.enter()?;
+        Ok(claim)
+    }
+
+    /// A session for a place of rqps's own, which need not be there yet. Nothing is locked.
+    fn on(theirs: &Theirs<'_>, name: String) -> Result<Claim, DbmsError> {
+        let catalogue = Catalogue(theirs.dialect);
+        let mut session = (theirs.connect)()?;
+        catalogue.keep_alive(&mut *session);
+        Ok(Claim {
+            catalogue,
+            session,
+            place: Namespace { name, own: true },
+            user: theirs.user.to_owned(),
+            database: theirs.database.to_owned(),
+            is_new: false,
+        })
+    }
+
+    /// The given schema or database, since there is no right to an own one.
+    fn take_given(&mut self, given: Option<String>) -> Result<(), DbmsError> {
+        let word = self.catalogue.place_word();
+        let Some(name) = given else {
+            return Err(DbmsError::Refused(format!(
+                "make tables: the user may not make a {word}, and the DSN names none\n{}",
+                self.grant_hint()
+            )));
+        };
+        self.place = Namespace { name, own: false };
+        self.lock()?;
+        let name = self.place.name.clone();
+        if self.ask(|catalogue, session| catalogue.may_make_tables(session, &name))? {
+            return Ok(());
+        }
+        Err(DbmsError::Refused(format!(
+            "make tables: the user may make no {word} of its own and no table in the {}\n{}",
+            self.words(),
+            self.grant_hint()
+        )))
+    }
+
+    /// Where tables are, and how they are marked.
+    pub(crate) fn guest_place(&self, guest: &Guest) -> GuestPlace {
+        GuestPlace { words: self.words(), mark: guest.mark() }
+    }
+
+    /// What rqps does with the place, as a message for the server's owner.
+    pub(crate) fn announcement(&self, guest: &Guest) -> String {
+        let end = if guest.keep { "kept there (--keep)" } else { "removed at the end" };
+        match self.place.own {
+            true => format!("rqps made the {} for its tables ({end})", self.words()),
+            false => format!(
+                "the user may not make a {}, so the tables ({}) go into the {} ({end}); rqps \
+                 touches nothing else in it",
+                self.catalogue.place_word(),
+                shortened(&guest.names),
+                self.words()
+            ),
+        }
+    }
+
+    /// What sessions say first, and the database that they log in to.
+    pub(crate) fn enter_statement(&self) -> Option<String> {
+        self.catalogue.enter_statement(&self.place.name)
+    }
+
+    /// Name of the place.
+    pub(crate) fn name(&self) -> &str {
+        &self.place.name
+    }
+
+    /// `schema rqps_0123456789ab of the database app`.
+    fn words(&self) -> String {
+        let word = self.catalogue.place_word();
+        match self.catalogue.is_mysql() {
+            true => format!("{word} {}", self.place.name),
+            false => format!("{word} {} of the database {}", self.place.name, self.database),
+        }
+    }
+
+    /// An error if the server no longer answers this session.
+    pub(crate) fn ping(&mut self) -> Result<(), WireError> {
+        self.session.run("SELECT 1")
+    }
+
+    fn ask<T>(
+        &mut self,
+        question: impl FnOnce(Catalogue, &mut dyn ControlConnection) -> Result<T, WireError>,
+    ) -> Result<T, DbmsError> {
+        let asked = question(self.catalogue, &mut *self.session);
+        asked.map_err(DbmsError::sql(format!("look at the {}", self.words())))
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), DbmsError> {
+        self.session.run(sql).map_err(DbmsError::sql(sql.to_owned()))
+    }
+
+    fn enter(&mut self) -> Result<(), DbmsError> {
+        let name = self.place.name.clone();
+        self.ask(|catalogue, session| catalogue.enter(session, &name))
+    }
+
+    fn lock_name(&self) -> String {
+        match self.place.own {
+            true => self.place.name.clone(),
+            // MySQL takes no longer names than 64.
+            false => format!("rqps in {:.50}", self.place.name),
+        }
+    }
+
+    /// Takes the lock of the place.
+    fn lock(&mut self) -> Result<(), DbmsError> {
+        let (name, end) = (self.lock_name(), Instant::now() + LOCK_PATIENCE);
+        while !self.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+            if Instant::now() > end {
+                let holder = self.catalogue.lock_holder(&mut *self.session, &name);
+                let holder = holder.map(|id| format!(" (its session {id})")).unwrap_or_default();
+                return Err(DbmsError::Refused(format!(
+                    "use the {}: another rqps, or another target of this plan, is using \
+                     it{holder}\nhint: wait for it, or give each target its own database",
+                    self.words()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    /// A place of our name must have been made by rqps for this tag: nothing is in it, or the
+    /// table that says so.
+    fn check_own(&mut self, guest: &Guest) -> Result<(), DbmsError> {
+        let owned = self.owned()?;
+        if owned.iter().any(|row| row.tag == guest.tag) {
+            return Ok(());
+        }
+        let names: Vec<&str> = guest.names.iter().map(String::as_str).collect();
+        let name = self.place.name.clone();
+        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &names))?;
+        if owned.is_empty() && there.is_empty() {
+            return Ok(());
+        }
+        Err(DbmsError::Refused(format!(
+            "use the {}: it holds objects that this plan did not make\nhint: check and drop it, or \
+             use another result folder (--out), which gets another name there",
+            self.words()
+        )))
+    }
+
+    /// What rqps made here, by its own table; nothing if there is none.
+    fn owned(&mut self) -> Result<Vec<Owned>, DbmsError> {
+        let name = self.place.name.clone();
+        let tables =
+            self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
+        match tables.first() {
+            None => return Ok(Vec::new()),
+            Some(table) if table.comment == OWNER_COMMENT && table.kind == "table" => {}
+            Some(_) => {
+                return Err(DbmsError::Refused(format!(
+                    "use the {}: its table {OWNER} does not belong to rqps\nhint: rename that \
+                     table, or name another database in the DSN",
+                    self.words()
+                )));
+            }
+        }
+        let sql = format!("SELECT tag, name, plan, results, host, made, kept FROM {OWNER}");
+        let rows = self.ask(|_, session| session.rows(&sql))?;
+        let row = |row: Vec<Option<String>>| {
+            let mut cells = row.into_iter().map(Option::unwrap_or_default);
+            Some(Owned {
+                tag: cells.next()?,
+                name: cells.next()?,
+                plan: cells.next()?,
+                results: cells.next()?,
+                host: cells.next()?,
+                made: cells.next()?,
+                kept: cells.next()? == "1",
+            })
+        };
+        Ok(rows.into_iter().filter_map(row).collect())
+    }
+
+    /// What bears the benchmark's names: tables of this plan, and what is not.
+    fn divide(&mut self, guest: &Guest) -> Result<(Vec<String>, Vec<Stranger>), DbmsError> {
+        let owned = self.owned()?;
+        let place = self.place.name.clone();
+        let names: Vec<&str> = guest.names.iter().map(String::as_str).collect();
+        let all = self.ask(|catalogue, session| catalogue.relations(session, &place, &names))?;
+        let owner = |relation: &Relation| {
+            owned.iter().find(|row| {
+                row.name == relation.name
+                    && relation.kind == "table"
+                    && relation.comment == mark(&row.tag)
+            })
+        };
+        let is_ours =
+            |relation: &Relation| owner(relation).is_some_and(|row| row.plan == guest.plan);
+        let (ours, others): (Vec<Relation>, Vec<Relation>) = all.into_iter().partition(is_ours);
+        let ours: Vec<String> = ours.into_iter().map(|relation| relation.name).collect();
+        // An index or a sequence comes and goes with its table.
+        let tables: Vec<String> =
+            ours.iter().chain(others.iter().map(|relation| &relation.name)).cloned().collect();
+        let strangers = others.into_iter().filter(|other| !tables.contains(&other.of_table));
+        let strangers: Vec<Stranger> = strangers
+            .map(|relation| Stranger {
+                maker: owner(&relation).map(|row| {
+                    format!("rqps made it for {} on {} at {}", row.results, row.host, row.made)
+                }),
+                relation,
+            })
+            .collect();
+        Ok((ours, strangers))
+    }
+
+    /// Looks whether the tables can be made, and leaves everything as it was.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] names what is in the way.
+    pub(crate) fn survey(&mut self, guest: &Guest) -> Result<(), DbmsError> {
+        let (_, strangers) = self.divide(guest)?;
+        let surveyed = self.check(guest, &strangers, &guest.replace);
+        if self.is_new {
+            self.drop_place()?;
+        }
+        surveyed
+    }
+
+    /// Drops the tables of others that the user gave up.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] if more is in the way, and nothing is dropped then.
+    pub(crate) fn replace(&mut self, guest: &Guest) -> Result<Vec<String>, DbmsError> {
+        let (_, strangers) = self.divide(guest)?;
+        self.check(guest, &strangers, &guest.replace)?;
+        let given_up = |stranger: &&Stranger| guest.replace.contains(&stranger.relation.name);
+        let names: Vec<String> =
+            strangers.iter().filter(given_up).map(|it| it.relation.name.clone()).collect();
+        if !names.is_empty() {
+            // One statement: all of them or none.
+            self.drop_tables(&names)?;
+            for name in &names {
+                self.forget(&format!("name = {}", self.catalogue.literal(name)))?;
+            }
+        }
+        if self.is_new {
+            self.drop_place()?;
+        }
+        Ok(names)
+    }
+
+    fn check(
+        &self,
+        guest: &Guest,
+        strangers: &[Stranger],
+        replace: &[String],
+    ) -> Result<(), DbmsError> {
+        let given_up = |name: &String| replace.contains(name);
+        let in_the_way: Vec<&Stranger> = strangers
+            .iter()
+            .filter(|it| !given_up(&it.relation.name) || !it.is_replaceable())
+            .collect();
+        match in_the_way.is_empty() {
+            true => Ok(()),
+            false => Err(DbmsError::Refused(self.refusal(guest, &in_the_way))),
+        }
+    }
+
+    fn refusal(&self, guest: &Guest, in_the_way: &[&Stranger]) -> String {
+        let mut text = format!("make tables in the {}: it holds other objects", self.words());
+        for stranger in in_the_way {
+            text.push_str(&format!("\n  {}", stranger.words()));
+        }
+        let (word, names) = (self.catalogue.place_word(), shortened(&guest.names));
+        if self.place.own {
+            return text
+                + "\nrqps changed nothing.\nhint: drop or move them, or use another result folder \
+                   (--out)";
+        }
+        text.push_str(&format!(
+            "\nThe benchmark needs the names {names}, and the user may not make a {word} for them. \
+             rqps changed nothing.\n{}\n      or name another database in the DSN",
+            self.grant_hint()
+        ));
+        let replaceable: Vec<String> = in_the_way
+            .iter()
+            .filter(|stranger| stranger.is_replaceable())
+            .map(|stranger| stranger.relation.name.clone())
+            .collect();
+        if !replaceable.is_empty() {
+            text.push_str(&format!(
+                "\n      or let rqps drop them with their data: --replace-tables {}",
+                replaceable.join(",")
+            ));
+        }
+        text
+    }
+
+    fn grant_hint(&self) -> String {
+        match self.catalogue.is_mysql() {
+            true => format!(
+                "hint: let rqps make its own database: GRANT ALL ON `rqps\\_%`.* TO {}",
+                self.user
+            ),
+            false => format!(
+                "hint: let rqps make its own schema: GRANT CREATE ON DATABASE {} TO {}",
+                self.database, self.user
+            ),
+        }
+    }
+
+    /// Takes the place for this run: drops what an earlier run of this plan left in it, and writes
+    /// down the names that will be made.
+    ///
+    /// # Errors
+    /// [`DbmsError::Refused`] if anything else is in the way; nothing is dropped then.
+    pub(crate) fn take(&mut self, guest: &Guest) -> Result<(), DbmsError> {
+        let taken = self.divide(guest).and_then(|(ours, strangers)| {
+            self.check(guest, &strangers, &[])?;
+            self.drop_all(ours)?;
+            self.write_down(guest)
+        });
+        if taken.is_err() && self.is_new {
+            // What went wrong matters more than an empty place.
+            self.drop_place().ok();
+        }
+        taken
+    }
+
+    fn write_down(&mut self, guest: &Guest) -> Result<(), DbmsError> {
+        let name = self.place.name.clone();
+        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
+        if there.is_empty() {
+            let comment = self.catalogue.literal(OWNER_COMMENT);
+            let table = format!("CREATE TABLE {OWNER} ({OWNER_COLUMNS})");
+            self.run(&match self.catalogue.is_mysql() {
+                true => format!("{table} COMMENT = {comment}"),
+                false => format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}"),
+            })?;
+        }
+        self.forget(&format!("plan = {}", self.catalogue.literal(&guest.plan)))?;
+        let literal = |text: &str, most: usize| {
+            // No character set of a server refuses these.
+            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
+            self.catalogue.literal(&text.chars().map(plain).take(most).collect::<String>())
+        };
+        let rest = format!(
+            "{}, {}, {}, {}, {}, {}, 0",
+            literal(&guest.plan, 16),
+            literal(&guest.results, 1000),
+            literal(&guest.host, 255),
+            literal(&guest.label, 255),
+            literal(env!("CARGO_PKG_VERSION"), 32),
+            literal(&guest.time, 32),
+        );
+        let tag = literal(&guest.tag, 16);
+        let rows = guest.names.iter().map(|name| format!("({tag}, {}, {rest})", literal(name, 64)));
+        let rows: Vec<String> = rows.collect();
+        self.run(&format!(
+            "INSERT INTO {OWNER} (tag, name, plan, results, host, label, version, made, kept) \
+             VALUES {}",
+            rows.join(", ")
+        ))
+    }
+
+    fn forget(&mut self, condition: &str) -> Result<(), DbmsError> {
+        let name = self.place.name.clone();
+        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
+        match there.is_empty() {
+            true => Ok(()),
+            false => self.run(&format!("DELETE FROM {OWNER} WHERE {condition}")),
+        }
+    }
+
+    /// Removes what was made for a tag, and the place if it is rqps's own; with `keep` only writes
+    /// down that it is to stay.
+    ///
+    /// # Errors
+    /// The server refuses, for one because something of somebody else's depends on it.
+    pub(crate) fn release(&mut self, tag: &str, keep: bool) -> Result<(), DbmsError> {
+        let of_tag = format!("tag = {}", self.catalogue.literal(tag));
+        if keep {
+            return self.run(&format!("UPDATE {OWNER} SET kept = 1 WHERE {of_tag}"));
+        }
+        let released = self.empty(tag, &of_tag);
+        released.map_err(|error| {
+            DbmsError::Refused(format!(
+                "remove the {}: {error}\nhint: it stays on the server; the next run of this plan \
+                 removes it, or drop it manually",
+                self.words()
+            ))
+        })
+    }
+
+    fn empty(&mut self, tag: &str, of_tag: &str) -> Result<(), DbmsError> {
+        let owned = self.owned()?;
+        let names: Vec<&str> =
+            owned.iter().filter(|row| row.tag == tag).map(|row| row.name.as_str()).collect();
+        let place = self.place.name.clone();
+        let there = self.ask(|catalogue, session| catalogue.relations(session, &place, &names))?;
+        let mark = mark(tag);
+        let ours = there.into_iter().filter(|it| it.kind == "table" && it.comment == mark);
+        self.drop_all(ours.map(|relation| relation.name).collect())?;
+        for extension in self.ask(|catalogue, session| catalogue.extensions(session, &mark))? {
+            self.run(&format!("DROP EXTENSION {}", self.catalogue.identifier(&extension)))?;
+        }
+        match owned.iter().all(|row| row.tag == tag) {
+            true if self.place.own => self.drop_place(),
+            true if !owned.is_empty() => self.drop_tables(&[OWNER.to_owned()]),
+            _ => self.forget(of_tag),
+        }
+    }
+
+    /// Drops rqps's tables one by one; a partition has gone with its table.
+    fn drop_all(&mut self, names: Vec<String>) -> Result<(), DbmsError> {
+        let place = self.place.name.clone();
+        for name in names {
+            let there =
+                self.ask(|catalogue, session| catalogue.relations(session, &place, &[&name]))?;
+            if !there.is_empty() {
+                self.drop_tables(&[name])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_tables(&mut self, names: &[String]) -> Result<(), DbmsError> {
+        let place = self.catalogue.identifier(&self.place.name);
+        let full = |name: &String| format!("{place}.{}", self.catalogue.identifier(name));
+        let names: Vec<String> = names.iter().map(full).collect();
+        self.run(&format!("DROP TABLE {}", names.join(", ")))
+    }
+
+    /// Drops rqps's own place, in which nothing but its table [`OWNER`] may be.
+    fn drop_place(&mut self) -> Result<(), DbmsError> {
+        let name = self.place.name.clone();
+        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
+        let owner = there.iter().any(|table| table.comment == OWNER_COMMENT);
+        let doing = format!("drop the {}", self.words());
+        self.is_new = false;
+        let dropped = self.catalogue.drop_with(&mut *self.session, &name, owner.then_some(OWNER));
+        dropped.map_err(DbmsError::sql(doing))
+    }
+}
+
+/// Removes what killed runs of this plan left in places of their own, and tells of those of other
+/// plans. A place where an rqps is at work is locked and left.
+///
+/// # Errors
+/// The server does not answer. Its refusals become notes.
+pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
+    let own = own_name(&guest.tag);
+    let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
+    let mut notes = Vec::new();
+    for name in places.into_iter().filter(|name| *name != own) {
+        // What this user may not look into is no business of this plan.
+        if let Ok(Some(note)) = Claim::on(theirs, name)?.sweep(guest) {
+            notes.push(note);
+        }
+    }
+    Ok(notes)
+}
+
+impl Claim {
+    fn sweep(mut self, guest: &Guest) -> Result<Option<String>, DbmsError> {
+        let name = self.lock_name();
+        if !self.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+            return Ok(None);
+        }
+        self.enter()?;
+        let owned = self.owned()?;
+        let Some(first) = owned.iter().find(|row| !row.kept) else { return Ok(None) };
+        let whose = format!("results in {} on {}, {}", first.results, first.host, first.made);
+        if first.plan != guest.plan {
+            return Ok(Some(format!(
+                "the {} is left over from another plan ({whose}); resume that plan to remove it, \
+                 or drop it manually",
+                self.words()
+            )));
+        }
+        let tag = first.tag.clone();
+        Ok(Some(match self.release(&tag, false) {
+            Ok(()) => format!("removed the {}, left over from this plan ({whose})", self.words()),
+            Err(error) => error.to_string(),
+        }))
+    }
+}

@@ -1,0 +1,128 @@
+//! Measures with simulated clients on the fake DBMS: no threads, and no clock of the host.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::domain::run::CpuTime;
+use crate::domain::script::Script;
+use crate::driver::Stop;
+use crate::driver::client::{Client, Counts};
+use crate::driver::clock::Clock;
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
+use crate::driver::interval::{self, IntervalMeter};
+use crate::driver::link::LabLink;
+use crate::driver::recorder::Recorder;
+use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::script::explain as plans;
+use crate::driver::script::program::{Program, compile};
+use crate::driver::{outcome, window};
+
+/// What a fake statement costs the client, microseconds: scripted like its latency.
+const CPU_PER_STATEMENT: CpuTime = CpuTime { user_us: 1.0, system_us: 4.0 };
+
+/// Measures with fake clients: one after the other, each on its own clock, so that neither threads
+/// nor the host have a say in the result. In real time the messages come when they would; the
+/// numbers are the same.
+pub(crate) fn measure<W: Write>(
+    job: &DriverRequest,
+    task: &StepRequest<Script>,
+    connector: &Connector,
+    real_time: bool,
+    link: &mut LabLink<W>,
+) -> Result<(), Stop> {
+    let mut wall = Wall { begun: real_time.then(Instant::now) };
+    let recorders = interval::recorders(task);
+    let mut clients = Vec::new();
+    let mut explained = None;
+    for (index, recorder) in (0..task.clients).zip(&recorders) {
+        let mut session = connector.open(index)?;
+        if task.plans && explained.is_none() {
+            explained = Some(plans::capture(job, &task.work, &mut session));
+        }
+        let Connection::Fake(fake) = &session else {
+            return Err(Stop::Fault("failed to fake a session that is not fake".to_owned()));
+        };
+        let clock = fake.clock();
+        let recorder = Arc::clone(recorder);
+        clients.push(ready_client(job, task, index, session, clock, recorder)?);
+    }
+    link.say(&DriverEvent::Warming)?;
+    let begun = latest(&clients);
+    let warm = begun + Duration::from_secs_f64(task.warmup_seconds).as_nanos() as u64;
+    for client in &mut clients {
+        client.clock().wait_until(begun);
+        client.warm_up(warm)?;
+    }
+    wall.wait(link, warm - begun)?;
+    let whole = window::counts_whole_events(task);
+    let window = window::window(task, if whole { latest(&clients).max(warm) } else { warm });
+    clients.iter_mut().for_each(|client| client.open_window(window));
+    link.say(&DriverEvent::WindowStart)?;
+    let mut meter = IntervalMeter::new(&recorders, window.start);
+    loop {
+        let cut = meter.next_cut(window.start, window.end);
+        for client in &mut clients {
+            client.run_to(cut.min(window.end))?;
+        }
+        wall.wait(link, cut - begun)?;
+        if cut >= window.end {
+            break;
+        }
+        link.say(&DriverEvent::Interval(meter.interval(cut)))?;
+    }
+    let end = if whole { latest(&clients) } else { window.end };
+    let counts: Vec<Counts> = clients.iter_mut().map(Client::close_window).collect();
+    link.say(&DriverEvent::Interval(meter.interval(end)))?;
+    let mut outcome = outcome::outcome(job, task, &counts, &recorders);
+    let statements = outcome.statements as f64;
+    outcome.client_cpu = CpuTime {
+        user_us: statements * CPU_PER_STATEMENT.user_us,
+        system_us: statements * CPU_PER_STATEMENT.system_us,
+    };
+    let share = outcome.client_cpu.total_us() / (outcome.seconds * 1e6);
+    outcome.client_busiest = (share / f64::from(task.clients)).min(1.0);
+    let (plans, notes) = explained.unwrap_or_default();
+    outcome.plans = plans;
+    outcome.notes.extend(notes);
+    outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+/// Prepares client `index` on its session.
+fn ready_client(
+    job: &DriverRequest,
+    task: &StepRequest<Script>,
+    index: u32,
+    mut session: Connection,
+    clock: Clock,
+    recorder: Arc<Recorder>,
+) -> Result<Client<Program>, String> {
+    let acts = compile(job, &task.work, index, &mut session)?;
+    let mut client = Client::new(session, acts, clock, job.dialect, recorder);
+    client.set_pace(task.pace, job.seed, index, task.clients);
+    Ok(client)
+}
+
+/// The furthest of the clients' clocks.
+fn latest(clients: &[Client<Program>]) -> u64 {
+    clients.iter().map(|client| client.clock().now()).max().unwrap_or(0)
+}
+
+/// The host's clock, if it is to be kept up with.
+struct Wall {
+    begun: Option<Instant>,
+}
+
+impl Wall {
+    /// Sleeps until `nanoseconds` after the beginning.
+    fn wait<W: Write>(&mut self, link: &LabLink<W>, nanoseconds: u64) -> Result<(), Stop> {
+        if let Some(begun) = self.begun {
+            let time = begun + Duration::from_nanos(nanoseconds);
+            link.sleep(time.saturating_duration_since(Instant::now()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! Fetches builds by the user's own package clients into the cache.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::dbms::spec::{self, Machine, Origin};
+use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
+use crate::obtain::cache::{self, Cache};
+use crate::obtain::clients::{PackageClients, Tools};
+use crate::obtain::error::{ObtainError, Reason};
+use crate::obtain::find::{Found, Wanted, cached, find, library_as_root, rooted};
+use crate::obtain::progress::Progress;
+use crate::obtain::{debian, inspect, installed, layout, maven, pip, unpack};
+
+/// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
+///
+/// `progress` is handed a line when something begins that may take long, and one each second
+/// while it lasts.
+pub fn obtain(
+    dbms: Dbms,
+    source: &BuildSource,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Build, ObtainError> {
+    obtain_with(&PackageClients::default(), dbms, source, cache, progress)
+}
+
+/// As [`obtain`], with the programs named.
+pub fn obtain_with(
+    clients: &PackageClients,
+    dbms: Dbms,
+    source: &BuildSource,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Build, ObtainError> {
+    match find(clients, dbms, source, cache, progress)? {
+        Found::Here(build) => Ok(build),
+        Found::Wanted(wanted) => fetch(clients, &wanted, cache, progress),
+    }
+}
+
+/// Fetches a build into the cache.
+///
+/// `progress` is handed a line when something begins that may take long, and one each second
+/// while it lasts.
+pub fn fetch(
+    clients: &PackageClients,
+    wanted: &Wanted,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Build, ObtainError> {
+    let mut progress = Progress::new(progress, &clients.stop);
+    fetched(&Tools { clients, cache }, wanted, &mut progress).map_err(|reason| ObtainError::Build {
+        target: wanted.target.clone(),
+        reason: Box::new(reason),
+    })
+}
+
+/// The build, unless another rqps has fetched it meanwhile.
+fn fetched(
+    tools: &Tools<'_>,
+    wanted: &Wanted,
+    progress: &mut Progress<'_>,
+) -> Result<Build, Reason> {
+    let (dbms, cache, key) = (wanted.dbms, tools.cache, wanted.key.as_str());
+    let partial = cache.begin(key, progress)?;
+    if let Some(build) = cached(dbms, key, cache)? {
+        return Ok(build);
+    }
+    let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
+    let manifest = match &wanted.origin {
+        Origin::Maven { coordinates } => {
+            from_maven(tools, dbms, &version, coordinates, &partial, progress)?
+        }
+        Origin::Debian { suite, packages } => {
+            let request = debian::Request {
+                dbms,
+                suite,
+                packages,
+                apt_get: &tools.clients.apt_get,
+                dpkg_deb: &tools.clients.dpkg_deb,
+                keyring: &tools.clients.debian_keyring,
+            };
+            from_debian(&request, wanted.version.as_ref(), &partial, progress)?
+        }
+        Origin::Pip { requirement, folder } => {
+            let wheel = Wheel { requirement, folder };
+            from_pip(tools, wanted, &wheel, &partial, progress)?
+        }
+    };
+    progress.begin(&format!("writing {key} to the disk"));
+    partial.keep(&manifest, progress)?;
+    let build = cache.get(key).ok_or_else(|| Reason::Io {
+        doing: "find",
+        path: cache.root().join("builds").join(key),
+        source: std::io::ErrorKind::NotFound.into(),
+    })?;
+    Ok(rooted(dbms, build))
+}
+
+fn from_maven(
+    tools: &Tools<'_>,
+    dbms: Dbms,
+    version: &Version,
+    coordinates: &str,
+    partial: &cache::Partial,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    progress.begin(&format!("downloading {coordinates}"));
+    let package = partial.package();
+    let fetch = maven::Fetch { client: &tools.clients.mvn, coordinates, dbms, into: package };
+    let file = maven::fetch(&fetch, progress)?;
+    progress.begin(&format!("checksumming {coordinates}"));
+    let sha256 = inspect::sha256(&file, progress)?;
+    progress.begin(&format!("unpacking {coordinates}"));
+    let tree = partial.tree();
+    let how = spec::of(dbms).and_then(|spec| spec.package);
+    let how = how.ok_or(Reason::NoPackage { dbms, machine: Machine::this().name() })?;
+    unpack::package(&file, &how, coordinates, &tree, progress)?;
+    let told = told(&tree, dbms, version, coordinates)?;
+    Ok(Manifest { origin: format!("maven {coordinates}"), sha256: Some(sha256), ..told })
+}
+
+/// What was unpacked as one package, told by itself: the right version, or an error.
+fn told(tree: &Path, dbms: Dbms, version: &Version, coordinates: &str) -> Result<Manifest, Reason> {
+    let server = layout::server(tree, dbms).ok_or_else(|| Reason::Damaged {
+        coordinates: coordinates.to_string(),
+        said: format!("it contains no {dbms} server"),
+    })?;
+    if layout::library_in_tree(dbms).is_some() {
+        inspect::loadable(&server)?;
+        return Ok(Manifest {
+            dbms,
+            version: version.clone(),
+            // A library is loaded by those who measure it, never here.
+            reported: format!("{version} according to its package"),
+            origin: String::new(),
+            sha256: None,
+            compiler: inspect::compiler(&server),
+            packages: BTreeMap::new(),
+        });
+    }
+    let reported = inspect::reported(&server, dbms)?;
+    inspect::script_runs(tree)?;
+    let right = inspect::parse_reported(&reported)
+        .is_some_and(|(found, said)| found == dbms && inspect::agrees(dbms, version, &said));
+    if !right {
+        return Err(Reason::WrongVersion { origin: coordinates.to_string(), reported });
+    }
+    Ok(Manifest {
+        dbms,
+        version: version.clone(),
+        reported,
+        origin: String::new(),
+        sha256: None,
+        compiler: inspect::compiler(&server),
+        packages: BTreeMap::new(),
+    })
+}
+
+/// A wheel, and the folder in it that holds the build.
+struct Wheel<'a> {
+    requirement: &'a str,
+    folder: &'a str,
+}
+
+fn from_pip(
+    tools: &Tools<'_>,
+    wanted: &Wanted,
+    wheel: &Wheel<'_>,
+    partial: &cache::Partial,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Wheel { requirement, folder } = *wheel;
+    let dbms = wanted.dbms;
+    progress.begin(&format!("downloading {requirement}"));
+    let into = partial.package();
+    let fetch = pip::Fetch { client: &tools.clients.pip, requirement, dbms, into };
+    let file = pip::fetch(&fetch, progress)?;
+    let sha256 = inspect::sha256(&file, progress)?;
+    progress.begin(&format!("unpacking {requirement}"));
+    let tree = partial.tree();
+    unpack::wheel(&file, folder, requirement, &tree, progress)?;
+    let version = wanted.version.clone().unwrap_or_else(|| Version::new(""));
+    let told = told(&tree, dbms, &version, requirement)?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Manifest { origin: format!("pip {name} {folder}"), sha256: Some(sha256), ..told })
+}
+
+/// `asked` is the version that a row of the catalogue promises, if one was asked for by version.
+fn from_debian(
+    request: &debian::Request<'_>,
+    asked: Option<&Version>,
+    partial: &cache::Partial,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let tree = partial.tree();
+    let debian::Request { dbms, suite, packages, .. } = *request;
+    let unpacked = debian::fetch(request, partial.package(), &tree, progress)?;
+    let root = match library_as_root(dbms) {
+        Some(library) => tree.join(library.file),
+        None => tree,
+    };
+    // What a tree or a library tells of itself is the same wherever it came from.
+    let build = installed::build(dbms, &root, progress)?;
+    let found = &build.manifest.version;
+    if let Some(asked) = asked
+        && !inspect::agrees(dbms, asked, found)
+    {
+        return Err(Reason::SuiteMovedOn {
+            dbms,
+            suite: suite.to_string(),
+            asked: asked.to_string(),
+            found: found.to_string(),
+            packages: packages.join(","),
+        });
+    }
+    let named = packages.iter().map(|name| {
+        let version = unpacked.packages.get(name).map(|v| format!(" {v}")).unwrap_or_default();
+        format!("{name}{version}")
+    });
+    let named: Vec<String> = named.collect();
+    let origin = format!("debian {suite}: {}", named.join(", "));
+    let (sha256, packages) = (Some(unpacked.sha256), unpacked.packages);
+    Ok(Manifest { origin, sha256, packages, ..build.manifest })
+}

@@ -1,0 +1,206 @@
+//! Builds that need no fetch: in the cache, at a path, compiled in, on a server of somebody else.
+
+use std::collections::BTreeMap;
+
+use crate::dbms::spec::{self, BuildForm, DbmsSpec, LibraryForm, Machine, Origin};
+use crate::domain::build::{Build, BuildSource, Dbms, Manifest, Version};
+use crate::obtain::cache::Cache;
+use crate::obtain::catalogue::{self, Resolved};
+use crate::obtain::clients::PackageClients;
+use crate::obtain::error::{ObtainError, Reason};
+use crate::obtain::progress::Progress;
+use crate::obtain::{debian, inspect, installed, layout};
+use crate::wire::dsn;
+
+/// What is known of a build before anything is fetched.
+#[derive(Debug)]
+pub enum Found {
+    /// It is here.
+    Here(Build),
+    /// A package client has to be asked for it.
+    Wanted(Wanted),
+}
+
+/// A build that a package client may have.
+#[derive(Debug)]
+pub struct Wanted {
+    pub(super) dbms: Dbms,
+    /// As far as it is known; `None` for whatever the packages hold.
+    pub(super) version: Option<Version>,
+    pub(super) origin: Origin,
+    /// Its place in the cache.
+    pub(super) key: String,
+    /// The word that asked for it.
+    pub(super) target: String,
+}
+
+/// Looks for a build where it can be without being fetched: in the cache, at the path that is
+/// named, compiled in. A word that no fetch could make right is an error now.
+///
+/// `progress` is handed a line when something is to be said.
+pub fn find(
+    clients: &PackageClients,
+    dbms: Dbms,
+    source: &BuildSource,
+    cache: &Cache,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Found, ObtainError> {
+    let mut progress = Progress::new(progress, &clients.stop);
+    let target = target(dbms, source);
+    let result = match source {
+        BuildSource::Version { version, variant } => {
+            by_version((dbms, version, variant.as_deref()), &target, cache, &mut progress)
+        }
+        BuildSource::Deb { suite, packages } => {
+            debian::check_names(suite, packages).and_then(|()| {
+                let origin = Origin::Debian { suite: suite.clone(), packages: packages.clone() };
+                in_cache(dbms, None, origin, &target, cache)
+            })
+        }
+        BuildSource::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
+        BuildSource::CompiledIn => compiled_in(dbms).map(Found::Here),
+        BuildSource::Imported(_) => Err(Reason::OnlyImported),
+        BuildSource::Dsn(_) => Ok(Found::Here(external(dbms, target.clone()))),
+    };
+    result.map_err(|reason| ObtainError::Build { target, reason: Box::new(reason) })
+}
+
+/// The word for a source, without the password of a DSN.
+fn target(dbms: Dbms, source: &BuildSource) -> String {
+    match source {
+        BuildSource::Version { version, variant } => {
+            let with = variant.as_ref().map(|variant| format!("+{variant}")).unwrap_or_default();
+            format!("{dbms}@{version}{with}")
+        }
+        BuildSource::Deb { suite, packages } => {
+            format!("{dbms}=deb:{suite}/{}", packages.join(","))
+        }
+        BuildSource::Path(path) => format!("{dbms}={}", path.display()),
+        BuildSource::CompiledIn => dbms.to_string(),
+        BuildSource::Imported(tag) => tag.clone(),
+        BuildSource::Dsn(dsn) => dsn::without_password(dsn),
+    }
+}
+
+fn by_version(
+    (dbms, version, variant): (Dbms, &Version, Option<&str>),
+    target: &str,
+    cache: &Cache,
+    progress: &mut Progress<'_>,
+) -> Result<Found, Reason> {
+    let spec = spec::of(dbms).ok_or(Reason::OnlyImported)?;
+    if let BuildForm::Scripted = spec.form {
+        return Ok(Found::Here(scripted(dbms, version)));
+    }
+    let resolved = catalogue::resolve(spec, version, variant, Machine::this())?;
+    if let Some(said) = &resolved.said {
+        progress.begin(said);
+    }
+    let Resolved { version, origin, .. } = resolved;
+    in_cache(dbms, Some(version), origin, target, cache)
+}
+
+fn in_cache(
+    dbms: Dbms,
+    version: Option<Version>,
+    origin: Origin,
+    target: &str,
+    cache: &Cache,
+) -> Result<Found, Reason> {
+    let named = version.clone().unwrap_or_else(|| Version::new(""));
+    let key = catalogue::key(dbms, &named, &origin, Machine::this());
+    Ok(match cached(dbms, &key, cache)? {
+        Some(build) => Found::Here(build),
+        None => Found::Wanted(Wanted { dbms, version, origin, key, target: target.to_owned() }),
+    })
+}
+
+/// A build of the cache. That it runs is asked each time: the host may have lost a library since.
+pub(super) fn cached(dbms: Dbms, key: &str, cache: &Cache) -> Result<Option<Build>, Reason> {
+    let Some(build) = cache.get(key).map(|build| rooted(dbms, build)) else { return Ok(None) };
+    let Some(root) = build.root.as_deref() else { return Ok(None) };
+    if library_as_root(dbms).is_some() {
+        return Ok(root.is_file().then_some(build));
+    }
+    let Some(server) = layout::server(root, dbms) else {
+        // Somebody removed files by hand: as good as not there.
+        return Ok(None);
+    };
+    if layout::library_in_tree(dbms).is_none() {
+        inspect::reported(&server, dbms)?;
+    }
+    inspect::script_runs(root)?;
+    Ok(Some(build))
+}
+
+/// A build in the cache is a tree, or the library in it where that is the whole build.
+pub(super) fn rooted(dbms: Dbms, mut build: Build) -> Build {
+    if let Some(library) = library_as_root(dbms) {
+        build.root = build.root.map(|root| root.join(library.file));
+    }
+    build
+}
+
+pub(super) fn library_as_root(dbms: Dbms) -> Option<&'static LibraryForm> {
+    spec::of(dbms).and_then(DbmsSpec::library).filter(|library| library.is_root)
+}
+
+/// The library that this program was built with.
+fn compiled_in(dbms: Dbms) -> Result<Build, Reason> {
+    let library = spec::of(dbms).and_then(DbmsSpec::library);
+    let ask = library.and_then(|library| library.compiled_in);
+    let (version, reported) = ask.ok_or(Reason::NotCompiledIn { dbms })?();
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(version),
+        reported,
+        origin: "compiled in".to_string(),
+        sha256: None,
+        compiler: None,
+        packages: BTreeMap::new(),
+    };
+    Ok(Build { root: None, manifest })
+}
+
+/// A server that somebody else runs: what it is, is known after connecting.
+fn external(dbms: Dbms, origin: String) -> Build {
+    let manifest = Manifest {
+        dbms,
+        version: Version::new(""),
+        reported: String::new(),
+        origin,
+        sha256: None,
+        compiler: None,
+        packages: BTreeMap::new(),
+    };
+    Build { root: None, manifest }
+}
+
+/// A DBMS that the driver plays.
+fn scripted(dbms: Dbms, version: &Version) -> Build {
+    let manifest = Manifest {
+        dbms,
+        version: version.clone(),
+        reported: format!("{dbms} {version}"),
+        origin: dbms.to_string(),
+        sha256: None,
+        compiler: None,
+        packages: BTreeMap::new(),
+    };
+    Build { root: None, manifest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiled_in_sqlite_is_told_by_its_library() {
+        let build = compiled_in(Dbms::Sqlite).unwrap();
+        assert_eq!(build.root, None);
+        assert!(build.manifest.version.at_least(&[3, 40]), "{:?}", build.manifest);
+        assert!(build.manifest.reported.starts_with(build.manifest.version.as_str()));
+        assert_eq!(build.manifest.origin, "compiled in");
+        assert!(compiled_in(Dbms::Mysql).is_err());
+    }
+}
