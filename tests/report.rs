@@ -121,6 +121,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
         finished: Some(format!("2026-01-02T0{block}:{order}5:00Z")),
         status: Status::Complete,
         load: Some(LoadRecord {
+            number: 1,
             rows: 300_000,
             load_seconds: 2.5,
             index_seconds: if label == BASE { 0.5 } else { 0.75 },

@@ -308,6 +308,35 @@ fn client_counts_make_a_step_and_a_verdict_each_and_a_table_of_scaling() {
 }
 
 #[test]
+fn several_loads_are_a_step_with_a_pair_each() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let words = ["--loads", "2", "--blocks", "3", "--steps", "!range-covered-pk,!update-index"];
+    let output = compare(&["fake@1", "b=fake@1"], &out, &words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let numbers = |block: &str| -> Vec<u64> {
+        let runs = statuses(&out).into_iter().filter(|run| run.0.starts_with(block));
+        let number = |run: (String, serde_json::Value)| {
+            let record = std::fs::read(out.join(run.0).join("run.json")).expect("run.json");
+            let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+            record["load"]["number"].as_u64().unwrap_or(1)
+        };
+        runs.map(number).collect()
+    };
+    let of_blocks = ["b01", "b02", "b03"].map(numbers);
+    assert_eq!(of_blocks, [vec![1, 1], vec![2, 2], vec![1, 1]]);
+    let json = run(&["report", &out.to_string_lossy(), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let step = &report["comparison"]["steps"][0];
+    assert_eq!((&step["name"], &step["rate"]), (&"load".into(), &"rows_inserted".into()));
+    assert_eq!(step["targets"][1]["metrics"]["rate"]["relative"]["pairs"], 2);
+    let said = text(&output.stdout);
+    assert!(said.contains("2 of each target; block i starts from load i modulo 2"), "{said}");
+    assert!(!said.contains("loaded once"), "{said}");
+}
+
+#[test]
 fn wrong_words_are_told_what_to_do() {
     let _turn = turn();
     let fails = |words: &[&str], part: &str| {
@@ -328,6 +357,9 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--clients", "4,4"], "4 is there twice");
     fails(&["compare", "sqlite", "--clients", "many"], "or several such as 1,4,16");
     fails(&["compare", "sqlite", "--bench", "insert", "--clients", "1,4"], "once per count");
+    fails(&["compare", "sqlite", "--loads", "5"], "from 1 to the number of blocks (4), not 5");
+    fails(&["compare", "sqlite", "--loads", "0"], "not 0");
+    fails(&["compare", "sqlite", "--loads", "2", "--bench", "insert"], "leave loads out");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
     fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");
     fails(&["compare", "sqlite", "--bench", "insert", "--rate", "5"], "unknown key");

@@ -55,10 +55,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// True if targets took turns within every step that was measured.
+    /// True if targets took turns within every step that was measured. Loads before all steps have
+    /// the number 0 and never do.
     pub fn all_in_turns(&self) -> bool {
         let targets = self.measured_steps().flat_map(|step| &step.targets);
-        let mut samples = targets.flat_map(|target| &target.samples).peekable();
+        let samples = targets.flat_map(|target| &target.samples);
+        let mut samples = samples.filter(|sample| sample.record.index > 0).peekable();
         samples.peek().is_some() && samples.all(|sample| sample.record.outcome.turns.is_some())
     }
 

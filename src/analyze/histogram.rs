@@ -36,6 +36,9 @@ struct Layout {
 impl Histogram {
     /// Reads the base64 text of a step's record.
     pub fn from_base64(text: &str) -> Result<Histogram, String> {
+        if text.is_empty() {
+            return Err("no latencies were recorded".to_owned());
+        }
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(text)
             .map_err(|fault| format!("the latency histogram is not base64: {fault}"))?;

@@ -1,5 +1,6 @@
 //! When a plan with `blocks = "auto"` has measured enough: when every step is decided.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -8,6 +9,7 @@ use crate::analyze::VerdictOptions;
 use crate::analyze::comparison::{Comparison, StepComparison};
 use crate::analyze::verdict::open_steps;
 use crate::benchmarks;
+use crate::domain::benchmark::{Group, Phase};
 use crate::domain::metric::Metric;
 use crate::domain::verdict::{LookSchedule, Rules};
 use crate::lab::{
@@ -35,6 +37,8 @@ struct StopRule {
     /// `None` for a fixed number of blocks.
     auto: Option<(Auto, LookSchedule)>,
     rules: Rules,
+    /// Steps that a block measures.
+    steps: BTreeSet<String>,
 }
 
 impl StopRule {
@@ -44,8 +48,19 @@ impl StopRule {
             Blocks::Fixed(_) => None,
         };
         let rules = plan.gate.as_ref().map(|gate| gate.over(Rules::default()));
-        StopRule { folder, auto, rules: rules.unwrap_or_default() }
+        StopRule { folder, auto, rules: rules.unwrap_or_default(), steps: steps(plan) }
     }
+}
+
+/// Names of the steps that blocks of the plan measure, on any target.
+fn steps(plan: &Plan) -> BTreeSet<String> {
+    // A plan whose stages cannot be told is refused before anything is measured.
+    let stages = plan.targets.iter().filter_map(|target| plan.stages(target).ok()).flatten();
+    let names = stages.filter_map(|stage| match stage {
+        Phase::Measure(step) => Some(step.name),
+        Phase::Settle => None,
+    });
+    names.collect()
 }
 
 impl Decider for StopRule {
@@ -59,32 +74,43 @@ impl Decider for StopRule {
         let options = VerdictOptions { rules: self.rules, ..VerdictOptions::default() };
         let comparison =
             benchmarks::compare(&dataset, &options).context("analyse the results so far")?;
-        let open = open_steps(&comparison, schedule);
+        let mut open = open_steps(&comparison, schedule);
+        // More blocks do not load again.
+        open.retain(|open| self.steps.contains(&open.step));
         if open.is_empty() {
-            return Ok(Decision::Stop(end_text(*auto, &comparison)));
+            return Ok(Decision::Stop(self.end_text(*auto, &comparison)));
         }
         let open = open
             .into_iter()
             .map(|open| UndecidedStep { step: open.step, pairs_needed: open.pairs_needed });
-        Ok(Decision::Only { open: open.collect(), steps: comparison.steps.len() })
+        Ok(Decision::Only { open: open.collect(), steps: self.counted(&comparison).count() })
     }
 }
 
-/// Why no step needs another block: all are decided, or the plan allows no more looks.
-fn end_text(auto: Auto, comparison: &Comparison) -> String {
-    let settled = |step: &&StepComparison| {
-        step.targets.iter().skip(1).all(|target| {
-            let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
-            told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
-        })
-    };
-    let steps = comparison.steps.len();
-    let count = comparison.steps.iter().filter(settled).count();
-    if count == steps {
-        return format!("all {steps} steps decided");
+impl StopRule {
+    /// The steps that can be decided by more blocks: not loads before them.
+    fn counted<'a>(&self, all: &'a Comparison) -> impl Iterator<Item = &'a StepComparison> {
+        let is_counted =
+            |step: &&StepComparison| step.group != Group::Load || self.steps.contains(&step.name);
+        all.steps.iter().filter(is_counted)
     }
-    format!(
-        "{count} of {steps} steps decided; stopping at the limit of {} blocks (--max-blocks)",
-        auto.max
-    )
+
+    /// Why no step needs another block: all are decided, or the plan allows no more looks.
+    fn end_text(&self, auto: Auto, comparison: &Comparison) -> String {
+        let settled = |step: &&StepComparison| {
+            step.targets.iter().skip(1).all(|target| {
+                let told = target.relative(Metric::Rate).and_then(|told| told.judgement.as_ref());
+                told.and_then(|told| told.test.as_ref()).is_some_and(|test| test.settled)
+            })
+        };
+        let steps = self.counted(comparison).count();
+        let count = self.counted(comparison).filter(settled).count();
+        if count == steps {
+            return format!("all {steps} steps decided");
+        }
+        format!(
+            "{count} of {steps} steps decided; stopping at the limit of {} blocks (--max-blocks)",
+            auto.max
+        )
+    }
 }

@@ -175,6 +175,11 @@ pub(super) struct WorkloadArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
     #[arg(help_heading = HOW_LONG)]
     pub budget: Option<Duration>,
+    /// Independent loads of each target; block i starts from load i modulo N. With 2 or more, the
+    /// load is a step with a verdict [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
+    pub loads: Option<u32>,
     /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks
     #[arg(long, value_enum, default_value = "on", help_heading = HOST)]
     pub canaries: Switch,

@@ -108,6 +108,9 @@ pub const FORMAT: u32 = 1;
 /// What loading took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadRecord {
+    /// Which of the loads of its target, from 1; absent in files of plans with a single load.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub number: u32,
     /// Rows of all tables.
     pub rows: u64,
     /// Seconds from the first CREATE TABLE to the last row.
@@ -478,6 +481,14 @@ pub struct Run {
     pub steps: Vec<Arc<StepRecord>>,
     /// Fields of the run's files that this rqps does not know: `outcome.joules`.
     pub unknown: BTreeSet<String>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(number: &u32) -> bool {
+    *number == 1
 }
 
 fn is_zero(count: &u64) -> bool {

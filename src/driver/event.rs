@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::run::{Outcome, Turn};
+use crate::domain::run::{CpuTime, Outcome, Turn};
 
 /// What the driver says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub enum DriverEvent {
         load_seconds: f64,
         /// Seconds for indexes.
         index_seconds: f64,
+        /// CPU of the driver process.
+        client_cpu: CpuTime,
     },
     /// All clients are connected and prepared. Said where the job asks for it: the driver waits for
     /// a line before it goes on, so that counters of the server are read before the first event.

@@ -13,7 +13,7 @@ use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured, StepRunner};
-use crate::lab::target_state::TargetState;
+use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::lab::turn_taking::Taking;
 use crate::lab::{fault, memory, prepare};
 use crate::os::cgroup::MemoryGroup;
@@ -29,6 +29,8 @@ pub(super) struct ActiveRun<'a> {
     folder: RunFolder,
     data: PathBuf,
     pub(super) control: Box<dyn ControlPlane>,
+    /// The load that the block starts from.
+    load: KeptLoad,
     /// What is not there since a step failed, and the name of that step.
     lost: Option<(Prerequisite, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
@@ -43,7 +45,9 @@ pub(super) fn start<'a>(
     progress: &mut Progress<'_>,
 ) -> Result<Option<ActiveRun<'a>>> {
     let name = key.folder();
-    let record = record(execution, state, key);
+    let number = execution.options.plan.load_of(key.block);
+    let load = state.loads.get(number as usize - 1).cloned().unwrap_or_default();
+    let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
     let data = state.folder.join(&name);
     let logs = folder.folder().join("logs");
@@ -52,7 +56,7 @@ pub(super) fn start<'a>(
     let restored = if state.is_external() {
         Ok(())
     } else {
-        disk::copy_tree(&prepare::snapshot(state), &data, &mut |_, _| {})
+        disk::copy_tree(&prepare::snapshot(state, number), &data, &mut |_, _| {})
             .map(|_| ())
             .and_then(|()| match execution.options.plan.memory_limit() {
                 // Cached by this process, they would be outside of the limit.
@@ -84,7 +88,7 @@ pub(super) fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = ActiveRun { state, record, folder, data, control, lost: None, group };
+    let mut run = ActiveRun { state, record, folder, data, control, load, lost: None, group };
     if let Err(error) = run.settle_in(execution, &logs, progress) {
         run.fail(execution, &error, progress);
     }
@@ -110,7 +114,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         started: clock::now_rfc3339(),
         finished: None,
         status: Status::Running,
-        load: state.load.clone(),
+        load: None,
         schedule: plan.blocks.schedule(),
     }
 }
@@ -133,11 +137,13 @@ impl ActiveRun<'_> {
         self.record.place = self.control.guest_place().map(|place| place.words);
         if self.state.is_external() {
             let control = self.control.as_mut();
-            let load = prepare::load(execution, self.state, control, logs, progress)?;
-            if load.is_some() {
+            let number = execution.options.plan.load_of(self.record.key.block);
+            let loaded = prepare::load(execution, self.state, control, (logs, number), progress)?;
+            if loaded.is_some() {
                 prepare::settle(execution, self.state, control, progress)?;
             }
-            self.record.load = load;
+            self.load = prepare::keep(execution, loaded);
+            self.record.load = self.load.load.clone();
         }
         self.folder.update(&self.record)?;
         Ok(())
@@ -343,6 +349,15 @@ impl ActiveRun<'_> {
         self.state.fault(format!("{run}: {text}"), progress);
     }
 
+    /// Writes the load down as a step, in the first block that starts from it: once for each load.
+    fn write_load(&self, execution: &Execution<'_>) -> Result<()> {
+        let is_first = self.record.key.block <= execution.options.plan.loads;
+        if let Some(step) = self.load.step.as_ref().filter(|_| is_first) {
+            self.folder.write_step(step, &[])?;
+        }
+        Ok(())
+    }
+
     /// Keeps what the server says of itself, stops it, and closes the run.
     pub(super) fn finish(
         mut self,
@@ -354,6 +369,7 @@ impl ActiveRun<'_> {
         }
         if self.record.status == Status::Running {
             self.record.status = Status::Complete;
+            self.write_load(execution)?;
             match self.control.resume().and_then(|()| self.control.status()) {
                 Ok(texts) => {
                     for (name, text) in texts {

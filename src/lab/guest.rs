@@ -152,6 +152,7 @@ mod tests {
             steps: Vec::new(),
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(1),
+            loads: 1,
             interleave: Interleave::Step,
             seed: 1,
             canaries: false,

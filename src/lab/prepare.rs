@@ -1,4 +1,5 @@
-//! Loads each target once, lets it settle, and keeps a snapshot that every block starts from.
+//! Loads each target as often as the plan says, lets it settle, and keeps a snapshot of each load
+//! that its blocks start from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +8,13 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::dbms::{ControlPlane, SettleLoad};
-use crate::domain::run::LoadRecord;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
 use crate::lab::guest;
 use crate::lab::progress::Progress;
-use crate::lab::step_runner::{StepRunner, cause};
-use crate::lab::target_state::TargetState;
+use crate::lab::step_runner::{Loaded, StepRunner, cause};
+use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::os::{disk, user};
 use crate::plan::cost;
 
@@ -23,11 +23,11 @@ use crate::plan::cost;
 struct Mark {
     plan_hash: String,
     config_hash: String,
-    /// `None` where filling is a step of the benchmark.
-    load: Option<LoadRecord>,
+    #[serde(flatten)]
+    kept: KeptLoad,
 }
 
-/// Prepares all targets. One that fails is marked broken; the others go on.
+/// Prepares all targets, load by load. One that fails is marked broken; the others go on.
 ///
 /// # Errors
 /// The user stopped, or no target could be prepared.
@@ -36,92 +36,124 @@ pub(super) fn all(
     states: &mut [TargetState],
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    for state in states.iter_mut() {
-        if execution.stopped() {
-            return Ok(());
-        }
-        match one(execution, state, progress) {
-            Ok(load) => state.load = load,
-            Err(_) if execution.stopped() => return Ok(()),
-            Err(error) => {
-                state.broken = true;
-                state.fault(format!("prepare: {}", fault::text(&error)), progress);
+    for load in 1..=execution.options.plan.loads {
+        for state in states.iter_mut().filter(|state| !state.broken) {
+            if execution.stopped() {
+                return Ok(());
             }
+            match one(execution, state, load, progress) {
+                Ok(kept) => state.loads.push(kept),
+                Err(_) if execution.stopped() => return Ok(()),
+                Err(error) => {
+                    state.broken = true;
+                    state.fault(format!("prepare: {}", fault::text(&error)), progress);
+                }
+            }
+            progress.advance(load_estimate(execution));
         }
-        progress.advance(load_estimate(execution));
     }
     Ok(())
 }
 
 fn load_estimate(execution: &Execution<'_>) -> f64 {
     let plan = &execution.options.plan;
-    cost::estimate(plan, &[]).load_seconds / plan.targets.len() as f64
+    let loads = plan.targets.len() as f64 * f64::from(plan.loads);
+    cost::estimate(plan, &[]).load_seconds / loads
 }
 
-/// The folder that blocks restore from.
-pub(super) fn snapshot(state: &TargetState) -> PathBuf {
-    state.folder.join("snapshot")
+/// The folder that blocks of this load restore from.
+pub(super) fn snapshot(state: &TargetState, load: u32) -> PathBuf {
+    state.folder.join(name(load))
 }
 
-/// Prepares one target. A server that somebody else runs has no snapshot: its tables are loaded
-/// in each block, and what an earlier run left there is removed now.
+fn name(load: u32) -> String {
+    if load == 1 { "snapshot".to_owned() } else { format!("snapshot-{load}") }
+}
+
+/// Prepares one load of a target. A server that somebody else runs has no snapshot: its tables are
+/// loaded in each block, and what an earlier run left there is removed now.
 fn one(
     execution: &Execution<'_>,
     state: &TargetState,
+    load: u32,
     progress: &mut Progress<'_>,
-) -> Result<Option<LoadRecord>> {
+) -> Result<KeptLoad> {
+    if state.is_external() && load > 1 {
+        return Ok(KeptLoad::default());
+    }
     if guest::clear_the_way(execution.options, &state.target, progress)? {
-        return Ok(None);
+        return Ok(KeptLoad::default());
     }
-    let mark = state.folder.join("snapshot.json");
-    if let Some(load) = kept(execution, state, &mark) {
+    let mark = state.folder.join(format!("{}.json", name(load)));
+    if let Some(kept) = kept(execution, state, load, &mark) {
         progress.doing(&state.target.label, "use the existing snapshot", None);
-        return Ok(load);
+        return Ok(kept);
     }
-    if state.folder.exists() {
-        disk::remove_tree(&state.folder)
-            .with_context(|| format!("remove {}", state.folder.display()))?;
+    // What else is in the folder belongs to a plan that was broken off, or to loads before.
+    let old = if load == 1 { state.folder.clone() } else { snapshot(state, load) };
+    if old.exists() {
+        disk::remove_tree(&old).with_context(|| format!("remove {}", old.display()))?;
     }
     let data = state.folder.join("loading");
+    if data.exists() {
+        disk::remove_tree(&data).with_context(|| format!("remove {}", data.display()))?;
+    }
     fs::create_dir_all(&data).with_context(|| format!("make {}", data.display()))?;
     if let Some(user) = &execution.folders.run_as {
         user::chown_tree(&state.folder, user)?;
     }
-    let mut load = fill(execution, state, &data, progress)?;
-    if let Some(load) = &mut load {
-        load.data_bytes = disk::folder_bytes(&data).ok();
+    let mut loaded = fill(execution, state, (&data, load), progress)?;
+    if let Some(loaded) = &mut loaded {
+        loaded.record.data_bytes = disk::folder_bytes(&data).ok();
     }
-    fs::rename(&data, snapshot(state)).context("name the snapshot")?;
+    fs::rename(&data, snapshot(state, load)).context("name the snapshot")?;
     let whole = Mark {
         plan_hash: execution.plan_hash.clone(),
         config_hash: state.config.hash.clone(),
-        load: load.clone(),
+        kept: keep(execution, loaded),
     };
     fs::write(&mark, serde_json::to_vec_pretty(&whole)?)
         .with_context(|| format!("write {}", mark.display()))?;
-    Ok(load)
+    Ok(whole.kept)
 }
 
-fn kept(execution: &Execution<'_>, state: &TargetState, mark: &Path) -> Option<Option<LoadRecord>> {
+/// What stays of a load. A single one is no step: nothing tells its scatter.
+pub(super) fn keep(execution: &Execution<'_>, loaded: Option<Loaded>) -> KeptLoad {
+    let several = execution.options.plan.loads > 1;
+    KeptLoad {
+        step: loaded.as_ref().filter(|_| several).map(Loaded::step),
+        load: loaded.map(|loaded| loaded.record),
+    }
+}
+
+fn kept(
+    execution: &Execution<'_>,
+    state: &TargetState,
+    load: u32,
+    mark: &Path,
+) -> Option<KeptLoad> {
     let mark: Mark = serde_json::from_slice(&fs::read(mark).ok()?).ok()?;
     let same = mark.plan_hash == execution.plan_hash && mark.config_hash == state.config.hash;
-    (same && snapshot(state).is_dir()).then_some(mark.load)
+    (same && snapshot(state, load).is_dir()).then_some(mark.kept)
 }
 
 fn fill(
     execution: &Execution<'_>,
     state: &TargetState,
-    data: &Path,
+    (data, number): (&Path, u32),
     progress: &mut Progress<'_>,
-) -> Result<Option<LoadRecord>> {
-    let logs = execution.options.out.join("load").join(&state.target.label);
+) -> Result<Option<Loaded>> {
+    let mut logs = execution.options.out.join("load").join(&state.target.label);
+    if number > 1 {
+        logs.push(number.to_string());
+    }
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     let mut control = state.control(execution, data.to_owned(), logs.clone(), None)?;
     progress.doing(&state.target.label, "initialise", None);
     control.init()?;
     progress.doing(&state.target.label, "start", None);
     control.start()?;
-    let load = load(execution, state, control.as_mut(), &logs, progress)?;
+    let load = load(execution, state, control.as_mut(), (&logs, number), progress)?;
     if load.is_some() {
         settle(execution, state, control.as_mut(), progress)?;
     }
@@ -130,7 +162,8 @@ fn fill(
     Ok(load)
 }
 
-/// Creates and fills the tables of a server that is up, unless that is a step of the benchmark.
+/// Creates and fills the tables of a server that is up, by the load of this number, unless that is
+/// a step of the benchmark.
 ///
 /// # Errors
 /// The server refuses or dies; the user stops.
@@ -138,9 +171,9 @@ pub(super) fn load(
     execution: &Execution<'_>,
     state: &TargetState,
     control: &mut dyn ControlPlane,
-    logs: &Path,
+    (logs, number): (&Path, u32),
     progress: &mut Progress<'_>,
-) -> Result<Option<LoadRecord>> {
+) -> Result<Option<Loaded>> {
     let dialect = state.target.dbms.dialect();
     let storage_engine = state.target.storage_engine.as_deref();
     let Some(task) = execution.options.plan.load_request(&state.target) else {
@@ -158,17 +191,17 @@ pub(super) fn load(
         logs,
         taking: None,
     };
-    let load = runner.load(task, progress)?;
+    let loaded = runner.load((task, number), progress)?;
     drop(runner);
     progress.doing(label, "write the loaded data to disk", None);
     control.after_load()?;
     progress.event(Event::Loaded {
         label: label.clone(),
-        rows: load.rows,
-        load_seconds: load.load_seconds,
-        index_seconds: load.index_seconds,
+        rows: loaded.record.rows,
+        load_seconds: loaded.record.load_seconds,
+        index_seconds: loaded.record.index_seconds,
     });
-    Ok(Some(load))
+    Ok(Some(loaded))
 }
 
 /// The settle rules after loading and after writing.

@@ -1,5 +1,6 @@
 //! One step on one target: a driver process at work, counters sampled beside it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -7,12 +8,13 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
-use crate::domain::benchmark::{RateUnit, Step};
+use crate::domain::benchmark::{Group, RateUnit, Step};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
-    Counter, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
+    Counter, CpuTime, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn,
+    Usage,
 };
 use crate::driver::event::{DriverEvent, Interval};
 use crate::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
@@ -45,6 +47,45 @@ pub(super) struct StepRunner<'a> {
     pub(super) logs: PathBuf,
     /// How this target takes turns with others within the step, if it does.
     pub(super) taking: Option<Taking<'a>>,
+}
+
+/// What came of a load.
+pub(super) struct Loaded {
+    pub(super) record: LoadRecord,
+    started: String,
+    usage: Usage,
+    client_cpu: CpuTime,
+}
+
+impl Loaded {
+    /// The load as a step, before all steps of a run: its rate is rows per second with indexes.
+    pub(super) fn step(&self) -> StepRecord {
+        let LoadRecord { number, rows, load_seconds, index_seconds, data_bytes } = self.record;
+        StepRecord {
+            format: FORMAT,
+            index: 0,
+            name: "load".to_owned(),
+            client_count: None,
+            group: Group::Load,
+            reported: true,
+            detail: "all rows with their indexes; a pair for each load".to_owned(),
+            rate: RateUnit::RowsInserted,
+            status: Status::Complete,
+            started: self.started.clone(),
+            outcome: Outcome {
+                seconds: load_seconds + index_seconds,
+                statements: rows,
+                client_cpu: self.client_cpu,
+                facts: BTreeMap::from([("load".to_owned(), number.to_string())]),
+                ..Outcome::default()
+            },
+            usage: self.usage.clone(),
+            data_bytes,
+            per_second: Vec::new(),
+            stalled: Vec::new(),
+            imported: None,
+        }
+    }
 }
 
 /// What came of a step.
@@ -118,16 +159,19 @@ impl StepRunner<'_> {
         }
     }
 
-    /// Creates and fills the tables.
+    /// Creates and fills the tables: the load of this number.
     ///
     /// # Errors
     /// The server refuses or dies; the user stops.
     pub(super) fn load(
         &mut self,
-        task: LoadRequest,
+        (task, number): (LoadRequest, u32),
         progress: &mut Progress<'_>,
-    ) -> Result<LoadRecord> {
-        let job = self.job(self.execution.options.plan.seed, RequestBody::Load(task));
+    ) -> Result<Loaded> {
+        let seed = self.execution.options.plan.load_seed(number);
+        let job = self.job(seed, RequestBody::Load(task));
+        let mut sampler = self.sampler();
+        let (started, before) = (clock::now_rfc3339(), sampler.read());
         let mut driver = self.driver(&job)?;
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
@@ -138,8 +182,13 @@ impl StepRunner<'_> {
                     let share = f64::from(done) / f64::from(of.max(1));
                     progress.doing(self.label, "make indexes", Some(share));
                 }
-                DriverEvent::Loaded { rows, load_seconds, index_seconds } => {
-                    return Ok(LoadRecord { rows, load_seconds, index_seconds, data_bytes: None });
+                DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu } => {
+                    let mut usage = sampler.read().since(&before);
+                    sampler.read_memory(&mut usage);
+                    let data_bytes = None;
+                    let record =
+                        LoadRecord { number, rows, load_seconds, index_seconds, data_bytes };
+                    return Ok(Loaded { record, started, usage, client_cpu });
                 }
                 other => bail!("expected a load result from the driver, got {other:?}"),
             }
@@ -207,11 +256,15 @@ impl StepRunner<'_> {
         }
     }
 
+    fn sampler(&self) -> CounterSampler {
+        let spinner = self.execution.spinner.as_ref().map(|spinner| spinner.pid());
+        CounterSampler::new(self.control.server_pid(), self.execution.disk.clone(), spinner)
+    }
+
     /// What is observed beside the clients, from before they start.
     fn observers(&self, endpoint: &Endpoint) -> Observers {
         let server_pid = self.control.server_pid();
-        let spinner = self.execution.spinner.as_ref().map(|spinner| spinner.pid());
-        let sampler = CounterSampler::new(server_pid, self.execution.disk.clone(), spinner);
+        let sampler = self.sampler();
         let mut all: Vec<Box<dyn StepObserver>> = vec![Box::new(CounterObserver::new(sampler))];
         if let Some(disturbance) = DisturbanceObserver::begin(endpoint, server_pid) {
             all.push(Box::new(disturbance));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use crate::dbms::{self, ControlPlane, Interrupt, Site};
 use crate::domain::benchmark::Phase;
 use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
-use crate::domain::run::LoadRecord;
+use crate::domain::run::{LoadRecord, StepRecord};
 use crate::domain::target::Target;
 use crate::lab::execution::Execution;
 use crate::lab::guest;
@@ -20,6 +21,16 @@ use crate::lab::resolve::{ResolvedTarget, cache_bytes};
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// What is known of a load whose snapshot is whole.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct KeptLoad {
+    /// `None` where filling is a step of the benchmark.
+    pub(super) load: Option<LoadRecord>,
+    /// The load as a step, where a plan has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) step: Option<StepRecord>,
+}
+
 /// A target, ready to be prepared.
 pub(super) struct TargetState {
     pub(super) target: Target,
@@ -28,8 +39,8 @@ pub(super) struct TargetState {
     pub(super) stages: Vec<Phase>,
     /// Its folder in the work folder.
     pub(super) folder: PathBuf,
-    /// Set once its data are loaded.
-    pub(super) load: Option<LoadRecord>,
+    /// Set once its data are loaded, one for each load.
+    pub(super) loads: Vec<KeptLoad>,
     /// Set if it cannot be measured at all.
     pub(super) broken: bool,
     /// One line for each thing that went wrong.
@@ -103,7 +114,7 @@ pub(super) fn all(
             target: target.clone(),
             build: resolved.build,
             config: resolved.config,
-            load: None,
+            loads: Vec::new(),
             broken: false,
             faults: Vec::new(),
         })

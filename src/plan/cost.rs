@@ -21,7 +21,7 @@ const SERVER_BYTES: f64 = 2.0 * 700e6;
 /// An estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Loading all targets, once.
+    /// All loads of all targets.
     pub load_seconds: f64,
     /// One step measured on one target, on average.
     pub step_seconds: f64,
@@ -90,7 +90,7 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
     }
 }
 
-/// Seconds before the first step, of all targets.
+/// Seconds before the first step, of all loads of all targets.
 fn load_seconds(plan: &Plan, settle: f64) -> f64 {
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let of_target = |target: &Target| {
@@ -103,13 +103,16 @@ fn load_seconds(plan: &Plan, settle: f64) -> f64 {
             None => prepare,
         }
     };
-    plan.targets.iter().map(of_target).sum()
+    let once: f64 = plan.targets.iter().map(of_target).sum();
+    once * f64::from(plan.loads.max(1))
 }
 
 /// Bytes of disk of all targets.
 fn disk_bytes(plan: &Plan) -> f64 {
     let servers = plan.targets.iter().filter(|target| !target.dbms.is_embedded()).count();
-    servers as f64 * SERVER_BYTES + plan.targets.len() as f64 * plan.size().disk_bytes
+    let once = servers as f64 * SERVER_BYTES + plan.targets.len() as f64 * plan.size().disk_bytes;
+    // Of which one half is a snapshot of each load, the other the data of the block at work.
+    once * f64::from(1 + plan.loads.max(1)) / 2.0
 }
 
 #[cfg(test)]

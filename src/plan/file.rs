@@ -45,6 +45,8 @@ struct PlanFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
     blocks: Spelled,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    loads: u32,
     interleave: Interleave,
     /// A string, because TOML's integers end at 2⁶³ − 1.
     seed: String,
@@ -53,6 +55,14 @@ struct PlanFile {
     workload: Workload,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gate: Option<GateRules>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(loads: &u32) -> bool {
+    *loads == 1
 }
 
 fn yes() -> bool {
@@ -90,6 +100,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         steps: file.steps,
         workload: file.workload,
         blocks: file.blocks.blocks().map_err(PlanError::Value)?,
+        loads: file.loads,
         interleave: file.interleave,
         seed,
         canaries: file.canaries,
@@ -151,6 +162,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_clients(workload)?;
+    check_loads(plan)?;
     // The widest limits of the settings of any benchmark.
     if !(1..=10_000).contains(&workload.tables) || !(1..=100_000_000_000).contains(&workload.rows) {
         return wrong("tables must be from 1 to 10000, and rows from 1 to 100000000000");
@@ -196,6 +208,26 @@ fn check_clients(workload: &Workload) -> Result<(), PlanError> {
     }
 }
 
+/// Refuses loads that no block would start from.
+fn check_loads(plan: &Plan) -> Result<(), PlanError> {
+    let (loads, most) = (plan.loads, plan.blocks.most());
+    let fault = if loads == 0 || loads > most {
+        format!(
+            "loads must be from 1 to the number of blocks ({most}), not {loads}: each block starts \
+             from one load; use fewer loads or more blocks"
+        )
+    } else if loads > 1 && plan.targets.iter().any(|target| plan.load_request(target).is_none()) {
+        format!(
+            "run {} with {loads} loads: loading is a step of every block there, so each block has \
+             its own load already; leave loads out",
+            plan.benchmark
+        )
+    } else {
+        return Ok(());
+    };
+    Err(PlanError::Value(fault))
+}
+
 /// Refuses a benchmark on a DBMS that cannot do it.
 fn check_products(plan: &Plan) -> Result<(), PlanError> {
     let key_value = benchmarks::of(&plan.workload).speaks == Interface::KeyValue;
@@ -224,6 +256,7 @@ pub fn print(plan: &Plan) -> String {
         order: plan.order,
         steps: plan.steps.clone(),
         blocks: Spelled::of(plan.blocks),
+        loads: plan.loads,
         interleave: plan.interleave,
         seed: plan.seed.to_string(),
         canaries: plan.canaries,
@@ -254,7 +287,7 @@ mod tests {
     use super::*;
     use crate::benchmarks::sysbench::presets;
     use crate::domain::benchmark::Phase;
-    use crate::plan::{Auto, Blocks};
+    use crate::plan::{Auto, Blocks, cost};
 
     fn plan() -> Plan {
         let words = ["mysql@5.6.14", "b=postgres://me:secret@host:1/db"].map(str::to_owned);
@@ -265,6 +298,7 @@ mod tests {
             steps: vec!["point*".to_owned()],
             workload: presets::QUICK.workload(),
             blocks: Blocks::Fixed(4),
+            loads: 1,
             interleave: Interleave::Step,
             seed: u64::MAX,
             canaries: true,
@@ -330,6 +364,22 @@ mod tests {
             let error = parse(&text).expect_err(wrong).to_string();
             assert!(error.contains("client_counts must ascend"), "{wrong}: {error}");
         }
+    }
+
+    #[test]
+    fn several_loads_are_part_of_the_file_and_blocks_share_them_in_turn() {
+        assert!(!print(&plan()).contains("loads"));
+        let several = Plan { loads: 3, ..plan() };
+        let again = parse(&print(&several)).expect("parse");
+        assert_eq!(again.loads, 3);
+        assert_eq!([1, 2, 3, 4, 7].map(|block| again.load_of(block)), [1, 2, 3, 1, 1]);
+        let seeds = [1, 2, 3].map(|load| again.load_seed(load));
+        assert_eq!(seeds[0], again.seed);
+        assert!(seeds[1] != seeds[0] && seeds[2] != seeds[1] && seeds[2] != seeds[0]);
+        let cost = |plan: &Plan| cost::estimate(plan, &[]);
+        let (one, three) = (cost(&plan()), cost(&several));
+        assert_eq!(three.load_seconds, 3.0 * one.load_seconds);
+        assert_eq!(three.disk_bytes, 2 * one.disk_bytes);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub use self::blocks::{Auto, Blocks};
 
 use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
+use crate::datagen::rng::Rng;
 use crate::domain::benchmark::{Pace, Phase, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::gate::Calibration;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub workload: Workload,
     /// Rounds, each measuring every target once.
     pub blocks: Blocks,
+    /// Independent loads of each target; block i starts from the load i modulo this number.
+    pub loads: u32,
     /// How targets take turns in a block.
     pub interleave: Interleave,
     /// Seed of the data, of the order, and of every client.
@@ -106,6 +109,20 @@ impl Plan {
     pub fn load_request(&self, target: &Target) -> Option<LoadRequest> {
         let storage_engine = target.storage_engine.as_deref();
         benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
+    }
+
+    /// Which load a block starts from, both from 1.
+    pub fn load_of(&self, block: u32) -> u32 {
+        (block.max(1) - 1) % self.loads.max(1) + 1
+    }
+
+    /// The seed of the data of a load. Loads differ in the values of their rows, so also in where
+    /// these stand in indexes; those of all targets are alike.
+    pub fn load_seed(&self, load: u32) -> u64 {
+        match load {
+            1 => self.seed,
+            load => Rng::stream(self.seed, "load", u64::from(load)).next_u64(),
+        }
     }
 
     /// The calibration that fits best: of the host with this fingerprint and measured in the same
@@ -192,6 +209,7 @@ mod tests {
             steps: Vec::new(),
             workload: workload.clone(),
             blocks: Blocks::Fixed(4),
+            loads: 1,
             interleave: Interleave::Turns,
             seed: 1,
             canaries: true,

@@ -53,6 +53,9 @@ pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
     if let Some(line) = turns::line(comparison) {
         add("turns", line);
     }
+    if let Some(line) = loads_line(comparison) {
+        add("loads", line);
+    }
     add("rqps", distinct(&comparison.runs, |run| run.rqps_version.clone()));
     let legend = builds(comparison);
     Section {
@@ -172,6 +175,16 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         workload.warmup_seconds,
         workload.settle_scale,
     )
+}
+
+/// How many loads there were, where there were several.
+fn loads_line(comparison: &Comparison) -> Option<String> {
+    let loads = comparison.targets.iter().flat_map(|target| &target.loads);
+    let most = loads.map(|load| load.number).max().filter(|most| *most > 1)?;
+    Some(format!(
+        "{most} of each target; block i starts from load i modulo {most}. Blocks of one load share \
+         its properties"
+    ))
 }
 
 fn placement_line(workload: &Workload) -> String {
