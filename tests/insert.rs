@@ -29,7 +29,7 @@ use rqps::domain::benchmark::{BenchmarkParameters, Pace, Phase, Placement, Step,
 use rqps::domain::dialect::Dialect;
 use rqps::domain::endpoint::{Endpoint, Login};
 use rqps::domain::run::Outcome;
-use rqps::driver::event::{DriverEvent, Interval};
+use rqps::driver::event::{DriverEvent, StepInterval};
 use rqps::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use rqps::driver::{Ending, run_job};
 use rqps::embed::sqlite::{Sqlite, SqliteConnection};
@@ -67,7 +67,7 @@ fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
 /// What the driver says of a step.
 struct Said {
     outcome: Outcome,
-    intervals: Vec<Interval>,
+    intervals: Vec<StepInterval>,
 }
 
 fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -> DriverRequest {

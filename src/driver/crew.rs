@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::window::Window;
 use crate::os::clock::RealClock;
@@ -189,7 +189,7 @@ pub(crate) trait Intervals {
     fn next_cut(&self) -> Option<u64>;
 
     /// What happened since the last cut.
-    fn cut(&mut self, now: u64) -> Interval;
+    fn cut(&mut self, now: u64) -> StepInterval;
 
     /// When the clock cuts the window: CPU time after it does not count, whatever members still
     /// finish. `None`: the window ends with the last member.
@@ -484,9 +484,9 @@ mod tests {
             Some((self.0 + 1) * 1_000_000_000)
         }
 
-        fn cut(&mut self, _: u64) -> Interval {
+        fn cut(&mut self, _: u64) -> StepInterval {
             self.0 += 1;
-            Interval { second: self.0 as u32, seconds: 1.0, ..Interval::default() }
+            StepInterval { second: self.0 as u32, seconds: 1.0, ..StepInterval::default() }
         }
     }
 

@@ -43,7 +43,7 @@ pub enum DriverEvent {
     /// The window begins now.
     WindowStart,
     /// A second of the window has ended.
-    Interval(Interval),
+    Interval(StepInterval),
     /// The window has ended, but the work has not: counters that are read now belong to it.
     WindowEnd,
     /// Work beside the window goes on.
@@ -64,7 +64,7 @@ pub enum DriverEvent {
 
 /// One second as the driver saw it. Latencies in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct StepInterval {
     /// From 1.
     pub second: u32,
     /// Its length in seconds.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::domain::benchmark::Pace;
 use crate::driver::clock::SECOND;
-use crate::driver::event::Interval;
+use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot};
 use crate::driver::request::StepRequest;
 
@@ -35,12 +35,12 @@ impl IntervalMeter {
     }
 
     /// What happened since the last call.
-    pub(crate) fn interval(&mut self, now_ns: u64) -> Interval {
+    pub(crate) fn interval(&mut self, now_ns: u64) -> StepInterval {
         let now = Snapshot::take(self.recorders.iter().map(AsRef::as_ref));
         let (events, quantiles) = now.since(&self.earlier, &[0.5, 0.95, 0.99, 1.0]);
         let us = |index: usize| quantiles.get(index).map_or(0.0, |value| *value as f64 / 1e3);
         self.second += 1;
-        let interval = Interval {
+        let interval = StepInterval {
             second: self.second,
             seconds: now_ns.saturating_sub(self.from_ns) as f64 / SECOND,
             events,

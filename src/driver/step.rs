@@ -12,7 +12,7 @@ use crate::driver::client::{Client, Counts};
 use crate::driver::clock::{Clock, SECOND};
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::interval::{self, IntervalMeter};
 use crate::driver::link::LabLink;
 use crate::driver::recorder::Recorder;
@@ -175,7 +175,7 @@ impl Intervals for WindowSeconds {
         Some(self.meter.next_cut(start, end)).filter(|cut| whole_events || *cut < end)
     }
 
-    fn cut(&mut self, now: u64) -> Interval {
+    fn cut(&mut self, now: u64) -> StepInterval {
         self.meter.interval(now)
     }
 

@@ -11,7 +11,7 @@ use crate::driver::Stop;
 use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
 use crate::driver::crew::{Crew, Finished, Spent, TurnNews};
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::ring::{Ring, RingState, TurnPhase, TurnRequest};
 use crate::os::clock;
@@ -97,7 +97,7 @@ impl Team {
     pub(crate) fn lead<T: Send + 'static, W: Write>(
         &self,
         crew: &mut Crew<T>,
-        interval: &mut dyn FnMut(u64) -> Interval,
+        interval: &mut dyn FnMut(u64) -> StepInterval,
         link: &mut LabLink<W>,
     ) -> Result<Finished<T>, Stop> {
         self.ring.arrive(self.place, TurnPhase::Gather);

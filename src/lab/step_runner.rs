@@ -16,7 +16,7 @@ use crate::domain::run::{
     Counter, CpuTime, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn,
     Usage,
 };
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::execution::Execution;
@@ -314,7 +314,7 @@ impl Window {
 }
 
 /// A second as the driver counted it.
-fn second(interval: Interval) -> Second {
+fn second(interval: StepInterval) -> Second {
     Second {
         second: interval.second,
         seconds: interval.seconds,

@@ -93,7 +93,7 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Content.
-    pub value: Value,
+    pub value: CellValue,
     /// Unit: `qps`, `ms`, `ratio`; empty if there is none.
     pub unit: &'static str,
     /// Interval of the value.
@@ -120,7 +120,7 @@ pub struct Mark {
 
 /// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum CellValue {
     /// Text.
     Text(String),
     /// A number and its format.
@@ -167,7 +167,7 @@ impl Cell {
     /// A text cell.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell {
-            value: Value::Text(text.into()),
+            value: CellValue::Text(text.into()),
             unit: "",
             interval: None,
             runs: Arc::default(),
@@ -179,7 +179,7 @@ impl Cell {
     /// A number cell.
     pub fn number(number: f64, digits: Digits, unit: &'static str) -> Cell {
         Cell {
-            value: Value::Number(number, digits),
+            value: CellValue::Number(number, digits),
             unit,
             interval: None,
             runs: Arc::default(),
@@ -191,7 +191,7 @@ impl Cell {
     /// A missing value and the reason.
     pub fn missing(why: impl Into<String>) -> Cell {
         Cell {
-            value: Value::Missing(why.into()),
+            value: CellValue::Missing(why.into()),
             unit: "",
             interval: None,
             runs: Arc::default(),
@@ -223,9 +223,9 @@ impl Cell {
     /// Plain text: `0.688 [0.671, 0.705]`, `-` for a missing value.
     pub fn plain(&self) -> String {
         match &self.value {
-            Value::Text(text) => text.clone(),
-            Value::Missing(_) => "-".to_owned(),
-            Value::Number(number, digits) => {
+            CellValue::Text(text) => text.clone(),
+            CellValue::Missing(_) => "-".to_owned(),
+            CellValue::Number(number, digits) => {
                 let sign = self.mark.map(|mark| mark.sign).unwrap_or_default();
                 let text = format!("{}{sign}", digits.write(*number));
                 match self.interval {

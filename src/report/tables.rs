@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::document::{Block, Cell, Column, Digits, Mark, Section, Table, Value};
+use super::document::{Block, Cell, CellValue, Column, Digits, Mark, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::metrics::rate_unit;
@@ -263,7 +263,7 @@ pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> V
 
 /// Returns true for a row without useful numbers.
 fn is_all_missing<'a>(mut cells: impl Iterator<Item = &'a Cell>) -> bool {
-    cells.all(|cell| matches!(cell.value, Value::Missing(_)))
+    cells.all(|cell| matches!(cell.value, CellValue::Missing(_)))
 }
 
 fn without_interval(cell: Cell) -> Cell {

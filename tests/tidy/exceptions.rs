@@ -11,22 +11,14 @@ faces: plan/file imports from its own face
 faces: plan/mod defines things
 faces: plan/mod is longer than 60 lines
 homes: analyze/groups: asks the name of a step
-homes: benchmarks/insert/driver/observer: a thread
 homes: benchmarks/vector/analyze/extension: asks the name of a step
 homes: benchmarks/vector/analyze/recall: asks the name of a step
 homes: benchmarks/vector/report: asks the name of a step
-homes: dbms/settle: a thread
-imports: benchmarks/kv/presets -> benchmarks/mod
-imports: benchmarks/vector/steps -> benchmarks/mod
 limits: benchmarks/insert/import/record has up to 550 lines
 limits: benchmarks/kv/import/tables has up to 700 lines
 limits: benchmarks/sysbench/steps has up to 700 lines
 limits: cli/args has up to 550 lines
 limits: dbms/guest/claim has up to 600 lines
-type names: Interval: driver/event
-type names: Interval: stats/interval
-type names: Value: report/document
-type names: Value: wire/statement
 ";
 
 /// Holds what a rule found against its exceptions.

@@ -66,7 +66,7 @@ pub(super) fn is_published(name: &str) -> bool {
 }
 
 /// Both parts of a preset.
-pub(in crate::benchmarks) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
+pub(crate) fn parts(name: &str) -> Result<(Workload, KvShape), String> {
     let (size, data) = name.split_once('-').unwrap_or((name, "byrx"));
     let (mut workload, mut shape) = sized(size).ok_or_else(|| unknown(name))?;
     set_data(&mut shape, data).map_err(|_| unknown(name))?;

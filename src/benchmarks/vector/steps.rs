@@ -20,7 +20,7 @@ pub(super) fn shape_of(workload: &Workload) -> Option<&VectorShape> {
 }
 
 /// All steps on a DBMS of this dialect.
-pub(in crate::benchmarks) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+pub(crate) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape_of(workload) else { return Vec::new() };
     let indexes = indexes(dialect, shape);
     let mut steps = Steps { workload, shape, stages: Vec::new() };

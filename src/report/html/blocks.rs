@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::super::chart::Chart;
-use super::super::document::{Block, Cell, Column, Digits, Fold, Mark, Table, Value};
+use super::super::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark, Table};
 use super::super::heat::Heat;
 use super::data;
 use super::escape::{attribute, id, text};
@@ -189,7 +189,7 @@ fn push_facts(html: &mut String, facts: &[(String, String)]) {
 
 fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
     let mut class = String::from(if column.right { "n" } else { "" });
-    if let Value::Text(words) = &cell.value
+    if let CellValue::Text(words) = &cell.value
         && !column.right
     {
         class.push_str(if words.chars().count() > LONG_CELL { "long" } else { "w" });
@@ -212,11 +212,11 @@ fn push_cell(html: &mut String, cell: &Cell, column: &Column, runs: &str) {
     let runs = if runs.is_empty() { String::new() } else { format!(" data-r=\"{runs}\"") };
     let _ = write!(html, "<td{class}{style}{runs}>");
     match &cell.value {
-        Value::Text(words) => html.push_str(&text(words)),
-        Value::Missing(why) => {
+        CellValue::Text(words) => html.push_str(&text(words)),
+        CellValue::Missing(why) => {
             let _ = write!(html, "<span class=\"none\" title=\"{}\">–</span>", attribute(why));
         }
-        Value::Number(number, digits) => push_number(html, cell, *number, *digits),
+        CellValue::Number(number, digits) => push_number(html, cell, *number, *digits),
     }
     html.push_str("</td>");
 }

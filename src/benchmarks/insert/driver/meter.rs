@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::domain::run::{CpuTime, Role, SECOND_MIN};
 use crate::driver::clock::SECOND;
-use crate::driver::event::Interval;
+use crate::driver::event::StepInterval;
 use crate::driver::recorder::{Recorder, Snapshot, histograms};
 
 /// Kinds of workers, in the order of columns.
@@ -156,12 +156,12 @@ impl RoleMeter {
     }
 
     /// What happened since the last call, with columns of each role.
-    pub(crate) fn interval(&mut self, now_ns: u64) -> Interval {
+    pub(crate) fn interval(&mut self, now_ns: u64) -> StepInterval {
         self.second += 1;
-        let mut interval = Interval {
+        let mut interval = StepInterval {
             second: self.second,
             seconds: now_ns.saturating_sub(self.from_ns) as f64 / SECOND,
-            ..Interval::default()
+            ..StepInterval::default()
         };
         self.from_ns = now_ns;
         for role in RoleKind::ALL {
@@ -224,7 +224,7 @@ pub(crate) struct SeriesOf(BTreeMap<String, Vec<f64>>);
 
 impl SeriesOf {
     /// Adds an interval, unless it is a remnant of a second.
-    pub(crate) fn add(&mut self, interval: &Interval) {
+    pub(crate) fn add(&mut self, interval: &StepInterval) {
         if interval.seconds < SECOND_MIN {
             return;
         }

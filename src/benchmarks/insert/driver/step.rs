@@ -28,7 +28,7 @@ use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::placement;
 use crate::driver::request::{DriverRequest, StepRequest};
@@ -226,7 +226,7 @@ impl Intervals for Seconds<'_> {
         Some(self.start + (u64::from(self.meter.seconds()) + 1) * SECOND as u64)
     }
 
-    fn cut(&mut self, now: u64) -> Interval {
+    fn cut(&mut self, now: u64) -> StepInterval {
         let mut interval = self.meter.interval(now);
         self.observer.add_to(&mut interval.extra);
         self.series.add(&interval);

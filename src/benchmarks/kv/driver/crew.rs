@@ -20,7 +20,7 @@ use crate::driver::clock::SECOND;
 use crate::driver::crew::{
     Crew, Done, Finished, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand,
 };
-use crate::driver::event::Interval;
+use crate::driver::event::StepInterval;
 use crate::driver::interval::IntervalMeter;
 use crate::driver::link::LabLink;
 use crate::driver::placement::{self, Seating};
@@ -317,7 +317,7 @@ impl Intervals for Seconds<'_> {
         Some(self.meter.next_cut(start, end)).filter(|cut| *cut < end)
     }
 
-    fn cut(&mut self, now: u64) -> Interval {
+    fn cut(&mut self, now: u64) -> StepInterval {
         let mut interval = self.meter.interval(now);
         let mut extra = BTreeMap::new();
         if let Some(meter) = &mut self.writer {

@@ -11,7 +11,7 @@ use crate::domain::kv::{KvOperation, KvWork};
 use crate::domain::metric::Metric;
 use crate::domain::run::Outcome;
 use crate::driver::Stop;
-use crate::driver::event::{DriverEvent, Interval};
+use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
 use crate::driver::placement;
 use crate::driver::request::{DriverRequest, StepRequest};
@@ -150,6 +150,10 @@ fn maintain_alone<W: Write>(
     link.say(&DriverEvent::WindowStart)?;
     maintain::carry_out(database, &work.after, link)?;
     let seconds = begun.elapsed().as_secs_f64();
-    link.say(&DriverEvent::Interval(Interval { second: 1, seconds, ..Interval::default() }))?;
+    link.say(&DriverEvent::Interval(StepInterval {
+        second: 1,
+        seconds,
+        ..StepInterval::default()
+    }))?;
     Ok(Outcome { seconds, client_cpu: tree::own_cpu().since(cpu), ..Outcome::default() })
 }

@@ -12,7 +12,7 @@ use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Ready, Spent, Stand};
-use crate::driver::event::Interval;
+use crate::driver::event::StepInterval;
 use crate::driver::link::LabLink;
 use crate::driver::recorder::histograms;
 use crate::driver::window::Window;
@@ -130,14 +130,14 @@ impl Intervals for Seconds {
         Some(self.start + (u64::from(self.second) + 1) * SECOND as u64)
     }
 
-    fn cut(&mut self, now: u64) -> Interval {
+    fn cut(&mut self, now: u64) -> StepInterval {
         let done = self.counter.load(Ordering::Relaxed);
         self.second += 1;
-        let interval = Interval {
+        let interval = StepInterval {
             second: self.second,
             seconds: now.saturating_sub(self.from) as f64 / SECOND,
             statements: done - self.done,
-            ..Interval::default()
+            ..StepInterval::default()
         };
         (self.from, self.done) = (now, done);
         interval
