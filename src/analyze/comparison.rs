@@ -255,7 +255,7 @@ impl TargetResult {
     /// True if the target was measured, but cannot be compared with the base by this metric. Rates
     /// of the writers themselves can, also where they are what makes the rest incomparable.
     pub fn is_void(&self, metric: Metric) -> bool {
-        let of_writers = matches!(metric, Metric::InsertRate | Metric::DeleteRate);
+        let of_writers = metric.spec().is_some_and(|spec| spec.of_writers);
         !self.not_comparable.is_empty() && !of_writers
     }
 

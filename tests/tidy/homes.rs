@@ -1,6 +1,6 @@
 //! Things that have one home: lists of metrics, threads, what the name of a step tells.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syn::visit::Visit;
 
@@ -102,6 +102,71 @@ fn a_thing_in_another_place_is_found() {
     ] {
         check("src/analyze/x.rs", &format!("fn f() {{ {shown} }}"), &[]);
     }
+}
+
+#[test]
+fn benchmarks_use_their_own_metrics() {
+    let files = sources();
+    let rows = files.iter().find(|(path, _)| path.ends_with("metric/rows.rs"));
+    let (_, rows) = rows.expect("the rows of metrics");
+    let owners = owners(rows);
+    assert!(owners.contains_key("Recall") && !owners.contains_key("Rate"), "{owners:?}");
+    hold(files.clone(), |path, text| foreign_metrics(&owners, path, text));
+}
+
+#[test]
+fn a_metric_of_another_benchmark_is_found() {
+    let rows = "    \"\" => {\n        Rate, \"rate\",\n    }\n    \"kv\" => {\n        \
+                Uptime, \"x\",\n    }";
+    let owners = owners(rows);
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        assert_eq!(foreign_metrics(&owners, path, text), expected, "{path}: {text}");
+    };
+    let both = "fn f() { a(Metric::Rate, Metric::Uptime) }";
+    let found = "src/benchmarks/insert/x.rs: Uptime is a metric of kv";
+    check("src/benchmarks/insert/x.rs", both, &[found]);
+    check("src/benchmarks/kv/x.rs", both, &[]);
+    check("src/analyze/x.rs", both, &["src/analyze/x.rs: Uptime is a metric of kv"]);
+    check("src/domain/metric/rows.rs", both, &[]);
+}
+
+/// Metrics that belong to a benchmark.
+fn owners(rows: &str) -> BTreeMap<String, String> {
+    let mut owners = BTreeMap::new();
+    let mut owner = "";
+    for line in rows.lines() {
+        if let Some((name, _)) = line.strip_prefix("    \"").and_then(|it| it.split_once("\" => {"))
+        {
+            owner = name;
+        }
+        let row = line.strip_prefix("        ").and_then(|row| row.split_once(", \""));
+        let name = row.map_or("", |(name, _)| name);
+        let is_row = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric());
+        if is_row && !owner.is_empty() {
+            owners.insert(name.to_owned(), owner.to_owned());
+        }
+    }
+    owners
+}
+
+/// What is said of one benchmark alone is not asked by others.
+fn foreign_metrics(owners: &BTreeMap<String, String>, path: &str, text: &str) -> Vec<String> {
+    if path.starts_with(METRICS) || !text.contains("Metric::") {
+        return Vec::new();
+    }
+    let tests = test_lines(path, text);
+    let words = flat(tokens(path, text));
+    let mut found = BTreeSet::new();
+    for three in words.windows(3).filter(|three| !is_test_line(&tests, three[2].1)) {
+        if three[0].0 == "Metric"
+            && three[1].0 == "::"
+            && let Some(owner) = owners.get(&three[2].0)
+            && !path.starts_with(&format!("src/benchmarks/{owner}/"))
+        {
+            found.insert(format!("{path}: {} is a metric of {owner}", three[2].0));
+        }
+    }
+    found.into_iter().collect()
 }
 
 fn homes(path: &str, text: &str) -> BTreeSet<String> {

@@ -72,6 +72,9 @@ pub struct MetricSpec {
     pub counted: bool,
     /// True if the overview omits it.
     pub aside: bool,
+    /// True for a rate of writers with a target: it stays comparable where a missed target makes
+    /// the rest of the step incomparable.
+    pub of_writers: bool,
     /// Place among the published columns of costs per operation, if it is one of them.
     pub place: Option<u8>,
 }
@@ -91,6 +94,10 @@ impl MetricSpec {
 
     pub(super) const fn aside(self) -> MetricSpec {
         MetricSpec { aside: true, ..self }
+    }
+
+    pub(super) const fn of_writers(self) -> MetricSpec {
+        MetricSpec { of_writers: true, ..self }
     }
 
     pub(super) const fn place(self, place: u8) -> MetricSpec {
