@@ -425,7 +425,7 @@ fn benchmarks_and_products_must_fit() {
     let said = text(&output.stderr);
     assert!(said.contains("--bench kv"), "{said}");
     let said = text(&compare(&["rocksdb=/bin/sh"], &out, &[]).stderr);
-    assert!(said.contains("no shared library with RocksDB's C API"), "{said}");
+    assert!(said.contains("not a shared library with RocksDB's C API"), "{said}");
 }
 
 /// What a driver says of a job on a data folder.

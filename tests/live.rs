@@ -323,7 +323,7 @@ fn a_full_disk_is_told() {
     let work = scene.path("small/work").to_string_lossy().into_owned();
     let target = format!("a={POSTGRES}");
     let words = ["--steps", "point-query,insert,!*.warm", "--blocks", "1", "--work", &work];
-    let more = ["--set", "write_seconds=6"];
+    let more = ["--set", "write_seconds=60"];
     let words: Vec<&str> = words.iter().chain(&more).copied().collect();
     let mut running = scene.start(scene.compare(&[&target], &words));
     let ended = running.until(|_| !scene.steps().is_empty());

@@ -88,7 +88,7 @@ fn a_version_that_nobody_has_leaves_nothing() {
     let path = std::env::var("PATH").unwrap_or_default();
     rqps.env("PATH", format!("{}:{path}", scene.folder.path().display()));
     let words = ["compare", "fake@1", "mysql@5.7.99"];
-    scene.check_refused(&mut rqps, &words, "`rqps builds mysql` lists versions");
+    scene.check_refused(&mut rqps, &words, "`rqps builds mysql` lists available versions");
 }
 
 #[test]

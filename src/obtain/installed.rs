@@ -137,7 +137,7 @@ fn library(
     }
     let bytes = fs::read(real).map_err(Reason::io("read", real))?;
     if !bytes.starts_with(b"\x7fELF") || !contains(&bytes, form.symbol) {
-        return Err(not(&format!("it is no shared library with {}", form.api)));
+        return Err(not(&format!("it is not a shared library with {}", form.api)));
     }
     let (version, reported) = match form.version {
         LibraryVersion::Strings => match version_in_strings(&bytes) {
