@@ -299,6 +299,7 @@ fn run_rqps(
             ..StepRequest::of(step, workload)
         })),
         turns: None,
+        counted_events: None,
     };
     drive(&job)
 }

@@ -74,6 +74,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, task: RequestBody) -> DriverRequest
         pause: false,
         task,
         turns: None,
+        counted_events: None,
     }
 }
 

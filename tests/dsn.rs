@@ -74,6 +74,7 @@ impl Theirs {
             storage_engine: None,
             run_as: user::choose(None).unwrap(),
             memory_group: None,
+            callgrind: None,
             tcp_port: None,
             warden_program: PathBuf::from(env!("CARGO_BIN_EXE_rqps")),
             start_timeout: Duration::from_secs(120),

@@ -91,6 +91,7 @@ fn job(dialect: Dialect, endpoint: Endpoint, workload: &Workload, step: &Step) -
             ..StepRequest::of(step, workload)
         })),
         turns: None,
+        counted_events: None,
     }
 }
 

@@ -477,6 +477,7 @@ fn job(data: &Path, action: KvOperation, setup: &[&str], library: &Path) -> Driv
             cache: None,
         })),
         turns: None,
+        counted_events: None,
     }
 }
 

@@ -72,6 +72,7 @@ fn workload() -> Workload {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
+        counted_statements: None,
         pace: Pace::Closed,
         placement: Placement::Together,
         idle: Idle::Awake,
@@ -301,6 +302,7 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
         data_bytes: Some((120 + u64::from(index)) << 20),
         per_second: Vec::new(),
         stalled: Vec::new(),
+        counted: None,
         imported: None,
     }
 }

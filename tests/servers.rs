@@ -412,6 +412,7 @@ fn site(folder: &Path, build: &Build) -> Site {
         storage_engine: None,
         run_as: user::choose(None).unwrap(),
         memory_group: None,
+        callgrind: None,
         tcp_port: None,
         warden_program: PathBuf::from(RQPS),
         start_timeout: Duration::from_secs(120),

@@ -631,6 +631,7 @@ fn load_by_driver(server: &Server, rows: u64) {
         rows,
         task,
         turns: None,
+        counted_events: None,
     };
     let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
     command.arg("driver").stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -93,6 +93,7 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequ
         rows,
         task,
         turns: None,
+        counted_events: None,
     }
 }
 

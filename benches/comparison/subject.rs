@@ -83,6 +83,7 @@ impl Subject {
             storage_engine: target.storage_engine.clone(),
             run_as,
             memory_group: None,
+            callgrind: None,
             tcp_port: None,
             warden_program: RQPS.into(),
             start_timeout: Duration::from_secs(120),

@@ -39,6 +39,7 @@ mod tests {
             data_bytes: None,
             per_second: Vec::new(),
             stalled: Vec::new(),
+            counted: None,
             imported: None,
         }
     }

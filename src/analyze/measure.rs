@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::extension::Extension;
 use super::histogram::Histogram;
 use super::measurement::{LatencyQuantiles, Measurement, MetricValue, QUANTILES};
-use super::{metrics, seconds};
+use super::{counted, metrics, seconds};
 use crate::domain::run::{ReadSeconds, Run, Status, StepRecord};
 use crate::stats::stability::Stability;
 
@@ -56,6 +56,10 @@ impl Figures {
     /// The common metrics first, then those of benchmarks, then what a driver or importer stored.
     fn of(step: &StepRecord, extensions: &[&Extension]) -> Figures {
         let latencies = Histogram::from_base64(&step.outcome.latency);
+        if let Some(counted) = &step.counted {
+            let values = counted::metrics(step, counted);
+            return Figures { values, stability: None, distribution: None };
+        }
         let mut values = metrics::common(step, &latencies);
         values.extend(extensions.iter().flat_map(|own| (own.measure)(step, &latencies)));
         let stored = step.outcome.extra.iter();

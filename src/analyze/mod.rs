@@ -6,6 +6,7 @@ pub mod calibration;
 pub mod caveat;
 mod compare;
 pub mod comparison;
+pub mod counted;
 pub mod counters;
 pub mod extension;
 pub mod gate;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::import_args::Import;
 use crate::units;
 
 /// Headings of the help of commands that measure.
@@ -30,6 +31,9 @@ pub(super) enum Command {
     Quickstart(Quickstart),
     /// Measure targets against each other; the first is the baseline
     Compare(Compare),
+    /// Count the instructions that each statement executes, under valgrind: exact within 0.1 % on
+    /// any host, with the functions that changed
+    Count(Count),
     /// Print the plan file and its estimated cost without running it. Accepts every option of
     /// `compare`; output options have no effect
     #[command(mut_args(hide_options_without_effect))]
@@ -124,6 +128,41 @@ pub(super) struct Compare {
     pub guest: GuestOptions,
     #[command(flatten)]
     pub rules: RuleOptions,
+    /// Format of the report on stdout; the result folder also gets report.html
+    #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
+    pub format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Count {
+    /// Targets, the baseline first, as for `compare`; a DSN is none, because rqps starts each
+    /// server under valgrind
+    #[arg(required = true, value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Count only steps whose name matches; !GLOB excludes; repeatable
+    #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    pub steps: Vec<String>,
+    /// Statements of each step that are counted, after as many to warm up. Steps with long scans
+    /// execute fewer
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>)]
+    #[arg(allow_hyphen_values = true)]
+    pub statements: u64,
+    /// Counts of each step and target, each with other random keys on fresh data: their scatter
+    /// gives the interval
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_1())]
+    pub repeats: u32,
+    /// Change one setting of the workload, such as rows=1M; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Order of the sysbench steps, as for `compare`
+    #[arg(long, value_enum)]
+    pub order: Option<OrderWord>,
+    /// Seed of the data and the statements
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
+    #[arg(allow_hyphen_values = true)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub folders: Folders,
     /// Format of the report on stdout; the result folder also gets report.html
     #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
@@ -374,57 +413,6 @@ pub(super) struct Doctor {
 pub(super) enum DoctorFormat {
     Text,
     Json,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Import {
-    /// Format of the files: sysbench-mytools, sysbench, ibench-mytools, dbbench,
-    /// ann-benchmarks (see docs/importing.md)
-    pub format: String,
-    /// Files and folders to import; name plain outputs as LABEL=FILE or LABEL/STEP=FILE
-    #[arg(required = true, value_name = "PATH")]
-    pub paths: Vec<String>,
-    /// Result folder to write; new or empty
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Prefer published vmstat means over the samples (published means count repeated headers as
-    /// samples of zeros)
-    #[arg(long)]
-    pub compat: bool,
-    /// Disk that holds the data, as iostat names it [default: the disk that matches the published
-    /// means]
-    #[arg(long, value_name = "NAME")]
-    pub device: Option<String>,
-    /// Client counts of the table's columns, in order: 1,2,3
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = at_least_1())]
-    pub clients: Vec<u32>,
-    /// Steps of an Insert Benchmark table without step names, in order: l.i0,l.x,...
-    #[arg(long, value_name = "STEP", value_delimiter = ',')]
-    pub steps: Vec<String>,
-    /// CPUs of the measured host [default: from the tags]
-    #[arg(long, value_name = "N", value_parser = at_least_1())]
-    pub cpus: Option<u32>,
-    /// Labels of rows or columns of a table without target names, in order
-    #[arg(long, value_name = "LABEL", value_delimiter = ',')]
-    pub labels: Vec<String>,
-    /// Treat several rows of one target and step as repetitions: each becomes a block
-    #[arg(long)]
-    pub repeats: bool,
-    /// Import only rows of this size of an Insert Benchmark result, as in its tags: 20m
-    #[arg(long, value_name = "SIZE")]
-    pub size: Option<String>,
-    /// Allow results of different sizes or hosts in one import
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum)]
-    pub across: Vec<AcrossWhat>,
-}
-
-/// What may differ between the targets of an import.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum AcrossWhat {
-    /// The number of rows
-    Sizes,
-    /// The machine
-    Hosts,
 }
 
 #[derive(Debug, Args)]

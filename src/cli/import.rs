@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use crate::benchmarks;
-use crate::cli::args::{AcrossWhat, Import};
 use crate::cli::exit;
+use crate::cli::import_args::{AcrossWhat, Import};
 use crate::import::{self, Across, ImportOptions, Named};
 
 /// `rqps import`.

@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 use crate::benchmarks::{self, StepSet};
 use crate::campaign;
 use crate::cli::args::{
-    BlocksWord, CacheFolder, Compare, Folders, Format, GuestOptions, IdleWord, InterleaveWord,
-    OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch, WorkloadArgs,
+    BlocksWord, CacheFolder, Compare, Count, Folders, Format, GuestOptions, IdleWord,
+    InterleaveWord, OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch,
+    WorkloadArgs,
 };
-use crate::cli::program::program;
+use crate::cli::program::{program, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, forecast, gate, report, vector};
 use crate::dbms;
@@ -85,6 +86,31 @@ pub(super) fn compare(words: &Compare) -> Result<u8> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     plan.gate = gate::said(&words.rules);
     carry_out(plan, &words.folders, &words.guest, words.format, &words.rules)
+}
+
+/// Seconds of a counted step in the first estimate of the time left.
+const COUNTED_STEP_SECONDS: [&str; 4] =
+    ["read_seconds=1", "write_seconds=1", "warmup_seconds=0", "settle_scale=0"];
+
+/// `rqps count`.
+pub(super) fn count(words: &Count) -> Result<u8> {
+    let own = COUNTED_STEP_SECONDS.map(str::to_owned);
+    let shape = WorkloadArgs {
+        order: words.order,
+        steps: words.steps.clone(),
+        blocks: Some(BlocksWord::Number(words.repeats)),
+        canaries: Switch::Off,
+        settings: own.into_iter().chain(words.settings.iter().cloned()).collect(),
+        interleave: Some(InterleaveWord::Run),
+        placement: Some(PlacementWord::Os),
+        seed: words.seed,
+        ..quickstart_shape()
+    };
+    let mut plan = plan_of(&words.targets, &shape)?;
+    plan.workload.counted_statements = Some(words.statements);
+    file::check(&plan).context("make a plan from these arguments")?;
+    let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
+    carry_out(plan, &words.folders, &guest, words.format, &rules)
 }
 
 /// `rqps plan`.
@@ -304,6 +330,7 @@ pub(super) fn measure(
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
+    let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = ExecutionOptions {
@@ -314,6 +341,7 @@ pub(super) fn measure(
         calibrations,
         work: folders.work.clone(),
         program: program()?,
+        valgrind,
         host_lock: folders::host_lock(),
         keep: guest.keep,
         replace: guest.replace.clone(),

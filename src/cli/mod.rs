@@ -13,6 +13,7 @@ mod forecast;
 mod gate;
 mod hidden;
 mod import;
+mod import_args;
 mod measure;
 mod program;
 mod progress;

@@ -42,6 +42,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     let code = match arguments.command {
         Command::Quickstart(quickstart) => measure::quickstart(&quickstart),
         Command::Compare(compare) => measure::compare(&compare),
+        Command::Count(count) => measure::count(&count),
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),

@@ -67,6 +67,11 @@ pub trait ControlPlane: Send {
     fn database_folder(&self) -> Option<PathBuf> {
         None
     }
+    /// Arguments beyond its config that the server gets under valgrind, because it cannot run there
+    /// without them.
+    fn valgrind_args(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The server under a warden, where rqps runs one: what has none needs to say nothing.
     fn server(&mut self) -> Option<&mut Server> {
         None

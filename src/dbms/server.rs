@@ -34,6 +34,9 @@ const STARTING_UP: &str = "57P03";
 /// How long a shutdown in good order may take: a checkpoint of a large cache onto a slow disk.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// How long a server under valgrind may take to end. Its data are not used afterwards.
+const VALGRIND_STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A server under a warden, or the place for one.
 pub struct Server {
     /// Where and how.
@@ -41,11 +44,13 @@ pub struct Server {
     warden: Option<Warden>,
     log_start: u64,
     paused: bool,
+    /// How it ends when nobody needs its data.
+    on_loss: StopOrder,
 }
 
 impl Server {
     pub(super) fn new(site: Site) -> Server {
-        Server { site, warden: None, log_start: 0, paused: false }
+        Server { site, warden: None, log_start: 0, paused: false, on_loss: StopOrder::HARD }
     }
 
     /// `postgres 17.2.0`.
@@ -190,6 +195,13 @@ impl Server {
         let log = self.log();
         make_folder(&self.site.logs)?;
         make_folder(&self.temporary_folder())?;
+        let (program, args) = match &self.site.callgrind {
+            Some(callgrind) => {
+                make_folder(callgrind.folder())?;
+                callgrind.wrap(program, args)
+            }
+            None => (program.to_owned(), args),
+        };
         self.own_data()?;
         make_folder(&self.site.sockets)?;
         close_folder(&self.site.sockets)?;
@@ -201,12 +213,13 @@ impl Server {
         let job = ProcessSpec {
             memory_group: self.site.memory_group.clone(),
             remove_after: Some(self.site.sockets.clone()),
-            ..self.job(program, args, log, on_loss)
+            ..self.job(&program, args, log, on_loss)
         };
         let warden = Warden::spawn(&job, &self.site.warden_program)
             .map_err(DbmsError::process(format!("start {}", self.name())))?;
         self.warden = Some(warden);
         self.paused = false;
+        self.on_loss = on_loss;
         Ok(())
     }
 
@@ -334,13 +347,18 @@ impl Server {
         Ok(())
     }
 
-    /// Shuts down by `signal`. It is an error if the server did not end well by itself.
+    /// Shuts down by `signal`. It is an error if the server did not end well by itself. One under
+    /// valgrind ends as fast as it can, since its data are not copied.
     pub(super) fn stop(&mut self, signal: StopSignal) -> Result<(), DbmsError> {
         let doing = format!("stop {}", self.name());
         let Some(mut warden) = self.warden.take() else {
             return Ok(());
         };
         self.paused = false;
+        if self.site.callgrind.is_some() {
+            let ended = warden.stop(self.on_loss.signal, VALGRIND_STOP_TIMEOUT);
+            return ended.map(drop).map_err(DbmsError::process(doing));
+        }
         let status =
             warden.stop(signal, STOP_TIMEOUT).map_err(DbmsError::process(doing.clone()))?;
         if status == CLEAN_EXIT {

@@ -9,6 +9,7 @@ use crate::dbms::error::DbmsError;
 use crate::domain::build::Build;
 use crate::domain::config::Config;
 use crate::os::user::User;
+use crate::os::valgrind::Callgrind;
 
 /// Where and how one target lives.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Site {
     pub memory_group: Option<PathBuf>,
     /// Listen on this port of 127.0.0.1, too; `None` for the private socket only.
     pub tcp_port: Option<u16>,
+    /// What the server runs under, if its instructions are to be counted.
+    pub callgrind: Option<Callgrind>,
     /// The program of rqps itself, which has the warden as a hidden subcommand.
     pub warden_program: PathBuf,
     /// How long a start, or making a data folder, may take.

@@ -56,6 +56,10 @@ pub struct Workload {
     /// What a server does while others have their turns; `None` for what suits the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// Statements of each step whose instructions are counted under valgrind; `None` if rates are
+    /// measured. A counted run has one client, and its windows are statements instead of seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_statements: Option<u64>,
     /// What one benchmark alone asks for.
     #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
     pub shape: BenchmarkParameters,

@@ -4,6 +4,7 @@
 pub mod benchmark;
 pub mod build;
 pub mod config;
+pub mod counted;
 pub mod dataset;
 pub mod dialect;
 pub mod digits;

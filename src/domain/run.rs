@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::Manifest;
 use crate::domain::config::Config;
+use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
 use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
@@ -158,6 +159,9 @@ pub struct StepRecord {
     /// Seconds of the window (from 1) in which the DBMS held writes back, where it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
+    /// How its instructions were counted, if they were: then its times mean nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// Where the numbers came from, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,

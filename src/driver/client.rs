@@ -130,6 +130,26 @@ impl<E: ClientEvent> Client<E> {
         self.run_until(limit, stop)
     }
 
+    /// Carries out `count` events, each at once after the one before. They are counted if a window
+    /// is open.
+    pub(crate) fn run_events(&mut self, count: u64) -> Result<(), String> {
+        self.last_end = self.clock.now();
+        for _ in 0..count {
+            let event = self.event(u64::MAX)?;
+            self.record(&event);
+        }
+        Ok(())
+    }
+
+    /// Carries out `count` events in a window of their own and returns its counts.
+    pub(crate) fn count_events(&mut self, count: u64) -> Result<Counts, String> {
+        let start = self.clock.now();
+        self.open_window(Window { start, end: u64::MAX, whole_events: true });
+        self.run_events(count)?;
+        let window_ns = self.last_end.saturating_sub(start);
+        Ok(Counts { window_ns, ..self.close_window() })
+    }
+
     /// Closes the window and returns its counts.
     pub(crate) fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };

@@ -4,6 +4,8 @@
 //! orders, cuts intervals while they work, and hears how they ended. A member that fails or panics
 //! ends the step at once, with its name and message.
 
+mod counting;
+
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -79,6 +81,10 @@ pub(crate) enum Order {
     WarmUp(u64),
     /// Run through the window, count.
     Measure(Window),
+    /// Carry out so many events, count nothing, and answer.
+    WarmUpEvents(u64),
+    /// Carry out so many events and count them.
+    MeasureEvents(u64),
     /// Take turns with other targets through warm-up and window, count the window.
     TakeTurns,
 }

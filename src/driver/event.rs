@@ -51,6 +51,16 @@ pub enum DriverEvent {
         /// For what.
         what: String,
     },
+    /// The warm-up of a counted step has ended: the driver waits for a line before the first event
+    /// that counts.
+    BeforeCount {
+        /// The process or thread of the server that serves the client; `None` if it is not known,
+        /// or if the DBMS is a library in the driver.
+        serving: Option<u32>,
+    },
+    /// The last event that counts has ended: the driver waits for a line before it does anything
+    /// else.
+    AfterCount,
     /// The turns of the window, where targets took turns.
     Turns(Vec<Turn>),
     /// The window has ended: all that was counted.

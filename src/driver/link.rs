@@ -60,10 +60,15 @@ impl<W: Write> LabLink<W> {
 
     /// Says that all is prepared and waits for a line, if there is somebody to write one.
     pub(crate) fn pause(&mut self) -> Result<(), LabGone> {
+        self.pause_at(&DriverEvent::Prepared)
+    }
+
+    /// Says `message` and waits for a line, if there is somebody to write one.
+    pub(crate) fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if self._open.is_some() {
             return Ok(());
         }
-        self.say(&DriverEvent::Prepared)?;
+        self.say(message)?;
         self.lines.recv().map_err(|_| LabGone)
     }
 

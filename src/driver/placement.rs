@@ -128,6 +128,31 @@ impl SeatedServer {
         Ok(notes)
     }
 
+    /// The process or thread of the server that serves the only client; `None` if the DBMS is a
+    /// library, or if its thread cannot be identified.
+    pub(crate) fn serving<T: Send + 'static, W: Write>(
+        self,
+        crew: &mut Crew<T>,
+        ready: &[Ready],
+        link: &LabLink<W>,
+    ) -> Result<Option<u32>, Stop> {
+        let Some(server) = self.pid else { return Ok(None) };
+        if self.dialect == Dialect::Postgres {
+            return Ok(ready.first().and_then(|ready| ready.connection_id));
+        }
+        let mut stop = None;
+        let found = find_thread(server, || {
+            crew.ask(0, Order::Ping, link).unwrap_or_else(|end| {
+                stop = Some(end);
+                Err("the job ends".to_owned())
+            })
+        });
+        match stop {
+            Some(stop) => Err(stop),
+            None => Ok(found?),
+        }
+    }
+
     /// Pins the server's side of one connection. `ping` sends some small statements on it. The
     /// error is a note.
     fn seat(

@@ -48,6 +48,10 @@ pub struct DriverRequest {
     /// How to take turns with other targets; `None` to measure without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
+    /// Events of the warm-up, and of the window: so many instead of seconds, so that what they
+    /// execute can be counted. The driver waits for a line before and after the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_events: Option<u64>,
 }
 
 #[cfg(test)]
@@ -67,6 +71,7 @@ impl DriverRequest {
             pause: false,
             task,
             turns: None,
+            counted_events: None,
         }
     }
 }

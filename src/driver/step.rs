@@ -110,12 +110,16 @@ pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
         link.pause()?;
     }
     link.say(&DriverEvent::Warming)?;
-    let finished = match &shared.team {
-        Some(team) => {
+    let finished = match (&shared.team, job.counted_events) {
+        (Some(team), _) => {
             let mut meter = IntervalMeter::new(&shared.recorders, 0);
             team.lead(&mut crew, &mut |own| meter.interval(own), link)?
         }
-        None => {
+        (None, Some(events)) => {
+            let serving = server.serving(&mut crew, &ready, link)?;
+            crew.count_events(events, serving, link)?
+        }
+        (None, None) => {
             let window = shared.warm_up(&mut crew, link)?;
             let meter = IntervalMeter::new(&shared.recorders, window.start);
             crew.measure(window, &mut WindowSeconds { meter, window }, link)?
@@ -206,6 +210,11 @@ fn live<E: ClientEvent>(
                 let (ran, spent) = Spent::on(&shared.clock, || client.run_to(window.end));
                 ran?;
                 stand.done(client.close_window(), spent);
+            }
+            Order::WarmUpEvents(events) => stand.answer(client.run_events(events)),
+            Order::MeasureEvents(events) => {
+                let (counts, spent) = Spent::on(&shared.clock, || client.count_events(events));
+                stand.done(counts?, spent);
             }
             Order::TakeTurns => {
                 let Some(team) = &shared.team else { continue };

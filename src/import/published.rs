@@ -230,6 +230,7 @@ fn unknown_workload() -> Workload {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
+        counted_statements: None,
         shape: BenchmarkParameters::default(),
     }
 }
@@ -251,6 +252,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
         data_bytes: None,
         per_second: Vec::new(),
         stalled: Vec::new(),
+        counted: None,
         imported: Some(Imported { format: format.to_owned(), ..Imported::default() }),
     }
 }

@@ -12,11 +12,12 @@ use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
-use crate::lab::step_runner::{self, Measured, StepRunner};
+use crate::lab::step_runner::{self, Measured, Silence, StepRunner};
 use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::lab::turn_taking::Taking;
 use crate::lab::{fault, memory, prepare};
 use crate::os::cgroup::MemoryGroup;
+use crate::os::valgrind::{Callgrind, ValgrindError};
 use crate::os::{clock, disk};
 use crate::plan::cost;
 use crate::plan::file::without_password;
@@ -26,7 +27,7 @@ use crate::results::RunFolder;
 pub(super) struct ActiveRun<'a> {
     pub(super) state: &'a mut TargetState,
     pub(super) record: RunRecord,
-    folder: RunFolder,
+    pub(super) folder: RunFolder,
     data: PathBuf,
     pub(super) control: Box<dyn ControlPlane>,
     /// The load that the block starts from.
@@ -35,6 +36,8 @@ pub(super) struct ActiveRun<'a> {
     lost: Option<(Prerequisite, String)>,
     /// Holds the limit on the server's memory; goes when the server has gone.
     group: Option<MemoryGroup>,
+    /// Set if instructions are counted instead of time.
+    callgrind: Option<Callgrind>,
 }
 
 /// Restores the snapshot and starts the server. `None` if that failed: the run says why.
@@ -65,10 +68,15 @@ pub(super) fn start<'a>(
             })
             .with_context(|| format!("restore the snapshot of {}", state.target.label))
     };
+    let valgrind = execution.options.valgrind.as_ref();
+    let user = execution.folders.run_as.as_ref().filter(|_| !state.target.dbms.is_embedded());
+    let user = user.map(|user| user.identity());
+    let callgrind = valgrind.map(|valgrind| valgrind.in_folder(data.join("counts"), user));
     let started = restored.and_then(|()| {
         let group = memory::group(&execution.options.plan, &state.target)?;
         let path = group.as_ref().map(|group| group.path().to_owned());
-        let mut control = state.control(execution, data.clone(), logs.clone(), path)?;
+        let under = callgrind.clone();
+        let mut control = state.control(execution, data.clone(), logs.clone(), path, under)?;
         control.start().map_err(|error| match memory::killed(group.as_ref()) {
             Some(why) => anyhow::Error::new(error).context(why),
             None => error.into(),
@@ -88,7 +96,8 @@ pub(super) fn start<'a>(
             return Ok(None);
         }
     };
-    let mut run = ActiveRun { state, record, folder, data, control, load, lost: None, group };
+    let mut run =
+        ActiveRun { state, record, folder, data, control, load, lost: None, group, callgrind };
     if let Err(error) = run.settle_in(execution, &logs, progress) {
         run.fail(execution, &error, progress);
     }
@@ -176,6 +185,8 @@ impl ActiveRun<'_> {
         let rows = u64::from(workload.tables) * workload.rows;
         let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
         match &stage {
+            // What servers do in the background is not counted, so nothing has to be at rest.
+            Phase::Settle if self.callgrind.is_some() => {}
             Phase::Settle => {
                 prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
             }
@@ -205,8 +216,36 @@ impl ActiveRun<'_> {
         }
         progress.doing(&label, &step.name, None);
         let seed = step_runner::seed_of(execution.options.plan.seed, self.record.key.block, number);
+        if let Some(callgrind) = self.callgrind.clone() {
+            return self.count(execution, (step, number), seed, &callgrind, progress);
+        }
         let result = self.runner(execution, None).measure(step, seed);
         self.conclude(execution, (step, number), result, progress)
+    }
+
+    /// Counts the instructions of a step. A server or a valgrind that was silent for too long may
+    /// never answer again: then the run ends.
+    fn count(
+        &mut self,
+        execution: &Execution<'_>,
+        (step, number): (&Step, u32),
+        seed: u64,
+        callgrind: &Callgrind,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let counted = self.runner(execution, None).count(step, number, seed, callgrind);
+        match counted {
+            Ok((record, profile)) => {
+                if let Some(profile) = profile {
+                    self.folder.write_profile(&record, &profile)?;
+                }
+                Ok(self.folder.write_step(&record, &[])?)
+            }
+            Err(error) if error.is::<Silence>() || error.is::<ValgrindError>() => {
+                Err(error.context(format!("count {}", step.name)))
+            }
+            Err(error) => self.conclude(execution, (step, number), Err(error), progress),
+        }
     }
 
     /// What a step is carried out on.

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::driver::event::DriverEvent;
 use crate::driver::request::DriverRequest;
+use crate::os::valgrind::Callgrind;
 
 /// How the process is started, by its DBMS.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(super) struct Start {
     pub(super) launcher: Option<PathBuf>,
     /// The control group that it enters.
     pub(super) memory_group: Option<PathBuf>,
+    /// What it runs under, if the DBMS is a library in it whose instructions are to be counted.
+    pub(super) callgrind: Option<Callgrind>,
 }
 
 /// A driver at work. Dropping it ends the process.
@@ -39,7 +42,7 @@ impl DriverProcess {
     /// The process cannot be started or does not take its job.
     pub(super) fn spawn(
         program: &Path,
-        Start { launcher, memory_group }: Start,
+        Start { launcher, memory_group, callgrind }: Start,
         job: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
@@ -48,8 +51,21 @@ impl DriverProcess {
             .append(true)
             .open(log)
             .with_context(|| format!("open {}", log.display()))?;
-        let mut command = Command::new(launcher.as_deref().unwrap_or(program));
-        command.args(launcher.as_ref().map(|_| program)).arg("driver");
+        let mut command = match (&callgrind, &launcher) {
+            (Some(callgrind), _) => {
+                let (valgrind, args) = callgrind.wrap(program, Vec::new());
+                let mut command = Command::new(valgrind);
+                command.args(args);
+                command
+            }
+            (None, Some(launcher)) => {
+                let mut command = Command::new(launcher);
+                command.arg(program);
+                command
+            }
+            (None, None) => Command::new(program),
+        };
+        command.arg("driver");
         if let Some(group) = memory_group {
             command.arg("--memory-group").arg(group);
         }
@@ -78,6 +94,11 @@ impl DriverProcess {
             }
         });
         Ok(DriverProcess { child, input, messages })
+    }
+
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Lets a driver go on that has said that it is prepared.

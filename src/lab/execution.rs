@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::domain::gate::Calibration;
 use crate::lab::work_folders::WorkFolders;
 use crate::os::spinner::Spinner;
+use crate::os::valgrind::Valgrind;
 use crate::plan::Plan;
 use crate::results::ResultSet;
 
@@ -27,6 +28,8 @@ pub struct ExecutionOptions {
     pub work: Option<PathBuf>,
     /// The rqps binary: drivers and wardens are started from it.
     pub program: PathBuf,
+    /// Valgrind, if the plan counts instructions.
+    pub valgrind: Option<Valgrind>,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
     /// True to leave the tables on servers that rqps does not run.

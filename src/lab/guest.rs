@@ -166,6 +166,7 @@ mod tests {
             calibrations: Vec::new(),
             work: None,
             program: PathBuf::new(),
+            valgrind: None,
             host_lock: PathBuf::new(),
             keep: false,
             replace: replace.iter().map(|name| (*name).to_owned()).collect(),

@@ -5,6 +5,7 @@ mod active_run;
 mod block;
 mod canaries;
 mod carry_out;
+mod count;
 mod decider;
 mod driver_process;
 mod event;

@@ -148,7 +148,7 @@ fn fill(
         logs.push(number.to_string());
     }
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
-    let mut control = state.control(execution, data.to_owned(), logs.clone(), None)?;
+    let mut control = state.control(execution, data.to_owned(), logs.clone(), None, None)?;
     progress.doing(&state.target.label, "initialise", None);
     control.init()?;
     progress.doing(&state.target.label, "start", None);

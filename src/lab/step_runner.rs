@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
+use thiserror::Error;
 
 use crate::datagen::rng::Rng;
 use crate::dbms::ControlPlane;
@@ -27,6 +28,7 @@ use crate::lab::observe::{
 use crate::lab::progress::Progress;
 use crate::lab::turn_taking::{self, Taking};
 use crate::os::sample::CounterSampler;
+use crate::os::valgrind::Callgrind;
 use crate::os::{clock, disk};
 
 /// How often the lab looks whether it is to stop, and whether the server lives.
@@ -35,6 +37,13 @@ const LOOK: Duration = Duration::from_millis(200);
 const LAST_BREATH: Duration = Duration::from_secs(1);
 /// A driver that is silent for this long beyond what it was asked for is stuck.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A driver that waits for a server without an end.
+#[derive(Debug, Error)]
+#[error("no message from the driver for {seconds} s")]
+pub(super) struct Silence {
+    seconds: u64,
+}
 
 /// What a step is carried out on.
 pub(super) struct StepRunner<'a> {
@@ -83,6 +92,7 @@ impl Loaded {
             data_bytes,
             per_second: Vec::new(),
             stalled: Vec::new(),
+            counted: None,
             imported: None,
         }
     }
@@ -101,7 +111,7 @@ pub(super) struct Measured {
 }
 
 impl StepRunner<'_> {
-    fn job(&self, seed: u64, task: RequestBody) -> DriverRequest {
+    pub(super) fn job(&self, seed: u64, task: RequestBody) -> DriverRequest {
         let (endpoint, login) = self.control.endpoint();
         let workload = &self.execution.options.plan.workload;
         DriverRequest {
@@ -117,18 +127,27 @@ impl StepRunner<'_> {
             pause: matches!(self.control.endpoint().0, Endpoint::Server(_)),
             task,
             turns: self.taking.as_ref().map(Taking::request),
+            counted_events: None,
         }
     }
 
-    fn driver(&self, job: &DriverRequest) -> Result<DriverProcess> {
+    pub(super) fn driver(
+        &self,
+        job: &DriverRequest,
+        callgrind: Option<&Callgrind>,
+    ) -> Result<DriverProcess> {
         let log = self.logs.join("driver.log");
         let (launcher, memory_group) = (self.control.launcher(), self.control.client_group());
-        let start = Start { launcher, memory_group };
+        let start = Start { launcher, memory_group, callgrind: callgrind.cloned() };
         DriverProcess::spawn(&self.execution.options.program, start, job, &log)
     }
 
     /// The next message. Looks after the server and the user's wish to stop while it waits.
-    fn next(&mut self, driver: &mut DriverProcess, patience: Duration) -> Result<DriverEvent> {
+    pub(super) fn next(
+        &mut self,
+        driver: &mut DriverProcess,
+        patience: Duration,
+    ) -> Result<DriverEvent> {
         let mut began = Instant::now();
         let leave = || self.taking.as_ref().map(Taking::leave);
         loop {
@@ -154,7 +173,7 @@ impl StepRunner<'_> {
                 bail!("stopped by the user");
             }
             if began.elapsed() > patience {
-                bail!("no message from the driver for {} s", patience.as_secs());
+                return Err(Silence { seconds: patience.as_secs() }.into());
             }
         }
     }
@@ -172,7 +191,7 @@ impl StepRunner<'_> {
         let job = self.job(seed, RequestBody::Load(task));
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
-        let mut driver = self.driver(&job)?;
+        let mut driver = self.driver(&job, None)?;
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
                 DriverEvent::Loading { rows, of } => {
@@ -210,7 +229,7 @@ impl StepRunner<'_> {
         };
         let job = self.job(seed, RequestBody::Step(Box::new(request)));
         let mut observers = self.observers(&job.endpoint);
-        let mut driver = self.driver(&job)?;
+        let mut driver = self.driver(&job, None)?;
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
@@ -393,6 +412,7 @@ pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecor
         data_bytes: None,
         per_second: Vec::new(),
         stalled: Vec::new(),
+        counted: None,
         imported: None,
     }
 }

@@ -17,9 +17,13 @@ use crate::lab::execution::Execution;
 use crate::lab::guest;
 use crate::lab::progress::Progress;
 use crate::lab::resolve::{ResolvedTarget, cache_bytes};
+use crate::os::valgrind::Callgrind;
 
 /// Servers have this long to start: a first start on a slow disk recovers and creates files.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Under valgrind they are slower. They start from a snapshot, which needs no recovery.
+const VALGRIND_START_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// What is known of a load whose snapshot is whole.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -69,13 +73,15 @@ impl TargetState {
         known && cache_bytes(plan, share) >= plan.size().cached_bytes
     }
 
-    /// The control plane of this target on a data folder; its server is started in `memory_group`.
+    /// The control plane of this target on a data folder; its server is started in `memory_group`
+    /// and under `callgrind`.
     pub(super) fn control(
         &self,
         execution: &Execution<'_>,
         data: PathBuf,
         logs: PathBuf,
         memory_group: Option<PathBuf>,
+        callgrind: Option<Callgrind>,
     ) -> Result<Box<dyn ControlPlane>> {
         if let Some(external) = guest::control(execution.options, &self.target)? {
             return Ok(Box::new(external));
@@ -89,8 +95,12 @@ impl TargetState {
             storage_engine: self.target.storage_engine.clone(),
             run_as: execution.folders.run_as.clone(),
             memory_group,
+            start_timeout: match callgrind {
+                Some(_) => VALGRIND_START_TIMEOUT,
+                None => START_TIMEOUT,
+            },
+            callgrind,
             warden_program: execution.options.program.clone(),
-            start_timeout: START_TIMEOUT,
             tcp_port: None,
             interrupt: Interrupt(Arc::clone(&execution.options.stop)),
         };

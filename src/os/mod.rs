@@ -21,4 +21,5 @@ pub mod standstill;
 pub mod tiles;
 pub mod tree;
 pub mod user;
+pub mod valgrind;
 pub mod warden;

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::benchmarks::spec::Interface;
 use crate::benchmarks::{self, StepSet};
-use crate::domain::benchmark::{Waiting, Workload};
+use crate::domain::benchmark::{Pace, Waiting, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
@@ -150,6 +150,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return wrong(&format!("[gate]: {fault}"));
     }
     check_products(plan)?;
+    check_counted(plan).map_err(PlanError::Value)?;
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
@@ -226,6 +227,42 @@ fn check_loads(plan: &Plan) -> Result<(), PlanError> {
         return Ok(());
     };
     Err(PlanError::Value(fault))
+}
+
+/// Refuses a plan that cannot be counted. The error is a sentence.
+fn check_counted(plan: &Plan) -> Result<(), String> {
+    let Some(statements) = plan.workload.counted_statements else { return Ok(()) };
+    if !(10..=1_000_000).contains(&statements) {
+        return Err(format!("counted statements must be from 10 to 1000000, not {statements}"));
+    }
+    if plan.benchmark != "sysbench" {
+        return Err(format!(
+            "rqps counts the instructions of sysbench steps only, not those of {}: leave out \
+             --bench",
+            plan.benchmark
+        ));
+    }
+    if plan.workload.clients != 1 || plan.workload.pace != Pace::Closed {
+        return Err("a count needs one client with a closed pace, because threads under valgrind \
+                    run one at a time"
+            .to_owned());
+    }
+    if plan.interleave != Interleave::Run {
+        return Err("a count needs `interleave = \"run\"`".to_owned());
+    }
+    for target in &plan.targets {
+        let label = &target.label;
+        if matches!(target.source, BuildSource::Dsn(_)) {
+            return Err(format!(
+                "count in {label}: rqps does not run that server, so it cannot start it under \
+                 valgrind; name a build instead of a DSN"
+            ));
+        }
+        if target.dbms.dialect() == Dialect::Fake {
+            return Err(format!("count in {label}: it executes nothing"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a benchmark on a DBMS that cannot do it.

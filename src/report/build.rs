@@ -2,11 +2,12 @@
 
 use super::document::{Block, Document, Section};
 use crate::analyze::caveat::CaveatKind;
+use crate::analyze::counted::is_counted;
 use crate::analyze::{Caveat, Comparison};
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, evenness, facts, other_metrics, remarks, scaling, sessions, settings, tables, turns,
-    verdicts,
+    blocks, counted, evenness, facts, other_metrics, remarks, scaling, sessions, settings, tables,
+    turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -24,6 +25,9 @@ impl Default for ReportOptions {
 
 /// Builds the complete report.
 pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sections]) -> Document {
+    if is_counted(comparison) {
+        return of_count(comparison, own);
+    }
     let mut sections = Vec::new();
     sections.extend(loud_caveats(comparison));
     sections.extend(verdicts::headline(comparison));
@@ -51,9 +55,25 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     Document { title: title(comparison), sections }
 }
 
+/// Builds the report of counted runs, which have no rates.
+pub(super) fn of_count(comparison: &Comparison, own: &[&Sections]) -> Document {
+    let mut sections = Vec::new();
+    sections.extend(loud_caveats(comparison));
+    sections.push(facts::section(comparison, own));
+    sections.extend(counted::sections(comparison));
+    sections.extend(caveats(comparison));
+    sections.extend(settings::section(comparison));
+    sections.push(facts::run_folders(comparison));
+    let title = format!("{}: instructions per operation", title(comparison));
+    Document { title, sections }
+}
+
 /// Builds the report with the settings that differ.
 pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document {
     let mut document = document(comparison, &ReportOptions::default(), own);
+    if is_counted(comparison) {
+        return document;
+    }
     let before_runs = document.sections.len().saturating_sub(1);
     if let Some(section) = settings::section(comparison) {
         document.sections.insert(before_runs, section);

@@ -156,6 +156,13 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         Pace::Closed => "closed pace".to_owned(),
         Pace::Open { events_per_second } => format!("open pace at {events_per_second} events/s"),
     };
+    if let Some(statements) = workload.counted_statements {
+        return format!(
+            "{} x {}, 1 client, {statements} statements of each step counted under valgrind",
+            count(u64::from(workload.tables), "table"),
+            count(workload.rows, "row"),
+        );
+    }
     let cache = match workload.cache_bytes {
         Some(bytes) => format!("{} MiB cache", bytes >> 20),
         None => "cache sized from the data".to_owned(),

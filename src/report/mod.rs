@@ -4,6 +4,7 @@
 mod blocks;
 mod build;
 pub mod chart;
+mod counted;
 pub mod document;
 mod evenness;
 pub mod export;

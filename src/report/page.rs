@@ -5,6 +5,7 @@ use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Tabl
 use super::timeline::SecondsOf;
 use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
+use crate::analyze::counted::is_counted;
 use crate::analyze::verdict::TargetVerdicts;
 use crate::domain::metric::Metric;
 use crate::domain::run::Dataset;
@@ -26,6 +27,9 @@ pub(super) fn document(
     seconds: &SecondsOf,
     own: &[&Sections],
 ) -> Document {
+    if is_counted(comparison) {
+        return build::of_count(comparison, own);
+    }
     let mut sections = vec![verdict(comparison)];
     sections.extend(build::loud_caveats(comparison));
     match heat::overview(comparison) {

@@ -253,6 +253,7 @@ mod tests {
             data_bytes: None,
             per_second,
             stalled: Vec::new(),
+            counted: None,
             imported: None,
         }
     }

@@ -3,6 +3,7 @@
 
 mod atomic;
 mod calibrations;
+mod callgrind;
 mod counters;
 mod error;
 mod files;

@@ -11,7 +11,7 @@ use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
 use crate::results::files::{entries, run_folders, versioned, versioned_run};
-use crate::results::{ResultSet, ResultsError, seconds};
+use crate::results::{ResultSet, ResultsError, callgrind, seconds};
 
 /// Reads result sets and single run folders into one dataset. What is named twice is read once.
 ///
@@ -159,7 +159,10 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
     let mut steps: Vec<StepRecord> = Vec::with_capacity(names.len());
     for name in names {
         let path = steps_folder.join(name);
-        steps.push(versioned(&path, &mut text, &mut unknown, |step: &StepRecord| step.format)?);
+        let mut step: StepRecord =
+            versioned(&path, &mut text, &mut unknown, |step: &StepRecord| step.format)?;
+        callgrind::attach(&steps_folder, &mut step)?;
+        steps.push(step);
     }
     steps.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
     Ok(Run {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::domain::gate::{GATE_FORMAT, HostLog};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
-use crate::results::{ResultsError, atomic, counters, files, seconds};
+use crate::results::{ResultsError, atomic, callgrind, counters, files, seconds};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -221,6 +221,19 @@ impl RunFolder {
         check_name(&name, "step")?;
         let path = self.folder.join("steps").join(format!("{name}.counters.csv"));
         atomic::write(&path, counters::to_csv(counters).as_bytes())
+    }
+
+    /// Writes what callgrind counted in a step, before the step itself.
+    ///
+    /// # Errors
+    /// It is no profile; the file cannot be written.
+    pub fn write_profile(&self, step: &StepRecord, text: &str) -> Result<(), ResultsError> {
+        let name = callgrind::file_name(step);
+        check_name(&name, "step")?;
+        let what = format!("steps/{name}");
+        let packed = callgrind::pack(text)
+            .map_err(|why| ResultsError::Unwritable { what: what.clone(), why })?;
+        atomic::write(&self.folder.join("steps").join(name), &packed)
     }
 
     /// Writes a step: its seconds first, then its record, which makes it count.

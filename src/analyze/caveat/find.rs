@@ -6,6 +6,7 @@ use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
 use super::{comparability, completeness, course, measuring, newer, planning, readahead};
 use crate::analyze::comparison::Comparison;
+use crate::analyze::counted::is_counted;
 use crate::analyze::extension::Extension;
 use crate::domain::run::Dataset;
 
@@ -16,6 +17,9 @@ pub(in crate::analyze) fn find(
     extensions: &[&Extension],
 ) -> Vec<Caveat> {
     let evidence = Evidence::of(dataset, comparison);
+    if is_counted(comparison) {
+        return of_count(&evidence, extensions);
+    }
     let of_benchmarks = extensions.iter().flat_map(|own| (own.caveats)(&evidence));
     let mut caveats: Vec<Caveat> = of_benchmarks.collect();
     caveats.extend(comparability::find(&evidence, extensions));
@@ -25,6 +29,16 @@ pub(in crate::analyze) fn find(
     caveats.extend(planning::find(&evidence));
     caveats.extend(readahead::find(&evidence));
     caveats.extend(newer::find(&evidence));
+    caveats.sort_by_key(|caveat| caveat.kind);
+    together(caveats)
+}
+
+/// Those that apply to counts: nothing was timed, so the state of the host does not matter.
+fn of_count(evidence: &Evidence<'_>, extensions: &[&Extension]) -> Vec<Caveat> {
+    let mut caveats = comparability::find(evidence, extensions);
+    caveats.extend(completeness::find(evidence));
+    caveats.extend(planning::find(evidence));
+    caveats.extend(newer::find(evidence));
     caveats.sort_by_key(|caveat| caveat.kind);
     together(caveats)
 }

@@ -181,6 +181,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
+        counted_statements: None,
         shape: BenchmarkParameters::Insert(shape),
     })
 }

@@ -188,6 +188,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         memory_limit: None,
         turn_ms: None,
         waiting: None,
+        counted_statements: None,
         shape: BenchmarkParameters::Sysbench,
     };
     let shape = KvShape {

@@ -66,6 +66,7 @@ impl SysbenchPreset {
             memory_limit: None,
             turn_ms: None,
             waiting: None,
+            counted_statements: None,
             shape: BenchmarkParameters::Sysbench,
         }
     }

@@ -206,6 +206,7 @@ impl ControlPlane for MysqlFamily {
             // It would listen on a public port and a public socket.
             args.push("--mysqlx=OFF".to_owned());
         }
+        args.extend(self.valgrind_args());
         self.server.launch(&program, args, StopOrder::HARD)?;
         let address = self.address();
         let ready = self.server.wait_ready(Dialect::Mysql, &address, &login());
@@ -289,6 +290,14 @@ impl ControlPlane for MysqlFamily {
         let mut session =
             self.session("read the counters of").map_err(|error| error.to_string())?;
         counters(&mut *session).map_err(|error| error.to_string())
+    }
+
+    /// Valgrind does not know all system calls of native asynchronous I/O.
+    fn valgrind_args(&self) -> Vec<String> {
+        match self.server.site.callgrind {
+            Some(_) => vec!["--innodb-use-native-aio=0".to_owned()],
+            None => Vec::new(),
+        }
     }
 
     fn server(&mut self) -> Option<&mut Server> {

@@ -108,6 +108,13 @@ metrics! {
         DataSize, "data_size", "data_MB", "MiB", Lower, Size, Fixed(1), [common, aside];
         /// Statements per second that changed a row, without deletes and updates of missing rows.
         EffectiveRate, "effective_rate", "effective_o/s", "1/s", Higher, Rate, Fixed(0), [counted];
+        /// Instructions per operation of the thread or process that serves the client, in user
+        /// space; only in counted runs.
+        InstructionsPerOp, "instructions_per_op", "instr/o", "1/op", Lower, Cost, Fixed(0), [];
+        /// Instructions per operation of the other threads of the same process, in user space; only
+        /// in counted runs.
+        BackgroundInstructionsPerOp, "background_instructions_per_op", "instr_bg/o", "1/op",
+            Neither, Activity, Fixed(0), [];
     }
     // The Insert Benchmark.
     "insert" => {

@@ -304,6 +304,7 @@ mod tests {
             data_bytes: None,
             per_second: Vec::new(),
             stalled: Vec::new(),
+            counted: None,
             imported: None,
         };
         Measurement::of(record.into())

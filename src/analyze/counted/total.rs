@@ -1,0 +1,64 @@
+//! The change of a step's total.
+
+use crate::analyze::comparison::Relative;
+
+/// Totals that differ by no more than this share are the same: repeats of one build differ by up to
+/// this much.
+pub const SAME_WITHIN: f64 = 0.001;
+
+/// Whether a target executes more instructions per operation than the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalChange {
+    /// More, by more than [`SAME_WITHIN`].
+    More,
+    /// Fewer, by more than [`SAME_WITHIN`].
+    Fewer,
+    /// Within [`SAME_WITHIN`].
+    Same,
+    /// The interval allows several of these.
+    Unclear,
+}
+
+impl TotalChange {
+    /// The change that the interval of a ratio demonstrates.
+    pub fn of(relative: &Relative) -> TotalChange {
+        let Some(interval) = relative.interval else { return TotalChange::Unclear };
+        let (least, most) = (1.0 - SAME_WITHIN, 1.0 + SAME_WITHIN);
+        match interval {
+            it if it.low > most => TotalChange::More,
+            it if it.high < least => TotalChange::Fewer,
+            it if it.low >= least && it.high <= most => TotalChange::Same,
+            _ => TotalChange::Unclear,
+        }
+    }
+
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            TotalChange::More => "MORE",
+            TotalChange::Fewer => "FEWER",
+            TotalChange::Same => "SAME",
+            TotalChange::Unclear => "UNCLEAR",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Interval;
+
+    #[test]
+    fn an_interval_must_lie_on_one_side() {
+        let check = |interval: Option<(f64, f64)>, expected| {
+            let interval = interval.map(|(low, high)| Interval { low, high });
+            let relative = Relative { interval, ..Relative::of_medians(1.0, 3) };
+            assert_eq!(TotalChange::of(&relative), expected, "{interval:?}");
+        };
+        check(Some((1.01, 1.02)), TotalChange::More);
+        check(Some((0.9, 0.95)), TotalChange::Fewer);
+        check(Some((0.9995, 1.0004)), TotalChange::Same);
+        check(Some((0.9995, 1.004)), TotalChange::Unclear);
+        check(None, TotalChange::Unclear);
+    }
+}

@@ -1,0 +1,312 @@
+//! Valgrind, a program of its own: runs another program under its tool callgrind, which counts the
+//! instructions of every function, and switches that counting on and off.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::os::process::Identity;
+
+/// How long a process may take to obey an order. One that works does so within a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at the program that passes an order on.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What can go wrong with valgrind.
+#[derive(Debug, Error)]
+pub enum ValgrindError {
+    /// No such program in any folder of PATH.
+    #[error(
+        "find {program} in PATH: it is not there; install the package valgrind (Debian: apt-get \
+         install valgrind)"
+    )]
+    Missing {
+        /// `valgrind` or `vgdb`.
+        program: &'static str,
+    },
+    /// It is there and does not work.
+    #[error("run {}: {why}", program.display())]
+    Broken {
+        /// The program.
+        program: PathBuf,
+        /// What it said, or why it could not be started.
+        why: String,
+    },
+    /// A process under valgrind does not obey.
+    #[error("{doing} of process {pid} under valgrind: {why}")]
+    Order {
+        /// What it was to do.
+        doing: &'static str,
+        /// The process.
+        pid: u32,
+        /// What came instead.
+        why: String,
+    },
+    /// A file that callgrind wrote, or should have written.
+    #[error("read what callgrind counted in {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The programs of valgrind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Valgrind {
+    valgrind: PathBuf,
+    /// Passes orders to a process under valgrind.
+    vgdb: PathBuf,
+    /// `valgrind-3.19.0`.
+    version: String,
+}
+
+impl Valgrind {
+    /// Finds the programs in these folders, those of PATH.
+    ///
+    /// # Errors
+    /// One of them is not there, or valgrind does not tell its version.
+    pub fn find(folders: &[PathBuf]) -> Result<Valgrind, ValgrindError> {
+        let find = |program: &'static str| {
+            let mut places = folders.iter().map(|folder| folder.join(program));
+            let found = places.find(|place| place.is_absolute() && place.is_file());
+            found.ok_or(ValgrindError::Missing { program })
+        };
+        let (valgrind, vgdb) = (find("valgrind")?, find("vgdb")?);
+        let broken = |why: String| ValgrindError::Broken { program: valgrind.clone(), why };
+        let said = Command::new(&valgrind)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| broken(error.to_string()))?;
+        let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        if !said.status.success() || !version.starts_with("valgrind") {
+            return Err(broken(format!("it ended with {} and said `{version}`", said.status)));
+        }
+        Ok(Valgrind { valgrind, vgdb, version })
+    }
+
+    /// `valgrind-3.19.0`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Counts in processes of `user` with its files in `folder`, which that user can write. `None`
+    /// is the user of rqps itself.
+    pub fn in_folder(&self, folder: PathBuf, user: Option<Identity>) -> Callgrind {
+        Callgrind { programs: self.clone(), folder, user }
+    }
+}
+
+/// Callgrind for the processes of one DBMS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callgrind {
+    programs: Valgrind,
+    folder: PathBuf,
+    user: Option<Identity>,
+}
+
+impl Callgrind {
+    /// The folder of its files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The version of valgrind.
+    pub fn version(&self) -> &str {
+        self.programs.version()
+    }
+
+    /// The program and arguments that run `program` with `args` under callgrind, not counting yet.
+    /// Processes that it forks are under callgrind, too; programs that it executes are not.
+    pub fn wrap(&self, program: &Path, args: Vec<String>) -> (PathBuf, Vec<String>) {
+        let files = self.folder.join("out.%p");
+        let mut all = vec![
+            "--tool=callgrind".to_owned(),
+            "-q".to_owned(),
+            "--instr-atstart=no".to_owned(),
+            // A forked process takes orders only if children are traced.
+            "--trace-children=yes".to_owned(),
+            "--trace-children-skip=*".to_owned(),
+            // Threads apart: what works in the background is no part of a statement.
+            "--separate-threads=yes".to_owned(),
+            // Functions are enough, and the files a tenth of the size.
+            "--dump-line=no".to_owned(),
+            format!("--callgrind-out-file={}", files.display()),
+            format!("--vgdb-prefix={}", self.pipes().display()),
+            program.display().to_string(),
+        ];
+        all.extend(args);
+        (self.programs.valgrind.clone(), all)
+    }
+
+    fn pipes(&self) -> PathBuf {
+        self.folder.join("vgdb")
+    }
+
+    /// Begins to count in a process.
+    ///
+    /// # Errors
+    /// It is not under valgrind, or does not obey.
+    pub fn begin(&self, pid: u32) -> Result<(), ValgrindError> {
+        self.order(pid, "begin to count in", &["instrumentation on"]).map(|_| ())
+    }
+
+    /// Ends counting in a process, and returns what was counted since [`Callgrind::begin`]: the
+    /// text of callgrind's files, one for each thread.
+    ///
+    /// # Errors
+    /// It does not obey, or wrote nothing.
+    pub fn end(&self, pid: u32) -> Result<String, ValgrindError> {
+        const DOING: &str = "end the count of";
+        self.order(pid, DOING, &["dump", "instrumentation off"])?;
+        let own = format!("out.{pid}.");
+        let fault = |path: &Path| {
+            let path = path.to_owned();
+            |source| ValgrindError::Io { path, source }
+        };
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(fault(&self.folder))? {
+            let path = entry.map_err(fault(&self.folder))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with(&own) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        let mut text = String::new();
+        for path in files {
+            let bytes = fs::read(&path).map_err(fault(&path))?;
+            // Names of functions may be in any encoding.
+            text.push_str(&String::from_utf8_lossy(&bytes));
+            text.push('\n');
+            fs::remove_file(&path).map_err(fault(&path))?;
+        }
+        if text.is_empty() {
+            let why = format!("no file {own}* in {}", self.folder.display());
+            return Err(ValgrindError::Order { doing: DOING, pid, why });
+        }
+        Ok(text)
+    }
+
+    /// The number by which callgrind's files know a thread, given its id of the operating system;
+    /// `None` if the process has no such thread.
+    ///
+    /// # Errors
+    /// The process does not answer.
+    pub fn thread_number(&self, pid: u32, thread: u32) -> Result<Option<u32>, ValgrindError> {
+        let orders = ["v.set gdb_output", "v.info scheduler"];
+        let said = self.order(pid, "ask for the threads", &orders)?;
+        Ok(number_of(&said, thread))
+    }
+
+    /// Gives orders to a process and returns what it said.
+    fn order(
+        &self,
+        pid: u32,
+        doing: &'static str,
+        orders: &[&str],
+    ) -> Result<String, ValgrindError> {
+        let fault = |why: String| ValgrindError::Order { doing, pid, why };
+        let mut command = Command::new(&self.programs.vgdb);
+        command.arg(format!("--pid={pid}"));
+        command.arg(format!("--vgdb-prefix={}", self.pipes().display()));
+        for order in orders {
+            command.arg("-c").args(order.split(' '));
+        }
+        if let Some(user) = self.user {
+            // A process does not answer to anybody else, root included.
+            command.uid(user.uid).gid(user.gid);
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| fault(format!("{}: {error}", self.programs.vgdb.display())))?;
+        let (status, said) = hear(child).map_err(fault)?;
+        if !status {
+            return Err(fault(said.trim().replace('\n', "; ")));
+        }
+        Ok(said)
+    }
+}
+
+/// Waits for a program, but not for ever, and returns whether it was content, and all that it said.
+fn hear(mut child: Child) -> Result<(bool, String), String> {
+    let outputs = [
+        child.stdout.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
+        child.stderr.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
+    ];
+    let readers = outputs.into_iter().flatten().map(|mut output| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read any more was not said.
+            let _ = output.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => thread::sleep(LOOK),
+            other => {
+                // Both fail only for a process that is gone.
+                child.kill().ok();
+                child.wait().ok();
+                return Err(match other {
+                    Err(error) => error.to_string(),
+                    _ => format!("it does not answer within {} s", PATIENCE.as_secs()),
+                });
+            }
+        }
+    };
+    let said: Vec<String> = readers.into_iter().filter_map(|it| it.join().ok()).collect();
+    Ok((status.success(), said.concat()))
+}
+
+/// The number in `Thread 12: status = VgTs_WaitSys syscall 7 (lwpid 4711)`.
+fn number_of(said: &str, thread: u32) -> Option<u32> {
+    let own = format!("(lwpid {thread})");
+    let line = said.lines().find(|line| line.contains(&own))?;
+    let (_, rest) = line.split_once("Thread ")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_found_by_their_number() {
+        let said = "==7== Thread 1: status = VgTs_WaitSys syscall 232 (lwpid 7)\n\
+                    ==7==    at 0x1: epoll_wait (epoll_wait.c:30)\n\
+                    ==7== Thread 12: status = VgTs_Runnable (lwpid 77)\n";
+        let check = |thread, number| assert_eq!(number_of(said, thread), number);
+        check(7, Some(1));
+        check(77, Some(12));
+        check(1, None);
+    }
+
+    #[test]
+    fn a_missing_valgrind_names_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let error = Valgrind::find(&folders).unwrap_err().to_string();
+        assert!(error.contains("find valgrind in PATH"), "{error}");
+        assert!(error.contains("apt-get install valgrind"), "{error}");
+        fs::write(folder.path().join("valgrind"), "").unwrap();
+        let error = Valgrind::find(&folders).unwrap_err().to_string();
+        assert!(error.contains("find vgdb in PATH"), "{error}");
+    }
+}

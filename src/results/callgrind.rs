@@ -1,0 +1,463 @@
+//! Reads the files of callgrind, of valgrind: `steps/NN-NAME.callgrind.gz`.
+//!
+//! A file is a list of parts, one for each thread or dump. A part has a head (`key: value`) and a
+//! body: lines `fn=` and `ob=` name the function that the cost lines after them belong to; `calls=`
+//! says that the next cost line is the inclusive cost of calls. Names are written once, as
+//! `(7) name`, then as `(7)`. The format: Callgrind Format Specification of the Valgrind manual.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use crate::domain::counted::{CountedProfile, ProfileCall, ProfileFunction, ProfilePart};
+use crate::domain::run::StepRecord;
+use crate::results::ResultsError;
+
+/// Characters of a profile; no server has that many functions.
+const TEXT_MAX: u64 = 512 << 20;
+
+/// Name of the file in the folder of steps.
+pub(super) fn file_name(step: &StepRecord) -> String {
+    format!("{:02}-{}.callgrind.gz", step.index, step.name)
+}
+
+/// Checks that a text is a profile, and compresses it. The error reads after "failed to".
+pub(super) fn pack(text: &str) -> Result<Vec<u8>, String> {
+    let unusable = |(line, why)| format!("use what callgrind wrote: line {line}: {why}");
+    parse(text).map_err(unusable)?;
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = packer.write_all(text.as_bytes()).and_then(|()| packer.finish());
+    packed.map_err(|error| format!("compress what callgrind wrote: {error}"))
+}
+
+/// Reads the profile of a counted step from the folder of steps. One whose file is gone has none.
+pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), ResultsError> {
+    let path = folder.join(file_name(step));
+    let Some(counted) = &mut step.counted else { return Ok(()) };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ResultsError::io("open", &path)(error)),
+    };
+    let mut text = String::new();
+    MultiGzDecoder::new(file)
+        .take(TEXT_MAX)
+        .read_to_string(&mut text)
+        .map_err(ResultsError::io("read", &path))?;
+    let profile = parse(&text).map_err(|(line, why)| {
+        let path = path.clone();
+        ResultsError::Malformed { path, line, field: None, why }
+    })?;
+    counted.profile = Some(Arc::new(profile));
+    Ok(())
+}
+
+/// Why a text is no profile: the line, from 1, and what is wrong with it.
+type Fault = (usize, String);
+
+/// Reads a profile.
+///
+/// # Errors
+/// A line that is none of the format; a part whose functions do not add up to its total, or that
+/// has no total because its end is missing.
+fn parse(text: &str) -> Result<CountedProfile, Fault> {
+    let mut reader = Reader::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        reader.line(line).map_err(|why| (number, why))?;
+    }
+    let lines = text.lines().count();
+    reader.end_part().map_err(|why| (lines, why))?;
+    let profile = reader.profile;
+    if profile.parts.is_empty() {
+        return Err((lines, "it holds no part with a total".to_owned()));
+    }
+    Ok(profile)
+}
+
+/// What the next cost line is.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum NextCost {
+    /// Instructions of the current function itself.
+    #[default]
+    Own,
+    /// Inclusive instructions of so many calls of that function.
+    Calls { callee: usize, count: u64 },
+    /// The place of a jump, which costs nothing.
+    Jump,
+}
+
+/// Names that are written once: object files and functions have numbers of their own.
+#[derive(Default)]
+struct Names {
+    objects: HashMap<u32, Arc<str>>,
+    functions: HashMap<u32, Arc<str>>,
+}
+
+#[derive(Default)]
+struct Reader {
+    profile: CountedProfile,
+    part: ProfilePart,
+    /// True once the current part has a body.
+    in_body: bool,
+    total: Option<u64>,
+    names: Names,
+    /// Words of a cost line before the costs.
+    positions: Option<usize>,
+    /// Place of the instructions among the costs.
+    instructions: Option<usize>,
+    object: Arc<str>,
+    /// Place of the function that cost lines belong to.
+    function: Option<usize>,
+    called_object: Option<Arc<str>>,
+    called: Option<Arc<str>>,
+    next: NextCost,
+    places: HashMap<(Arc<str>, Arc<str>), usize>,
+    edges: HashMap<(usize, usize), usize>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let line = line.trim_end();
+        let Some(first) = line.chars().next() else { return Ok(()) };
+        match first {
+            '#' => Ok(()),
+            '0'..='9' | '+' | '-' | '*' => self.cost(line),
+            _ => {
+                let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
+                let (key, rest) = line.split_at(end);
+                match (rest.chars().next(), rest.get(1..)) {
+                    (Some(':'), Some(value)) => self.head(key, value.trim()),
+                    (Some('='), Some(value)) => self.body(key, value.trim()),
+                    _ => Err(format!("`{line}` is no line of callgrind")),
+                }
+            }
+        }
+    }
+
+    /// A line of a part's head, or its total.
+    fn head(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let is_first = matches!(key, "version" | "creator" | "pid" | "part" | "thread" | "cmd");
+        if is_first && self.in_body {
+            self.end_part()?;
+        }
+        match key {
+            // A new file: its numbers of names are its own.
+            "version" => self.names = Names::default(),
+            "pid" => self.part.pid = Some(number(value)?),
+            "thread" => self.part.thread = Some(number(value)?),
+            "cmd" => value.clone_into(&mut self.profile.command),
+            "positions" => self.positions = Some(value.split_whitespace().count()),
+            "events" => {
+                let place = value.split_whitespace().position(|event| event == "Ir");
+                let place = place.ok_or_else(|| format!("no instructions among `{value}`"))?;
+                self.instructions = Some(place);
+            }
+            "totals" => {
+                let costs: Vec<&str> = value.split_whitespace().collect();
+                self.total = Some(self.instructions_of(&costs)?);
+                self.in_body = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A line that names something.
+    fn body(&mut self, key: &str, value: &str) -> Result<(), String> {
+        self.in_body = true;
+        match key {
+            "ob" => self.object = name(&mut self.names.objects, value)?,
+            "fn" => {
+                let name = name(&mut self.names.functions, value)?;
+                self.function = Some(self.place(Arc::clone(&self.object), name));
+                self.next = NextCost::Own;
+            }
+            "cob" => self.called_object = Some(name(&mut self.names.objects, value)?),
+            "cfn" => self.called = Some(name(&mut self.names.functions, value)?),
+            "calls" => {
+                let count = value.split_whitespace().next().unwrap_or_default();
+                let callee = self.called.take().ok_or("`calls=` without `cfn=`")?;
+                let object = self.called_object.take();
+                let object = object.unwrap_or_else(|| Arc::clone(&self.object));
+                let callee = self.place(object, callee);
+                self.next = NextCost::Calls { callee, count: number(count)? };
+            }
+            "jump" | "jcnd" => self.next = NextCost::Jump,
+            // Files of sources: a function is known by its name and its object file.
+            "fl" | "fi" | "fe" | "cfl" | "cfi" | "jfi" | "jfn" | "frfn" | "rcalls" => {}
+            _ => return Err(format!("unknown key `{key}`")),
+        }
+        Ok(())
+    }
+
+    /// A line of positions and costs.
+    fn cost(&mut self, line: &str) -> Result<(), String> {
+        self.in_body = true;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let positions = self.positions.unwrap_or(1);
+        if words.len() < positions || !words[..positions].iter().all(|word| is_position(word)) {
+            return Err(format!("`{line}` does not begin with {positions} positions"));
+        }
+        let next = std::mem::take(&mut self.next);
+        if next == NextCost::Jump {
+            return Ok(());
+        }
+        let cost = self.instructions_of(&words[positions..])?;
+        let function = self.function.ok_or("a cost before the first function")?;
+        match next {
+            NextCost::Calls { callee, count } => self.call(function, callee, count, cost),
+            NextCost::Own | NextCost::Jump => {
+                let own = &mut self.part.functions[function].own;
+                *own = own.checked_add(cost).ok_or("costs that are too large")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Instructions among costs; costs that are left out at the end are 0.
+    fn instructions_of(&self, costs: &[&str]) -> Result<u64, String> {
+        let place = self.instructions.ok_or("a cost before the line `events:`")?;
+        costs.get(place).map_or(Ok(0), |cost| number(cost))
+    }
+
+    /// Place of a function in the part.
+    fn place(&mut self, object: Arc<str>, name: Arc<str>) -> usize {
+        let functions = &mut self.part.functions;
+        *self.places.entry((object, name)).or_insert_with_key(|(object, name)| {
+            let (object, name) = (Arc::clone(object), Arc::clone(name));
+            functions.push(ProfileFunction { object, name, own: 0 });
+            functions.len() - 1
+        })
+    }
+
+    fn call(&mut self, caller: usize, callee: usize, count: u64, inclusive: u64) {
+        let calls = &mut self.part.calls;
+        let place = *self.edges.entry((caller, callee)).or_insert_with(|| {
+            calls.push(ProfileCall { caller, callee, count: 0, inclusive: 0 });
+            calls.len() - 1
+        });
+        calls[place].count = calls[place].count.saturating_add(count);
+        // A call that began before the count may end below zero, which callgrind writes as a number
+        // near 2^64. Such a call tells nothing of its cost.
+        let known = i64::try_from(inclusive).map_or(0, i64::cast_unsigned);
+        calls[place].inclusive = calls[place].inclusive.saturating_add(known);
+    }
+
+    /// Keeps the current part, if it has a body, and begins the next.
+    fn end_part(&mut self) -> Result<(), String> {
+        if !self.in_body {
+            return Ok(());
+        }
+        let Some(total) = self.total.take() else {
+            return Err("a part ends without its `totals:`".to_owned());
+        };
+        let own = self.part.functions.iter().map(|function| function.own);
+        let sum = own.fold(0, u64::saturating_add);
+        if sum != total {
+            return Err(format!("its functions have {sum} instructions, its total is {total}"));
+        }
+        let pid = self.part.pid;
+        let mut part = std::mem::take(&mut self.part);
+        part.total = total;
+        self.profile.parts.push(part);
+        self.part.pid = pid;
+        self.in_body = false;
+        self.function = None;
+        self.object = Arc::default();
+        (self.called_object, self.called, self.next) = (None, None, NextCost::Own);
+        self.places.clear();
+        self.edges.clear();
+        Ok(())
+    }
+}
+
+/// `(7) name` defines number 7, `(7)` is that name again, and anything else is a name itself.
+fn name(known: &mut HashMap<u32, Arc<str>>, value: &str) -> Result<Arc<str>, String> {
+    let numbered = value.strip_prefix('(').and_then(|rest| {
+        let (id, name) = rest.split_once(')')?;
+        Some((id.parse::<u32>().ok()?, name.trim()))
+    });
+    match numbered {
+        None => Ok(Arc::from(value)),
+        Some((id, "")) => match known.get(&id) {
+            Some(name) => Ok(Arc::clone(name)),
+            None => Err(format!("`({id})` was not given a name before")),
+        },
+        Some((id, name)) => {
+            let name: Arc<str> = Arc::from(name);
+            known.insert(id, Arc::clone(&name));
+            Ok(name)
+        }
+    }
+}
+
+/// An address or a line: absolute, relative to the one before, or the same.
+fn is_position(word: &str) -> bool {
+    let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
+    let hex = digits.strip_prefix("0x");
+    let is_number = |text: &str, radix| !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
+    word == "*" || hex.map_or_else(|| is_number(digits, 10), |hex| is_number(hex, 16))
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HEAD: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\n\
+                        cmd: /bin/db -D x\npart: 1\nthread: 1\n\ndesc: Trigger: Client Request\n\n\
+                        positions: line\nevents: Ir\nsummary: 160\n\n";
+
+    /// `object/name own` of all functions, then `caller>callee count inclusive` of all calls.
+    fn words(part: &ProfilePart) -> Vec<String> {
+        let name = |place: usize| &part.functions[place].name;
+        let functions = part.functions.iter();
+        let own = functions.map(|f| format!("{}/{} {}", f.object, f.name, f.own));
+        let calls = part.calls.iter().map(|call| {
+            let ProfileCall { caller, callee, count, inclusive } = *call;
+            format!("{}>{} {count} {inclusive}", name(caller), name(callee))
+        });
+        own.chain(calls).collect()
+    }
+
+    fn check(text: &str, expected: &[&str]) -> CountedProfile {
+        let profile = parse(text).unwrap();
+        let all: Vec<String> = profile.parts.iter().flat_map(words).collect();
+        assert_eq!(all, expected, "{text}");
+        profile
+    }
+
+    #[test]
+    fn names_are_written_once() {
+        let body = "ob=(1) /bin/db\nfl=(1) a.c\nfn=(1) main\n16 20\n\
+                    cfn=(2) work\ncalls=3 50\n16 120\n\
+                    cob=(2) /lib/libc.so\ncfi=(2) string.c\ncfn=(3) memcpy\ncalls=1 0\n+1 10\n\
+                    fn=(2)\n51 60\nfi=(3) inline.h\n+4 50\nfe=(1)\n* 10\n-2 5\n\
+                    cfn=(2)\ncalls=1 51\n* 7\n\
+                    ob=(2)\nfl=(2)\nfn=(3)\n0 15\n\ntotals: 160\n";
+        let profile = check(
+            &format!("{HEAD}{body}"),
+            &[
+                "/bin/db/main 20",
+                "/bin/db/work 125",
+                "/lib/libc.so/memcpy 15",
+                "main>work 3 120",
+                "main>memcpy 1 10",
+                "work>work 1 7",
+            ],
+        );
+        let part = &profile.parts[0];
+        assert_eq!(profile.command, "/bin/db -D x");
+        assert_eq!((part.pid, part.thread, part.total), (Some(7), Some(1), 160));
+    }
+
+    #[test]
+    fn names_of_operators_and_names_with_parentheses_are_names() {
+        let body = "fn=(1) operator==(A const&)\n1 4\nfn=(anonymous namespace)::f()\n1 6\n\
+                    totals: 10\n";
+        check(
+            &format!("{HEAD}{body}"),
+            &["/operator==(A const&) 4", "/(anonymous namespace)::f() 6"],
+        );
+    }
+
+    #[test]
+    fn a_call_that_ends_below_zero_costs_nothing() {
+        let body = "fn=f\n1 4\ncfn=g\ncalls=1 0\n1 18446744073709551615\ncalls=1 0\n";
+        assert!(parse(&format!("{HEAD}{body}totals: 4\n")).is_err(), "a call of nothing");
+        let body = "fn=f\n1 4\ncfn=g\ncalls=1 0\n1 18446744073709551615\n\
+                    cfn=g\ncalls=1 0\n1 7\ntotals: 4\n";
+        check(&format!("{HEAD}{body}"), &["/f 4", "/g 0", "f>g 2 7"]);
+    }
+
+    #[test]
+    fn several_events_and_positions() {
+        let text = "positions: instr line\nevents: Dr Ir Dw\n\nfn=f\n0x400 12 1 5 1\n+0x3 * 9\n\
+                    * +1 0 6\njcnd=1/2 +8 13\n* 13\njump=4 0x9 3\n0x1 3\n+2 -1 1 2\n\
+                    totals: 11 13 1\n";
+        check(text, &["/f 13"]);
+    }
+
+    #[test]
+    fn parts_of_threads_and_of_several_files() {
+        let one = format!("{HEAD}ob=(1) db\nfn=(1) f\n1 160\ntotals: 160\n");
+        let again = "part: 2\nthread: 2\npositions: line\nevents: Ir\nsummary: 4\n\nob=(1)\n\
+                     fn=(1)\n1 4\ntotals: 4\n";
+        let profile = check(&format!("{one}{again}"), &["db/f 160", "db/f 4"]);
+        let threads: Vec<_> = profile.parts.iter().map(|part| (part.pid, part.thread)).collect();
+        assert_eq!(threads, [(Some(7), Some(1)), (Some(7), Some(2))]);
+        let other = "version: 1\npid: 8\npart: 1\nthread: 3\nevents: Ir\nob=(1) lib\nfn=(1) g\n\
+                     2 1\ntotals: 1\n";
+        let profile = check(&format!("{one}{other}"), &["db/f 160", "lib/g 1"]);
+        assert_eq!(profile.parts[1].pid, Some(8));
+        // A thread that did nothing.
+        let idle = format!("{HEAD}totals: 0\n");
+        assert_eq!(parse(&idle).unwrap().parts[0].total, 0);
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused() {
+        let check = |text: &str, line: usize, part: &str| {
+            let (at, why) = parse(text).unwrap_err();
+            assert!(at == line && why.contains(part), "{text}: {at}: {why}");
+        };
+        check("", 0, "no part");
+        check("events: Ir\nfn=f\n1 2\n", 3, "without its `totals:`");
+        check("events: Ir\nfn=f\n1 2\ntotals: 3\n", 4, "have 2 instructions, its total is 3");
+        check("events: Dr\n", 1, "no instructions among `Dr`");
+        check("fn=f\n1 2\n", 2, "before the line `events:`");
+        check("events: Ir\n1 2\n", 2, "before the first function");
+        check("events: Ir\nfn=(3)\n", 2, "not given a name");
+        check("events: Ir\nfn=f\ncalls=1 2\n", 3, "without `cfn=`");
+        check("events: Ir\nfn=f\n1 x\n", 3, "`x` is no number");
+        check("events: Ir\nfn=f\n1x 2\n", 3, "positions");
+        check("events: Ir\nfg=f\n", 2, "unknown key `fg`");
+        check("<html>\n", 1, "no line of callgrind");
+    }
+
+    proptest! {
+        /// The total of a part is the sum of what its functions have, however they are written.
+        #[test]
+        fn functions_add_up_to_the_total(
+            lines in proptest::collection::vec((0u32..9, 0u64..1000, 0u64..3), 0..60),
+        ) {
+            let mut text = format!("{HEAD}ob=(1) db\n");
+            let mut known = std::collections::BTreeSet::new();
+            let mut own = HashMap::new();
+            let mut total = 0;
+            for (function, cost, calls) in lines {
+                text += &match known.insert(function) {
+                    true => format!("fn=({function}) f{function}\n"),
+                    false => format!("fn=({function})\n"),
+                };
+                text += &format!("+1 {cost}\n");
+                *own.entry(format!("f{function}")).or_insert(0) += cost;
+                total += cost;
+                if calls > 0 {
+                    text += &format!("cfn=({function})\ncalls={calls} 1\n* {cost}\n");
+                }
+            }
+            text += &format!("totals: {total}\n");
+            let profile = parse(&text).unwrap();
+            let part = &profile.parts[0];
+            prop_assert_eq!(part.total, total);
+            let found: HashMap<String, u64> =
+                part.functions.iter().map(|f| (f.name.to_string(), f.own)).collect();
+            prop_assert_eq!(found, own);
+            let (right, wrong) = (format!("totals: {total}"), format!("totals: {}", total + 1));
+            let text = text.replace(&right, &wrong);
+            prop_assert!(parse(&text).is_err());
+        }
+    }
+}
