@@ -3,7 +3,8 @@
 use crate::domain::benchmark::Phase;
 use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
-use crate::plan::{Auto, Blocks, Plan};
+use crate::plan::blocks::{Auto, Blocks};
+use crate::plan::definition::Plan;
 
 /// Starting a driver process, connecting, preparing, asking for plans.
 const STEP_OVERHEAD_SECONDS: f64 = 0.5;

@@ -12,8 +12,8 @@ use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
+use crate::plan::definition::{Interleave, Plan};
 use crate::plan::words::{self, WordError};
-use crate::plan::{Interleave, Plan};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
 

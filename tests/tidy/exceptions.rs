@@ -6,10 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const EXCEPTIONS: &str = "\
-faces: plan/cost imports from its own face
-faces: plan/file imports from its own face
-faces: plan/mod defines things
-faces: plan/mod is longer than 60 lines
 homes: analyze/groups: asks the name of a step
 homes: benchmarks/vector/analyze/extension: asks the name of a step
 homes: benchmarks/vector/analyze/recall: asks the name of a step

@@ -1,0 +1,222 @@
+//! A plan, and what follows from it.
+//!
+//! A plan is either written by hand (a TOML file) or made from the words of `rqps compare`. Both
+//! come to the same [`Plan`], and the same plan always gives the same order of runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::benchmarks::spec::{DataSize, DefaultTurns};
+use crate::benchmarks::{self, StepSet};
+use crate::datagen::rng::Rng;
+use crate::domain::benchmark::{Pace, Phase, Workload};
+use crate::domain::dialect::Dialect;
+use crate::domain::gate::Calibration;
+use crate::domain::target::Target;
+use crate::domain::verdict::GateRules;
+use crate::driver::request::LoadRequest;
+use crate::plan::blocks::Blocks;
+use crate::workload::select::SelectError;
+
+/// A plan, expanded from words or a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What is measured. The first is the base.
+    pub targets: Vec<Target>,
+    /// Which benchmark: `sysbench`.
+    pub benchmark: String,
+    /// Which sequence of the benchmark.
+    pub order: StepSet,
+    /// Globs that choose steps; empty for all.
+    pub steps: Vec<String>,
+    /// Scale and shape.
+    pub workload: Workload,
+    /// Rounds, each measuring every target once.
+    pub blocks: Blocks,
+    /// Independent loads of each target; block i starts from the load i modulo this number.
+    pub loads: u32,
+    /// How targets take turns in a block.
+    pub interleave: Interleave,
+    /// Seed of the data, of the order, and of every client.
+    pub seed: u64,
+    /// Whether canaries are read before and after each block, so that a block during which the
+    /// host was another one is thrown away.
+    pub canaries: bool,
+    /// What `rqps gate` calls a regression, and by which rules reports are made; `None` for the
+    /// defaults. It changes nothing that is measured, so the plan's hash does not hold it.
+    pub gate: Option<GateRules>,
+}
+
+/// How targets take turns in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interleave {
+    /// All servers of the block are up; within a step they take turns of milliseconds. Steps that
+    /// cannot be measured so visit one target after the other, as [`Interleave::Step`].
+    Turns,
+    /// All servers of the block are up, idle ones stopped; each step visits every target.
+    Step,
+    /// One target's whole sequence after another: for machines where only one fits.
+    Run,
+}
+
+impl Interleave {
+    /// How targets take turns unless something else is asked for.
+    ///
+    /// In turns within steps where two or more targets are measured by sysbench steps or by the
+    /// RocksDB sequence, without a schedule and in no published shape: those keep the way in which
+    /// they were published. A step that cannot take turns goes by step.
+    ///
+    /// Else by step, so that a pair is seconds apart; but by run for the Insert Benchmark, whose
+    /// steps pass a debt of dirty pages, vacuum and purge on to the next. A server that is stopped
+    /// while another has its turn would not work on its debt, while the operating system went on
+    /// writing its dirty pages back: into the other's measurement, and at no cost to itself.
+    pub fn default_of(targets: &[Target], workload: &Workload, is_published: bool) -> Interleave {
+        let real = targets.iter().all(|target| target.dbms.dialect() != Dialect::Fake);
+        match benchmarks::of(workload).turns {
+            DefaultTurns::Run => Interleave::Run,
+            DefaultTurns::Within
+                if targets.len() > 1 && real && !is_published && workload.pace == Pace::Closed =>
+            {
+                Interleave::Turns
+            }
+            DefaultTurns::Within | DefaultTurns::Step => Interleave::Step,
+        }
+    }
+}
+
+impl Plan {
+    /// The stages of one target. Stages depend on the target through its dialect and, in vector
+    /// search, the name of its config.
+    ///
+    /// # Errors
+    /// A glob that matches no step.
+    pub fn stages(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
+        let spec = benchmarks::of(&self.workload);
+        let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
+        (spec.for_target)(&mut stages, target);
+        (spec.choose)(stages, &self.steps)
+    }
+
+    /// How the tables of a target are made and filled before the first step; `None` where that is
+    /// a step.
+    pub fn load_request(&self, target: &Target) -> Option<LoadRequest> {
+        let storage_engine = target.storage_engine.as_deref();
+        benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
+    }
+
+    /// Which load a block starts from, both from 1.
+    pub fn load_of(&self, block: u32) -> u32 {
+        (block.max(1) - 1) % self.loads.max(1) + 1
+    }
+
+    /// The seed of the data of a load. Loads differ in the values of their rows, so also in where
+    /// these stand in indexes; those of all targets are alike.
+    pub fn load_seed(&self, load: u32) -> u64 {
+        match load {
+            1 => self.seed,
+            load => Rng::stream(self.seed, "load", u64::from(load)).next_u64(),
+        }
+    }
+
+    /// The calibration that fits best: of the host with this fingerprint and measured in the same
+    /// way, and of a product, a number of clients, a placement and an idle state as like those of
+    /// the plan as there are; of equals the latest.
+    pub fn closest<'a>(
+        &self,
+        host_fingerprint: &str,
+        stored: &'a [Calibration],
+    ) -> Option<&'a Calibration> {
+        let dbms = self.targets.first().map(|target| target.dbms);
+        let likeness = |known: &Calibration| {
+            let same = [
+                Some(known.dbms) == dbms,
+                known.placement == self.workload.placement,
+                known.idle == self.workload.idle,
+                known.clients == self.workload.clients,
+            ];
+            same.iter().filter(|same| **same).count()
+        };
+        let of_host = stored.iter().filter(|known| {
+            // The noise of steps in turns says nothing about that of whole steps.
+            let alike = known.turns == (self.interleave == Interleave::Turns);
+            alike && known.host_fingerprint == host_fingerprint
+        });
+        of_host.max_by_key(|known| (likeness(known), known.made.clone()))
+    }
+
+    /// The name of a table, with `{table}` for its number; empty without tables.
+    pub fn table_name(&self) -> &'static str {
+        benchmarks::of(&self.workload).table_name
+    }
+
+    /// Every name that is made in the database of a target.
+    pub fn names_made(&self, target: &Target) -> Vec<String> {
+        benchmarks::names_made(target.dbms.dialect(), &self.workload)
+    }
+
+    /// An estimate of the data of one target.
+    pub fn size(&self) -> DataSize {
+        (benchmarks::of(&self.workload).size)(&self.workload)
+    }
+
+    /// Memory that a target with the page cache of its files may take, bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        benchmarks::memory_limit(&self.workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::benchmarks::sysbench::presets;
+    use crate::domain::build::Dbms;
+    use crate::domain::gate::SlotEffect;
+    use crate::plan::words;
+
+    #[test]
+    fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
+        let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
+        let workload = presets::QUICK.workload();
+        let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
+            format: 1,
+            host_fingerprint: host.to_owned(),
+            made: made.to_owned(),
+            rqps_version: String::new(),
+            target: made.to_owned(),
+            dbms,
+            clients: workload.clients,
+            placement: workload.placement,
+            idle: workload.idle,
+            turns,
+            read_seconds: 2.0,
+            write_seconds: 2.0,
+            blocks: 4,
+            steps: Vec::new(),
+            slot: SlotEffect::default(),
+            canary_pairs: Vec::new(),
+            out_of_range: 0,
+        };
+        let plan = Plan {
+            targets: words::targets(&words).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: StepSet::Abbreviated,
+            steps: Vec::new(),
+            workload: workload.clone(),
+            blocks: Blocks::Fixed(4),
+            loads: 1,
+            interleave: Interleave::Turns,
+            seed: 1,
+            canaries: true,
+            gate: None,
+        };
+        let mut stored =
+            vec![known("other", true, Dbms::Mysql, "5"), known("here", false, Dbms::Mysql, "4")];
+        assert_eq!(plan.closest("here", &stored), None);
+        let made = |stored: &[Calibration]| plan.closest("here", stored).expect("one").made.clone();
+        stored.push(known("here", true, Dbms::Postgres, "3"));
+        assert_eq!(made(&stored), "3");
+        stored.push(known("here", true, Dbms::Mysql, "1"));
+        stored.push(known("here", true, Dbms::Mysql, "2"));
+        assert_eq!(made(&stored), "2");
+    }
+}
