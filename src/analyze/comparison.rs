@@ -259,7 +259,7 @@ impl TargetResult {
         !self.not_comparable.is_empty() && !of_writers
     }
 
-    /// Takes over what is said about a ratio. One that cannot be compared loses its interval, which
+    /// Takes over the judgement of a ratio. One that cannot be compared loses its interval, which
     /// would be taken for evidence.
     pub(super) fn take_judgement(&mut self, metric: Metric, judgement: Judgement) {
         let is_void = self.is_void(metric);

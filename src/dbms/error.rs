@@ -91,7 +91,7 @@ pub enum DbmsError {
     /// Asked for what this DBMS or build cannot do.
     #[error("{0}")]
     Unsupported(String),
-    /// A server that rqps does not run holds something that rqps must not touch. Nothing was.
+    /// A server that rqps does not run holds something that rqps must not touch, and did not.
     #[error("{0}")]
     Refused(String),
     /// The user wants to stop.

@@ -1,5 +1,5 @@
-//! Canaries of a plan: where readings come from, and which of them call the host another one than
-//! usual. They only discard blocks, and rates have no say in that.
+//! Canaries of a plan: where readings come from, and which of them call the host disturbed. They
+//! only discard blocks; rates never do.
 
 use std::path::PathBuf;
 

@@ -34,7 +34,7 @@ impl History {
 
 /// Looks at the runs that are there. A block in which every target was measured to its end is done;
 /// one that was interrupted or discarded, or in which a run or a step failed, is done again as the
-/// next attempt: whoever goes on after a failure has done something about its cause. The steps that
+/// next attempt: a user who resumes after a failure has mended its cause. The steps that
 /// it did finish stay and count. A step that fails again and again is no reason, or a long plan
 /// would be measured anew for it.
 ///

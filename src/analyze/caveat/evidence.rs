@@ -22,7 +22,7 @@ fn records(comparison: &Comparison) -> Vec<Vec<Vec<&StepRecord>>> {
     }
     fn of_step(step: &StepComparison) -> Vec<Vec<&StepRecord>> {
         match step.is_choice() {
-            // What is wrong with them is told of the steps that they were measured as.
+            // The steps that they were measured as have their caveats.
             true => vec![Vec::new(); step.targets.len()],
             false => step.targets.iter().map(of_target).collect(),
         }

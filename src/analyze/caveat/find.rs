@@ -33,7 +33,7 @@ pub(in crate::analyze) fn find(
     together(caveats)
 }
 
-/// Those that apply to counts: nothing was timed, so the state of the host does not matter.
+/// Caveats of counts. Counts are not timed, so the state of the host does not matter.
 fn of_count(evidence: &Evidence<'_>, extensions: &[&Extension]) -> Vec<Caveat> {
     let mut caveats = comparability::find(evidence, extensions);
     caveats.extend(completeness::find(evidence));

@@ -140,7 +140,7 @@ kinds! {
     /// A published column that holds nothing.
     EmptyColumn, false, "Published columns without a rate",
         "Every value is 0 or missing: the run failed, or the column holds something else.";
-    /// Nothing was done.
+    /// The clients completed no operation.
     NoOperations, false, "No completed operation",
         "Use a longer step or less work per event.";
     /// The hypervisor took CPU.

@@ -81,7 +81,7 @@ fn families(steps: &[StepComparison]) -> Vec<((usize, Metric), Vec<Ratio<'_>>)> 
     families.into_iter().collect()
 }
 
-/// One target and metric: what is said in which step.
+/// The judgements of one target and metric by step.
 fn judge_family(
     family: &Family<'_>,
     findings: &HostFindings,

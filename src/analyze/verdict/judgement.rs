@@ -1,4 +1,4 @@
-//! What is said about ratios, as data.
+//! Judgements of ratios, as data.
 
 use std::collections::BTreeMap;
 

@@ -354,7 +354,7 @@ pub struct GuestSettle<'a> {
 pub struct GuestCalls {
     /// The version of the server. The text says what is being done, for errors.
     pub reported_version: fn(&mut dyn ControlConnection, &str) -> Result<String, DbmsError>,
-    /// Brings the tables of rqps to rest; is told what it does.
+    /// Brings the tables of rqps to rest, and reports progress.
     pub settle: fn(&GuestSettle<'_>, &mut Tell<'_>) -> Result<(), DbmsError>,
     /// Settings and counters: file name → text.
     pub status: fn(&mut dyn ControlConnection) -> Result<StatusFiles, WireError>,

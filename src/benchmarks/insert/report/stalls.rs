@@ -32,7 +32,7 @@ pub(super) fn variance(comparison: &Comparison) -> Section {
 }
 
 /// Verdicts on what averages hide: on the longest insert in every step, on other stability metrics
-/// where they differ. `None` where nothing was compared.
+/// where they differ. `None` without a comparison.
 fn judged_table(comparison: &Comparison) -> Option<Table> {
     let own = |spec: &MetricSpec| spec.owner == "insert" && spec.class == Class::Stability;
     let metrics: Vec<Metric> = Metric::which(own).collect();
