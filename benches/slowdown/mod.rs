@@ -1,0 +1,8 @@
+//! Builds that are slower than their twins by a share of their own CPU.
+
+mod campaign;
+mod tally;
+mod twins;
+
+pub(crate) use campaign::{Campaign, Finding, Measuring};
+pub(crate) use twins::Twins;
