@@ -1,5 +1,5 @@
-//! Keeps `gate.json`: reads the canaries beside each block, decides whether the block is thrown
-//! away, and counts the time that the plan has taken.
+//! Keeps `gate.json`: reads the canaries beside each block, decides whether to discard the block,
+//! and counts the time that the plan has taken.
 
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ use crate::results::ResultSet;
 const PAUSES: usize = 3;
 /// Between two readings of them.
 const PAUSE: Duration = Duration::from_secs(5);
-/// A canary sings for a tenth of a second, and a block lasts for minutes: what calls a block out of
-/// range must still be there after so long.
+/// A canary takes a tenth of a second, a block minutes: a disturbance must persist for this long
+/// before it discards a block.
 const MOMENT: Duration = Duration::from_secs(1);
 /// Of the blocks that count, one in so many may be discarded besides: 20 % of all measured.
 const KEPT_PER_DISCARDED: usize = 4;
@@ -42,6 +42,9 @@ pub(super) struct HostMonitor {
     began: Instant,
     spent_before: f64,
     blocks_least: usize,
+    /// The block at hand takes turns in every step. Such a block is kept whatever the canaries say:
+    /// they are seconds apart, and turns cancel noise of that length.
+    in_turns: bool,
 }
 
 impl HostMonitor {
@@ -70,6 +73,7 @@ impl HostMonitor {
             source,
             began: Instant::now(),
             blocks_least: execution.options.plan.blocks.fewest() as usize,
+            in_turns: false,
         };
         if is_new {
             if !monitor.source.is_off() {
@@ -93,7 +97,8 @@ impl HostMonitor {
         self.spent_before + self.began.elapsed().as_secs_f64()
     }
 
-    /// Before a block: reads the canaries, and waits a while if they are out of range.
+    /// Before a block: reads the canaries. Waits a while if they are out of range and the block
+    /// could be discarded for it.
     ///
     /// # Errors
     /// `gate.json` cannot be written.
@@ -104,8 +109,10 @@ impl HostMonitor {
         (selection, stages): (&Selection, &[Phase]),
         progress: &mut Progress<'_>,
     ) -> Result<()> {
+        self.in_turns = execution.options.plan.takes_turns_in_all(stages);
+        let pauses = if self.in_turns { 0 } else { PAUSES };
         let mut reading = self.read();
-        for _ in 0..PAUSES {
+        for _ in 0..pauses {
             let Some(fault) = reading.as_ref().and_then(|reading| self.fault(reading)) else {
                 break;
             };
@@ -141,12 +148,12 @@ impl HostMonitor {
         let before = self.gate.blocks[index].before.clone();
         let mut reading = self.read();
         let mut faults = self.faults(before.as_ref(), reading.as_ref());
-        if !faults.is_empty() {
+        if !faults.is_empty() && !self.in_turns {
             self.rest(MOMENT);
             reading = self.read();
             faults = self.faults(before.as_ref(), reading.as_ref());
         }
-        let discarded = !faults.is_empty() && self.may_discard();
+        let discarded = !faults.is_empty() && !self.in_turns && self.may_discard();
         let entry = &mut self.gate.blocks[index];
         entry.after = reading;
         entry.out_of_range = (!faults.is_empty()).then(|| faults.join("; "));
@@ -262,6 +269,8 @@ impl HostMonitor {
     fn say_fate(&self, entry: &BlockRecord, fault: &str, progress: &mut Progress<'_>) {
         let end = if entry.discarded {
             "rqps discards and repeats it"
+        } else if self.in_turns {
+            "kept, because turns cancel noise that lasts longer than a turn"
         } else {
             "kept, because too many blocks were disturbed before; verdicts account for the host's \
              noise"

@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 
-use crate::domain::benchmark::{Group, Pace, Phase, Step, TURN_MS, Waiting, Workload};
+use crate::domain::benchmark::{Group, Phase, Step, TURN_MS, Waiting, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::run::Status;
 use crate::driver::ring::{Ring, TurnRules};
@@ -14,7 +14,7 @@ use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
 use crate::lab::step_runner::{self, Measured};
 use crate::lab::turn_taking::Taking;
-use crate::plan::{Interleave, cost, order};
+use crate::plan::{cost, order};
 
 /// Rounds that are laid down beforehand; then they come again. No more turns than this, but one
 /// round at least.
@@ -32,7 +32,6 @@ fn step_of(run: &ActiveRun<'_>, stage: usize) -> Option<Step> {
 /// but for the words of their dialects.
 pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], stage: usize) -> bool {
     let plan = &execution.options.plan;
-    let turns = plan.interleave == Interleave::Turns && plan.workload.pace == Pace::Closed;
     let mut running = runs.iter().filter(|run| run.record.status == Status::Running);
     let Some(first) = running.next().and_then(|run| step_of(run, stage)) else { return false };
     let others: Vec<_> = running.collect();
@@ -41,7 +40,7 @@ pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], stage
         let step = step_of(run, stage);
         is_real(run) && step.is_some_and(|step| step.takes_turns && step.name == first.name)
     };
-    turns && first.takes_turns && !others.is_empty() && others.iter().all(alike)
+    plan.takes_turns() && first.takes_turns && !others.is_empty() && others.iter().all(alike)
 }
 
 /// Takes all targets through a step, in turns.

@@ -118,6 +118,21 @@ impl Plan {
         }
     }
 
+    /// True if targets take turns within the steps that allow it.
+    pub fn takes_turns(&self) -> bool {
+        self.interleave == Interleave::Turns && self.workload.pace == Pace::Closed
+    }
+
+    /// True if several targets take turns within every step of these phases.
+    pub fn takes_turns_in_all(&self, phases: &[Phase]) -> bool {
+        let real = self.targets.iter().all(|target| !target.dbms.dialect().is_scripted());
+        let allow = |phase: &Phase| match phase {
+            Phase::Measure(step) => step.takes_turns,
+            Phase::Settle => true,
+        };
+        self.takes_turns() && real && self.targets.len() > 1 && phases.iter().all(allow)
+    }
+
     /// The calibration that fits best: of the host with this fingerprint and measured in the same
     /// way, and of a product, a number of clients, a placement and an idle state as like those of
     /// the plan as there are; of equals the latest.
@@ -173,9 +188,25 @@ mod tests {
     use crate::domain::gate::SlotEffect;
     use crate::plan::words;
 
+    fn plan_in_turns() -> Plan {
+        let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
+        Plan {
+            targets: words::targets(&words).expect("words"),
+            benchmark: "sysbench".to_owned(),
+            order: StepSet::Abbreviated,
+            steps: Vec::new(),
+            workload: presets::QUICK.workload(),
+            blocks: Blocks::Fixed(4),
+            loads: 1,
+            interleave: Interleave::Turns,
+            seed: 1,
+            canaries: true,
+            gate: None,
+        }
+    }
+
     #[test]
     fn the_same_host_and_way_count_first_then_likeness_then_the_latest() {
-        let words = ["mysql@8.0.33", "b=mysql@5.6.14"].map(str::to_owned);
         let workload = presets::QUICK.workload();
         let known = |host: &str, turns: bool, dbms: Dbms, made: &str| Calibration {
             format: 1,
@@ -196,19 +227,7 @@ mod tests {
             canary_pairs: Vec::new(),
             out_of_range: 0,
         };
-        let plan = Plan {
-            targets: words::targets(&words).expect("words"),
-            benchmark: "sysbench".to_owned(),
-            order: StepSet::Abbreviated,
-            steps: Vec::new(),
-            workload: workload.clone(),
-            blocks: Blocks::Fixed(4),
-            loads: 1,
-            interleave: Interleave::Turns,
-            seed: 1,
-            canaries: true,
-            gate: None,
-        };
+        let plan = plan_in_turns();
         let mut stored =
             vec![known("other", true, Dbms::Mysql, "5"), known("here", false, Dbms::Mysql, "4")];
         assert_eq!(plan.closest("here", &stored), None);
@@ -218,5 +237,24 @@ mod tests {
         stored.push(known("here", true, Dbms::Mysql, "1"));
         stored.push(known("here", true, Dbms::Mysql, "2"));
         assert_eq!(made(&stored), "2");
+    }
+
+    #[test]
+    fn a_step_that_takes_no_turns_a_rate_or_a_single_target_leaves_steps_whole() {
+        let mut plan = plan_in_turns();
+        let points = plan.stages(&plan.targets[0]).expect("phases");
+        assert!(plan.takes_turns_in_all(&points));
+        let mut whole = points.clone();
+        for phase in &mut whole {
+            if let Phase::Measure(step) = phase {
+                step.takes_turns = false;
+            }
+        }
+        assert!(!plan.takes_turns_in_all(&whole));
+        plan.workload.pace = Pace::Open { events_per_second: 100.0 };
+        assert!(!plan.takes_turns_in_all(&points));
+        plan.workload.pace = Pace::Closed;
+        plan.targets.truncate(1);
+        assert!(!plan.takes_turns_in_all(&points));
     }
 }

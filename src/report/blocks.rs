@@ -18,14 +18,14 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         if several && !gate.blocks.is_empty() {
             blocks.push(Block::Paragraph(format!("{set}:")));
         }
-        blocks.extend(canaries(gate));
+        blocks.extend(canaries(gate, comparison.all_in_turns()));
         blocks.extend(stops(gate));
     }
     let heading = "Blocks and host".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "blocks", heading, blocks })
 }
 
-fn canaries(gate: &HostLog) -> Vec<Block> {
+fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
     let read = gate.blocks.iter().any(|block| block.before.is_some());
     if gate.canaries == CanaryRule::Off || !read {
         return Vec::new();
@@ -45,10 +45,16 @@ fn canaries(gate: &HostLog) -> Vec<Block> {
         format!(" A/A run of {}: {} ({} blocks, s_d {sd}).", known.made, known.target, known.blocks)
     });
     let out = gate.out_of_range();
+    let discards = gate.blocks.iter().any(|block| block.discarded);
+    let fate = match (out, in_turns && !discards) {
+        (0, _) => "",
+        (_, true) => " rqps kept them: turns cancel noise that lasts longer than a turn.",
+        (_, false) => " rqps repeats disturbed blocks, up to one in five.",
+    };
     let were = if out == 1 { "was" } else { "were" };
     let text = format!(
-        "Canaries before > after each block. rqps repeats disturbed blocks (range from {rule}); \
-         {out} of {} blocks {were} disturbed.{calibrated}",
+        "Canaries before > after each block (range from {rule}); {out} of {} blocks {were} \
+         disturbed.{fate}{calibrated}",
         gate.measured()
     );
     let table = Table { caption: String::new(), columns, rows };
@@ -161,6 +167,6 @@ mod tests {
         assert_eq!(texts[3], Cell::text("- > -".to_owned()));
         assert_eq!(texts[4], Cell::text("discarded: spin".to_owned()));
         let off = HostLog { blocks: vec![block], ..HostLog::default() };
-        assert!(canaries(&off).is_empty(), "nobody looked");
+        assert!(canaries(&off, false).is_empty(), "nobody looked");
     }
 }
