@@ -23,6 +23,7 @@ use rqps::domain::host::fingerprint;
 use rqps::domain::host::{Host, Tuning};
 use rqps::domain::metric::Metric;
 use rqps::domain::run::*;
+use rqps::domain::step_parameters::{StepParameters, StepPurpose};
 use rqps::domain::target::Target;
 use rqps::domain::unknown::Word;
 use rqps::domain::verdict::Verdict;
@@ -281,14 +282,8 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
     let percent = if label == BASE { 100 } else { shape.percent[block as usize - 1] };
     let statements = 10 * base * percent / 100;
     StepRecord {
-        format: FORMAT,
-        index,
-        name: shape.name.to_owned(),
-        client_count: None,
-        group: shape.group,
         reported: shape.reported,
         detail: if shape.name == "delete" { "ids with replacement" } else { "" }.to_owned(),
-        rate: shape.rate,
         status: match percent {
             0 => Status::Failed("run update-index on mysql-8.0.33: server went away".to_owned()),
             _ => Status::Complete,
@@ -300,10 +295,9 @@ fn step_record(shape: &Shape, index: u32, label: &str, block: u32) -> StepRecord
         },
         usage: usage(shape),
         data_bytes: Some((120 + u64::from(index)) << 20),
-        per_second: Vec::new(),
-        stalled: Vec::new(),
-        counted: None,
-        imported: None,
+        // As an older version wrote it: parameters are in the name.
+        parameters: None,
+        ..StepRecord::empty(index, shape.name, shape.group, shape.rate)
     }
 }
 
@@ -1531,6 +1525,24 @@ fn summaries_leave_out_what_comes_before_the_writes() {
     let point = &comparison.groups[0];
     assert_eq!((point.group, point.steps), (Group::Point, 1));
     assert!((point.targets[0].summary.unwrap().min - 0.7).abs() < 1e-12);
+}
+
+/// Only records of older versions hold the parameters of a step in its name.
+#[test]
+fn parameters_of_a_step_count_and_its_name_does_not() {
+    let counted = |name: &str, purpose: StepPurpose| {
+        let mut runs = clean_runs(2);
+        for (_, steps) in &mut runs {
+            let parameters = Some(StepParameters { purpose, ..StepParameters::default() });
+            let name = name.to_owned();
+            steps.push(StepRecord { name, parameters, ..steps[0].clone() });
+        }
+        compared(&runs).groups[0].steps
+    };
+    assert_eq!(counted("point-query.pre", StepPurpose::Result), 2);
+    assert_eq!(counted("second", StepPurpose::BeforeWrites), 1);
+    assert_eq!(counted("second", StepPurpose::Warming), 1);
+    assert_eq!(counted("second", StepPurpose::Unknown(Word::of("cooling"))), 1);
 }
 
 // ---- Properties ---------------------------------------------------------------------------------

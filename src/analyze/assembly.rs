@@ -10,6 +10,7 @@ use super::extension::Extension;
 use super::measurement::Measurement;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Dataset, Run, Status, StepRecord};
+use crate::domain::step_parameters::StepParameters;
 use crate::stats::summary::median;
 
 pub(super) fn run_facts(run: &Run) -> RunFacts {
@@ -141,8 +142,14 @@ pub(super) fn measured_step(
         detail: head.step.detail.clone(),
         rate: head.step.rate,
         targets: targets.map(|(label, times)| target_step(dataset, label, times)).collect(),
-        of_one_dbms: extensions.iter().any(|own| (own.is_of_one_dbms)(head.step)),
+        parameters: parameters(head.step, extensions),
     }
+}
+
+/// The parameters of a step. Those of an older version are taken from its name.
+fn parameters(step: &StepRecord, extensions: &[&Extension]) -> StepParameters {
+    let named = || extensions.iter().find_map(|own| (own.upgrade)(&step.name)).unwrap_or_default();
+    step.parameters.clone().unwrap_or_else(named)
 }
 
 fn target_step(dataset: &Dataset, label: &str, times: Vec<Time<'_>>) -> TargetResult {

@@ -18,6 +18,7 @@ use crate::domain::gate::HostLog;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
 use crate::domain::run::{LoadRecord, RunKey, Status};
+use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
 use crate::domain::verdict::{LookSchedule, Rules};
 use crate::stats::Interval;
@@ -137,9 +138,9 @@ pub struct StepComparison {
     pub rate: RateUnit,
     /// One for each target of the comparison, in its order: the base first.
     pub targets: Vec<TargetResult>,
-    /// True if its parameters are those of one DBMS: others have steps of their own instead.
+    /// Its parameters as data.
     #[serde(skip)]
-    pub of_one_dbms: bool,
+    pub parameters: StepParameters,
 }
 
 /// One step of one target.
@@ -179,7 +180,7 @@ impl Comparison {
         let dbms = |place: usize| self.targets[place].target.as_ref().map(|target| target.dbms);
         let mut measured =
             (0..step.targets.len()).filter(|place| !step.targets[*place].samples.is_empty());
-        !step.of_one_dbms || measured.any(|at| dbms(at) == dbms(target))
+        !step.parameters.of_one_dbms || measured.any(|at| dbms(at) == dbms(target))
     }
 
     /// True if others measured a target.

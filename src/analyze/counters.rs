@@ -20,28 +20,10 @@ pub fn per_operation(step: &StepRecord, counter: &Counter) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::run::{FORMAT, Outcome, Status, Usage};
+    use crate::domain::run::Outcome;
 
     fn step(rate: RateUnit, outcome: Outcome) -> StepRecord {
-        StepRecord {
-            format: FORMAT,
-            index: 1,
-            name: "point-query".to_owned(),
-            client_count: None,
-            group: Group::Point,
-            reported: true,
-            detail: String::new(),
-            rate,
-            status: Status::Complete,
-            started: String::new(),
-            outcome,
-            usage: Usage::default(),
-            data_bytes: None,
-            per_second: Vec::new(),
-            stalled: Vec::new(),
-            counted: None,
-            imported: None,
-        }
+        StepRecord { outcome, ..StepRecord::empty(1, "point-query", Group::Point, rate) }
     }
 
     #[test]

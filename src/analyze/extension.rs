@@ -10,6 +10,7 @@ use super::metrics::Latencies;
 use crate::domain::benchmark::Workload;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Outcome, Second, StepRecord};
+use crate::domain::step_parameters::StepParameters;
 
 /// What a benchmark computes from the seconds of a step.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +41,9 @@ pub struct Extension {
     pub by_second: Option<BySecond>,
     /// Returns the metrics of a step beside the common ones.
     pub measure: fn(&StepRecord, &Latencies) -> Vec<MetricValue>,
-    /// Returns true if the parameters of a step are those of one DBMS, so that no other DBMS can be
-    /// measured on it.
-    pub is_of_one_dbms: fn(&StepRecord) -> bool,
+    /// Returns what the name of a step says of its parameters, for records of older versions that
+    /// hold them nowhere else; `None` if it says nothing.
+    pub upgrade: fn(&str) -> Option<StepParameters>,
     /// Returns the write rate that a target of so many clients did not keep beside its queries.
     pub missed_rate: fn(&TargetResult, u32) -> Option<MissedRate>,
     /// Removes from a workload what makes no difference to its results.
@@ -61,7 +62,7 @@ impl Extension {
             in_sequence: false,
             by_second: None,
             measure: |_, _| Vec::new(),
-            is_of_one_dbms: |_| false,
+            upgrade: |_| None,
             missed_rate: |_, _| None,
             comparable: |_| {},
             derive: |_| Vec::new(),

@@ -5,25 +5,14 @@ use crate::domain::benchmark::Group;
 use crate::domain::metric::Metric;
 use crate::stats::summary::summarize;
 
-/// True for steps of the phase before the writes. The field leaves them out of its summaries since
-/// December 2024.
-pub fn is_before_writes(step_name: &str) -> bool {
-    step_name.contains(".pre")
-}
-
 /// True for steps whose relative rates enter group summaries and the geometric mean: not loads, not
-/// what comes before the writes or only warms, and not a choice among steps that count themselves.
+/// steps that only warm or come before the writes, which the field leaves out since December 2024,
+/// and not a choice among steps that count themselves. rqps itself leaves steps that only warm out
+/// of a comparison; published tables have them, and the field strikes them out by hand.
 pub fn is_summarized(step: &StepComparison) -> bool {
     matches!(step.group, Group::Point | Group::Range | Group::Write)
         && !step.is_choice()
-        && !is_before_writes(&step.name)
-        && !only_warms(&step.name)
-}
-
-/// True for steps that only warm. Our own are not in a comparison to begin with; published tables
-/// have them, and the field strikes them out by hand.
-fn only_warms(step_name: &str) -> bool {
-    step_name.contains(".warm")
+        && step.parameters.purpose.is_result()
 }
 
 /// Summaries of point, range and write, as far as there are steps.

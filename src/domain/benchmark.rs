@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
 use crate::domain::script::Script;
+use crate::domain::step_parameters::StepParameters;
 use crate::domain::unknown::Word;
 use crate::domain::vector::VectorShape;
 
@@ -232,6 +233,9 @@ pub struct Step {
     pub rate: RateUnit,
     /// True parameters where the name does not tell them: "10 ids per statement".
     pub detail: String,
+    /// Its parameters as data.
+    #[serde(default)]
+    pub parameters: StepParameters,
     /// What the step makes for those after it.
     pub makes: Option<Prerequisite>,
     /// What the step needs from those before it.

@@ -11,9 +11,10 @@ use crate::domain::build::Manifest;
 use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
-use crate::domain::gate::Disturbance;
 use crate::domain::metric::Metric;
+use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
+pub use crate::domain::usage::{CpuTime, DiskUsage, HostUsage, Usage};
 use crate::domain::verdict::LookSchedule;
 
 /// The dimensions of a run. Its folder is named after it.
@@ -140,6 +141,10 @@ pub struct StepRecord {
     pub reported: bool,
     /// True parameters where the name does not tell.
     pub detail: String,
+    /// Its parameters as data; `None` in records of older versions, which hold them in the name
+    /// alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<StepParameters>,
     /// What the rate counts.
     pub rate: RateUnit,
     /// How it went.
@@ -165,6 +170,32 @@ pub struct StepRecord {
     /// Where the numbers came from, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+impl StepRecord {
+    /// A reported step that came to its end and of which nothing is known.
+    pub fn empty(index: u32, name: &str, group: Group, rate: RateUnit) -> StepRecord {
+        StepRecord {
+            format: FORMAT,
+            index,
+            name: name.to_owned(),
+            client_count: None,
+            group,
+            reported: true,
+            detail: String::new(),
+            parameters: Some(StepParameters::default()),
+            rate,
+            status: Status::Complete,
+            started: String::new(),
+            outcome: Outcome::default(),
+            usage: Usage::default(),
+            data_bytes: None,
+            per_second: Vec::new(),
+            stalled: Vec::new(),
+            counted: None,
+            imported: None,
+        }
+    }
 }
 
 /// Numbers that somebody else measured and published.
@@ -348,91 +379,6 @@ pub struct OpenOutcome {
     pub due: u64,
     /// The furthest that any client was behind its schedule, seconds.
     pub behind_seconds_max: f64,
-}
-
-/// CPU time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuTime {
-    /// In user mode, microseconds.
-    pub user_us: f64,
-    /// In the kernel, microseconds.
-    pub system_us: f64,
-}
-
-impl CpuTime {
-    /// Both, microseconds.
-    pub fn total_us(self) -> f64 {
-        self.user_us + self.system_us
-    }
-}
-
-/// How far counters moved in the window, as the lab sampled them. `None` has its reason in
-/// `missing`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Seconds between the first and the last sample. Close to the outcome's, not the same.
-    pub seconds: f64,
-    /// CPU of the server's process tree.
-    pub server_cpu: Option<CpuTime>,
-    /// Resident memory of the server's process tree at the end, bytes. Shared pages count once per
-    /// process that Pss tells, else Rss.
-    pub server_rss_bytes: Option<u64>,
-    /// The whole host.
-    pub host: HostUsage,
-    /// The disk under the data folder.
-    pub disk: Option<DiskUsage>,
-    /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
-    /// per-operation figure.
-    pub spinner_cpu: CpuTime,
-    /// What else happened on the host; `None` for single seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbance: Option<Disturbance>,
-    /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
-    pub sources: BTreeMap<String, String>,
-    /// Counter → why it is missing.
-    pub missing: BTreeMap<String, String>,
-}
-
-/// /proc/stat over the window; times in seconds summed over all CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostUsage {
-    /// Logical CPUs.
-    pub cpus: u32,
-    /// User and nice (nice holds the idle-class spinners).
-    pub user: f64,
-    /// Of `user`, the niced part.
-    pub nice: f64,
-    /// System, irq and softirq.
-    pub system: f64,
-    /// Idle.
-    pub idle: f64,
-    /// Waiting for I/O.
-    pub iowait: f64,
-    /// Taken by the hypervisor.
-    pub steal: f64,
-    /// Context switches.
-    pub context_switches: u64,
-}
-
-/// /proc/diskstats over the window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DiskUsage {
-    /// Reads completed.
-    pub reads: u64,
-    /// KiB read.
-    pub read_kb: f64,
-    /// Writes completed.
-    pub writes: u64,
-    /// KiB written.
-    pub write_kb: f64,
-    /// Milliseconds that the device was busy.
-    pub busy_ms: u64,
-    /// Milliseconds that reads took, summed.
-    #[serde(default)]
-    pub read_ms: u64,
-    /// Milliseconds that writes took, summed.
-    #[serde(default)]
-    pub write_ms: u64,
 }
 
 /// An interval of fewer seconds is what remains of one at the end of a window: as a sample of its

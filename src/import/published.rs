@@ -14,7 +14,7 @@ use crate::domain::build::{BuildSource, Dbms, Manifest, Version};
 use crate::domain::config::Config;
 use crate::domain::host::Host;
 use crate::domain::metric::Metric;
-use crate::domain::run::{FORMAT, Imported, Outcome, RunKey, RunRecord, Status, StepRecord, Usage};
+use crate::domain::run::{FORMAT, Imported, RunKey, RunRecord, Status, StepRecord};
 use crate::domain::target::Target;
 
 /// Why something is missing that a run of our own would have.
@@ -237,23 +237,9 @@ fn unknown_workload() -> Workload {
 
 fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
     StepRecord {
-        format: FORMAT,
-        index: 0,
-        name: name.to_owned(),
-        client_count: None,
-        group: kind.group,
-        reported: true,
-        detail: String::new(),
-        rate: kind.rate,
-        status: Status::Complete,
         started: "unknown".to_owned(),
-        outcome: Outcome::default(),
-        usage: Usage::default(),
-        data_bytes: None,
-        per_second: Vec::new(),
-        stalled: Vec::new(),
-        counted: None,
         imported: Some(Imported { format: format.to_owned(), ..Imported::default() }),
+        ..StepRecord::empty(0, name, kind.group, kind.rate)
     }
 }
 

@@ -14,8 +14,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::metric::Metric;
 use crate::domain::run::{
-    Counter, CpuTime, FORMAT, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn,
-    Usage,
+    Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
@@ -71,15 +70,7 @@ impl Loaded {
     pub(super) fn step(&self) -> StepRecord {
         let LoadRecord { number, rows, load_seconds, index_seconds, data_bytes } = self.record;
         StepRecord {
-            format: FORMAT,
-            index: 0,
-            name: "load".to_owned(),
-            client_count: None,
-            group: Group::Load,
-            reported: true,
             detail: "all rows with their indexes; a pair for each load".to_owned(),
-            rate: RateUnit::RowsInserted,
-            status: Status::Complete,
             started: self.started.clone(),
             outcome: Outcome {
                 seconds: load_seconds + index_seconds,
@@ -90,10 +81,7 @@ impl Loaded {
             },
             usage: self.usage.clone(),
             data_bytes,
-            per_second: Vec::new(),
-            stalled: Vec::new(),
-            counted: None,
-            imported: None,
+            ..StepRecord::empty(0, "load", Group::Load, RateUnit::RowsInserted)
         }
     }
 }
@@ -397,23 +385,13 @@ pub(super) fn record(
 /// The record of a step that has no results, only a status.
 pub(super) fn empty_record(step: &Step, index: u32, status: Status) -> StepRecord {
     StepRecord {
-        format: FORMAT,
-        index,
-        name: step.name.clone(),
         client_count: step.client_count.clone(),
-        group: step.group,
         reported: step.reported,
         detail: step.detail.clone(),
-        rate: step.rate,
+        parameters: Some(step.parameters.clone()),
         status,
         started: clock::now_rfc3339(),
-        outcome: Outcome::default(),
-        usage: Usage::default(),
-        data_bytes: None,
-        per_second: Vec::new(),
-        stalled: Vec::new(),
-        counted: None,
-        imported: None,
+        ..StepRecord::empty(index, &step.name, step.group, step.rate)
     }
 }
 

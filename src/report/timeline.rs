@@ -223,6 +223,7 @@ fn quantile_points(target: &TargetResult) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::benchmark::Group;
 
     fn rows(statements: &[u64]) -> Vec<Second> {
         let row = |(index, statements): (usize, &u64)| Second {
@@ -237,25 +238,8 @@ mod tests {
     }
 
     fn record(per_second: Vec<f64>) -> StepRecord {
-        StepRecord {
-            format: 1,
-            index: 1,
-            name: "x".to_owned(),
-            client_count: None,
-            group: crate::domain::benchmark::Group::Point,
-            reported: true,
-            detail: String::new(),
-            rate: RateUnit::Queries,
-            status: crate::domain::run::Status::Complete,
-            started: String::new(),
-            outcome: Default::default(),
-            usage: Default::default(),
-            data_bytes: None,
-            per_second,
-            stalled: Vec::new(),
-            counted: None,
-            imported: None,
-        }
+        let empty = StepRecord::empty(1, "x", Group::Point, RateUnit::Queries);
+        StepRecord { per_second, ..empty }
     }
 
     #[test]

@@ -99,6 +99,8 @@ fn a_thing_in_another_place_is_found() {
         "step.name.clone();",
         "step.name == other.name;",
         "all.contains(&step.name);",
+        // The hook that reads records of older versions.
+        "(own.upgrade)(&step.name);",
     ] {
         check("src/analyze/x.rs", &format!("fn f() {{ {shown} }}"), &[]);
     }

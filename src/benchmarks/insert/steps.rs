@@ -9,6 +9,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
 };
+use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
 
 /// Statements between generator and worker, 2021 and since.
@@ -127,6 +128,7 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::RowsInserted,
             detail,
+            parameters: StepParameters::default(),
             makes: work.loads().then_some(Prerequisite::Table),
             needs: work.setup.is_empty().then_some(Prerequisite::Table),
             restart_before: false,
@@ -175,6 +177,7 @@ impl Maker<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Queries,
             detail,
+            parameters: StepParameters::default(),
             makes: work.loads().then_some(Prerequisite::Table),
             needs: work.setup.is_empty().then_some(Prerequisite::Table),
             restart_before: false,

@@ -8,6 +8,7 @@ use crate::domain::kv::{
     Compression, KEY_BYTES, KvMaintenance, KvOperation, KvOption, KvShape, KvWork, READAHEAD_BYTES,
     READAHEAD_OPTION, Style,
 };
+use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
 
 /// Keys read by the one client that idles while compaction catches up.
@@ -112,6 +113,7 @@ impl Sequence<'_> {
             warmup_seconds: 0.0,
             rate: RateUnit::Operations,
             detail: detail(&work),
+            parameters: StepParameters::default(),
             makes: None,
             needs: None,
             restart_before: false,

@@ -1,5 +1,6 @@
 //! The sysbench microbenchmarks: 42 steps of one statement each, and the rows under them.
 
+mod analyze;
 pub mod driver;
 pub mod import;
 pub mod presets;
@@ -25,6 +26,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     driver: DriverPart { benchmark: "sysbench", step_loop: None, rows: Some(driver::rows) },
     table_name: "sbtest{table}",
     names_made: schema::names_made,
+    extension: analyze::EXTENSION,
     imports: &[import::MYTOOLS, import::PLAIN],
     ..BenchmarkSpec::PLAIN
 };

@@ -6,6 +6,7 @@ use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
+use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::workload::select::{Companions, SelectError, select};
 
 /// A test type with its range: what the published work calls a microbenchmark.
@@ -279,6 +280,13 @@ const SINCE_MARCH_2025: [&str; 5] = [
     "read-only-count",
 ];
 
+/// Ends of the names of steps that only warm.
+const WARM: &str = ".warm";
+/// The same, before the writes.
+const WARM_PRE: &str = ".warmpre";
+/// End of the names of steps before the writes.
+const PRE: &str = ".pre";
+
 /// Steps that only warm → patterns of the steps that they warm.
 const WARM_UPS: &[(&str, &[&str])] = &[
     ("point-query.warm", &["*"]),
@@ -308,24 +316,41 @@ pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
         {
             continue;
         }
-        let (test, suffix, reported) = match entry {
+        let (test, suffix, purpose) = match entry {
             Settle => {
                 stages.push(Phase::Settle);
                 continue;
             }
-            Warm(test) => (test, ".warm", false),
-            WarmPre(test) => (test, ".warmpre", false),
+            Warm(test) => (test, WARM, StepPurpose::Warming),
+            WarmPre(test) => (test, WARM_PRE, StepPurpose::Warming),
+            Pre(test) => (test, PRE, StepPurpose::BeforeWrites),
+            Run(test) => (test, "", StepPurpose::Result),
+        };
+        let reported = match purpose {
+            StepPurpose::Warming => false,
             // The published summaries of the abbreviated order leave these out.
-            Pre(test) => (test, ".pre", order == StepSet::Full),
-            Run(test) => (test, "", true),
+            StepPurpose::BeforeWrites => order == StepSet::Full,
+            _ => true,
         };
         for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| benchmark.test == *test) {
             let name = step_name(benchmark, suffix);
-            let step = step(dialect, benchmark, name, reported, workload);
+            let step = Step { reported, ..step(dialect, benchmark, name, purpose, workload) };
             stages.push(Phase::Measure(Box::new(step)));
         }
     }
     stages
+}
+
+/// What the name alone says of a step, in published files and in records of older versions.
+pub(super) fn parameters_of_name(name: &str) -> Option<StepParameters> {
+    let purpose = if name.contains(WARM) {
+        StepPurpose::Warming
+    } else if name.contains(PRE) {
+        StepPurpose::BeforeWrites
+    } else {
+        return None;
+    };
+    Some(StepParameters { purpose, ..StepParameters::default() })
 }
 
 /// `test` + suffix, and the range where the test type has more than one: the last published labels.
@@ -339,10 +364,10 @@ fn step(
     dialect: Dialect,
     benchmark: &Microbenchmark,
     name: String,
-    reported: bool,
+    purpose: StepPurpose,
     workload: &Workload,
 ) -> Step {
-    let warms = name.contains(".warm");
+    let warms = purpose == StepPurpose::Warming;
     let scans = benchmark.kind == StatementShape::Scan;
     let seconds = match benchmark.lasts {
         Lasts::Read => workload.read_seconds,
@@ -352,12 +377,13 @@ fn step(
         name,
         client_count: None,
         group: benchmark.group,
-        reported,
+        reported: true,
         seconds: if warms && scans { seconds.min(SCAN_WARM_SECONDS_MAX) } else { seconds },
         // What only warms needs no warm-up of its own.
         warmup_seconds: if warms { 0.0 } else { workload.warmup_seconds },
         rate: if scans { RateUnit::RowsScanned } else { RateUnit::Queries },
         detail: detail(benchmark),
+        parameters: StepParameters { purpose, ..StepParameters::default() },
         makes: None,
         needs: None,
         restart_before: false,

@@ -409,7 +409,7 @@ fn with_index(comparison: &Comparison, steps: &[&StepComparison], mut table: Tab
         targets.filter(|(_, target)| !target.samples.is_empty()).map(|(place, _)| (*step, place))
     });
     let cells: Vec<Cell> = measured
-        .map(|(step, place)| match SearchPoint::is_named_in(&step.name) {
+        .map(|(step, place)| match step.parameters.of_one_dbms {
             true => Cell::text(""),
             false => Cell::text(first_index(comparison, place).unwrap_or_default()),
         })
@@ -441,7 +441,7 @@ fn first_index(comparison: &Comparison, place: usize) -> Option<String> {
 
 /// True if it is neither a point of a curve nor a choice among them.
 fn is_no_point(step: &StepComparison) -> bool {
-    SearchPoint::of_step(&step.name).is_none() && !step.is_choice()
+    SearchPoint::of(&step.parameters).is_none() && !step.is_choice()
 }
 
 fn value(target: &TargetResult, metric: Metric) -> Option<f64> {

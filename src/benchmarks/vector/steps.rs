@@ -4,10 +4,11 @@ use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
 };
 use crate::domain::dialect::Dialect;
+use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
 use crate::domain::vector::{
     Case, DataSource, Filter, Index, IsolationLevel, Present, Search, SearchPoint, Variant,
-    VectorOperation, VectorShape, VectorWork, of_clients,
+    VectorOperation, VectorParameters, VectorShape, VectorWork, of_clients,
 };
 use crate::workload::select::{Companions, SelectError, select};
 
@@ -28,10 +29,11 @@ pub(crate) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     if shape.cases.iter().any(|case| on_all.contains(case)) {
         steps.push("load", Group::Load, VectorOperation::Load { spare: 0 });
         for (number, index) in indexes.iter().enumerate() {
-            steps.push(
+            steps.push_with(
                 &point(index, 1, 1).index_step(),
                 Group::Load,
                 VectorOperation::Build(*index),
+                of_index(index),
             );
             steps.curves(index);
             // One index is enough to show what filters and restarts do.
@@ -81,6 +83,12 @@ fn point(index: &Index, ef: u32, clients: u32) -> SearchPoint {
     SearchPoint { m: index.m, ef_construction: index.ef_construction, ef, clients }
 }
 
+/// What is known of a step that is named after its index.
+fn of_index(index: &Index) -> VectorParameters {
+    let Index { m, ef_construction, .. } = *index;
+    VectorParameters { m: Some(m), ef_construction, ..VectorParameters::default() }
+}
+
 struct Steps<'a> {
     workload: &'a Workload,
     shape: &'a VectorShape,
@@ -88,7 +96,19 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// A step that each DBMS has, on an index of its own.
     fn push(&mut self, name: &str, group: Group, act: VectorOperation) {
+        self.push_with(name, group, act, VectorParameters::default());
+    }
+
+    /// A step with parameters that its work does not tell.
+    fn push_with(
+        &mut self,
+        name: &str,
+        group: Group,
+        act: VectorOperation,
+        parameters: VectorParameters,
+    ) {
         let (seconds, rate) = match &act {
             VectorOperation::Load { .. } | VectorOperation::Build(_) => {
                 (self.work_seconds(&act), RateUnit::RowsInserted)
@@ -113,6 +133,7 @@ impl Steps<'_> {
         };
         let (makes, needs) = (act.makes(), act.needs());
         let detail = detail(&act);
+        let parameters = self.parameters(&act, parameters);
         let work = VectorWork {
             data: self.shape.data.clone(),
             rows: self.workload.rows,
@@ -129,6 +150,7 @@ impl Steps<'_> {
             warmup_seconds: warmup,
             rate,
             detail,
+            parameters,
             makes,
             needs,
             restart_before: work.is_cold(),
@@ -137,6 +159,20 @@ impl Steps<'_> {
             work: StepBody::Own(OwnWork::new("vector", &work)),
         };
         self.stages.push(Phase::Measure(Box::new(step)));
+    }
+
+    fn parameters(&self, act: &VectorOperation, own: VectorParameters) -> StepParameters {
+        let own = match act.search() {
+            Some(search) => VectorParameters {
+                ef_search: Some(search.ef),
+                clients: Some(search.clients),
+                k: Some(self.shape.k),
+                ..own
+            },
+            None => own,
+        };
+        // The options of an index mean something else in another DBMS.
+        StepParameters { of_one_dbms: own.m.is_some(), ..StepParameters::of(&own) }
     }
 
     /// How long work takes that ends by itself: for the plan's estimate only.
@@ -187,7 +223,8 @@ impl Steps<'_> {
                 for ef in self.shape.ef.clone() {
                     let name = point(index, ef, clients).step();
                     let act = VectorOperation::Search(Box::new(self.search(ef, clients)));
-                    self.push(&name, Group::Point, act);
+                    let parameters = VectorParameters { on_curve: true, ..of_index(index) };
+                    self.push_with(&name, Group::Point, act, parameters);
                 }
             }
         }
@@ -196,7 +233,8 @@ impl Steps<'_> {
                 let name = format!("target={recall}.{}", point(index, 1, 1).index());
                 // The search begins at k.
                 let search = Box::new(self.search(1, self.workload.clients));
-                self.push(&name, Group::Point, VectorOperation::Target { recall, search });
+                let act = VectorOperation::Target { recall, search };
+                self.push_with(&name, Group::Point, act, of_index(index));
             }
         }
     }
@@ -231,7 +269,8 @@ impl Steps<'_> {
             let ef = self.middle_ef();
             let name = format!("cold.{}.ef={ef}", point(index, 1, 1).index());
             let search = Search { cold: true, ..self.search(ef, self.workload.clients) };
-            self.push(&name, Group::Point, VectorOperation::Search(Box::new(search)));
+            let act = VectorOperation::Search(Box::new(search));
+            self.push_with(&name, Group::Point, act, of_index(index));
         }
     }
 
@@ -241,11 +280,8 @@ impl Steps<'_> {
                 let of = of_clients(clients);
                 let act =
                     VectorOperation::Payload(Box::new(self.search(self.middle_ef(), clients)));
-                self.push(
-                    &format!("payload.{}{of}", point(index, 1, 1).index()),
-                    Group::Point,
-                    act,
-                );
+                let name = format!("payload.{}{of}", point(index, 1, 1).index());
+                self.push_with(&name, Group::Point, act, of_index(index));
             }
         }
     }
@@ -299,11 +335,13 @@ impl Steps<'_> {
         }
         let (words, ef) = (point(index, 1, 1).index(), self.middle_ef());
         self.push("isolation.load", Group::Load, VectorOperation::Load { spare: 0 });
-        self.push(&format!("isolation.index.{words}"), Group::Load, VectorOperation::Build(*index));
+        let (name, act) = (format!("isolation.index.{words}"), VectorOperation::Build(*index));
+        self.push_with(&name, Group::Load, act, of_index(index));
         for level in IsolationLevel::ALL {
             let search = Box::new(self.search(ef, 1));
             let name = format!("isolation.{}.{words}.ef={ef}", level.name());
-            self.push(&name, Group::Write, VectorOperation::Isolate { level, search });
+            let act = VectorOperation::Isolate { level, search };
+            self.push_with(&name, Group::Write, act, of_index(index));
         }
     }
 
@@ -317,10 +355,11 @@ impl Steps<'_> {
             for commit_rows in self.shape.commit_rows.clone() {
                 let fill = VectorOperation::Fill { index: *index, clients, commit_rows };
                 let name = |what: &str| format!("capacity.{what}={commit_rows}.{words}{of}");
-                self.push(&name("fill"), Group::Write, fill);
+                self.push_with(&name("fill"), Group::Write, fill, of_index(index));
                 let search = Search { rows: Present::Found, ..self.search(ef, clients) };
                 let act = VectorOperation::Search(Box::new(search));
-                self.push(&format!("{}.ef={ef}", name("filled")), Group::Point, act);
+                let filled = format!("{}.ef={ef}", name("filled"));
+                self.push_with(&filled, Group::Point, act, of_index(index));
             }
         }
     }
@@ -414,11 +453,15 @@ pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
                 }
                 VectorOperation::Build(_) => (build, load, deletes) = (false, true, false),
                 // What a table was filled with rests on the filling alone.
-                _ if step.starts_with("capacity.") => fill = true,
-                _ => {
+                VectorOperation::Search(search) if search.rows == Present::Found => fill = true,
+                VectorOperation::Search(search) => {
                     (build, load) = (true, true);
-                    deletes |= step.starts_with("churn.");
+                    deletes |= matches!(search.rows, Present::Kept { .. });
                 }
+                VectorOperation::Delete { .. } | VectorOperation::Clean => {
+                    (build, load, deletes) = (true, true, true);
+                }
+                _ => (build, load) = (true, true),
             }
             wanted.push(step);
         }

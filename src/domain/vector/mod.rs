@@ -4,6 +4,6 @@ mod point;
 mod shape;
 mod work;
 
-pub use point::{SearchPoint, of_clients};
+pub use point::{SearchPoint, VectorParameters, of_clients};
 pub use shape::{Case, DataSource, Distance, Iterative, Neighbours, PgBuild, Variant, VectorShape};
 pub use work::{Filter, Index, IsolationLevel, Present, Search, VectorOperation, VectorWork};

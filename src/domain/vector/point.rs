@@ -1,6 +1,31 @@
-//! Points of a curve, and the steps that are named after them.
+//! Parameters of a step, points of a curve, and the steps that are named after them.
 
 use serde::{Deserialize, Serialize};
+
+use crate::domain::step_parameters::StepParameters;
+
+/// Parameters of a step; `None` for those that it does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VectorParameters {
+    /// True for a point of a curve of recall and rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_curve: bool,
+    /// Links of a node of the index that the step is named after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub m: Option<u32>,
+    /// Width of the search while building that index, where the DBMS has such an option.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ef_construction: Option<u32>,
+    /// Width of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ef_search: Option<u32>,
+    /// Clients that query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
+    /// Neighbours that a query asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+}
 
 /// A point of a curve: an index and how it is asked. The step that measures it is named after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,27 +51,12 @@ impl SearchPoint {
         format!("search.{}.ef={}{}", self.index(), self.ef, of_clients(self.clients))
     }
 
-    /// The point that a step of that name measures; `None` for other steps.
-    pub fn of_step(name: &str) -> Option<SearchPoint> {
-        let mut point = SearchPoint { m: 0, ef_construction: None, ef: 0, clients: 1 };
-        for part in name.strip_prefix("search.")?.split('.') {
-            let (key, value) = part.split_once('=')?;
-            let value = value.parse().ok()?;
-            match key {
-                "m" => point.m = value,
-                "ec" => point.ef_construction = Some(value),
-                "ef" => point.ef = value,
-                "clients" => point.clients = value,
-                _ => return None,
-            }
-        }
-        (point.m > 0 && point.ef > 0).then_some(point)
-    }
-
-    /// True for steps that are named after parameters of an index: another DBMS, whose parameters
-    /// mean something else, has other steps in their place.
-    pub fn is_named_in(step: &str) -> bool {
-        step.split('.').any(|part| part.starts_with("m="))
+    /// The point that a step measures; `None` for other steps.
+    pub fn of(step: &StepParameters) -> Option<SearchPoint> {
+        let own: VectorParameters = step.read()?;
+        let VectorParameters { m: Some(m), ef_search: Some(ef), .. } = own else { return None };
+        let (ef_construction, clients) = (own.ef_construction, own.clients.unwrap_or(1));
+        (own.on_curve && m > 0 && ef > 0).then_some(SearchPoint { m, ef_construction, ef, clients })
     }
 
     /// The index in names of steps: `m=16.ec=64`.
@@ -78,19 +88,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_point_is_found_by_the_name_of_its_step() {
-        let check = |point: SearchPoint, name: &str| {
-            assert_eq!(point.step(), name);
-            assert_eq!(SearchPoint::of_step(name), Some(point));
+    fn a_point_is_found_by_the_parameters_of_its_step() {
+        let own = VectorParameters {
+            on_curve: true,
+            m: Some(16),
+            ef_construction: Some(64),
+            ef_search: Some(20),
+            ..VectorParameters::default()
         };
+        let of = |own: &VectorParameters| SearchPoint::of(&StepParameters::of(own));
         let point = SearchPoint { m: 16, ef_construction: Some(64), ef: 20, clients: 1 };
-        check(point, "search.m=16.ec=64.ef=20");
-        check(
-            SearchPoint { ef_construction: None, clients: 8, ..point },
-            "search.m=16.ef=20.clients=8",
-        );
-        for other in ["load", "search", "search.m=16", "index.m=16.ec=64", "search.m=x.ef=1"] {
-            assert_eq!(SearchPoint::of_step(other), None, "{other}");
-        }
+        assert_eq!(of(&own), Some(point));
+        assert_eq!(point.step(), "search.m=16.ec=64.ef=20");
+        let (ef_construction, clients) = (None, 8);
+        let point = SearchPoint { ef_construction, clients, ..point };
+        let own = VectorParameters { ef_construction, clients: Some(clients), ..own };
+        assert_eq!(of(&own), Some(point));
+        assert_eq!(point.step(), "search.m=16.ef=20.clients=8");
+        assert_eq!(of(&VectorParameters { on_curve: false, ..own }), None);
+        assert_eq!(of(&VectorParameters { ef_search: None, ..own }), None);
+        assert_eq!(SearchPoint::of(&StepParameters::default()), None);
     }
 }

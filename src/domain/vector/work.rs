@@ -140,6 +140,17 @@ impl VectorOperation {
         }
     }
 
+    /// The queries, if it asks any with a width that is known before.
+    pub fn search(&self) -> Option<&Search> {
+        match self {
+            VectorOperation::Search(search)
+            | VectorOperation::Payload(search)
+            | VectorOperation::Mixed { search, .. }
+            | VectorOperation::Isolate { search, .. } => Some(search),
+            _ => None,
+        }
+    }
+
     /// What must be there.
     pub fn needs(&self) -> Option<Prerequisite> {
         match self {

@@ -284,29 +284,13 @@ pub fn host_series(seconds: &[Second]) -> BTreeMap<String, Vec<f64>> {
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Group, RateUnit};
-    use crate::domain::run::{Outcome, Status};
+    use crate::domain::run::Outcome;
 
     fn sample(series: &[(&str, Vec<f64>)], server_log: Vec<ServerEvent>) -> Measurement {
         let series = series.iter().map(|(name, values)| ((*name).to_owned(), values.clone()));
-        let record = StepRecord {
-            format: 1,
-            index: 1,
-            name: "l.i1".to_owned(),
-            client_count: None,
-            group: Group::Load,
-            reported: true,
-            detail: String::new(),
-            rate: RateUnit::RowsInserted,
-            status: Status::Complete,
-            started: String::new(),
-            outcome: Outcome { series: series.collect(), server_log, ..Outcome::default() },
-            usage: Default::default(),
-            data_bytes: None,
-            per_second: Vec::new(),
-            stalled: Vec::new(),
-            counted: None,
-            imported: None,
-        };
+        let outcome = Outcome { series: series.collect(), server_log, ..Outcome::default() };
+        let empty = StepRecord::empty(1, "l.i1", Group::Load, RateUnit::RowsInserted);
+        let record = StepRecord { outcome, ..empty };
         Measurement::of(record.into())
     }
 

@@ -12,6 +12,7 @@ use crate::benchmarks::sysbench::import::record;
 use crate::benchmarks::sysbench::import::sources::{self, Sources};
 use crate::benchmarks::sysbench::import::tables;
 use crate::benchmarks::sysbench::import::verify;
+use crate::benchmarks::sysbench::steps::parameters_of_name;
 use crate::domain::benchmark::RateUnit;
 use crate::domain::metric::Metric;
 use crate::domain::run::{Status, StepRecord};
@@ -97,7 +98,9 @@ impl Taker {
         };
         let kind = StepKind { group: group(step), rate };
         let run = self.published.run(target, 1, &tag);
-        run.step(FORMAT.word, step, kind)
+        let record = run.step(FORMAT.word, step, kind);
+        record.parameters = Some(parameters_of_name(step).unwrap_or_default());
+        record
     }
 
     /// Takes a number, unless another file told it before: then both must agree as far as both are

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::benchmarks::sysbench::import::names::{counts_rows, file_name, group};
 use crate::benchmarks::sysbench::import::output::{self, Output};
 use crate::benchmarks::sysbench::import::record;
+use crate::benchmarks::sysbench::steps::parameters_of_name;
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
@@ -222,6 +223,7 @@ fn put(
         step,
         StepKind { group, rate: RateUnit::Queries },
     );
+    record.parameters = Some(parameters_of_name(step).unwrap_or_default());
     add_file(record, &run.text.name());
     record::fill(record, output);
     let rate = output.qps.as_deref().and_then(number).filter(|rate| *rate > 0.0);

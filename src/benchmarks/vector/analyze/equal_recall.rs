@@ -4,6 +4,7 @@
 use super::recall::{self, Curve, CurvePoint, TARGETS};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::domain::benchmark::{Group, RateUnit};
+use crate::domain::step_parameters::StepParameters;
 use crate::domain::vector::of_clients;
 
 /// A step for each of the published recalls that the base and another target reach, named
@@ -64,6 +65,6 @@ fn step(
         ),
         rate: RateUnit::Queries,
         targets: targets.collect(),
-        of_one_dbms: false,
+        parameters: StepParameters::default(),
     }
 }

@@ -4,6 +4,7 @@ mod caveats;
 pub(crate) mod equal_recall;
 mod extension;
 pub mod recall;
+mod upgrade;
 pub mod verify;
 
 pub(crate) use extension::EXTENSION;

@@ -105,7 +105,7 @@ pub struct Drop {
 pub fn curves(comparison: &Comparison) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for step in &comparison.steps {
-        let Some(point) = SearchPoint::of_step(&step.name) else { continue };
+        let Some(point) = SearchPoint::of(&step.parameters) else { continue };
         for (place, target) in step.targets.iter().enumerate() {
             let Some(made) = curve_point(comparison, point, place, target) else { continue };
             let same = |curve: &&mut Curve| (curve.clients, curve.place) == (point.clients, place);

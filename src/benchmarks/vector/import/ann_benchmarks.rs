@@ -7,6 +7,8 @@ use super::ann_text::{self, Configuration, ListedBuild, PlotPoint, Selected};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::build::Dbms;
 use crate::domain::metric::Metric;
+use crate::domain::step_parameters::StepParameters;
+use crate::domain::vector::VectorParameters;
 use crate::import::cells::Kept;
 use crate::import::notice::{Notice, NoticeKind};
 use crate::import::number::{decimals_agree, number};
@@ -144,6 +146,26 @@ fn step_name(configuration: &Configuration, clients: u32) -> String {
     name
 }
 
+/// The same as data. Points with parameters of no name of ours lie on no curve: they would hide
+/// those without.
+fn parameters(configuration: &Configuration, clients: u32) -> StepParameters {
+    let read = |value: Option<&str>| value.map(str::parse).transpose();
+    let widths = [configuration.ef_construction(), configuration.ef_search()].map(read);
+    let own = match (read(configuration.m()), widths) {
+        (Ok(m), [Ok(ef_construction), Ok(ef_search)]) => VectorParameters {
+            on_curve: configuration.others().is_empty(),
+            m,
+            ef_construction,
+            ef_search,
+            clients: Some(clients),
+            ..VectorParameters::default()
+        },
+        _ => VectorParameters::default(),
+    };
+    let of_one_dbms = configuration.m().is_some();
+    StepParameters { of_one_dbms, ..StepParameters::of(&own) }
+}
+
 fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Published) {
     let clients = options.clients.first().copied().unwrap_or(1);
     let mut repeats: BTreeMap<(String, String), Vec<&PlotPoint>> = BTreeMap::new();
@@ -172,6 +194,7 @@ fn take_points(sources: &Sources, options: &ImportOptions, published: &mut Publi
         run.record.workload.clients = clients;
         let kind = StepKind { group: Group::Point, rate: RateUnit::Queries };
         let record = run.step(FORMAT.word, &step, kind);
+        record.parameters = Some(parameters(configuration, clients));
         add_file(record, &text.name());
         published::put(record, Metric::Rate, point.qps);
         published::put(record, Metric::Recall, point.recall);

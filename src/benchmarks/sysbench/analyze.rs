@@ -1,0 +1,8 @@
+//! What the microbenchmarks add to the analysis.
+
+use super::steps::parameters_of_name;
+use crate::analyze::Extension;
+
+/// The hooks of this benchmark.
+pub(crate) const EXTENSION: Extension =
+    Extension { upgrade: parameters_of_name, ..Extension::none("sysbench") };

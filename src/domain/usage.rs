@@ -1,0 +1,92 @@
+//! What counters of the host and of the server moved by.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::gate::Disturbance;
+
+/// CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user mode, microseconds.
+    pub user_us: f64,
+    /// In the kernel, microseconds.
+    pub system_us: f64,
+}
+
+impl CpuTime {
+    /// Both, microseconds.
+    pub fn total_us(self) -> f64 {
+        self.user_us + self.system_us
+    }
+}
+
+/// How far counters moved in the window, as the lab sampled them. `None` has its reason in
+/// `missing`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds between the first and the last sample. Close to the outcome's, not the same.
+    pub seconds: f64,
+    /// CPU of the server's process tree.
+    pub server_cpu: Option<CpuTime>,
+    /// Resident memory of the server's process tree at the end, bytes. Shared pages count once per
+    /// process that Pss tells, else Rss.
+    pub server_rss_bytes: Option<u64>,
+    /// The whole host.
+    pub host: HostUsage,
+    /// The disk under the data folder.
+    pub disk: Option<DiskUsage>,
+    /// CPU of the spinners that keep CPUs awake: contained in `host` but to be left out of every
+    /// per-operation figure.
+    pub spinner_cpu: CpuTime,
+    /// What else happened on the host; `None` for single seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    /// Which counters served: `server_cpu` → `proc stat`, `task clock`, `perf`.
+    pub sources: BTreeMap<String, String>,
+    /// Counter → why it is missing.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// /proc/stat over the window; times in seconds summed over all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostUsage {
+    /// Logical CPUs.
+    pub cpus: u32,
+    /// User and nice (nice holds the idle-class spinners).
+    pub user: f64,
+    /// Of `user`, the niced part.
+    pub nice: f64,
+    /// System, irq and softirq.
+    pub system: f64,
+    /// Idle.
+    pub idle: f64,
+    /// Waiting for I/O.
+    pub iowait: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// Context switches.
+    pub context_switches: u64,
+}
+
+/// /proc/diskstats over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskUsage {
+    /// Reads completed.
+    pub reads: u64,
+    /// KiB read.
+    pub read_kb: f64,
+    /// Writes completed.
+    pub writes: u64,
+    /// KiB written.
+    pub write_kb: f64,
+    /// Milliseconds that the device was busy.
+    pub busy_ms: u64,
+    /// Milliseconds that reads took, summed.
+    #[serde(default)]
+    pub read_ms: u64,
+    /// Milliseconds that writes took, summed.
+    #[serde(default)]
+    pub write_ms: u64,
+}
