@@ -53,6 +53,11 @@ pub trait ControlPlane: Send {
         load: &SettleLoad,
         progress: &mut dyn FnMut(&str),
     ) -> Result<(), DbmsError>;
+    /// Reads all tables and indexes once, so that the caches hold what they have room for.
+    fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
+        let _ = tables;
+        Ok(())
+    }
     /// Settings and counters for the run's logs: file name → text.
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError>;
     /// The server's own counters, by name: what it read, wrote and waited for since it started. The

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::domain::benchmark::Pace;
 use crate::domain::dialect::Dialect;
@@ -16,6 +17,10 @@ use crate::driver::schedule::ArrivalSchedule;
 use crate::driver::turns::Player;
 use crate::driver::window::Window;
 use crate::wire::WireError;
+
+/// Before each counted statement. A server under valgrind takes less to come back from its last
+/// reply to its wait.
+const LULL: Duration = Duration::from_millis(1);
 
 /// One client with all that it needs.
 pub(crate) struct Client<E> {
@@ -141,8 +146,10 @@ impl<E: ClientEvent> Client<E> {
         Ok(())
     }
 
-    /// Carries out `count` events in a window of their own and returns its counts.
+    /// Carries out `count` events in a window of their own and returns its counts. The server
+    /// waits for each statement, however fast it is.
     pub(crate) fn count_events(&mut self, count: u64) -> Result<Counts, String> {
+        self.session.set_lull(LULL);
         let start = self.clock.now();
         self.open_window(Window { start, end: u64::MAX, whole_events: true });
         self.run_events(count)?;

@@ -21,6 +21,12 @@ const CONNECT: Duration = Duration::from_secs(20);
 /// busy_timeout` in the session setup changes it.
 const SQLITE_BUSY_MS: u32 = 5_000;
 
+/// The id of the operating system for the thread of this connection: MySQL since 5.7, MariaDB.
+const SERVING_THREAD: [&str; 2] = [
+    "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+    "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()",
+];
+
 /// A connection.
 pub(crate) enum Connection {
     /// A server that speaks Postgres.
@@ -191,6 +197,25 @@ impl Connection {
             Connection::Postgres(client) => Some(client.connection_id()),
             Connection::Mysql(client) => Some(client.connection_id()),
             Connection::Sqlite(_) | Connection::Fake(_) => None,
+        }
+    }
+
+    /// The thread of a MySQL or MariaDB that serves this connection; `None` if the server is older
+    /// than that question, and on other DBMSs.
+    pub(crate) fn serving_thread(&mut self) -> Option<u32> {
+        let Connection::Mysql(client) = self else { return None };
+        SERVING_THREAD.iter().find_map(|sql| {
+            let rows = client.rows(sql).ok()?;
+            rows.first()?.first()?.as_ref()?.parse().ok()
+        })
+    }
+
+    /// Leaves a server this long to begin to wait, before each statement from now on.
+    pub(crate) fn set_lull(&mut self, lull: Duration) {
+        match self {
+            Connection::Postgres(client) => client.set_lull(lull),
+            Connection::Mysql(client) => client.set_lull(lull),
+            Connection::Sqlite(_) | Connection::Fake(_) => {}
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Member<T> {
 pub(crate) struct Ready {
     /// What the protocol says of the server's side of its connection.
     pub(crate) connection_id: Option<u32>,
+    /// The thread of the server that serves its connection, if the server tells.
+    pub(crate) thread: Option<u32>,
     /// Query plans, by statement.
     pub(crate) plans: BTreeMap<String, String>,
     /// Notes of the step.

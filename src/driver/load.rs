@@ -98,7 +98,11 @@ pub(crate) fn load<W: Write>(
         return pretend(&shared, mean_us, link);
     }
     let tables = 1..=job.tables;
-    let streams = streams(job.dialect, task.parallel);
+    let streams = match job.counted_events {
+        // Where streams meet, pages are filled otherwise each time, and searched at other costs.
+        Some(_) => 1,
+        None => streams(job.dialect, task.parallel),
+    };
     let (begun, cpu) = (Instant::now(), tree::own_cpu());
     run(tables.clone().map(|table| LoadPart::Create { table }).collect(), 1, &shared, link)?;
     run(fills(job, streams), streams, &shared, link)?;

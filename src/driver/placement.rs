@@ -140,6 +140,9 @@ impl SeatedServer {
         if self.dialect == Dialect::Postgres {
             return Ok(ready.first().and_then(|ready| ready.connection_id));
         }
+        if let Some(thread) = ready.first().and_then(|ready| ready.thread) {
+            return Ok(Some(thread));
+        }
         let mut stop = None;
         let found = find_thread(server, || {
             crew.ask(0, Order::Ping, link).unwrap_or_else(|end| {

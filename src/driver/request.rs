@@ -49,7 +49,8 @@ pub struct DriverRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRequest>,
     /// Events of the warm-up, and of the window: so many instead of seconds, so that what they
-    /// execute can be counted. The driver waits for a line before and after the window.
+    /// execute can be counted. The driver waits for a line before and after the window. For a load
+    /// it says only that counts will follow: all targets get the same pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_events: Option<u64>,
 }

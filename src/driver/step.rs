@@ -237,6 +237,9 @@ fn make_ready<E: ClientEvent>(
     if let (0, Some(script)) = (index, &shared.explain) {
         (ready.plans, ready.notes) = plans::capture(job, script, &mut session);
     }
+    if job.counted_events.is_some() {
+        ready.thread = session.serving_thread();
+    }
     ready.notes.extend(seated.err());
     let recorder = Arc::clone(&recorders[index as usize]);
     let acts = (shared.make)(job, index, &mut session)?;

@@ -52,7 +52,10 @@ pub(super) fn start<'a>(
     let load = state.loads.get(number as usize - 1).cloned().unwrap_or_default();
     let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
-    let data = state.folder.join(&name);
+    let data = match execution.options.valgrind {
+        Some(_) => execution.folders.counted(),
+        None => state.folder.join(&name),
+    };
     let logs = folder.folder().join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
@@ -154,6 +157,9 @@ impl ActiveRun<'_> {
             self.load = prepare::keep(execution, loaded);
             self.record.load = self.load.load.clone();
         }
+        if self.callgrind.is_some() {
+            prepare::read_all(execution, self.state, self.control.as_mut(), progress)?;
+        }
         self.folder.update(&self.record)?;
         Ok(())
     }
@@ -185,8 +191,6 @@ impl ActiveRun<'_> {
         let rows = u64::from(workload.tables) * workload.rows;
         let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
         match &stage {
-            // What servers do in the background is not counted, so nothing has to be at rest.
-            Phase::Settle if self.callgrind.is_some() => {}
             Phase::Settle => {
                 prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
             }

@@ -214,17 +214,35 @@ pub(super) fn settle(
     control: &mut dyn ControlPlane,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let workload = &execution.options.plan.workload;
-    let load = SettleLoad {
-        tables: workload.tables,
-        rows_total: u64::from(workload.tables) * workload.rows,
-        table: execution.options.plan.table_name().to_owned(),
-        scale: workload.settle_scale,
-    };
+    let load = settle_load(execution);
     let label = state.target.label.clone();
     let settled = control.settle(&load, &mut |what: &str| progress.doing(&label, what, None));
     settled.map_err(|error| {
         let error = anyhow::Error::from(error);
         if execution.stopped() { error } else { cause(control, error) }
     })
+}
+
+/// Reads all tables and indexes, so that no counted statement reads a page for the first time.
+///
+/// # Errors
+/// The server refuses or dies.
+pub(super) fn read_all(
+    execution: &Execution<'_>,
+    state: &TargetState,
+    control: &mut dyn ControlPlane,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    progress.doing(&state.target.label, "read all tables", None);
+    control.read_all(&settle_load(execution)).map_err(|error| cause(control, error.into()))
+}
+
+fn settle_load(execution: &Execution<'_>) -> SettleLoad {
+    let workload = &execution.options.plan.workload;
+    SettleLoad {
+        tables: workload.tables,
+        rows_total: u64::from(workload.tables) * workload.rows,
+        table: execution.options.plan.table_name().to_owned(),
+        scale: workload.settle_scale,
+    }
 }

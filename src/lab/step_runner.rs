@@ -176,7 +176,9 @@ impl StepRunner<'_> {
         progress: &mut Progress<'_>,
     ) -> Result<Loaded> {
         let seed = self.execution.options.plan.load_seed(number);
+        let counted_events = self.execution.options.plan.workload.counted_statements;
         let job = self.job(seed, RequestBody::Load(task));
+        let job = DriverRequest { counted_events, ..job };
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
         let mut driver = self.driver(&job, None)?;

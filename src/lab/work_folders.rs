@@ -88,6 +88,12 @@ impl WorkFolders {
         self.work.join(label)
     }
 
+    /// The data folder of every counted run: the length of a path decides where strings lie in
+    /// memory, and with that what comparing them costs.
+    pub(super) fn counted(&self) -> PathBuf {
+        self.work.join(".counted")
+    }
+
     /// Where a server keeps its sockets: short, because the name of a socket ends at 107 bytes.
     pub(super) fn sockets(&self, label: &str) -> PathBuf {
         PathBuf::from(format!("/tmp/rqps-{}-{}", std::process::id(), short_name(label.as_bytes())))

@@ -11,6 +11,7 @@ use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -44,6 +45,8 @@ pub(super) struct Channel {
     awaiting: bool,
     /// How long a read may wait.
     timeout: Option<Timespec>,
+    /// How long the server gets to begin to wait before each request.
+    lull: Option<Duration>,
     /// What an error is about: "run a statement on" or "log in to".
     doing: &'static str,
     peer: String,
@@ -75,6 +78,7 @@ impl Channel {
             consumed: 0,
             awaiting: false,
             timeout: None,
+            lull: None,
             doing: "log in to",
             peer,
             broken: false,
@@ -96,6 +100,12 @@ impl Channel {
     /// True if nobody on a network can listen: a unix socket or TLS.
     pub(super) fn is_private(&self) -> bool {
         !matches!(self.stream, Stream::Tcp(_))
+    }
+
+    /// Before each request the server gets this long to begin to wait for it. It then executes the
+    /// same instructions for every request: one that is there already saves it the wait.
+    pub(super) fn set_lull(&mut self, lull: Duration) {
+        self.lull = Some(lull);
     }
 
     /// Time limit of a read; `None` means no limit.
@@ -120,6 +130,9 @@ impl Channel {
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), WireError> {
         if self.broken {
             return Err(self.out_of_step());
+        }
+        if let Some(lull) = self.lull {
+            thread::sleep(lull);
         }
         self.awaiting = true;
         while !bytes.is_empty() {

@@ -278,6 +278,19 @@ impl ControlPlane for MysqlFamily {
         maintain(load, &self.server.site.interrupt, &doing, connect, progress)
     }
 
+    /// A checksum reads the whole table, and a count one of its indexes.
+    fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
+        let mut session = self.session("read all tables of")?;
+        for table in tables.names() {
+            for sql in [format!("CHECKSUM TABLE {table}"), format!("SELECT COUNT(*) FROM {table}")]
+            {
+                let doing = format!("read all tables of {}", self.server.name());
+                session.rows(&sql).map_err(DbmsError::sql(doing))?;
+            }
+        }
+        Ok(())
+    }
+
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let mut session = self.session("read the status of")?;
         let doing = format!("read the status of {}", self.server.name());

@@ -102,6 +102,7 @@ impl ControlPlane for Postgres {
         for setting in settings {
             args.extend(["-c".to_owned(), setting]);
         }
+        args.extend(self.valgrind_args());
         self.server.launch(&program, args, ON_LOSS)?;
         let address = self.address();
         self.server.wait_ready(Dialect::Postgres, &address, &login())
@@ -138,6 +139,12 @@ impl ControlPlane for Postgres {
         rest(end, &self.server.site.interrupt, progress, &mut || false)
     }
 
+    fn read_all(&mut self, tables: &SettleLoad) -> Result<(), DbmsError> {
+        let mut session = self.session("read all tables of")?;
+        let doing = format!("read all tables of {}", self.server.name());
+        read_all(&mut *session, &tables.names()).map_err(DbmsError::sql(doing))
+    }
+
     fn status(&mut self) -> Result<Vec<(String, String)>, DbmsError> {
         let mut session = self.session("read the status of")?;
         let doing = format!("read the status of {}", self.server.name());
@@ -148,6 +155,14 @@ impl ControlPlane for Postgres {
         let mut session =
             self.session("read the counters of").map_err(|error| error.to_string())?;
         counters(&mut *session, quiet).map_err(|error| error.to_string())
+    }
+
+    /// When it comes decides which statements prune pages and set hint bits.
+    fn valgrind_args(&self) -> Vec<String> {
+        match self.server.site.callgrind {
+            Some(_) => ["-c", "autovacuum=off"].map(str::to_owned).to_vec(),
+            None => Vec::new(),
+        }
     }
 
     fn server(&mut self) -> Option<&mut Server> {
@@ -223,6 +238,29 @@ where
     on_all_tables(load.names(), interrupt, doing, connect, statement)?;
     progress("checkpoint");
     session.run("CHECKPOINT").map_err(DbmsError::sql(format!("{doing}: CHECKPOINT")))
+}
+
+/// Scans each table, then each index by its first column.
+fn read_all(session: &mut dyn ControlConnection, tables: &[String]) -> Result<(), WireError> {
+    for name in ["enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan"] {
+        session.run(&format!("SET {name} = off"))?;
+    }
+    for table in tables {
+        session.rows(&format!("SELECT count(*) FROM {table}"))?;
+    }
+    session.run("SET enable_indexonlyscan = on")?;
+    session.run("SET enable_indexscan = on")?;
+    session.run("SET enable_seqscan = off")?;
+    for table in tables {
+        let columns = session.rows(&format!(
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND \
+             a.attnum = i.indkey[0] WHERE i.indrelid = '{table}'::regclass"
+        ))?;
+        for column in columns.into_iter().flatten().flatten() {
+            session.rows(&format!("SELECT count(*) FROM {table} WHERE {column} IS NOT NULL"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Views whose rows are kept with a run. Those that a version does not have are left out.

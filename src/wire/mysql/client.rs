@@ -72,6 +72,11 @@ impl MysqlClient {
         })
     }
 
+    /// Leaves the server this long to begin to wait, before each request.
+    pub fn set_lull(&mut self, lull: Duration) {
+        self.channel.set_lull(lull);
+    }
+
     /// The server's number of this connection.
     pub fn connection_id(&self) -> u32 {
         self.connection_id

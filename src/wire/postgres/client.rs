@@ -71,6 +71,11 @@ impl PostgresClient {
         })
     }
 
+    /// Leaves the server this long to begin to wait, before each request.
+    pub fn set_lull(&mut self, lull: Duration) {
+        self.channel.set_lull(lull);
+    }
+
     /// Process id of the server's side, as the server told.
     pub fn connection_id(&self) -> u32 {
         self.connection_id
