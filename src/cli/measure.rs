@@ -10,12 +10,13 @@ use anyhow::{Context, Result, bail};
 use crate::benchmarks::{self, StepSet};
 use crate::campaign;
 use crate::cli::args::{
-    BlocksWord, CacheFolder, Compare, Count, Folders, Format, GuestOptions, IdleWord,
-    InterleaveWord, OrderWord, PlacementWord, Quickstart, RuleOptions, RunArgs, Switch,
-    WorkloadArgs,
+    CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
 };
 use crate::cli::program::{program, valgrind};
 use crate::cli::progress::Display;
+use crate::cli::workload_args::{
+    BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
+};
 use crate::cli::{exit, folders, forecast, gate, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};

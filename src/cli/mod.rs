@@ -20,5 +20,6 @@ mod progress;
 mod report;
 mod run;
 mod vector;
+mod workload_args;
 
 pub use run::main;

@@ -5,13 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-const EXCEPTIONS: &str = "\
-limits: benchmarks/insert/import/record has up to 550 lines
-limits: benchmarks/kv/import/tables has up to 700 lines
-limits: benchmarks/sysbench/steps has up to 750 lines
-limits: cli/args has up to 550 lines
-limits: dbms/guest/claim has up to 600 lines
-";
+const EXCEPTIONS: &str = "";
 
 /// Holds what a rule found against its exceptions.
 pub(crate) fn hold_all_but_exceptions(rule: &str, found: impl IntoIterator<Item = String>) {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use crate::dbms::connection::ControlConnection;
 use crate::dbms::error::DbmsError;
 use crate::dbms::guest::catalogue::{Catalogue, Relation, is_denied, own_name};
-use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COLUMNS, OWNER_COMMENT, mark};
+use crate::dbms::guest::ledger::Ledger;
+use crate::dbms::guest::owner::{Guest, OWNER, OWNER_COMMENT, mark};
 use crate::dbms::guest::stranger::{Stranger, shortened};
 use crate::domain::dialect::Dialect;
 use crate::domain::guest::GuestPlace;
@@ -36,17 +37,6 @@ struct Namespace {
     name: String,
     /// True if rqps made it.
     own: bool,
-}
-
-/// A row of [`OWNER`].
-struct Owned {
-    tag: String,
-    name: String,
-    plan: String,
-    results: String,
-    host: String,
-    made: String,
-    kept: bool,
 }
 
 /// A place that nobody else may claim as long as this lives.
@@ -87,7 +77,7 @@ impl Claim {
     }
 
     /// A session for a place of rqps's own, which need not be there yet. Nothing is locked.
-    fn on(theirs: &Theirs<'_>, name: String) -> Result<Claim, DbmsError> {
+    pub(super) fn on(theirs: &Theirs<'_>, name: String) -> Result<Claim, DbmsError> {
         let catalogue = Catalogue(theirs.dialect);
         let mut session = (theirs.connect)()?;
         catalogue.keep_alive(&mut *session);
@@ -154,7 +144,7 @@ impl Claim {
     }
 
     /// `schema rqps_0123456789ab of the database app`.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let word = self.catalogue.place_word();
         match self.catalogue.is_mysql() {
             true => format!("{word} {}", self.place.name),
@@ -167,7 +157,7 @@ impl Claim {
         self.session.run("SELECT 1")
     }
 
-    fn ask<T>(
+    pub(super) fn ask<T>(
         &mut self,
         question: impl FnOnce(Catalogue, &mut dyn ControlConnection) -> Result<T, WireError>,
     ) -> Result<T, DbmsError> {
@@ -179,12 +169,18 @@ impl Claim {
         self.session.run(sql).map_err(DbmsError::sql(sql.to_owned()))
     }
 
-    fn enter(&mut self) -> Result<(), DbmsError> {
+    /// What rqps wrote down of this place.
+    pub(super) fn ledger(&mut self) -> Ledger<'_> {
+        let (place, words) = (self.place.name.clone(), self.words());
+        Ledger { catalogue: self.catalogue, session: &mut *self.session, place, words }
+    }
+
+    pub(super) fn enter(&mut self) -> Result<(), DbmsError> {
         let name = self.place.name.clone();
         self.ask(|catalogue, session| catalogue.enter(session, &name))
     }
 
-    fn lock_name(&self) -> String {
+    pub(super) fn lock_name(&self) -> String {
         match self.place.own {
             true => self.place.name.clone(),
             // MySQL takes no longer names than 64.
@@ -213,7 +209,7 @@ impl Claim {
     /// A place of our name must have been made by rqps for this tag: nothing is in it, or the
     /// table that says so.
     fn check_own(&mut self, guest: &Guest) -> Result<(), DbmsError> {
-        let owned = self.owned()?;
+        let owned = self.ledger().rows()?;
         if owned.iter().any(|row| row.tag == guest.tag) {
             return Ok(());
         }
@@ -230,42 +226,9 @@ impl Claim {
         )))
     }
 
-    /// What rqps made here, by its own table; nothing if there is none.
-    fn owned(&mut self) -> Result<Vec<Owned>, DbmsError> {
-        let name = self.place.name.clone();
-        let tables =
-            self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
-        match tables.first() {
-            None => return Ok(Vec::new()),
-            Some(table) if table.comment == OWNER_COMMENT && table.kind == "table" => {}
-            Some(_) => {
-                return Err(DbmsError::Refused(format!(
-                    "use the {}: its table {OWNER} does not belong to rqps\nhint: rename that \
-                     table, or name another database in the DSN",
-                    self.words()
-                )));
-            }
-        }
-        let sql = format!("SELECT tag, name, plan, results, host, made, kept FROM {OWNER}");
-        let rows = self.ask(|_, session| session.rows(&sql))?;
-        let row = |row: Vec<Option<String>>| {
-            let mut cells = row.into_iter().map(Option::unwrap_or_default);
-            Some(Owned {
-                tag: cells.next()?,
-                name: cells.next()?,
-                plan: cells.next()?,
-                results: cells.next()?,
-                host: cells.next()?,
-                made: cells.next()?,
-                kept: cells.next()? == "1",
-            })
-        };
-        Ok(rows.into_iter().filter_map(row).collect())
-    }
-
     /// What bears the benchmark's names: tables of this plan, and what is not.
     fn divide(&mut self, guest: &Guest) -> Result<(Vec<String>, Vec<Stranger>), DbmsError> {
-        let owned = self.owned()?;
+        let owned = self.ledger().rows()?;
         let place = self.place.name.clone();
         let names: Vec<&str> = guest.names.iter().map(String::as_str).collect();
         let all = self.ask(|catalogue, session| catalogue.relations(session, &place, &names))?;
@@ -322,7 +285,8 @@ impl Claim {
             // One statement: all of them or none.
             self.drop_tables(&names)?;
             for name in &names {
-                self.forget(&format!("name = {}", self.catalogue.literal(name)))?;
+                let of_name = format!("name = {}", self.catalogue.literal(name));
+                self.ledger().forget(&of_name)?;
             }
         }
         if self.is_new {
@@ -400,58 +364,13 @@ impl Claim {
         let taken = self.divide(guest).and_then(|(ours, strangers)| {
             self.check(guest, &strangers, &[])?;
             self.drop_all(ours)?;
-            self.write_down(guest)
+            self.ledger().write_down(guest)
         });
         if taken.is_err() && self.is_new {
             // What went wrong matters more than an empty place.
             self.drop_place().ok();
         }
         taken
-    }
-
-    fn write_down(&mut self, guest: &Guest) -> Result<(), DbmsError> {
-        let name = self.place.name.clone();
-        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
-        if there.is_empty() {
-            let comment = self.catalogue.literal(OWNER_COMMENT);
-            let table = format!("CREATE TABLE {OWNER} ({OWNER_COLUMNS})");
-            self.run(&match self.catalogue.is_mysql() {
-                true => format!("{table} COMMENT = {comment}"),
-                false => format!("{table}; COMMENT ON TABLE {OWNER} IS {comment}"),
-            })?;
-        }
-        self.forget(&format!("plan = {}", self.catalogue.literal(&guest.plan)))?;
-        let literal = |text: &str, most: usize| {
-            // No character set of a server refuses these.
-            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
-            self.catalogue.literal(&text.chars().map(plain).take(most).collect::<String>())
-        };
-        let rest = format!(
-            "{}, {}, {}, {}, {}, {}, 0",
-            literal(&guest.plan, 16),
-            literal(&guest.results, 1000),
-            literal(&guest.host, 255),
-            literal(&guest.label, 255),
-            literal(env!("CARGO_PKG_VERSION"), 32),
-            literal(&guest.time, 32),
-        );
-        let tag = literal(&guest.tag, 16);
-        let rows = guest.names.iter().map(|name| format!("({tag}, {}, {rest})", literal(name, 64)));
-        let rows: Vec<String> = rows.collect();
-        self.run(&format!(
-            "INSERT INTO {OWNER} (tag, name, plan, results, host, label, version, made, kept) \
-             VALUES {}",
-            rows.join(", ")
-        ))
-    }
-
-    fn forget(&mut self, condition: &str) -> Result<(), DbmsError> {
-        let name = self.place.name.clone();
-        let there = self.ask(|catalogue, session| catalogue.relations(session, &name, &[OWNER]))?;
-        match there.is_empty() {
-            true => Ok(()),
-            false => self.run(&format!("DELETE FROM {OWNER} WHERE {condition}")),
-        }
     }
 
     /// Removes what was made for a tag, and the place if it is rqps's own; with `keep` only writes
@@ -462,7 +381,7 @@ impl Claim {
     pub(crate) fn release(&mut self, tag: &str, keep: bool) -> Result<(), DbmsError> {
         let of_tag = format!("tag = {}", self.catalogue.literal(tag));
         if keep {
-            return self.run(&format!("UPDATE {OWNER} SET kept = 1 WHERE {of_tag}"));
+            return self.ledger().keep(&of_tag);
         }
         let released = self.empty(tag, &of_tag);
         released.map_err(|error| {
@@ -475,7 +394,7 @@ impl Claim {
     }
 
     fn empty(&mut self, tag: &str, of_tag: &str) -> Result<(), DbmsError> {
-        let owned = self.owned()?;
+        let owned = self.ledger().rows()?;
         let names: Vec<&str> =
             owned.iter().filter(|row| row.tag == tag).map(|row| row.name.as_str()).collect();
         let place = self.place.name.clone();
@@ -489,7 +408,7 @@ impl Claim {
         match owned.iter().all(|row| row.tag == tag) {
             true if self.place.own => self.drop_place(),
             true if !owned.is_empty() => self.drop_tables(&[OWNER.to_owned()]),
-            _ => self.forget(of_tag),
+            _ => self.ledger().forget(of_tag),
         }
     }
 
@@ -522,48 +441,5 @@ impl Claim {
         self.is_new = false;
         let dropped = self.catalogue.drop_with(&mut *self.session, &name, owner.then_some(OWNER));
         dropped.map_err(DbmsError::sql(doing))
-    }
-}
-
-/// Removes what killed runs of this plan left in places of their own, and tells of those of other
-/// plans. A place where an rqps is at work is locked and left.
-///
-/// # Errors
-/// The server does not answer. Its refusals become notes.
-pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
-    let own = own_name(&guest.tag);
-    let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
-    let mut notes = Vec::new();
-    for name in places.into_iter().filter(|name| *name != own) {
-        // What this user may not look into is no business of this plan.
-        if let Ok(Some(note)) = Claim::on(theirs, name)?.sweep(guest) {
-            notes.push(note);
-        }
-    }
-    Ok(notes)
-}
-
-impl Claim {
-    fn sweep(mut self, guest: &Guest) -> Result<Option<String>, DbmsError> {
-        let name = self.lock_name();
-        if !self.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
-            return Ok(None);
-        }
-        self.enter()?;
-        let owned = self.owned()?;
-        let Some(first) = owned.iter().find(|row| !row.kept) else { return Ok(None) };
-        let whose = format!("results in {} on {}, {}", first.results, first.host, first.made);
-        if first.plan != guest.plan {
-            return Ok(Some(format!(
-                "the {} is left over from another plan ({whose}); resume that plan to remove it, \
-                 or drop it manually",
-                self.words()
-            )));
-        }
-        let tag = first.tag.clone();
-        Ok(Some(match self.release(&tag, false) {
-            Ok(()) => format!("removed the {}, left over from this plan ({whose})", self.words()),
-            Err(error) => error.to_string(),
-        }))
     }
 }

@@ -3,8 +3,11 @@
 
 mod catalogue;
 mod claim;
+mod ledger;
 mod owner;
 mod stranger;
+mod sweep;
 
-pub(super) use claim::{Claim, Theirs, sweep};
+pub(super) use claim::{Claim, Theirs};
 pub use owner::Guest;
+pub(super) use sweep::sweep;

@@ -5,6 +5,7 @@ pub mod client;
 pub mod histograms;
 pub(crate) mod mytools;
 pub mod raw;
+mod raw_check;
 pub(crate) mod record;
 pub mod res;
 pub(crate) mod sizes;

@@ -1,0 +1,61 @@
+//! What names of published files and their dates say.
+
+use std::path::{Path, PathBuf};
+
+/// Workloads of the published scripts, as names of files and folders tell them.
+const WORKLOADS: [&str; 4] = ["byrx", "byos", "iobuf", "iodir"];
+
+/// `res.byrx`, `sum.iobuf.8x.txt` → the workload.
+pub(super) fn workload_of(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let parts: Vec<&str> = name.split('.').collect();
+    let of = |parts: &[&str]| WORKLOADS.into_iter().find(|workload| parts.contains(workload));
+    of(&parts).or_else(|| of(&folder.split('.').collect::<Vec<_>>()))
+}
+
+/// What files have in common that the published scripts made of one report: `sum.iobuf.8x.txt`,
+/// `abs.iobuf.8x.tsv`, `rel2.iobuf.8x.csv`, `fmt.iobuf.8x.abs0.tsv`.
+pub(super) fn kin(path: &Path) -> (PathBuf, String) {
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let ends = ["gz", "sdev", "txt", "tsv", "csv", "abs0", "abs1"];
+    let mut parts: Vec<&str> = name.split('.').collect();
+    while parts.last().is_some_and(|part| ends.contains(part)) {
+        parts.pop();
+    }
+    let kinds = ["sum", "sum2", "summary", "abs", "rel", "rel2", "fmt", "csum", "csum2"];
+    if parts.first().is_some_and(|part| kinds.contains(part)) {
+        parts.remove(0);
+    }
+    (folder, parts.join("."))
+}
+
+/// `2025-05-9T01:44:24`, whose day has one digit or two.
+pub(super) fn rfc3339(date: &str) -> Option<String> {
+    let (day, time) = date.split_once('T')?;
+    let mut parts = day.split('-');
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let number = |text: &str| text.parse::<u32>().ok();
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    let whole = time.len() == 8 && time.bytes().all(|b| b.is_ascii_digit() || b == b':');
+    whole.then(|| format!("{year:04}-{month:02}-{day:02}T{time}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_workload_kin_and_day() {
+        assert_eq!(workload_of(Path::new("a/sum.iobuf.8x.txt")), Some("iobuf"));
+        assert_eq!(workload_of(Path::new("res.byrx/summary.tsv")), Some("byrx"));
+        assert_eq!(workload_of(Path::new("summary.tsv")), None);
+        let of = |name: &str| kin(Path::new(name));
+        assert_eq!(of("a/abs.iobuf.8x.tsv"), of("a/sum.iobuf.8x.txt"));
+        assert_eq!(of("a/fmt.byrx.lru.abs0.tsv"), of("a/sum.byrx.lru.txt"));
+        assert_ne!(of("a/abs.iobuf.7x.tsv"), of("a/sum.iobuf.8x.txt"));
+        assert_eq!(rfc3339("2025-05-9T01:44:24").as_deref(), Some("2025-05-09T01:44:24Z"));
+        assert_eq!((rfc3339("2025-05-9"), rfc3339("x-y-zT00:00:00")), (None, None));
+    }
+}

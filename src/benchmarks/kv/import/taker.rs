@@ -1,0 +1,81 @@
+//! What is taken from files while they are read, whatever their form.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::benchmarks::kv::import::metrics::{group, tag_of};
+use crate::benchmarks::kv::import::rates::RatesOnly;
+use crate::benchmarks::kv::import::runs::Runs;
+use crate::domain::benchmark::RateUnit;
+use crate::domain::run::StepRecord;
+use crate::import::ImportOptions;
+use crate::import::notice::{Notice, NoticeKind};
+use crate::import::published::{Published, StepKind};
+use crate::import::text::Text;
+
+/// The word of the format in `rqps import`.
+pub(super) const WORD: &str = "dbbench";
+
+/// Cells of a row: head, value.
+pub(super) type Cells = Vec<(String, String)>;
+
+pub(super) struct Taker<'a> {
+    pub(super) published: Published,
+    pub(super) options: &'a ImportOptions,
+    /// The workload whose files are taken: results of two are two results.
+    pub(super) workload: Option<&'static str>,
+    /// Tables of rates and ratios, which are looked at when all reports are known.
+    pub(super) tables: Vec<(Text, RatesOnly)>,
+    /// What reports tell of their tables' columns: file, labels of the rows of a step.
+    pub(super) reports: Vec<(PathBuf, Vec<String>)>,
+    pub(super) rows: Runs,
+    pub(super) logs: Runs,
+    /// Rows by label, step, version and second: file, line, cells.
+    pub(super) dated: BTreeMap<String, (String, usize, Cells)>,
+    /// Digest of the results of a log, the log's name and the label that was said.
+    pub(super) digests: BTreeMap<[u8; 32], (String, Option<String>)>,
+    /// Label and step → how many repetitions.
+    pub(super) blocks: BTreeMap<(String, String), u32>,
+}
+
+impl Taker<'_> {
+    pub(super) fn left(&mut self, path: &Path, what: impl Into<String>) {
+        self.published.notices.push(Notice::of(NoticeKind::Left, path, what));
+    }
+
+    /// The label and block of the run at a place: a target of its own, or a repetition.
+    pub(super) fn numbered(&self, label: &str, place: usize) -> (String, u32) {
+        match (place, self.options.repeats) {
+            (0, _) => (label.to_owned(), 1),
+            (_, true) => (label.to_owned(), u32::try_from(place + 1).unwrap_or(u32::MAX)),
+            (_, false) => (format!("{label}#{}", place + 1), 1),
+        }
+    }
+
+    pub(super) fn note_several(&mut self, text: &Text, line: usize, test: &str, label: &str) {
+        let said = self.published.notices.iter().any(|notice| {
+            notice.kind == NoticeKind::Note && notice.text.contains("--repeats imports")
+        });
+        if !said {
+            let label = label.trim_end_matches("#2");
+            let what = format!(
+                "{label} has several runs of {test}: each run became a separate target (--labels \
+                 or LABEL=FILE name them; --repeats imports them as repetitions)"
+            );
+            self.published.notices.push(Notice::at(NoticeKind::Note, text.path(), line, what));
+        }
+    }
+
+    pub(super) fn step(
+        &mut self,
+        label: &str,
+        block: u32,
+        version: Option<&str>,
+        step: &str,
+    ) -> &mut StepRecord {
+        let tag = tag_of(label, version);
+        let run = self.published.run(label, block, &tag);
+        let kind = StepKind { group: group(step), rate: RateUnit::Operations };
+        run.step(WORD, step, kind)
+    }
+}

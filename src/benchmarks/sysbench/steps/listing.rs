@@ -1,0 +1,44 @@
+//! Statements as a reader sees them: long lists cut short, repeats counted.
+
+use crate::domain::dialect::Dialect;
+use crate::domain::script::{Operation, Script};
+
+/// The statements of one event for people: BEGIN and COMMIT shown, long lists cut short, repeats
+/// counted.
+pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
+    let mut lines = operations(dialect, script);
+    if script.transaction {
+        lines.insert(0, "BEGIN".to_string());
+        lines.push("COMMIT".to_string());
+    }
+    lines
+}
+
+/// As [`statements`], without BEGIN and COMMIT: one line for each operation.
+pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
+    let line = |operation: &Operation| {
+        let sql = shortened(dialect, &operation.sql);
+        let repeat = operation.repeat;
+        if repeat > 1 { format!("{repeat} × {sql}") } else { sql }
+    };
+    script.operations.iter().map(line).collect()
+}
+
+/// `IN (?, ?, … ?)` of more than three members as `IN (100 × ?)` or `IN ($1, …, $100)`.
+fn shortened(dialect: Dialect, sql: &str) -> String {
+    let parts = sql
+        .split_once(" IN (")
+        .and_then(|(head, rest)| rest.split_once(')').map(|(list, tail)| (head, list, tail)));
+    let Some((head, list, tail)) = parts else { return sql.to_string() };
+    let members: Vec<&str> = list.split(", ").collect();
+    let (Some(first), Some(last)) = (members.first(), members.last()) else {
+        return sql.to_string();
+    };
+    if members.len() <= 3 {
+        return sql.to_string();
+    }
+    match dialect {
+        Dialect::Postgres => format!("{head} IN ({first}, …, {last}){tail}"),
+        _ => format!("{head} IN ({} × {first}){tail}", members.len()),
+    }
+}

@@ -1,0 +1,16 @@
+//! The steps of the sysbench microbenchmarks, as data: one table of test types, two orders of
+//! steps, exact SQL for each dialect.
+
+mod listing;
+mod microbenchmarks;
+mod sequence;
+mod statements;
+
+pub use listing::{operations, statements};
+pub use microbenchmarks::{
+    Lasts, MICROBENCHMARKS, Microbenchmark, Ranged, SbtestIndex, StatementShape, UPDATE_INLIST_IDS,
+    ZIPF_EXPONENT,
+};
+pub(super) use sequence::parameters_of_name;
+pub use sequence::{choose, stages};
+pub use statements::{COLUMN_C, COLUMN_PAD};

@@ -1,0 +1,157 @@
+//! Options that say what a comparison measures, for how long and on which CPUs.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::units;
+
+/// Headings of the help of commands that measure.
+const WORKLOAD: &str = "Workload";
+const HOW_LONG: &str = "How long";
+pub(super) const HOST: &str = "Host";
+
+/// What a comparison measures.
+#[derive(Clone, Debug, Args)]
+pub(super) struct WorkloadArgs {
+    /// Benchmark: sysbench, insert, kv or vector
+    #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
+    pub bench: String,
+    /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
+    #[arg(long, value_name = "NAME", default_value = "quick", help_heading = WORKLOAD)]
+    pub preset: String,
+    /// Order of the sysbench steps: abbreviated (since April 2025, 32 steps), 2025-01 (27) or full
+    /// (42) [default: the preset's]
+    #[arg(long, value_enum, help_heading = WORKLOAD)]
+    pub order: Option<OrderWord>,
+    /// Measure only steps whose name matches; !GLOB excludes; repeatable
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', help_heading = WORKLOAD)]
+    pub steps: Vec<String>,
+    /// Number of blocks; each measures every target once. `auto` stops when every step is decided
+    /// [default: 4; doctor --aa: 12]
+    #[arg(long, value_name = "N|auto", allow_hyphen_values = true, help_heading = HOW_LONG)]
+    pub blocks: Option<BlocksWord>,
+    /// With --blocks auto: blocks before the first interim look [default: 4]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
+    pub min_blocks: Option<u32>,
+    /// With --blocks auto: the largest number of blocks [default: 12]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
+    pub max_blocks: Option<u32>,
+    /// With --blocks auto: time limit for everything, loading included, such as 30m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(help_heading = HOW_LONG)]
+    pub budget: Option<Duration>,
+    /// Independent loads of each target; block i starts from load i modulo N. With 2 or more, the
+    /// load is a step with a verdict [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>)]
+    #[arg(help_heading = HOW_LONG)]
+    pub loads: Option<u32>,
+    /// Run short host checks (canaries) around each block; discard and repeat disturbed blocks of
+    /// whole steps
+    #[arg(long, value_enum, default_value = "on", help_heading = HOST)]
+    pub canaries: Switch,
+    /// Concurrent clients, each with its own connection or thread. Several counts such as 1,4,16
+    /// run each step once per count [default: the preset's]
+    #[arg(long, value_name = "N,...", allow_hyphen_values = true, help_heading = WORKLOAD)]
+    pub clients: Option<String>,
+    /// Change one setting of the workload, such as rows=1M; repeatable. An unknown key prints the
+    /// valid keys
+    #[arg(long = "set", value_name = "KEY=VALUE", help_heading = WORKLOAD)]
+    pub settings: Vec<String>,
+    /// Memory limit of each target (its server, or the client process that loads a library),
+    /// including the page cache of its files, such as 4G: makes data IO-bound on a big machine
+    #[arg(long, value_name = "SIZE", help_heading = HOST)]
+    pub memory_limit: Option<String>,
+    /// Open loop: events per second of all clients together [default: closed loop]
+    #[arg(long, value_name = "EVENTS_PER_SECOND", allow_negative_numbers = true)]
+    #[arg(help_heading = WORKLOAD)]
+    pub rate: Option<f64>,
+    /// How targets take turns in a block: every 20 ms within a step (all servers up), by step (all
+    /// servers up) or by run (one server at a time) [default: turns for sysbench with several
+    /// targets and no published preset; run for the Insert Benchmark; else step]
+    #[arg(long, value_enum, help_heading = HOW_LONG)]
+    pub interleave: Option<InterleaveWord>,
+    /// CPUs of client and server: on the same CPU, on different CPUs, or as the operating system
+    /// chooses [default: together for sysbench with at most as many clients as CPUs, else os]
+    #[arg(long, value_enum, help_heading = HOST)]
+    pub placement: Option<PlacementWord>,
+    /// Idle CPUs: keep them awake, or let the operating system halt them [default: os]
+    #[arg(long, value_enum, help_heading = HOST)]
+    pub idle: Option<IdleWord>,
+    /// Seed of the data, the target order and the statements
+    #[arg(
+        long,
+        help_heading = WORKLOAD,
+        value_name = "N",
+        default_value_t = 1,
+        allow_hyphen_values = true,
+        value_parser = whole::<u64>
+    )]
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum OrderWord {
+    Abbreviated,
+    #[value(name = "2025-01")]
+    January2025,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum InterleaveWord {
+    Turns,
+    Step,
+    Run,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum PlacementWord {
+    Together,
+    Apart,
+    Os,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum IdleWord {
+    Awake,
+    Os,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+/// `--blocks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlocksWord {
+    Number(u32),
+    Auto,
+}
+
+impl FromStr for BlocksWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlocksWord, String> {
+        match text {
+            "auto" => Ok(BlocksWord::Auto),
+            _ => text
+                .parse()
+                .map(BlocksWord::Number)
+                .map_err(|_| "write a number from 1 to 999, or auto".to_owned()),
+        }
+    }
+}
+
+pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "write a whole number".to_owned())
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    units::parse_duration(text).map_err(|error| error.to_string())
+}

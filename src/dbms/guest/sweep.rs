@@ -1,0 +1,47 @@
+//! Places that killed runs left on a server.
+
+use crate::dbms::error::DbmsError;
+use crate::dbms::guest::catalogue::{Catalogue, own_name};
+use crate::dbms::guest::claim::{Claim, Theirs};
+use crate::dbms::guest::owner::Guest;
+
+/// Removes what killed runs of this plan left in places of their own, and tells of those of other
+/// plans. A place where an rqps is at work is locked and left.
+///
+/// # Errors
+/// The server does not answer. Its refusals become notes.
+pub(crate) fn sweep(theirs: &Theirs<'_>, guest: &Guest) -> Result<Vec<String>, DbmsError> {
+    let own = own_name(&guest.tag);
+    let places = Claim::on(theirs, own.clone())?.ask(Catalogue::places_of_rqps)?;
+    let mut notes = Vec::new();
+    for name in places.into_iter().filter(|name| *name != own) {
+        // What this user may not look into is no business of this plan.
+        if let Ok(Some(note)) = swept(Claim::on(theirs, name)?, guest) {
+            notes.push(note);
+        }
+    }
+    Ok(notes)
+}
+
+fn swept(mut claim: Claim, guest: &Guest) -> Result<Option<String>, DbmsError> {
+    let name = claim.lock_name();
+    if !claim.ask(|catalogue, session| catalogue.try_lock(session, &name))? {
+        return Ok(None);
+    }
+    claim.enter()?;
+    let owned = claim.ledger().rows()?;
+    let Some(first) = owned.iter().find(|row| !row.kept) else { return Ok(None) };
+    let whose = format!("results in {} on {}, {}", first.results, first.host, first.made);
+    if first.plan != guest.plan {
+        return Ok(Some(format!(
+            "the {} is left over from another plan ({whose}); resume that plan to remove it, or \
+             drop it manually",
+            claim.words()
+        )));
+    }
+    let tag = first.tag.clone();
+    Ok(Some(match claim.release(&tag, false) {
+        Ok(()) => format!("removed the {}, left over from this plan ({whose})", claim.words()),
+        Err(error) => error.to_string(),
+    }))
+}
