@@ -3,6 +3,9 @@
 //! The fake DBMS runs on a clock of its own, so these tests take seconds and give the same numbers
 //! each time.
 
+#[path = "whole/blocks.rs"]
+mod blocks;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::block_args::BlockArgs;
 use crate::cli::import_args::Import;
 use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
 
@@ -61,6 +62,8 @@ pub(super) enum Command {
     RocksdbProcess,
     #[command(hide = true)]
     Warden,
+    #[command(hide = true)]
+    Block(BlockArgs),
     #[command(hide = true)]
     Spinner,
 }

@@ -390,7 +390,7 @@ fn finish(
 }
 
 /// A flag that the first Ctrl-C sets; the second ends the program at once.
-fn stop_flag() -> Result<Arc<AtomicBool>> {
+pub(super) fn stop_flag() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

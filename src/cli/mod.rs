@@ -4,6 +4,8 @@
 mod print;
 
 mod args;
+mod block;
+mod block_args;
 mod builds;
 mod doctor;
 pub mod exit;

@@ -6,7 +6,9 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::cli::args::{self, Arguments, Command};
-use crate::cli::{builds, doctor, exit, export, gate, hidden, import, measure, report, vector};
+use crate::cli::{
+    block, builds, doctor, exit, export, gate, hidden, import, measure, report, vector,
+};
 use crate::lab::fault;
 
 /// Runs the program.
@@ -57,6 +59,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
+        Command::Block(words) => block::measure(&words),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
     Ok(ExitCode::from(code))

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::benchmark::{Idle, Placement};
 use crate::domain::build::Dbms;
+use crate::domain::session::Session;
 
 /// The format version of `gate.json` and of calibration files that this program writes.
 pub const GATE_FORMAT: u32 = 1;
@@ -67,6 +68,19 @@ pub struct Canary {
     pub missing: BTreeMap<String, String>,
 }
 
+/// What the canaries beside a block are held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CanaryReference {
+    /// By which rule a reading is out of range.
+    pub rule: CanaryRule,
+    /// Readings that tell the usual level.
+    pub usual: Vec<Canary>,
+    /// Readings before and after blocks that tell the usual change; empty without a calibration.
+    pub pairs: Vec<[Canary; 2]>,
+    /// False if the block is kept whatever they say. Then it waits for no quieter host.
+    pub may_discard: bool,
+}
+
 /// One attempt at a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockRecord {
@@ -74,7 +88,11 @@ pub struct BlockRecord {
     pub block: u32,
     /// As in the keys of its runs.
     pub attempt: u32,
-    /// Before its first server was started; `None` if canaries are off.
+    /// The sitting in which it was measured; `None` if it did not come to its end, and in files of
+    /// an rqps that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// Before its first server was started; `None` if canaries are off, or the block was killed.
     pub before: Option<Canary>,
     /// After its last server stopped; `None` if canaries are off, or the block was interrupted.
     pub after: Option<Canary>,
@@ -204,7 +222,8 @@ pub struct SlotEffect {
 impl HostLog {
     /// Attempts at blocks that came to their end, out of range or not.
     pub fn measured(&self) -> usize {
-        self.blocks.iter().filter(|block| block.before.is_none() || block.after.is_some()).count()
+        let is_off = self.canaries == CanaryRule::Off;
+        self.blocks.iter().filter(|block| is_off || block.after.is_some()).count()
     }
 
     /// Those of them that were out of range of the canaries.
@@ -237,7 +256,8 @@ mod tests {
 
     #[test]
     fn one_block_of_five_may_be_out_of_range_and_not_two_of_six() {
-        let mut gate = HostLog { blocks: vec![block(false); 4], ..HostLog::default() };
+        let canaries = CanaryRule::Own;
+        let mut gate = HostLog { canaries, blocks: vec![block(false); 4], ..HostLog::default() };
         assert!(!gate.is_too_noisy());
         gate.blocks.push(block(true));
         assert!(!gate.is_too_noisy());

@@ -2,6 +2,7 @@
 //! parsing.
 
 pub mod benchmark;
+pub mod block;
 pub mod build;
 pub mod config;
 pub mod counted;
@@ -19,6 +20,7 @@ pub mod pace;
 pub mod prerequisite;
 pub mod run;
 pub mod script;
+pub mod session;
 pub mod step_parameters;
 pub mod target;
 pub mod unknown;

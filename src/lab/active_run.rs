@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Phase, Prerequisite, Step};
+use crate::domain::block::BlockRun;
 use crate::domain::build::Version;
 use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
 use crate::lab::event::Event;
@@ -40,16 +41,24 @@ pub(super) struct ActiveRun<'a> {
     callgrind: Option<Callgrind>,
 }
 
-/// Restores the snapshot and starts the server. `None` if that failed: the run says why.
+/// What came of a start.
+pub(super) enum Started<'a> {
+    /// The server is up.
+    Runs(Box<ActiveRun<'a>>),
+    /// It is not; the run says why.
+    Failed(BlockRun),
+}
+
+/// Restores the snapshot and starts the server.
 pub(super) fn start<'a>(
     execution: &Execution<'_>,
     state: &'a mut TargetState,
     key: RunKey,
     progress: &mut Progress<'_>,
-) -> Result<Option<ActiveRun<'a>>> {
+) -> Result<Started<'a>> {
     let name = key.folder();
     let number = execution.options.plan.load_of(key.block);
-    let load = state.loads.get(number as usize - 1).cloned().unwrap_or_default();
+    let load = state.loads.get(&number).cloned().unwrap_or_default();
     let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
     let data = match execution.options.valgrind {
@@ -96,7 +105,7 @@ pub(super) fn start<'a>(
             folder.update(&record)?;
             state.fault(format!("{name}: {text}"), progress);
             remove(&data, progress);
-            return Ok(None);
+            return Ok(Started::Failed(BlockRun { key: record.key, status: record.status }));
         }
     };
     let mut run =
@@ -104,7 +113,7 @@ pub(super) fn start<'a>(
     if let Err(error) = run.settle_in(execution, &logs, progress) {
         run.fail(execution, &error, progress);
     }
-    Ok(Some(run))
+    Ok(Started::Runs(Box::new(run)))
 }
 
 fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRecord {
@@ -121,7 +130,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         workload: plan.workload.clone(),
         seed: plan.seed,
         plan_hash: execution.plan_hash.clone(),
-        host_fingerprint: execution.host_fingerprint.clone(),
+        host_fingerprint: execution.session.host.clone(),
         rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock::now_rfc3339(),
         finished: None,
@@ -406,7 +415,7 @@ impl ActiveRun<'_> {
         mut self,
         execution: &Execution<'_>,
         progress: &mut Progress<'_>,
-    ) -> Result<()> {
+    ) -> Result<BlockRun> {
         if execution.stopped() && self.record.status == Status::Running {
             self.record.status = Status::Interrupted;
         }
@@ -428,7 +437,7 @@ impl ActiveRun<'_> {
         remove(&self.data, progress);
         self.record.finished = Some(clock::now_rfc3339());
         self.folder.update(&self.record)?;
-        Ok(())
+        Ok(BlockRun { key: self.record.key, status: self.record.status })
     }
 }
 

@@ -2,25 +2,16 @@
 
 use anyhow::Result;
 
+use crate::domain::block::BlockRun;
 use crate::domain::run::{RunKey, Status};
-use crate::lab::active_run::{self, ActiveRun};
+use crate::lab::active_run::{self, ActiveRun, Started};
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
-use crate::lab::selection::Selection;
 use crate::lab::target_state::TargetState;
 use crate::lab::turns;
-use crate::plan::Interleave;
+use crate::plan::{BlockSpec, Interleave};
 
-/// Which block, in which order, with which stages.
-pub(super) struct At<'a> {
-    pub(super) block: u32,
-    pub(super) attempt: u32,
-    /// Positions of the targets in their order.
-    pub(super) order: &'a [usize],
-    pub(super) selection: &'a Selection,
-}
-
-/// Runs a block.
+/// Runs a block; returns the runs that have a folder.
 ///
 /// # Errors
 /// The result folder cannot be written. What goes wrong with one target is written into its run,
@@ -28,17 +19,17 @@ pub(super) struct At<'a> {
 pub(super) fn run(
     execution: &Execution<'_>,
     states: &mut [TargetState],
-    at: &At<'_>,
+    spec: &BlockSpec,
     progress: &mut Progress<'_>,
-) -> Result<()> {
+) -> Result<Vec<BlockRun>> {
     let mut members: Vec<(u32, &mut TargetState)> = Vec::new();
-    for (index, state) in states.iter_mut().enumerate() {
-        let place = at.order.iter().position(|target| *target == index).unwrap_or(index);
+    for (slot, state) in spec.targets.iter().zip(states) {
         if !state.broken {
-            members.push((place as u32 + 1, state));
+            members.push((slot.position, state));
         }
     }
-    members.sort_by_key(|(place, _)| *place);
+    members.sort_by_key(|(position, _)| *position);
+    let mut runs = Vec::new();
     let at_once = match execution.options.plan.interleave {
         Interleave::Turns | Interleave::Step => members.len(),
         Interleave::Run => 1,
@@ -46,19 +37,20 @@ pub(super) fn run(
     while !members.is_empty() && !execution.stopped() {
         let rest = members.split_off(at_once.min(members.len()));
         let group = std::mem::replace(&mut members, rest);
-        together(execution, group, at, progress)?;
+        runs.extend(together(execution, group, spec, progress)?);
     }
-    Ok(())
+    Ok(runs)
 }
 
 /// Runs the targets of a group side by side: each stage visits all of them in order.
 fn together(
     execution: &Execution<'_>,
     group: Vec<(u32, &mut TargetState)>,
-    at: &At<'_>,
+    spec: &BlockSpec,
     progress: &mut Progress<'_>,
-) -> Result<()> {
+) -> Result<Vec<BlockRun>> {
     let mut runs: Vec<ActiveRun<'_>> = Vec::new();
+    let mut ended: Vec<BlockRun> = Vec::new();
     for (order, state) in group {
         // One that waits for its turn must not run while another starts or is measured.
         if let Some(before) = runs.last_mut()
@@ -66,15 +58,16 @@ fn together(
         {
             before.fail(execution, &error.into(), progress);
         }
-        let (block, attempt) = (at.block, at.attempt);
+        let BlockSpec { block, attempt, .. } = *spec;
         let key = RunKey { block, attempt, order, label: state.target.label.clone() };
-        if let Some(run) = active_run::start(execution, state, key, progress)? {
-            runs.push(run);
+        match active_run::start(execution, state, key, progress)? {
+            Started::Runs(run) => runs.push(*run),
+            Started::Failed(run) => ended.push(run),
         }
     }
     let stages = runs.iter().map(|run| run.state.stages.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
-    for stage in (0..stages).filter(|stage| at.selection.holds(*stage)) {
+    for stage in (0..stages).filter(|stage| spec.holds(*stage)) {
         if turns::are_taken(execution, &runs, stage) && !execution.stopped() {
             turns::stage(execution, &mut runs, stage, progress);
             continue;
@@ -89,7 +82,8 @@ fn together(
         }
     }
     for run in runs {
-        run.finish(execution, progress)?;
+        ended.push(run.finish(execution, progress)?);
     }
-    Ok(())
+    ended.sort_by_key(|run| run.key.order);
+    Ok(ended)
 }

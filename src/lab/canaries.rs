@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::domain::gate::{Canary, CanaryRule};
+use crate::domain::gate::{Canary, CanaryReference, CanaryRule};
 use crate::os::clock;
 use crate::os::noise::canary;
 
@@ -103,6 +103,16 @@ impl CanarySource {
     }
 }
 
+/// Why a block with these readings before and after it is disturbed; empty if it is not.
+pub(super) fn faults(reference: &CanaryReference, block: [Option<&Canary>; 2]) -> Vec<String> {
+    let slow = |when: &str, reading: Option<&Canary>| {
+        Some(format!("{when} it, {}", slow(reference, reading?)?))
+    };
+    let [before, after] = block;
+    let changed = || changed(&reference.pairs, [before?, after?]);
+    [slow("before", before), slow("after", after), changed()].into_iter().flatten().collect()
+}
+
 /// Why `reading` is slower than the usual level that `reference` tells; `None` if it is not, or if
 /// there is too little to tell.
 ///
@@ -112,10 +122,12 @@ impl CanarySource {
 /// which may be disturbed, it is around their median, with a robust standard deviation (1.4826 ×
 /// median absolute deviation). It has no lower end: a host that is faster than before shows that
 /// the readings before were disturbed.
-pub(super) fn slow(rule: CanaryRule, reference: &[&Canary], reading: &Canary) -> Option<String> {
-    let range = if rule == CanaryRule::Calibration { prediction } else { around_median };
+pub(super) fn slow(reference: &CanaryReference, reading: &Canary) -> Option<String> {
+    let by_calibration = reference.rule == CanaryRule::Calibration;
+    let range = if by_calibration { prediction } else { around_median };
     let faults = KINDS.iter().filter_map(|kind| {
-        let values: Vec<f64> = reference.iter().filter_map(|canary| kind.ln(canary)).collect();
+        let values: Vec<f64> =
+            reference.usual.iter().filter_map(|canary| kind.ln(canary)).collect();
         let (centre, half) = range(&values)?;
         let (difference, half) = (kind.ln(reading)? - centre, half.max(kind.level_floor.ln()));
         (difference > half).then(|| {
@@ -132,7 +144,7 @@ pub(super) fn slow(rule: CanaryRule, reference: &[&Canary], reading: &Canary) ->
 /// The range is the 99 % prediction interval of normal noise on the logarithms of after / before,
 /// and at least as wide as the floors: 3 % of spin, 5 % of memory, 2 times of fsync. A host that
 /// is slow, or fast, all along is the same for both targets of a block and is no fault.
-pub(super) fn changed(known: &[[Canary; 2]], block: [&Canary; 2]) -> Option<String> {
+fn changed(known: &[[Canary; 2]], block: [&Canary; 2]) -> Option<String> {
     let faults = KINDS.iter().filter_map(|kind| {
         let of = |[before, after]: &[Canary; 2]| kind.change([before, after]);
         let values: Vec<f64> = known.iter().filter_map(of).collect();
@@ -196,8 +208,8 @@ mod tests {
     }
 
     fn level(rule: CanaryRule, reference: &[f64], reading: &Canary) -> Option<String> {
-        let reference: Vec<Canary> = reference.iter().map(|spin| canary(*spin)).collect();
-        slow(rule, &reference.iter().collect::<Vec<_>>(), reading)
+        let usual = reference.iter().map(|spin| canary(*spin)).collect();
+        slow(&CanaryReference { rule, usual, pairs: Vec::new(), may_discard: true }, reading)
     }
 
     fn change(known: &[f64], before: f64, after: f64) -> Option<String> {

@@ -1,15 +1,18 @@
 //! Carries out a plan from its first look at the host to the last block.
 
-use std::time::Instant;
+use anyhow::{Context, Result, bail};
 
-use anyhow::{Context, Result};
-
-use crate::domain::benchmark::Idle;
+use crate::domain::benchmark::{Idle, Phase};
+use crate::domain::block::BlockReport;
 use crate::domain::host::fingerprint;
+use crate::domain::run::RunKey;
+use crate::domain::session::Session;
 use crate::lab::canaries::CanarySource;
+use crate::lab::canary_reader::CanaryReader;
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
+use crate::lab::executor::{Executor, LocalExecutor};
 use crate::lab::host_monitor::{Fate, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resolve::ResolvedTarget;
@@ -17,10 +20,10 @@ use crate::lab::resume::History;
 use crate::lab::scheduler::BlockScheduler;
 use crate::lab::target_state::TargetState;
 use crate::lab::work_folders::{Reservation, WorkFolders};
-use crate::lab::{block, guest, memory, prepare, resolve, resume, target_state, work_folders};
+use crate::lab::{guest, memory, resolve, resume, target_state, work_folders};
 use crate::os::spinner::Spinner;
-use crate::os::{host, user};
-use crate::plan::{cost, file, order};
+use crate::os::{clock, host, user};
+use crate::plan::{BlockSpec, TargetSlot, cost, file, order};
 use crate::results::ResultSet;
 
 /// Carries out the plan; `decider` says after each block what the next one measures.
@@ -36,42 +39,87 @@ pub fn carry_out(
     events: &mut dyn FnMut(Event),
 ) -> Result<ExecutionSummary> {
     let mut progress = Progress::new(events);
-    let (reservation, resolved) = look_ahead(options, &mut progress)?;
+    let (reservation, resolved) = look_ahead(options, None, &mut progress)?;
     let execution = open(options, reservation)?;
-    let mut states = target_state::all(&execution, resolved)?;
+    let states = target_state::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
-    let mut monitor = HostMonitor::open(&execution, source, &mut progress)?;
+    let measured = Measured::of(&execution, &states);
+    let in_turns = options.plan.takes_turns_in_all(&measured.stages);
+    let (mut monitor, reader) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = resume::history(&execution.results, states.len())?;
     for note in &history.notes {
         progress.note(note);
     }
-    blocks(&execution, &mut states, decider, (&mut monitor, &history), &mut progress)?;
+    let loads = (1..=options.plan.loads).collect();
+    let mut executor = LocalExecutor::new(&execution, states, reader, loads);
+    let faults = blocks(
+        (&execution, &mut executor),
+        &measured,
+        decider,
+        (&mut monitor, &history),
+        &mut progress,
+    )?;
     let interrupted = execution.stopped();
     if !interrupted {
         guest::clean_up(options, &mut progress)?;
         execution.folders.clear()?;
     }
-    let faults = states.into_iter().flat_map(|state| state.faults).collect();
     Ok(ExecutionSummary { faults, interrupted })
 }
 
-/// Measures the blocks that are left, and repeats those that are discarded.
+/// What blocks of a plan are written down with.
+struct Measured {
+    /// Of the first target, and by number those of all.
+    stages: Vec<Phase>,
+    /// Builds and settings; positions follow from the order of each block.
+    slots: Vec<TargetSlot>,
+    /// True if all data of the workload fit into the caches of every DBMS.
+    cached: bool,
+}
+
+impl Measured {
+    fn of(execution: &Execution<'_>, states: &[TargetState]) -> Measured {
+        let slots = (1..).zip(states).map(|(position, state)| TargetSlot {
+            label: state.target.label.clone(),
+            position,
+            build: state.build.manifest.clone(),
+            config: state.config.clone(),
+        });
+        Measured {
+            stages: states.first().map(|state| state.stages.clone()).unwrap_or_default(),
+            slots: slots.collect(),
+            cached: states.iter().all(|state| state.is_cached(execution)),
+        }
+    }
+
+    /// The slots in this order: indices of the targets, the first to be measured first.
+    fn in_order(&self, order: &[usize]) -> Vec<TargetSlot> {
+        let mut slots = self.slots.clone();
+        for (position, target) in (1..).zip(order) {
+            if let Some(slot) = slots.get_mut(*target) {
+                slot.position = position;
+            }
+        }
+        slots
+    }
+}
+
+/// Measures the blocks that are left, and repeats those that are discarded. Returns the faults.
 fn blocks(
-    execution: &Execution<'_>,
-    states: &mut [TargetState],
+    (execution, executor): (&Execution<'_>, &mut dyn Executor),
+    measured: &Measured,
     decider: &mut dyn Decider,
     (monitor, history): (&mut HostMonitor, &History),
     progress: &mut Progress<'_>,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let plan = &execution.options.plan;
-    let stages: Vec<_> = states.first().map(|state| state.stages.clone()).unwrap_or_default();
-    let cached = states.iter().all(|state| state.is_cached(execution));
-    let orders = order::orders(states.len(), plan.blocks.most(), plan.seed);
-    let mut scheduler = BlockScheduler::new(execution, &stages, cached);
+    let stages = &measured.stages;
+    let orders = order::orders(measured.slots.len(), plan.blocks.most(), plan.seed);
+    let mut scheduler = BlockScheduler::new(execution, stages, measured.cached);
     let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
-    progress.plan(plan, &stages, left);
+    progress.plan(plan, stages, left);
     scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
-    let mut prepared = false;
+    let mut faults = Vec::new();
     for (block, order) in (1..).zip(&orders) {
         if execution.stopped() {
             break;
@@ -80,32 +128,100 @@ fn blocks(
             continue;
         }
         let Some(selection) = scheduler.next(execution, block, monitor, progress) else { break };
-        if !prepared {
-            execution.folders.check_space(cost::estimate(plan, &stages).disk_bytes)?;
-            prepare::all(execution, states, progress)?;
-            prepared = true;
-        }
-        let mut attempt = history.next_attempt(block);
-        let fate = loop {
-            monitor.before(execution, (block, attempt), (&selection, &stages), progress)?;
-            let began = Instant::now();
-            let place = block::At { block, attempt, order, selection: &selection };
-            block::run(execution, states, &place, progress)?;
+        for attempt in history.next_attempt(block).. {
+            let spec = BlockSpec {
+                left_out: selection.left_out(),
+                canaries: monitor.reference(),
+                ..BlockSpec::new(plan, (block, attempt), measured.in_order(order))
+            };
+            monitor.begin(execution, &spec, selection.skipped(stages))?;
+            let mut report = carried_out(executor, &spec, progress)?;
+            faults.append(&mut report.faults);
+            let fate = monitor.end(execution, (&spec, &report), progress)?;
             if execution.stopped() {
-                break None;
+                break;
             }
-            scheduler.took(execution, &selection, began.elapsed().as_secs_f64());
-            match monitor.after(execution, progress)? {
-                Fate::Kept => break Some(()),
-                Fate::Discarded => progress.more(scheduler.seconds(execution, &selection)),
+            scheduler.took(execution, &selection, report.seconds);
+            if fate == Fate::Kept {
+                scheduler.decide(execution, block, decider, (monitor, progress))?;
+                break;
             }
-            attempt += 1;
-        };
-        if fate.is_some() {
-            scheduler.decide(execution, block, decider, (monitor, progress))?;
+            progress.more(scheduler.seconds(execution, &selection));
         }
     }
-    Ok(())
+    Ok(faults)
+}
+
+/// Has a block measured, and waits for its report.
+fn carried_out(
+    executor: &mut dyn Executor,
+    spec: &BlockSpec,
+    progress: &mut Progress<'_>,
+) -> Result<BlockReport> {
+    executor.submit(spec.clone())?;
+    while let Some(report) = executor.poll(progress)? {
+        if report.id == spec.id {
+            return Ok(report);
+        }
+    }
+    bail!("measure block {}: no report of it came", spec.block)
+}
+
+/// Measures one written-down block, whose plan is that of the options. The result folder has its
+/// runs then, and its report.
+///
+/// A block whose report is there already is not measured again.
+///
+/// # Errors
+/// As [`carry_out`]; a build on this host is not the one that was written down; the result folder
+/// has runs of this block, but no report.
+pub fn carry_out_block(
+    options: &ExecutionOptions,
+    spec: &BlockSpec,
+    events: &mut dyn FnMut(Event),
+) -> Result<BlockReport> {
+    let mut progress = Progress::new(events);
+    if let Some(report) = block_result(options, spec)? {
+        return Ok(report);
+    }
+    let (reservation, resolved) = look_ahead(options, Some(&spec.targets), &mut progress)?;
+    let execution = open(options, reservation)?;
+    let states = target_state::all(&execution, resolved)?;
+    let phases = states.first().map(|state| state.stages.clone()).unwrap_or_default();
+    progress.plan(&options.plan, &phases, 1);
+    let reader = CanaryReader::new(canary_source(&execution, &states), 0);
+    let loads = vec![options.plan.load_of(spec.block)];
+    let mut executor = LocalExecutor::new(&execution, states, reader, loads);
+    let report = carried_out(&mut executor, spec, &mut progress)?;
+    if !execution.stopped() {
+        guest::clean_up(options, &mut progress)?;
+        execution.folders.clear()?;
+        execution.results.write_block(&report)?;
+    }
+    Ok(report)
+}
+
+/// The report of a block that was measured before, if the result folder has it.
+fn block_result(options: &ExecutionOptions, spec: &BlockSpec) -> Result<Option<BlockReport>> {
+    let out = &options.out;
+    if !ResultSet::is_begun(out, &spec.plan)? {
+        return Ok(None);
+    }
+    let results = ResultSet::open(out)?;
+    if let Some(report) = results.block()?.filter(|report| report.id == spec.id) {
+        return Ok(Some(report));
+    }
+    let of_block = |key: &RunKey| (key.block, key.attempt) == (spec.block, spec.attempt);
+    match results.runs()?.iter().find(|record| of_block(&record.key)) {
+        None => Ok(None),
+        Some(record) => bail!(
+            "measure block {}: {} holds the run {} of it and no report, so it was interrupted\n\
+             hint: choose a new folder with --out, or remove this one",
+            spec.block,
+            out.display(),
+            record.key.folder()
+        ),
+    }
 }
 
 /// Real targets are measured on a real host. The fake DBMS does no work, so its host is a script,
@@ -134,6 +250,7 @@ fn canary_source(execution: &Execution<'_>, states: &[TargetState]) -> CanarySou
 /// host's lock, then with it what would be noise to another who measures.
 fn look_ahead(
     options: &ExecutionOptions,
+    slots: Option<&[TargetSlot]>,
     progress: &mut Progress<'_>,
 ) -> Result<(Reservation, Vec<ResolvedTarget>)> {
     let ExecutionOptions { plan, out, work, .. } = options;
@@ -142,7 +259,7 @@ fn look_ahead(
         let bytes = cost::estimate(plan, &[]).disk_bytes;
         work_folders::check_space_for(out, work.as_deref(), run_as.as_ref(), bytes)?;
     }
-    let search = resolve::Search::begin(options, progress)?;
+    let search = resolve::Search::begin(options, slots, progress)?;
     memory::check_together(plan, host::memory_bytes())?;
     memory::try_out(plan)?;
     let reservation = Reservation::new(out, &options.host_lock, run_as)?;
@@ -155,7 +272,8 @@ fn open(options: &ExecutionOptions, reservation: Reservation) -> Result<Executio
     let plan = &options.plan;
     let folders = WorkFolders::open(reservation, &options.out, options.work.as_deref())?;
     let facts = host::read(&folders.target(""));
-    let host_fingerprint = fingerprint(&facts);
+    let session =
+        Session { host: fingerprint(&facts), boot: host::boot(), started: clock::now_rfc3339() };
     // A folder that holds results of this plan already is continued.
     let results = ResultSet::create(&options.out, &file::print(plan), &facts)?;
     let spinner = match plan.workload.idle {
@@ -167,7 +285,7 @@ fn open(options: &ExecutionOptions, reservation: Reservation) -> Result<Executio
         folders,
         results,
         plan_hash: file::hash(plan),
-        host_fingerprint,
+        session,
         disk: facts.disk.clone(),
         memory_bytes: facts.memory_bytes,
         spinner,

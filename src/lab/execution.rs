@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::domain::gate::Calibration;
+use crate::domain::session::Session;
 use crate::lab::work_folders::WorkFolders;
 use crate::os::spinner::Spinner;
 use crate::os::valgrind::Valgrind;
@@ -55,7 +56,8 @@ pub(super) struct Execution<'a> {
     pub(super) folders: WorkFolders,
     pub(super) results: ResultSet,
     pub(super) plan_hash: String,
-    pub(super) host_fingerprint: String,
+    /// This sitting on this host.
+    pub(super) session: Session,
     /// The block device under the work folder.
     pub(super) disk: Option<String>,
     pub(super) memory_bytes: u64,

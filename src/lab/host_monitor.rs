@@ -1,27 +1,23 @@
-//! Keeps `gate.json`: reads the canaries beside each block, decides whether to discard the block,
-//! and counts the time that the plan has taken.
+//! Keeps `gate.json`: decides by the canaries beside each block whether the block is discarded, and
+//! counts the time that the plan has taken.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use crate::domain::benchmark::Phase;
-use crate::domain::gate::{BlockRecord, Calibration, Canary, CanaryRule, GATE_FORMAT, HostLog};
-use crate::domain::run::Status;
-use crate::lab::canaries::{self, CanarySource, FIRST_READINGS};
+use crate::domain::block::BlockReport;
+use crate::domain::gate::{
+    BlockRecord, Calibration, Canary, CanaryReference, CanaryRule, GATE_FORMAT, HostLog,
+};
+use crate::domain::run::{RunKey, Status};
+use crate::lab::canaries::{self, CanarySource};
+use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
-use crate::lab::selection::Selection;
+use crate::plan::BlockSpec;
 use crate::results::ResultSet;
 
-/// A block is not begun while the canary before it is out of range; but no longer than this many
-/// pauses.
-const PAUSES: usize = 3;
-/// Between two readings of them.
-const PAUSE: Duration = Duration::from_secs(5);
-/// A canary takes a tenth of a second, a block minutes: a disturbance must persist for this long
-/// before it discards a block.
-const MOMENT: Duration = Duration::from_secs(1);
 /// Of the blocks that count, one in so many may be discarded besides: 20 % of all measured.
 const KEPT_PER_DISCARDED: usize = 4;
 
@@ -37,26 +33,25 @@ pub(super) enum Fate {
 /// The gate of a plan that is carried out.
 pub(super) struct HostMonitor {
     gate: HostLog,
-    source: CanarySource,
-    readings: usize,
     began: Instant,
     spent_before: f64,
     blocks_least: usize,
-    /// The block at hand takes turns in every step. Such a block is kept whatever the canaries say:
-    /// they are seconds apart, and turns cancel noise of that length.
+    /// Blocks take turns in every step. Such a block is kept whatever the canaries say: they are
+    /// seconds apart, and turns cancel noise of that length.
     in_turns: bool,
 }
 
 impl HostMonitor {
-    /// Takes up the gate of the result set, or begins one with first readings.
+    /// Takes up the gate of the result set, or begins one with first readings. Returns what reads
+    /// the canaries from here on.
     ///
     /// # Errors
     /// `gate.json` cannot be read or written.
     pub(super) fn open(
         execution: &Execution<'_>,
-        source: CanarySource,
+        (source, in_turns): (CanarySource, bool),
         progress: &mut Progress<'_>,
-    ) -> Result<HostMonitor> {
+    ) -> Result<(HostMonitor, CanaryReader)> {
         let calibration = calibration(execution);
         let there = execution.results.gate()?;
         let is_new = there.is_none();
@@ -66,30 +61,27 @@ impl HostMonitor {
             calibration,
             ..HostLog::default()
         });
+        let is_off = source.is_off();
+        let mut reader = CanaryReader::new(source, readings(&gate));
         let mut monitor = HostMonitor {
-            readings: readings(&gate),
             spent_before: gate.spent_seconds,
             gate,
-            source,
             began: Instant::now(),
             blocks_least: execution.options.plan.blocks.fewest() as usize,
-            in_turns: false,
+            in_turns,
         };
         if is_new {
-            if !monitor.source.is_off() {
+            if !is_off {
                 progress.doing("", "read the canaries", None);
             }
-            for _ in 0..FIRST_READINGS {
-                let reading = monitor.read();
-                monitor.gate.first_canaries.extend(reading);
-            }
+            monitor.gate.first_canaries = reader.first();
             monitor.say_first(progress);
         }
         for block in monitor.gate.blocks.iter().filter(|block| block.discarded) {
-            mark_discarded(&execution.results, block)?;
+            mark_discarded(&execution.results, block, &keys_of(&execution.results, block)?)?;
         }
         monitor.write(execution)?;
-        Ok(monitor)
+        Ok((monitor, reader))
     }
 
     /// Seconds that the plan has taken so far, including earlier sittings.
@@ -97,65 +89,61 @@ impl HostMonitor {
         self.spent_before + self.began.elapsed().as_secs_f64()
     }
 
-    /// Before a block: reads the canaries. Waits a while if they are out of range and the block
-    /// could be discarded for it.
+    /// What the canaries beside the next block are held against; `None` if they are off.
+    pub(super) fn reference(&self) -> Option<CanaryReference> {
+        let rule = self.gate.canaries;
+        let pairs = self.known().to_vec();
+        let usual = match rule {
+            CanaryRule::Calibration => pairs.iter().flatten().cloned().collect(),
+            CanaryRule::Own => self.own_canaries().cloned().collect(),
+            CanaryRule::Off => return None,
+        };
+        Some(CanaryReference { rule, usual, pairs, may_discard: !self.in_turns })
+    }
+
+    /// Before a block: writes down that it is begun, and the steps that are skipped. An attempt
+    /// that was begun before and has no run yet is the same one.
     ///
     /// # Errors
     /// `gate.json` cannot be written.
-    pub(super) fn before(
+    pub(super) fn begin(
         &mut self,
         execution: &Execution<'_>,
-        (block, attempt): (u32, u32),
-        (selection, stages): (&Selection, &[Phase]),
-        progress: &mut Progress<'_>,
+        spec: &BlockSpec,
+        skipped: BTreeMap<String, String>,
     ) -> Result<()> {
-        self.in_turns = execution.options.plan.takes_turns_in_all(stages);
-        let pauses = if self.in_turns { 0 } else { PAUSES };
-        let mut reading = self.read();
-        for _ in 0..pauses {
-            let Some(fault) = reading.as_ref().and_then(|reading| self.fault(reading)) else {
-                break;
-            };
-            if execution.stopped() {
-                break;
-            }
-            progress.doing("", &format!("wait for a quieter host ({fault})"), None);
-            self.rest(PAUSE);
-            reading = self.read();
-        }
-        self.gate.blocks.push(BlockRecord {
-            block,
-            attempt,
-            before: reading,
-            skipped: selection.skipped(stages),
-            ..BlockRecord::default()
-        });
+        let BlockSpec { block, attempt, .. } = *spec;
+        self.gate.blocks.retain(|begun| (begun.block, begun.attempt) != (block, attempt));
+        self.gate.blocks.push(BlockRecord { block, attempt, skipped, ..BlockRecord::default() });
         self.write(execution)
     }
 
-    /// After a block: reads the canaries, twice if they are out of range, and decides. What is
-    /// discarded is marked in `gate.json` first: if rqps is killed before all its runs are
-    /// marked, the rest is when the plan is resumed.
+    /// After a block: decides by its canaries whether it counts; one that was interrupted is only
+    /// written down. What is discarded is marked in `gate.json` first: if rqps is killed before all
+    /// its runs are marked, the rest is when the plan is resumed.
     ///
     /// # Errors
     /// `gate.json` or a `run.json` cannot be written.
-    pub(super) fn after(
+    pub(super) fn end(
         &mut self,
         execution: &Execution<'_>,
+        (spec, report): (&BlockSpec, &BlockReport),
         progress: &mut Progress<'_>,
     ) -> Result<Fate> {
-        let Some(index) = self.gate.blocks.len().checked_sub(1) else { return Ok(Fate::Kept) };
-        let before = self.gate.blocks[index].before.clone();
-        let mut reading = self.read();
-        let mut faults = self.faults(before.as_ref(), reading.as_ref());
-        if !faults.is_empty() && !self.in_turns {
-            self.rest(MOMENT);
-            reading = self.read();
-            faults = self.faults(before.as_ref(), reading.as_ref());
-        }
-        let discarded = !faults.is_empty() && !self.in_turns && self.may_discard();
-        let entry = &mut self.gate.blocks[index];
-        entry.after = reading;
+        let may_discard = !self.in_turns && self.may_discard();
+        let of_spec =
+            |begun: &BlockRecord| (begun.block, begun.attempt) == (spec.block, spec.attempt);
+        let Some(entry) = self.gate.blocks.iter_mut().find(|begun| of_spec(begun)) else {
+            bail!("judge block {}: it was never begun", spec.block);
+        };
+        let [before, after] = &report.canaries;
+        let reference = spec.canaries.as_ref().filter(|_| !execution.stopped());
+        let faults = reference.map_or_else(Vec::new, |reference| {
+            canaries::faults(reference, [before.as_ref(), after.as_ref()])
+        });
+        let discarded = !faults.is_empty() && may_discard;
+        entry.session = Some(report.session.clone());
+        (entry.before, entry.after) = (before.clone(), after.clone());
         entry.out_of_range = (!faults.is_empty()).then(|| faults.join("; "));
         entry.discarded = discarded;
         let entry = entry.clone();
@@ -166,7 +154,8 @@ impl HostMonitor {
         if !discarded {
             return Ok(Fate::Kept);
         }
-        mark_discarded(&execution.results, &entry)?;
+        let keys: Vec<RunKey> = report.runs.iter().map(|run| run.key.clone()).collect();
+        mark_discarded(&execution.results, &entry, &keys)?;
         Ok(Fate::Discarded)
     }
 
@@ -177,7 +166,7 @@ impl HostMonitor {
     pub(super) fn note_open(
         &mut self,
         execution: &Execution<'_>,
-        open: std::collections::BTreeMap<String, Option<u32>>,
+        open: BTreeMap<String, Option<u32>>,
     ) -> Result<()> {
         if let Some(last) = self.gate.blocks.last_mut() {
             last.open = Some(open);
@@ -190,37 +179,6 @@ impl HostMonitor {
         Ok(execution.results.write_gate(&self.gate)?)
     }
 
-    fn rest(&self, pause: Duration) {
-        if self.source.is_real() {
-            std::thread::sleep(pause);
-        }
-    }
-
-    fn read(&mut self) -> Option<Canary> {
-        let reading = self.source.read(self.readings);
-        self.readings += 1;
-        reading
-    }
-
-    /// Why a block with these readings before and after it does not count.
-    fn faults(&self, before: Option<&Canary>, after: Option<&Canary>) -> Vec<String> {
-        let slow = |when: &str, reading: Option<&Canary>| {
-            Some(format!("{when} it, {}", self.fault(reading?)?))
-        };
-        let changed = || canaries::changed(self.known(), [before?, after?]);
-        [slow("before", before), slow("after", after), changed()].into_iter().flatten().collect()
-    }
-
-    /// Why a reading is slower than usual.
-    fn fault(&self, reading: &Canary) -> Option<String> {
-        let rule = self.gate.canaries;
-        let reference = match rule {
-            CanaryRule::Calibration => self.known().iter().flatten().collect(),
-            CanaryRule::Own | CanaryRule::Off => self.own_canaries(),
-        };
-        canaries::slow(rule, &reference, reading)
-    }
-
     /// The readings before and after each block of the calibration that this plan goes by.
     fn known(&self) -> &[[Canary; 2]] {
         match (&self.gate.canaries, &self.gate.calibration) {
@@ -230,10 +188,10 @@ impl HostMonitor {
     }
 
     /// This plan's own readings: those at its beginning, and of all blocks that were in range.
-    fn own_canaries(&self) -> Vec<&Canary> {
+    fn own_canaries(&self) -> impl Iterator<Item = &Canary> {
         let in_range = self.gate.blocks.iter().filter(|block| block.out_of_range.is_none());
         let of_blocks = in_range.flat_map(|block| block.before.iter().chain(&block.after));
-        self.gate.first_canaries.iter().chain(of_blocks).collect()
+        self.gate.first_canaries.iter().chain(of_blocks)
     }
 
     /// False once so many are out of range that verdicts allow for the noise of the host: where it
@@ -282,7 +240,7 @@ impl HostMonitor {
 /// The stored calibration that fits the plan best.
 fn calibration(execution: &Execution<'_>) -> Option<Calibration> {
     let options = execution.options;
-    let fingerprint = &execution.host_fingerprint;
+    let fingerprint = &execution.session.host;
     options.plan.closest(fingerprint, &options.calibrations).cloned()
 }
 
@@ -300,14 +258,21 @@ fn readings(gate: &HostLog) -> usize {
     gate.first_canaries.len() + gate.blocks.iter().map(of_block).sum::<usize>()
 }
 
-/// Marks all runs of a block as discarded.
-fn mark_discarded(results: &ResultSet, block: &BlockRecord) -> Result<()> {
+/// The runs of an attempt at a block that are in the result folder.
+fn keys_of(results: &ResultSet, block: &BlockRecord) -> Result<Vec<RunKey>> {
+    let keys = results.runs()?.into_iter().map(|record| record.key);
+    Ok(keys.filter(|key| (key.block, key.attempt) == (block.block, block.attempt)).collect())
+}
+
+/// Marks these runs of a block as discarded, as far as they are complete.
+fn mark_discarded(results: &ResultSet, block: &BlockRecord, keys: &[RunKey]) -> Result<()> {
     let why = block.out_of_range.clone().unwrap_or_default();
-    for mut record in results.runs()? {
-        let of_block = record.key.block == block.block && record.key.attempt == block.attempt;
-        if of_block && record.status == Status::Complete {
+    for key in keys {
+        let folder = results.run(key)?;
+        let mut record = folder.record()?;
+        if record.status == Status::Complete {
             record.status = Status::Discarded(why.clone());
-            results.run(&record.key)?.update(&record)?;
+            folder.update(&record)?;
         }
     }
     Ok(())

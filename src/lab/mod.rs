@@ -4,12 +4,14 @@
 mod active_run;
 mod block;
 mod canaries;
+mod canary_reader;
 mod carry_out;
 mod count;
 mod decider;
 mod driver_process;
 mod event;
 mod execution;
+mod executor;
 pub mod fault;
 mod guest;
 mod host_monitor;
@@ -27,7 +29,7 @@ mod turn_taking;
 mod turns;
 mod work_folders;
 
-pub use carry_out::carry_out;
+pub use carry_out::{carry_out, carry_out_block};
 pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
 pub use execution::{ExecutionOptions, ExecutionSummary};

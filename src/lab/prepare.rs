@@ -27,22 +27,27 @@ struct Mark {
     kept: KeptLoad,
 }
 
-/// Prepares all targets, load by load. One that fails is marked broken; the others go on.
+/// Prepares these loads of all targets, load by load. A target that fails is marked
+/// broken; the others go on.
 ///
 /// # Errors
 /// The user stopped, or no target could be prepared.
 pub(super) fn all(
     execution: &Execution<'_>,
     states: &mut [TargetState],
+    loads: &[u32],
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    for load in 1..=execution.options.plan.loads {
+    for &load in loads {
         for state in states.iter_mut().filter(|state| !state.broken) {
             if execution.stopped() {
                 return Ok(());
             }
+            if state.is_external() && loads.first() != Some(&load) {
+                continue;
+            }
             match one(execution, state, load, progress) {
-                Ok(kept) => state.loads.push(kept),
+                Ok(kept) => drop(state.loads.insert(load, kept)),
                 Err(_) if execution.stopped() => return Ok(()),
                 Err(error) => {
                     state.broken = true;
@@ -78,9 +83,6 @@ fn one(
     load: u32,
     progress: &mut Progress<'_>,
 ) -> Result<KeptLoad> {
-    if state.is_external() && load > 1 {
-        return Ok(KeptLoad::default());
-    }
     if guest::clear_the_way(execution.options, &state.target, progress)? {
         return Ok(KeptLoad::default());
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use crate::dbms;
-use crate::domain::build::{Build, BuildSource};
+use crate::domain::build::{Build, BuildSource, Manifest};
 use crate::domain::config::Config;
 use crate::domain::target::Target;
 use crate::lab::execution::ExecutionOptions;
@@ -16,7 +16,7 @@ use crate::lab::progress::Progress;
 use crate::obtain::{self, Cache, Found, PackageClients};
 use crate::os::host;
 use crate::os::user::User;
-use crate::plan::Plan;
+use crate::plan::{Plan, TargetSlot};
 use crate::wire::dsn::Dsn;
 
 /// No server gets less: small tables still want room for indexes, undo, and growth under inserts.
@@ -34,15 +34,19 @@ pub(super) struct Search<'a> {
     cache: Cache,
     clients: PackageClients,
     found: Vec<Found>,
+    /// What a written-down block says of each target, if one is carried out.
+    slots: Option<&'a [TargetSlot]>,
 }
 
 impl<'a> Search<'a> {
-    /// Looks for every build and every configuration. Takes and makes nothing but the cache.
+    /// Looks for every build and every configuration. Takes and makes nothing but the cache. The
+    /// `slots` of a written-down block have the configurations already.
     ///
     /// # Errors
     /// A build that is nowhere, a configuration that does not exist or is not for that build.
     pub(super) fn begin(
         options: &'a ExecutionOptions,
+        slots: Option<&'a [TargetSlot]>,
         progress: &mut Progress<'_>,
     ) -> Result<Search<'a>> {
         let cache = open_cache(&options.cache)?;
@@ -54,6 +58,7 @@ impl<'a> Search<'a> {
             let mut say = |what: &str| progress.doing(label, what, None);
             let one = obtain::find(&clients, target.dbms, &target.source, &cache, &mut say)?;
             match &one {
+                _ if slots.is_some() => Ok(()),
                 Found::Here(build) => configure(options, target, build).map(drop),
                 Found::Wanted(_) => {
                     let folder = options.configs.as_deref();
@@ -63,7 +68,7 @@ impl<'a> Search<'a> {
             }?;
             found.push(one);
         }
-        Ok(Search { options, cache, clients, found })
+        Ok(Search { options, cache, clients, found, slots })
     }
 
     /// Fetches what is missing. `run_as` is who servers run as, when rqps runs as root.
@@ -76,7 +81,8 @@ impl<'a> Search<'a> {
         progress: &mut Progress<'_>,
     ) -> Result<Vec<ResolvedTarget>> {
         let mut resolved = Vec::new();
-        for (target, found) in self.options.plan.targets.iter().zip(self.found) {
+        for (index, found) in self.found.into_iter().enumerate() {
+            let target = &self.options.plan.targets[index];
             let label = &target.label;
             let mut say = |what: &str| progress.doing(label, what, None);
             let build = match found {
@@ -92,11 +98,34 @@ impl<'a> Search<'a> {
                     closed.display()
                 );
             }
-            let config = configure(self.options, target, &build)?;
+            let config = match self.slots.and_then(|slots| slots.get(index)) {
+                Some(slot) => {
+                    check_build(slot, &build)?;
+                    slot.config.clone()
+                }
+                None => configure(self.options, target, &build)?,
+            };
             resolved.push(ResolvedTarget { build, config });
         }
         Ok(resolved)
     }
+}
+
+/// Refuses a build that is not the one that was written down.
+fn check_build(slot: &TargetSlot, build: &Build) -> Result<()> {
+    let (wanted, here) = (&slot.build, &build.manifest);
+    if wanted.sha256 != here.sha256 || wanted.dbms != here.dbms {
+        let sum = |manifest: &Manifest| manifest.sha256.clone().unwrap_or("none".to_owned());
+        bail!(
+            "run {}: the block was written down for another build than the one on this host \
+             (SHA-256 {}, here {} from {})\nhint: install the same build on all hosts",
+            slot.label,
+            sum(wanted),
+            sum(here),
+            here.origin
+        );
+    }
+    Ok(())
 }
 
 /// Opens the cache of builds.

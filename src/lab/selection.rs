@@ -60,6 +60,12 @@ impl Selection {
         pairs.collect()
     }
 
+    /// What is left out: number of the stage, from 1 → why.
+    pub(super) fn left_out(&self) -> BTreeMap<u32, String> {
+        let reasons = (1..).zip(&self.left_out);
+        reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()
+    }
+
     /// The stages that are carried out.
     pub(super) fn kept(&self, stages: &[Phase]) -> Vec<Phase> {
         let kept = stages.iter().enumerate().filter(|(index, _)| self.holds(*index));
@@ -129,6 +135,12 @@ mod tests {
         assert_eq!(skipped["insert"], NOTHING_FOLLOWS);
         assert!(!skipped.contains_key("scan") && !skipped.contains_key("update-one"));
         assert!(Selection::all(&stages()).skipped(&stages()).is_empty());
+        let left_out = Selection::of_open(&stages(), &open, true).left_out();
+        for (number, stage) in (1..).zip(&stages()) {
+            if let Phase::Measure(step) = stage {
+                assert_eq!(left_out.get(&number), skipped.get(&step.name), "{}", step.name);
+            }
+        }
         let none = Selection::of_open(&stages(), &BTreeSet::new(), true);
         assert!(none.kept(&stages()).is_empty());
     }

@@ -1,5 +1,6 @@
 //! A target with everything that is needed to run it: build, configuration, stages, folders.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,8 +44,8 @@ pub(super) struct TargetState {
     pub(super) stages: Vec<Phase>,
     /// Its folder in the work folder.
     pub(super) folder: PathBuf,
-    /// Set once its data are loaded, one for each load.
-    pub(super) loads: Vec<KeptLoad>,
+    /// Set once its data are loaded: number of the load, from 1 → what is known of it.
+    pub(super) loads: BTreeMap<u32, KeptLoad>,
     /// Set if it cannot be measured at all.
     pub(super) broken: bool,
     /// One line for each thing that went wrong.
@@ -124,7 +125,7 @@ pub(super) fn all(
             target: target.clone(),
             build: resolved.build,
             config: resolved.config,
-            loads: Vec::new(),
+            loads: BTreeMap::new(),
             broken: false,
             faults: Vec::new(),
         })

@@ -47,6 +47,12 @@ pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// The kernel's name for the time since this machine was started; `None` where it does not tell.
+pub fn boot() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
 /// MemTotal of this machine in bytes; 0 if it cannot be read.
 pub fn memory_bytes() -> u64 {
     let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| proc::memory(&text).ok());

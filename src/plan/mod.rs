@@ -1,5 +1,6 @@
 //! What is to be measured, in which order, and what it will cost: pure, printable, hashed.
 
+mod block_spec;
 mod blocks;
 pub mod cost;
 mod definition;
@@ -7,5 +8,6 @@ pub mod file;
 pub mod order;
 pub mod words;
 
+pub use block_spec::{BlockSpec, SpecError, TargetSlot};
 pub use blocks::{Auto, Blocks};
 pub use definition::{Interleave, Plan};

@@ -1,6 +1,6 @@
 //! The host during the blocks: discarded blocks, canaries, and the last look at each step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Block, Cell, Column, Section, Table};
 use crate::analyze::Comparison;
@@ -10,7 +10,7 @@ use crate::domain::gate::{BlockRecord, Canary, CanaryRule, HostLog};
 /// Maximum number of steps that a line names; it counts the rest.
 const NAMED: usize = 12;
 
-/// Empty with canaries off and a fixed number of blocks.
+/// Empty with canaries off and a fixed number of blocks, measured in one sitting.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for (set, gate) in &comparison.gates {
@@ -19,6 +19,7 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
             blocks.push(Block::Paragraph(format!("{set}:")));
         }
         blocks.extend(canaries(gate, comparison.all_in_turns()));
+        blocks.extend(sittings(gate));
         blocks.extend(stops(gate));
     }
     let heading = "Blocks and host".to_owned();
@@ -59,6 +60,17 @@ fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
     );
     let table = Table { caption: String::new(), columns, rows };
     vec![Block::Paragraph(text), Block::Table(table)]
+}
+
+/// In how many sittings a plan was measured that was interrupted and resumed.
+fn sittings(gate: &HostLog) -> Option<Block> {
+    let all = || gate.blocks.iter().filter_map(|block| block.session.as_ref());
+    let started: BTreeSet<&str> = all().map(|session| session.started.as_str()).collect();
+    let boots: BTreeSet<_> = all().map(|session| (&session.host, &session.boot)).collect();
+    let restarted = if boots.len() > 1 { "; the host was restarted in between" } else { "" };
+    let count = started.len();
+    (count > 1)
+        .then(|| Block::Paragraph(format!("Blocks were measured in {count} sittings{restarted}.")))
 }
 
 fn row(block: &BlockRecord) -> Vec<Cell> {

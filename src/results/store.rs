@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::gate::{GATE_FORMAT, HostLog};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
@@ -140,6 +141,24 @@ impl ResultSet {
         atomic::write(&self.gate_path(), &json(gate, "gate.json")?)
     }
 
+    /// `block.json`: the report of the one block that the set was made for; `None` if it has none.
+    pub fn block(&self) -> Result<Option<BlockReport>, ResultsError> {
+        let path = self.block_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let report: BlockReport = files::json(&path)?;
+        if report.format > BLOCK_FORMAT {
+            return Err(ResultsError::Newer { path, found: report.format, known: BLOCK_FORMAT });
+        }
+        Ok(Some(report))
+    }
+
+    /// Writes `block.json`, when all runs of the block are written.
+    pub fn write_block(&self, report: &BlockReport) -> Result<(), ResultsError> {
+        atomic::write(&self.block_path(), &json(report, "block.json")?)
+    }
+
     /// The `run.json` of every run folder, by key. A folder without one was never begun.
     pub fn runs(&self) -> Result<Vec<RunRecord>, ResultsError> {
         let folders = files::run_folders(&self.folder)?;
@@ -187,6 +206,10 @@ impl ResultSet {
         self.folder.join("gate.json")
     }
 
+    fn block_path(&self) -> PathBuf {
+        self.folder.join("block.json")
+    }
+
     fn host_path(&self) -> PathBuf {
         self.folder.join("host.json")
     }
@@ -196,6 +219,11 @@ impl RunFolder {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// `run.json`.
+    pub fn record(&self) -> Result<RunRecord, ResultsError> {
+        files::run_record(&self.folder)
     }
 
     /// Writes `run.json` anew.

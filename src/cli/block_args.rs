@@ -1,0 +1,20 @@
+//! The command line of `rqps block`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(super) struct BlockArgs {
+    /// The block, written down
+    pub spec: PathBuf,
+    /// Folder for the runs and the report
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Folder for data and snapshots
+    #[arg(long)]
+    pub work: Option<PathBuf>,
+    /// Cache of builds and data sets
+    #[arg(long, env = "RQPS_CACHE")]
+    pub cache: Option<PathBuf>,
+}

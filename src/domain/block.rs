@@ -1,0 +1,40 @@
+//! What comes back from a block that was measured: the counterpart of what was written down for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::gate::Canary;
+use crate::domain::run::{RunKey, Status};
+use crate::domain::session::Session;
+
+/// The format version of written-down blocks and of their reports that this program writes.
+pub const BLOCK_FORMAT: u32 = 1;
+
+/// One attempt at a block, as the host tells that measured it. Whether the block counts is decided
+/// by who gets the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockReport {
+    /// [`BLOCK_FORMAT`].
+    pub format: u32,
+    /// Of the written-down block that was carried out.
+    pub id: String,
+    /// Where and when.
+    pub session: Session,
+    /// Before the first server was started and after the last stopped. `None` if canaries are off;
+    /// the second also if the block was interrupted.
+    pub canaries: [Option<Canary>; 2],
+    /// What the block took, without loading, seconds.
+    pub seconds: f64,
+    /// The runs that have a folder, in their order. A target that could not be loaded has none.
+    pub runs: Vec<BlockRun>,
+    /// One line for each run or target that failed.
+    pub faults: Vec<String>,
+}
+
+/// A run of a block, and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockRun {
+    /// Its folder is named after it.
+    pub key: RunKey,
+    /// How it ended.
+    pub status: Status,
+}

@@ -1,0 +1,15 @@
+//! A sitting on a host.
+
+use serde::{Deserialize, Serialize};
+
+/// One sitting of rqps on one host: from its start to its end. What is measured in one sitting
+/// shares the state of the host; a resumed plan has several.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Fingerprint of the host ([`crate::domain::host::fingerprint`]).
+    pub host: String,
+    /// The kernel's name for the time since the host was started; `None` where it does not tell.
+    pub boot: Option<String>,
+    /// RFC 3339, UTC: when rqps began there.
+    pub started: String,
+}

@@ -1,0 +1,100 @@
+//! Measures blocks on this host, one at a time, in this process.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::domain::block::{BLOCK_FORMAT, BlockReport};
+use crate::domain::session::Session;
+use crate::lab::canary_reader::CanaryReader;
+use crate::lab::execution::Execution;
+use crate::lab::executor::seam::Executor;
+use crate::lab::progress::Progress;
+use crate::lab::target_state::TargetState;
+use crate::lab::{block, prepare};
+use crate::plan::{BlockSpec, cost, file};
+
+/// The executor of the host that rqps runs on.
+pub(crate) struct LocalExecutor<'e, 'o> {
+    execution: &'e Execution<'o>,
+    states: Vec<TargetState>,
+    canaries: CanaryReader,
+    session: Session,
+    /// Loads that blocks will start from.
+    loads: Vec<u32>,
+    /// True once the targets are loaded.
+    prepared: bool,
+    waiting: VecDeque<BlockSpec>,
+}
+
+impl<'e, 'o> LocalExecutor<'e, 'o> {
+    /// Measures blocks of the plan that is carried out, on these targets. It loads them before the
+    /// first block.
+    pub(crate) fn new(
+        execution: &'e Execution<'o>,
+        states: Vec<TargetState>,
+        canaries: CanaryReader,
+        loads: Vec<u32>,
+    ) -> LocalExecutor<'e, 'o> {
+        LocalExecutor {
+            execution,
+            states,
+            canaries,
+            session: execution.session.clone(),
+            loads,
+            prepared: false,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn prepare(&mut self, progress: &mut Progress<'_>) -> Result<()> {
+        if self.prepared {
+            return Ok(());
+        }
+        let phases = self.states.first().map(|state| state.stages.as_slice()).unwrap_or_default();
+        let bytes = cost::estimate(&self.execution.options.plan, phases).disk_bytes;
+        self.execution.folders.check_space(bytes)?;
+        prepare::all(self.execution, &mut self.states, &self.loads, progress)?;
+        self.prepared = true;
+        Ok(())
+    }
+
+    fn measure(&mut self, spec: &BlockSpec, progress: &mut Progress<'_>) -> Result<BlockReport> {
+        let reference = spec.canaries.as_ref();
+        let before = reference
+            .and_then(|reference| self.canaries.before(self.execution, reference, progress));
+        let began = Instant::now();
+        let runs = block::run(self.execution, &mut self.states, spec, progress)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let after = reference
+            .filter(|_| !self.execution.stopped())
+            .and_then(|reference| self.canaries.after(reference, before.as_ref()));
+        let faults = self.states.iter_mut().flat_map(|state| std::mem::take(&mut state.faults));
+        Ok(BlockReport {
+            format: BLOCK_FORMAT,
+            id: spec.id.clone(),
+            session: self.session.clone(),
+            canaries: [before, after],
+            seconds,
+            runs,
+            faults: faults.collect(),
+        })
+    }
+}
+
+impl Executor for LocalExecutor<'_, '_> {
+    fn submit(&mut self, spec: BlockSpec) -> Result<()> {
+        if file::parse(&spec.plan).map(|plan| file::hash(&plan))? != self.execution.plan_hash {
+            bail!("measure block {}: it is of another plan than this result folder", spec.block);
+        }
+        self.waiting.push_back(spec);
+        Ok(())
+    }
+
+    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockReport>> {
+        let Some(spec) = self.waiting.pop_front() else { return Ok(None) };
+        self.prepare(progress)?;
+        self.measure(&spec, progress).map(Some)
+    }
+}
