@@ -20,6 +20,7 @@ mod permissions;
 mod phrases;
 mod quoted;
 mod references;
+mod rows;
 mod sources;
 mod texts;
 mod type_names;
