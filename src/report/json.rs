@@ -13,11 +13,20 @@ pub const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 struct Envelope<'a> {
     schema: u32,
+    comparison: Content<'a>,
+}
+
+/// A comparison with its baseline under the field's word, too: `base` stays for older readers.
+#[derive(Serialize)]
+struct Content<'a> {
+    baseline: &'a str,
+    #[serde(flatten)]
     comparison: &'a Comparison,
 }
 
 /// Pretty JSON with a final line end.
 pub(super) fn write(comparison: &Comparison, out: &mut impl io::Write) -> io::Result<()> {
+    let comparison = Content { baseline: &comparison.base, comparison };
     let envelope = Envelope { schema: SCHEMA, comparison };
     serde_json::to_writer_pretty(&mut *out, &envelope)?;
     writeln!(out)
