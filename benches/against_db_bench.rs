@@ -252,8 +252,8 @@ fn print_table(options: &Options, results: &[Vec<Pair>]) {
 
 /// The step of that name, as the benchmark of rqps has it, without the maintenance after it.
 fn step(workload: &Workload, name: &str) -> Result<Step> {
-    let stages = benchmarks::stages(Dialect::KeyValue, benchmarks::StepSet::Full, workload);
-    let step = stages.into_iter().find_map(|stage| match stage {
+    let phases = benchmarks::phases(Dialect::KeyValue, benchmarks::StepSet::Full, workload);
+    let step = phases.into_iter().find_map(|phase| match phase {
         Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
     });

@@ -56,8 +56,8 @@ fn workload(settings: &[&str]) -> Workload {
 }
 
 fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
-    let all = benchmarks::stages(dialect, benchmarks::StepSet::default(), workload);
-    let step = |stage| match stage {
+    let all = benchmarks::phases(dialect, benchmarks::StepSet::default(), workload);
+    let step = |phase| match phase {
         Phase::Measure(step) => Some(*step),
         Phase::Settle => None,
     };

@@ -99,8 +99,8 @@ fn job(subject: &Subject, rows: u64, seed: u64, task: RequestBody) -> DriverRequ
 
 /// The step of that name, as the benchmark of rqps has it.
 pub(crate) fn step(dialect: Dialect, name: &str) -> Result<Step> {
-    let stages = benchmarks::stages(dialect, StepSet::Full, &presets::QUICK.workload());
-    let step = stages.into_iter().find_map(|stage| match stage {
+    let phases = benchmarks::phases(dialect, StepSet::Full, &presets::QUICK.workload());
+    let step = phases.into_iter().find_map(|phase| match phase {
         Phase::Measure(step) if step.name == name => Some(*step),
         _ => None,
     });

@@ -14,7 +14,7 @@ pub use judging::{
     sections, write_report,
 };
 pub use registry::{
-    ALL, check, choose, driver_parts, finish, load_task, memory_limit, named, names_made, of, set,
-    stages, workload,
+    ALL, check, choose, driver_parts, finish, load_task, memory_limit, named, names_made, of,
+    phases, set, workload,
 };
 pub use spec::{BenchmarkSpec, StepSet};

@@ -52,7 +52,7 @@ pub fn workload(benchmark: &str, preset: &str) -> Result<(Workload, StepSet), St
 /// snapshot that was taken after it.
 ///
 /// With several client counts, each reported step but loads is there once per count.
-pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
+pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
     at_each_count(workload, |single| (of(single).phases)(dialect, order, single))
 }
 
@@ -61,11 +61,11 @@ pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
 /// # Errors
 /// As [`crate::workload::select::select`].
 pub fn choose(
-    stages: Vec<Phase>,
+    phases: Vec<Phase>,
     globs: &[String],
     workload: &Workload,
 ) -> Result<Vec<Phase>, SelectError> {
-    (of(workload).choose)(stages, globs)
+    (of(workload).choose)(phases, globs)
 }
 
 /// Applies `key=value` to a workload.

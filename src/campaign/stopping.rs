@@ -54,9 +54,9 @@ impl StopRule {
 
 /// Names of the steps that blocks of the plan measure, on any target.
 fn steps(plan: &Plan) -> BTreeSet<String> {
-    // A plan whose stages cannot be told is refused before anything is measured.
-    let stages = plan.targets.iter().filter_map(|target| plan.stages(target).ok()).flatten();
-    let names = stages.filter_map(|stage| match stage {
+    // A plan whose phases cannot be told is refused before anything is measured.
+    let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok()).flatten();
+    let names = phases.filter_map(|phase| match phase {
         Phase::Measure(step) => Some(step.name),
         Phase::Settle => None,
     });

@@ -119,8 +119,8 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     plan.gate = gate::said(&words.rules);
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
-    let stages = plan.stages(first)?;
-    let cost = cost::estimate(&plan, &stages);
+    let phases = plan.phases(first)?;
+    let cost = cost::estimate(&plan, &phases);
     say!("{}", file::print(&plan));
     let total = units::duration(seconds(cost.total_seconds));
     let all = match plan.blocks {

@@ -173,7 +173,7 @@ impl ActiveRun<'_> {
         Ok(())
     }
 
-    /// Its turn in a stage: the server runs only now, unless it is alone.
+    /// Its turn in a phase: the server runs only now, unless it is alone.
     pub(super) fn turn(
         &mut self,
         execution: &Execution<'_>,
@@ -182,30 +182,30 @@ impl ActiveRun<'_> {
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         self.control.resume()?;
-        self.stage(execution, index, progress)?;
+        self.phase(execution, index, progress)?;
         if !alone {
             self.control.pause()?;
         }
         Ok(())
     }
 
-    fn stage(
+    fn phase(
         &mut self,
         execution: &Execution<'_>,
         index: usize,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let Some(stage) = self.state.stages.get(index).cloned() else { return Ok(()) };
+        let Some(phase) = self.state.phases.get(index).cloned() else { return Ok(()) };
         let workload = &execution.options.plan.workload;
         let rows = u64::from(workload.tables) * workload.rows;
         let settle_seconds = cost::settle_seconds(rows, workload.settle_scale);
-        match &stage {
+        match &phase {
             Phase::Settle => {
                 prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
             }
             Phase::Measure(step) => self.measure(execution, index, step, progress)?,
         }
-        progress.advance(cost::stage_seconds(&stage, settle_seconds));
+        progress.advance(cost::phase_seconds(&phase, settle_seconds));
         Ok(())
     }
 

@@ -42,7 +42,7 @@ pub(super) fn run(
     Ok(runs)
 }
 
-/// Runs the targets of a group side by side: each stage visits all of them in order.
+/// Runs the targets of a group side by side: each phase visits all of them in order.
 fn together(
     execution: &Execution<'_>,
     group: Vec<(u32, &mut TargetState)>,
@@ -65,18 +65,18 @@ fn together(
             Started::Failed(run) => ended.push(run),
         }
     }
-    let stages = runs.iter().map(|run| run.state.stages.len()).max().unwrap_or(0);
+    let phases = runs.iter().map(|run| run.state.phases.len()).max().unwrap_or(0);
     let alone = runs.len() == 1;
-    for stage in (0..stages).filter(|stage| spec.holds(*stage)) {
-        if turns::are_taken(execution, &runs, stage) && !execution.stopped() {
-            turns::stage(execution, &mut runs, stage, progress);
+    for phase in (0..phases).filter(|phase| spec.holds(*phase)) {
+        if turns::are_taken(execution, &runs, phase) && !execution.stopped() {
+            turns::phase(execution, &mut runs, phase, progress);
             continue;
         }
         for run in &mut runs {
             if run.record.status != Status::Running || execution.stopped() {
                 continue;
             }
-            if let Err(error) = run.turn(execution, stage, alone, progress) {
+            if let Err(error) = run.turn(execution, phase, alone, progress) {
                 run.fail(execution, &error, progress);
             }
         }

@@ -44,7 +44,7 @@ pub fn carry_out(
     let states = target_state::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
     let measured = Measured::of(&execution, &states);
-    let in_turns = options.plan.takes_turns_in_all(&measured.stages);
+    let in_turns = options.plan.takes_turns_in_all(&measured.phases);
     let (mut monitor, reader) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = resume::history(&execution.results, states.len())?;
     for note in &history.notes {
@@ -70,7 +70,7 @@ pub fn carry_out(
 /// What blocks of a plan are written down with.
 struct Measured {
     /// Of the first target, and by number those of all.
-    stages: Vec<Phase>,
+    phases: Vec<Phase>,
     /// Builds and settings; positions follow from the order of each block.
     slots: Vec<TargetSlot>,
     /// True if all data of the workload fit into the caches of every DBMS.
@@ -86,7 +86,7 @@ impl Measured {
             config: state.config.clone(),
         });
         Measured {
-            stages: states.first().map(|state| state.stages.clone()).unwrap_or_default(),
+            phases: states.first().map(|state| state.phases.clone()).unwrap_or_default(),
             slots: slots.collect(),
             cached: states.iter().all(|state| state.is_cached(execution)),
         }
@@ -113,11 +113,11 @@ fn blocks(
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
     let plan = &execution.options.plan;
-    let stages = &measured.stages;
+    let phases = &measured.phases;
     let orders = order::orders(measured.slots.len(), plan.blocks.most(), plan.seed);
-    let mut scheduler = BlockScheduler::new(execution, stages, measured.cached);
+    let mut scheduler = BlockScheduler::new(execution, phases, measured.cached);
     let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
-    progress.plan(plan, stages, left);
+    progress.plan(plan, phases, left);
     scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
     let mut faults = Vec::new();
     for (block, order) in (1..).zip(&orders) {
@@ -134,7 +134,7 @@ fn blocks(
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (block, attempt), measured.in_order(order))
             };
-            monitor.begin(execution, &spec, selection.skipped(stages))?;
+            monitor.begin(execution, &spec, selection.skipped(phases))?;
             let mut report = carried_out(executor, &spec, progress)?;
             faults.append(&mut report.faults);
             let fate = monitor.end(execution, (&spec, &report), progress)?;
@@ -187,7 +187,7 @@ pub fn carry_out_block(
     let (reservation, resolved) = look_ahead(options, Some(&spec.targets), &mut progress)?;
     let execution = open(options, reservation)?;
     let states = target_state::all(&execution, resolved)?;
-    let phases = states.first().map(|state| state.stages.clone()).unwrap_or_default();
+    let phases = states.first().map(|state| state.phases.clone()).unwrap_or_default();
     progress.plan(&options.plan, &phases, 1);
     let reader = CanaryReader::new(canary_source(&execution, &states), 0);
     let loads = vec![options.plan.load_of(spec.block)];

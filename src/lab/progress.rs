@@ -18,8 +18,8 @@ impl<'a> Progress<'a> {
     }
 
     /// What there is to do: the load of all targets and `blocks` blocks.
-    pub(super) fn plan(&mut self, plan: &Plan, stages: &[Phase], blocks: usize) {
-        let cost = cost::estimate(plan, stages);
+    pub(super) fn plan(&mut self, plan: &Plan, phases: &[Phase], blocks: usize) {
+        let cost = cost::estimate(plan, phases);
         let targets = plan.targets.len() as f64;
         let load = if blocks > 0 { cost.load_seconds } else { 0.0 };
         self.total_seconds = load + cost.run_seconds * targets * blocks as f64;

@@ -19,7 +19,7 @@ const NAMED: usize = 6;
 
 /// What is to be done next, and why no more.
 pub(super) struct BlockScheduler {
-    stages: Vec<Phase>,
+    phases: Vec<Phase>,
     /// True if all data of the workload fit into the caches of the DBMS.
     cached: bool,
     /// The undecided steps, as far as the decider has told.
@@ -30,13 +30,13 @@ pub(super) struct BlockScheduler {
 }
 
 impl BlockScheduler {
-    /// A plan whose targets all go through `stages`.
-    pub(super) fn new(execution: &Execution<'_>, stages: &[Phase], cached: bool) -> BlockScheduler {
+    /// A plan whose targets all go through `phases`.
+    pub(super) fn new(execution: &Execution<'_>, phases: &[Phase], cached: bool) -> BlockScheduler {
         let targets = execution.options.plan.targets.len() as f64;
-        BlockScheduler { stages: stages.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
+        BlockScheduler { phases: phases.to_vec(), cached, open: None, targets, pace: (0.0, 0.0) }
     }
 
-    /// The stages of a block; `None` when the plan is done: every step is settled, or the budget
+    /// The phases of a block; `None` when the plan is done: every step is settled, or the budget
     /// would not last.
     pub(super) fn next(
         &self,
@@ -46,16 +46,16 @@ impl BlockScheduler {
         progress: &mut Progress<'_>,
     ) -> Option<Selection> {
         let Blocks::Auto(auto) = execution.options.plan.blocks else {
-            return Some(Selection::all(&self.stages));
+            return Some(Selection::all(&self.phases));
         };
         let selection = match &self.open {
             Some(open) if block > auto.min => {
                 let open: BTreeSet<String> = open.iter().map(|open| open.step.clone()).collect();
-                Selection::of_open(&self.stages, &open, self.cached)
+                Selection::of_open(&self.phases, &open, self.cached)
             }
-            _ => Selection::all(&self.stages),
+            _ => Selection::all(&self.phases),
         };
-        if !(0..self.stages.len()).any(|stage| selection.holds(stage)) {
+        if !(0..self.phases.len()).any(|phase| selection.holds(phase)) {
             return None;
         }
         let wanted = self.seconds(execution, &selection);
@@ -73,10 +73,10 @@ impl BlockScheduler {
         Some(selection)
     }
 
-    /// Seconds that a block with these stages takes: the estimate, corrected by how the blocks
+    /// Seconds that a block with these phases takes: the estimate, corrected by how the blocks
     /// before it went.
     pub(super) fn seconds(&self, execution: &Execution<'_>, selection: &Selection) -> f64 {
-        let kept = selection.kept(&self.stages);
+        let kept = selection.kept(&self.phases);
         let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
         match self.pace {
             (took, estimated) if estimated > 0.0 => estimate * took / estimated,
@@ -84,9 +84,9 @@ impl BlockScheduler {
         }
     }
 
-    /// A block of these stages took so many seconds.
+    /// A block of these phases took so many seconds.
     pub(super) fn took(&mut self, execution: &Execution<'_>, selection: &Selection, seconds: f64) {
-        let kept = selection.kept(&self.stages);
+        let kept = selection.kept(&self.phases);
         let estimate = cost::estimate(&execution.options.plan, &kept).run_seconds * self.targets;
         self.pace = (self.pace.0 + seconds, self.pace.1 + estimate);
     }
@@ -134,7 +134,7 @@ impl BlockScheduler {
                 .filter(|step| step.pairs_needed.max(block + 1) >= coming)
                 .map(|step| step.step.clone())
                 .collect();
-            let selection = Selection::of_open(&self.stages, &still, self.cached);
+            let selection = Selection::of_open(&self.phases, &still, self.cached);
             if !still.is_empty() {
                 seconds += self.seconds(execution, &selection);
             }

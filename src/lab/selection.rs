@@ -1,10 +1,10 @@
-//! Which stages of a block are carried out when only some steps are still open.
+//! Which phases of a block are carried out when only some steps are still open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::benchmark::{Phase, Step};
 
-/// The stages of one block: for each, why it is left out, or `None` if it is carried out.
+/// The phases of one block: for each, why it is left out, or `None` if it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     left_out: Vec<Option<&'static str>>,
@@ -15,9 +15,9 @@ const NOTHING_FOLLOWS: &str = "decided, and no undecided step follows it";
 const CHANGES_NOTHING: &str = "decided; it changes no data, and all data are cached";
 
 impl Selection {
-    /// All stages.
-    pub(super) fn all(stages: &[Phase]) -> Selection {
-        Selection { left_out: vec![None; stages.len()] }
+    /// All phases.
+    pub(super) fn all(phases: &[Phase]) -> Selection {
+        Selection { left_out: vec![None; phases.len()] }
     }
 
     /// What the open steps need.
@@ -28,16 +28,16 @@ impl Selection {
     /// anyway: then the steps after it find what they found before. Nothing is needed after the
     /// last open step. All targets of a block leave out the same steps, so its pairs stay pairs
     /// either way.
-    pub(super) fn of_open(stages: &[Phase], open: &BTreeSet<String>, cached: bool) -> Selection {
+    pub(super) fn of_open(phases: &[Phase], open: &BTreeSet<String>, cached: bool) -> Selection {
         let is_open =
-            |stage: &Phase| matches!(stage, Phase::Measure(step) if open.contains(&step.name));
-        let last = stages.iter().rposition(is_open);
-        let left_out = stages.iter().enumerate().map(|(index, stage)| {
+            |phase: &Phase| matches!(phase, Phase::Measure(step) if open.contains(&step.name));
+        let last = phases.iter().rposition(is_open);
+        let left_out = phases.iter().enumerate().map(|(index, phase)| {
             if last.is_none_or(|last| index > last) {
                 return Some(NOTHING_FOLLOWS);
             }
-            match stage {
-                Phase::Measure(step) if cached && only_reads(step) && !is_open(stage) => {
+            match phase {
+                Phase::Measure(step) if cached && only_reads(step) && !is_open(phase) => {
                     Some(CHANGES_NOTHING)
                 }
                 _ => None,
@@ -46,30 +46,30 @@ impl Selection {
         Selection { left_out: left_out.collect() }
     }
 
-    /// True if the stage is carried out.
-    pub(super) fn holds(&self, stage: usize) -> bool {
-        self.left_out.get(stage).is_none_or(Option::is_none)
+    /// True if the phase is carried out.
+    pub(super) fn holds(&self, phase: usize) -> bool {
+        self.left_out.get(phase).is_none_or(Option::is_none)
     }
 
     /// Steps that are left out, and why.
-    pub(super) fn skipped(&self, stages: &[Phase]) -> BTreeMap<String, String> {
-        let pairs = stages.iter().zip(&self.left_out).filter_map(|(stage, why)| {
-            let Phase::Measure(step) = stage else { return None };
+    pub(super) fn skipped(&self, phases: &[Phase]) -> BTreeMap<String, String> {
+        let pairs = phases.iter().zip(&self.left_out).filter_map(|(phase, why)| {
+            let Phase::Measure(step) = phase else { return None };
             Some((step.name.clone(), (*why)?.to_owned()))
         });
         pairs.collect()
     }
 
-    /// What is left out: number of the stage, from 1 → why.
+    /// What is left out: number of the phase, from 1 → why.
     pub(super) fn left_out(&self) -> BTreeMap<u32, String> {
         let reasons = (1..).zip(&self.left_out);
         reasons.filter_map(|(number, why)| Some((number, (*why)?.to_owned()))).collect()
     }
 
-    /// The stages that are carried out.
-    pub(super) fn kept(&self, stages: &[Phase]) -> Vec<Phase> {
-        let kept = stages.iter().enumerate().filter(|(index, _)| self.holds(*index));
-        kept.map(|(_, stage)| stage.clone()).collect()
+    /// The phases that are carried out.
+    pub(super) fn kept(&self, phases: &[Phase]) -> Vec<Phase> {
+        let kept = phases.iter().enumerate().filter(|(index, _)| self.holds(*index));
+        kept.map(|(_, phase)| phase.clone()).collect()
     }
 }
 
@@ -86,18 +86,18 @@ mod tests {
     use crate::benchmarks::{self, StepSet};
     use crate::domain::dialect::Dialect;
 
-    fn stages() -> Vec<Phase> {
-        benchmarks::stages(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())
+    fn phases() -> Vec<Phase> {
+        benchmarks::phases(Dialect::Fake, StepSet::Abbreviated, &preset::QUICK.workload())
     }
 
     fn kept(open: &[&str], cached: bool) -> Vec<String> {
         let open = open.iter().map(|name| (*name).to_owned()).collect();
-        let selection = Selection::of_open(&stages(), &open, cached);
-        let name = |stage: &Phase| match stage {
+        let selection = Selection::of_open(&phases(), &open, cached);
+        let name = |phase: &Phase| match phase {
             Phase::Measure(step) => step.name.clone(),
             Phase::Settle => "(settle)".to_owned(),
         };
-        selection.kept(&stages()).iter().map(name).collect()
+        selection.kept(&phases()).iter().map(name).collect()
     }
 
     #[test]
@@ -131,17 +131,17 @@ mod tests {
     #[test]
     fn what_is_left_out_has_its_reason() {
         let open = BTreeSet::from(["scan".to_owned()]);
-        let skipped = Selection::of_open(&stages(), &open, true).skipped(&stages());
+        let skipped = Selection::of_open(&phases(), &open, true).skipped(&phases());
         assert_eq!(skipped["insert"], NOTHING_FOLLOWS);
         assert!(!skipped.contains_key("scan") && !skipped.contains_key("update-one"));
-        assert!(Selection::all(&stages()).skipped(&stages()).is_empty());
-        let left_out = Selection::of_open(&stages(), &open, true).left_out();
-        for (number, stage) in (1..).zip(&stages()) {
-            if let Phase::Measure(step) = stage {
+        assert!(Selection::all(&phases()).skipped(&phases()).is_empty());
+        let left_out = Selection::of_open(&phases(), &open, true).left_out();
+        for (number, phase) in (1..).zip(&phases()) {
+            if let Phase::Measure(step) = phase {
                 assert_eq!(left_out.get(&number), skipped.get(&step.name), "{}", step.name);
             }
         }
-        let none = Selection::of_open(&stages(), &BTreeSet::new(), true);
-        assert!(none.kept(&stages()).is_empty());
+        let none = Selection::of_open(&phases(), &BTreeSet::new(), true);
+        assert!(none.kept(&phases()).is_empty());
     }
 }

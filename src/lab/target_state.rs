@@ -1,4 +1,4 @@
-//! A target with everything that is needed to run it: build, configuration, stages, folders.
+//! A target with everything that is needed to run it: build, configuration, phases, folders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub(super) struct TargetState {
     pub(super) target: Target,
     pub(super) build: Build,
     pub(super) config: Config,
-    pub(super) stages: Vec<Phase>,
+    pub(super) phases: Vec<Phase>,
     /// Its folder in the work folder.
     pub(super) folder: PathBuf,
     /// Set once its data are loaded: number of the load, from 1 → what is known of it.
@@ -120,7 +120,7 @@ pub(super) fn all(
     let plan = &execution.options.plan;
     let states = plan.targets.iter().zip(resolved).map(|(target, resolved)| {
         Ok(TargetState {
-            stages: plan.stages(target)?,
+            phases: plan.phases(target)?,
             folder: execution.folders.target(&target.label),
             target: target.clone(),
             build: resolved.build,

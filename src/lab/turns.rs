@@ -21,39 +21,39 @@ use crate::plan::{cost, order};
 const TURNS_LAID_DOWN: usize = 1024;
 
 /// The step of one target.
-fn step_of(run: &ActiveRun<'_>, stage: usize) -> Option<Step> {
-    match run.state.stages.get(stage)? {
+fn step_of(run: &ActiveRun<'_>, phase: usize) -> Option<Step> {
+    match run.state.phases.get(phase)? {
         Phase::Measure(step) => Some(step.as_ref().clone()),
         Phase::Settle => None,
     }
 }
 
-/// True if the targets are to take turns in this stage: where it is the same step for all of them,
+/// True if the targets are to take turns in this phase: where it is the same step for all of them,
 /// but for the words of their dialects.
-pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], stage: usize) -> bool {
+pub(super) fn are_taken(execution: &Execution<'_>, runs: &[ActiveRun<'_>], phase: usize) -> bool {
     let plan = &execution.options.plan;
     let mut running = runs.iter().filter(|run| run.record.status == Status::Running);
-    let Some(first) = running.next().and_then(|run| step_of(run, stage)) else { return false };
+    let Some(first) = running.next().and_then(|run| step_of(run, phase)) else { return false };
     let others: Vec<_> = running.collect();
     let is_real = |run: &ActiveRun<'_>| run.state.target.dbms.dialect() != Dialect::Fake;
     let alike = |run: &&ActiveRun<'_>| {
-        let step = step_of(run, stage);
+        let step = step_of(run, phase);
         is_real(run) && step.is_some_and(|step| step.takes_turns && step.name == first.name)
     };
     plan.takes_turns() && first.takes_turns && !others.is_empty() && others.iter().all(alike)
 }
 
 /// Takes all targets through a step, in turns.
-pub(super) fn stage(
+pub(super) fn phase(
     execution: &Execution<'_>,
     runs: &mut [ActiveRun<'_>],
-    stage: usize,
+    phase: usize,
     progress: &mut Progress<'_>,
 ) {
-    let number = stage as u32 + 1;
+    let number = phase as u32 + 1;
     let mut team: Vec<(&mut ActiveRun<'_>, Step)> = Vec::new();
     for run in runs.iter_mut().filter(|run| run.record.status == Status::Running) {
-        let Some(step) = step_of(run, stage) else { continue };
+        let Some(step) = step_of(run, phase) else { continue };
         let resumed = run.control.resume().map_err(anyhow::Error::from);
         match resumed.and_then(|()| run.may_measure(&step, number)) {
             Ok(true) => team.push((run, step)),
@@ -65,7 +65,7 @@ pub(super) fn stage(
     let labels: Vec<&str> = team.iter().map(|(run, _)| run.record.key.label.as_str()).collect();
     progress.doing(&labels.join(", "), &format!("{} in turns", step.name), None);
     let seed = step_runner::seed_of(execution.options.plan.seed, first.record.key.block, number);
-    let seconds = cost::stage_seconds(&Phase::Measure(Box::new(step.clone())), 0.0);
+    let seconds = cost::phase_seconds(&Phase::Measure(Box::new(step.clone())), 0.0);
     let advance = seconds * team.len() as f64;
     let results = match at_once(execution, &mut team, seed) {
         Ok(results) => results,
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn rounds_are_balanced_and_the_seed_decides() {
         let workload = QUICK.workload();
-        let stages = crate::benchmarks::stages(Dialect::Sqlite, Default::default(), &workload);
-        let step = stages.iter().find_map(|stage| match stage {
+        let phases = crate::benchmarks::phases(Dialect::Sqlite, Default::default(), &workload);
+        let step = phases.iter().find_map(|phase| match phase {
             Phase::Measure(step) => Some(step.as_ref().clone()),
             Phase::Settle => None,
         });

@@ -49,9 +49,9 @@ impl Cost {
     }
 }
 
-/// Seconds that a stage takes on one target.
-pub fn stage_seconds(stage: &Phase, settle_seconds: f64) -> f64 {
-    match stage {
+/// Seconds that a phase takes on one target.
+pub fn phase_seconds(phase: &Phase, settle_seconds: f64) -> f64 {
+    match phase {
         Phase::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
         Phase::Settle => settle_seconds + 1.0,
     }
@@ -62,14 +62,14 @@ pub fn settle_seconds(rows_total: u64, scale: f64) -> f64 {
     scale * (60.0 + rows_total as f64 / 1e6).min(1200.0)
 }
 
-/// Estimates a plan whose targets all go through `stages`.
-pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
+/// Estimates a plan whose targets all go through `phases`.
+pub fn estimate(plan: &Plan, phases: &[Phase]) -> Cost {
     let targets = plan.targets.len() as f64;
     let rows = u64::from(plan.workload.tables) * plan.workload.rows;
     let settle = settle_seconds(rows, plan.workload.settle_scale);
-    let windows = stages.iter().filter(|stage| matches!(stage, Phase::Measure(_))).count();
-    let staged: f64 = stages.iter().map(|stage| stage_seconds(stage, settle)).sum();
-    let run_seconds = staged + RUN_OVERHEAD_SECONDS;
+    let windows = phases.iter().filter(|phase| matches!(phase, Phase::Measure(_))).count();
+    let in_phases: f64 = phases.iter().map(|phase| phase_seconds(phase, settle)).sum();
+    let run_seconds = in_phases + RUN_OVERHEAD_SECONDS;
     let load_seconds = load_seconds(plan, settle);
     let block_seconds = run_seconds * targets;
     let through = |blocks: u32| load_seconds + block_seconds * f64::from(blocks);
@@ -80,7 +80,7 @@ pub fn estimate(plan: &Plan, stages: &[Phase]) -> Cost {
     };
     Cost {
         load_seconds,
-        step_seconds: staged / windows.max(1) as f64,
+        step_seconds: in_phases / windows.max(1) as f64,
         run_seconds,
         block_seconds,
         blocks_most: (((budget - load_seconds) / block_seconds) as u32).clamp(1, most.max(1)),

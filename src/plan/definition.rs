@@ -85,16 +85,16 @@ impl Interleave {
 }
 
 impl Plan {
-    /// The stages of one target. Stages depend on the target through its dialect and, in vector
+    /// The phases of one target. Phases depend on the target through its dialect and, in vector
     /// search, the name of its config.
     ///
     /// # Errors
     /// A glob that matches no step.
-    pub fn stages(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
+    pub fn phases(&self, target: &Target) -> Result<Vec<Phase>, SelectError> {
         let spec = benchmarks::of(&self.workload);
-        let mut stages = benchmarks::stages(target.dbms.dialect(), self.order, &self.workload);
-        (spec.for_target)(&mut stages, target);
-        (spec.choose)(stages, &self.steps)
+        let mut phases = benchmarks::phases(target.dbms.dialect(), self.order, &self.workload);
+        (spec.for_target)(&mut phases, target);
+        (spec.choose)(phases, &self.steps)
     }
 
     /// How the tables of a target are made and filled before the first step; `None` where that is
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_step_that_takes_no_turns_a_rate_or_a_single_target_leaves_steps_whole() {
         let mut plan = plan_in_turns();
-        let points = plan.stages(&plan.targets[0]).expect("phases");
+        let points = plan.phases(&plan.targets[0]).expect("phases");
         assert!(plan.takes_turns_in_all(&points));
         let mut whole = points.clone();
         for phase in &mut whole {

@@ -180,7 +180,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let spec = benchmarks::of(workload);
         (spec.check)(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
         (spec.check_target)(target).map_err(PlanError::Value)?;
-        plan.stages(target)?;
+        plan.phases(target)?;
     }
     Ok(())
 }
@@ -389,8 +389,8 @@ mod tests {
         assert!(several.contains("clients = 4\nclient_counts = [1, 4]\n"), "{several}");
         assert_ne!(hash(&with("1,4")), hash(&with("4")));
         let again = parse(&several).expect("parse");
-        let stages = again.stages(&again.targets[0]).expect("stages");
-        let names = stages.iter().filter_map(|stage| match stage {
+        let phases = again.phases(&again.targets[0]).expect("phases");
+        let names = phases.iter().filter_map(|phase| match phase {
             Phase::Measure(step) => Some(step.name.as_str()),
             Phase::Settle => None,
         });

@@ -77,17 +77,17 @@ pub enum SelectError {
 ///
 /// # Errors
 ///
-/// When a pattern is malformed or matches no step of `stages`, and when nothing is left.
+/// When a pattern is malformed or matches no step of `phases`, and when nothing is left.
 pub fn select(
-    stages: Vec<Phase>,
+    phases: Vec<Phase>,
     globs: &[String],
     companions: &Companions,
 ) -> Result<Vec<Phase>, SelectError> {
     let patterns: Vec<&str> = globs.iter().flat_map(|glob| split(glob)).map(str::trim).collect();
     if patterns.is_empty() {
-        return Ok(stages);
+        return Ok(phases);
     }
-    let names: Vec<StepName<'_>> = stages.iter().filter_map(name).collect();
+    let names: Vec<StepName<'_>> = phases.iter().filter_map(name).collect();
     for pattern in &patterns {
         check(pattern, &names)?;
     }
@@ -100,7 +100,7 @@ pub fn select(
     };
     let is_warm_up = |name: &StepName<'_>| companions.is_warm_up(name.full);
     let is_needed =
-        |stage: &Phase| matches!(stage, Phase::Measure(step) if (companions.is_needed)(step));
+        |phase: &Phase| matches!(phase, Phase::Measure(step) if (companions.is_needed)(step));
     // Warm-ups that nobody asked for are no reason to run anything.
     if !names.iter().any(|name| chosen(name) && !(including.is_empty() && is_warm_up(name))) {
         return Err(SelectError::NothingLeft { globs: patterns.join(",") });
@@ -114,34 +114,34 @@ pub fn select(
         !excluded(name) && names.iter().any(|other| warms(other) && chosen(other))
     };
     let asked = |name: &StepName<'_>| including.iter().any(|pattern| name.fits(pattern));
-    let keep: Vec<bool> = stages
+    let keep: Vec<bool> = phases
         .iter()
-        .map(|stage| match name(stage) {
-            _ if is_needed(stage) => true,
+        .map(|phase| match name(phase) {
+            _ if is_needed(phase) => true,
             Some(name) if is_warm_up(&name) => needed(&name) || (asked(&name) && !excluded(&name)),
             Some(name) => chosen(&name),
             None => true,
         })
         .collect();
-    let kept = stages.into_iter().zip(keep).filter(|(_, keep)| *keep);
-    Ok(settled(kept.map(|(stage, _)| stage).collect()))
+    let kept = phases.into_iter().zip(keep).filter(|(_, keep)| *keep);
+    Ok(settled(kept.map(|(phase, _)| phase).collect()))
 }
 
 /// Drops each [`Phase::Settle`] that has nothing to settle or nothing to settle for.
-fn settled(stages: Vec<Phase>) -> Vec<Phase> {
+fn settled(phases: Vec<Phase>) -> Vec<Phase> {
     let mut kept: Vec<Phase> = Vec::new();
     let mut dirty = false;
-    for stage in stages {
-        match &stage {
+    for phase in phases {
+        match &phase {
             Phase::Settle => {
                 if dirty {
-                    kept.push(stage);
+                    kept.push(phase);
                 }
                 dirty = false;
             }
             Phase::Measure(step) => {
                 dirty |= step.group == Group::Write;
-                kept.push(stage);
+                kept.push(phase);
             }
         }
     }
@@ -151,8 +151,8 @@ fn settled(stages: Vec<Phase>) -> Vec<Phase> {
     kept
 }
 
-fn name(stage: &Phase) -> Option<StepName<'_>> {
-    match stage {
+fn name(phase: &Phase) -> Option<StepName<'_>> {
+    match phase {
         Phase::Measure(step) => Some(StepName::of(step)),
         Phase::Settle => None,
     }

@@ -20,7 +20,7 @@ mod tests;
 pub use check::{ShapeError, check};
 pub use presets::{PRESETS, workload};
 pub use settings::{finish, set, shape};
-pub use steps::{choose, stages};
+pub use steps::{choose, phases};
 
 use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, StepSet};
 use crate::driver::part::DriverPart;
@@ -32,7 +32,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     set: settings::set,
     finish: settings::finish,
     check: |workload, dialect| check(workload, dialect).map_err(|error| error.to_string()),
-    phases: |dialect, _, workload| steps::stages(dialect, workload),
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
     choose: steps::choose,
     single_count: Some(
         "its steps build on each other, so it takes one client count; run it once per count",

@@ -27,18 +27,18 @@ const LOAD_MORE_SECONDS: f64 = 60.0;
 /// Rows per second that a step without a rate is expected to write, for estimates alone.
 const GUESSED_RATES: (f64, f64) = (80_000.0, 20_000.0);
 
-/// All stages of the benchmark.
-pub fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+/// All phases of the benchmark.
+pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let maker = Maker { dialect, workload, shape };
-    let mut stages = vec![maker.load("l.i0"), maker.load("l.x"), maker.load("l.i1")];
+    let mut phases = vec![maker.load("l.i0"), maker.load("l.x"), maker.load("l.i1")];
     if !shape.profile.is_2021() {
-        stages.push(maker.load("l.i2"));
-        stages.push(Phase::Settle);
+        phases.push(maker.load("l.i2"));
+        phases.push(Phase::Settle);
     }
     let queries = shape.query_steps.iter().enumerate();
-    stages.extend(queries.map(|(index, step)| maker.query(index, *step)));
-    stages
+    phases.extend(queries.map(|(index, step)| maker.query(index, *step)));
+    phases
 }
 
 /// Keeps the steps that `globs` choose. A step works on what those before it left, so all up to the
@@ -46,17 +46,17 @@ pub fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
 ///
 /// # Errors
 /// As [`select`].
-pub fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
-    let kept = select(stages.clone(), globs, &Companions::NONE)?;
+pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    let kept = select(phases.clone(), globs, &Companions::NONE)?;
     let is_kept = |step: &Step| {
-        kept.iter().any(|stage| matches!(stage, Phase::Measure(kept) if kept.name == step.name))
+        kept.iter().any(|phase| matches!(phase, Phase::Measure(kept) if kept.name == step.name))
     };
     let wanted: Vec<bool> =
-        stages.iter().map(|stage| matches!(stage, Phase::Measure(step) if is_kept(step))).collect();
+        phases.iter().map(|phase| matches!(phase, Phase::Measure(step) if is_kept(step))).collect();
     let end = wanted.iter().rposition(|wanted| *wanted).map_or(0, |last| last + 1);
     let mut chosen = Vec::new();
-    for (stage, wanted) in stages.into_iter().zip(wanted).take(end) {
-        match stage {
+    for (phase, wanted) in phases.into_iter().zip(wanted).take(end) {
+        match phase {
             Phase::Measure(step) if !wanted && step.group != Group::Load => {}
             Phase::Measure(mut step) => {
                 step.reported = wanted;

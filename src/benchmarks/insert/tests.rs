@@ -17,8 +17,8 @@ fn with(settings: &[&str]) -> Workload {
 
 fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let workload = with(settings);
-    let all = stages(dialect, &workload);
-    let step = |stage| match stage {
+    let all = phases(dialect, &workload);
+    let step = |phase| match phase {
         Phase::Measure(step) => Some(*step),
         Phase::Settle => None,
     };
@@ -104,7 +104,7 @@ fn the_steps_of_2026_are_the_published_ones() {
         ],
     );
     let workload = with(&[]);
-    let all = stages(Dialect::Postgres, &workload);
+    let all = phases(Dialect::Postgres, &workload);
     let settles: Vec<usize> = (0..all.len()).filter(|index| all[*index] == Phase::Settle).collect();
     assert_eq!(settles, [4], "one cleanup, between l.i2 and the first query step");
 }
@@ -158,11 +158,11 @@ fn maintenance_of_2021_is_that_of_postgres_alone() {
 #[test]
 fn chosen_steps_bring_along_what_they_work_on() {
     let workload = with(&[]);
-    let all = || stages(Dialect::Mysql, &workload);
+    let all = || phases(Dialect::Mysql, &workload);
     let names = |globs: &[&str]| -> Vec<(String, bool)> {
         let globs: Vec<String> = globs.iter().map(|glob| (*glob).to_owned()).collect();
         let chosen = choose(all(), &globs).unwrap();
-        let name = |stage| match stage {
+        let name = |phase| match phase {
             Phase::Measure(step) => (step.name, step.reported),
             Phase::Settle => ("settle".to_owned(), false),
         };

@@ -24,7 +24,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     preset: |name| PresetFacts { config: None, is_published: presets::is_published(name) },
     set: settings::set,
     speaks: Interface::KeyValue,
-    phases: |_, _, workload| steps::stages(workload),
+    phases: |_, _, workload| steps::phases(workload),
     // Threads of one process beside those of the library: nothing is placed.
     placement: Some(|_| Placement::Os),
     choose: steps::choose,

@@ -45,7 +45,7 @@ pub(super) fn size(workload: &Workload) -> DataSize {
 }
 
 /// All steps in order.
-pub(super) fn stages(workload: &Workload) -> Vec<Phase> {
+pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape(workload) else { return Vec::new() };
     let plan = Sequence { workload, shape };
     let mut steps = vec![plan.fill(), plan.drain()];
@@ -68,8 +68,8 @@ pub(super) fn stages(workload: &Workload) -> Vec<Phase> {
 }
 
 /// Keeps the steps that `globs` choose, and the load, without which no other can be.
-pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
-    select(stages, globs, &Companions { is_needed: fills, ..Companions::NONE })
+pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    select(phases, globs, &Companions { is_needed: fills, ..Companions::NONE })
 }
 
 fn fills(step: &Step) -> bool {
@@ -344,8 +344,8 @@ mod tests {
         let (mut workload, mut shape) = parts("c48r128").unwrap();
         change(&mut workload, &mut shape);
         workload.shape = BenchmarkParameters::Kv(shape);
-        let stages = stages(&workload);
-        let steps = stages.into_iter().filter_map(|stage| match stage {
+        let phases = phases(&workload);
+        let steps = phases.into_iter().filter_map(|phase| match phase {
             Phase::Measure(step) => Some(*step),
             Phase::Settle => None,
         });

@@ -18,7 +18,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     name: "sysbench",
     workload: presets::workload,
     preset: presets::facts,
-    phases: steps::stages,
+    phases: steps::phases,
     choose: steps::choose,
     turns: DefaultTurns::Within,
     placement: None,

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::driver::load_task;
-use crate::benchmarks::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, stages};
+use crate::benchmarks::sysbench::steps::{COLUMN_C, COLUMN_PAD, MICROBENCHMARKS, phases};
 use crate::benchmarks::sysbench::{presets, steps as sysbench_steps};
 use crate::domain::benchmark::{Group, Phase, RateUnit, Step, Workload};
 use crate::domain::dialect::Dialect;
@@ -19,11 +19,11 @@ use crate::workload::settings::SETTINGS;
 const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqlite, Dialect::Fake];
 
 fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
-    let measured = |stage| match stage {
+    let measured = |phase| match phase {
         Phase::Measure(step) => Some(*step),
         Phase::Settle => None,
     };
-    stages(dialect, order, &presets::FULL.workload()).into_iter().filter_map(measured).collect()
+    phases(dialect, order, &presets::FULL.workload()).into_iter().filter_map(measured).collect()
 }
 
 fn step(dialect: Dialect, name: &str) -> Step {
@@ -43,8 +43,8 @@ struct Listing {
 /// All steps of a set.
 fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
     let mut listings = Vec::new();
-    for stage in stages(dialect, order, &presets::QUICK.workload()) {
-        if let Phase::Measure(step) = stage
+    for phase in phases(dialect, order, &presets::QUICK.workload()) {
+        if let Phase::Measure(step) = phase
             && let Some(script) = step.script()
         {
             listings.push(Listing {
@@ -185,7 +185,7 @@ fn without_prepared_statements_all_is_text_and_says_the_same() {
         let mut workload = presets::QUICK.workload();
         workload.plain_statements = true;
         let plain =
-            stages(dialect, StepSet::Full, &workload).into_iter().filter_map(|stage| match stage {
+            phases(dialect, StepSet::Full, &workload).into_iter().filter_map(|phase| match phase {
                 Phase::Measure(step) => Some(*step),
                 Phase::Settle => None,
             });
@@ -306,11 +306,11 @@ fn seconds_follow_the_published_scripts() {
 #[test]
 fn settling_follows_the_last_read_write() {
     for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
-        let stages = stages(Dialect::Mysql, order, &presets::QUICK.workload());
+        let phases = phases(Dialect::Mysql, order, &presets::QUICK.workload());
         let mut before = Vec::new();
         let mut last = String::new();
-        for stage in &stages {
-            match stage {
+        for phase in &phases {
+            match phase {
                 Phase::Measure(step) => last.clone_from(&step.name),
                 Phase::Settle => before.push(last.clone()),
             }
@@ -322,9 +322,9 @@ fn settling_follows_the_last_read_write() {
 #[test]
 fn quick_takes_a_quarter_of_an_hour() {
     let workload = presets::QUICK.workload();
-    let run: f64 = stages(Dialect::Mysql, StepSet::Abbreviated, &workload)
+    let run: f64 = phases(Dialect::Mysql, StepSet::Abbreviated, &workload)
         .iter()
-        .map(|stage| match stage {
+        .map(|phase| match phase {
             Phase::Measure(step) => step.seconds + step.warmup_seconds,
             // The published wait: a minute, and a second per million rows.
             Phase::Settle => workload.settle_scale * 60.2,
@@ -455,8 +455,8 @@ fn statements_block() -> String {
 fn order_table(order: StepSet) -> String {
     let mut text = String::from("| # | step | group | reported |\n|---|---|---|---|\n");
     let mut number = 0;
-    for stage in stages(Dialect::Mysql, order, &presets::FULL.workload()) {
-        match stage {
+    for phase in phases(Dialect::Mysql, order, &presets::FULL.workload()) {
+        match phase {
             Phase::Settle => text.push_str("| | *settle* | | |\n"),
             Phase::Measure(step) => {
                 number += 1;

@@ -28,7 +28,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     set: settings::set,
     check: check::check,
     check_target: check::check_target,
-    phases: |dialect, _, workload| steps::stages(dialect, workload),
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
     for_target: steps::for_target,
     choose: steps::choose,
     single_count: Some("list the client counts of its searches with --set ramp=1,4,16"),

@@ -21,10 +21,10 @@ pub(super) fn shape_of(workload: &Workload) -> Option<&VectorShape> {
 }
 
 /// All steps on a DBMS of this dialect.
-pub(crate) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     let Some(shape) = shape_of(workload) else { return Vec::new() };
     let indexes = indexes(dialect, shape);
-    let mut steps = Steps { workload, shape, stages: Vec::new() };
+    let mut steps = Steps { workload, shape, phases: Vec::new() };
     let on_all = [Case::Sweep, Case::Target, Case::Filter, Case::Cold, Case::Payload];
     if shape.cases.iter().any(|case| on_all.contains(case)) {
         steps.push("load", Group::Load, VectorOperation::Load { spare: 0 });
@@ -50,7 +50,7 @@ pub(crate) fn stages(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
         steps.isolation(index);
         steps.capacity(index);
     }
-    steps.stages
+    steps.phases
 }
 
 /// Rows that are left out of the table when the case `mixed` begins: what it can insert in its
@@ -92,7 +92,7 @@ fn of_index(index: &Index) -> VectorParameters {
 struct Steps<'a> {
     workload: &'a Workload,
     shape: &'a VectorShape,
-    stages: Vec<Phase>,
+    phases: Vec<Phase>,
 }
 
 impl Steps<'_> {
@@ -158,7 +158,7 @@ impl Steps<'_> {
             only_reads: false,
             work: StepBody::Own(OwnWork::new("vector", &work)),
         };
-        self.stages.push(Phase::Measure(Box::new(step)));
+        self.phases.push(Phase::Measure(Box::new(step)));
     }
 
     fn parameters(&self, act: &VectorOperation, own: VectorParameters) -> StepParameters {
@@ -404,18 +404,18 @@ fn detail(act: &VectorOperation) -> String {
 
 /// Tells the steps what the config of a target says: `postgres@17+pgvector:halfvec` keeps half
 /// precision in its index. A config whose name begins with the word and a hyphen does so too.
-pub(super) fn for_target(stages: &mut [Phase], target: &Target) {
+pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
     let Some(variant) = Variant::of_config(&target.config) else { return };
-    for stage in stages {
-        if let (Some(work), Phase::Measure(step)) = (work_of(stage), &mut *stage) {
+    for phase in phases {
+        if let (Some(work), Phase::Measure(step)) = (work_of(phase), &mut *phase) {
             step.work = StepBody::Own(OwnWork::new("vector", &VectorWork { variant, ..work }));
         }
     }
 }
 
 /// What the clients of a step do.
-pub(super) fn work_of(stage: &Phase) -> Option<VectorWork> {
-    match stage {
+pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
+    match phase {
         Phase::Measure(step) => step.own(),
         Phase::Settle => None,
     }
@@ -425,9 +425,9 @@ pub(super) fn work_of(stage: &Phase) -> Option<VectorWork> {
 ///
 /// # Errors
 /// A glob that matches no step.
-pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
-    let chosen = select(stages.clone(), globs, &Companions::NONE)?;
-    let name = |stage: &Phase| match stage {
+pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    let chosen = select(phases.clone(), globs, &Companions::NONE)?;
+    let name = |phase: &Phase| match phase {
         Phase::Measure(step) => step.name.clone(),
         Phase::Settle => String::new(),
     };
@@ -435,10 +435,10 @@ pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
     // From the end on: a step needs the build before it, a build the load before it, and what is
     // asked after deletes needs the deletes.
     let (mut build, mut load, mut deletes, mut fill) = (false, false, false, false);
-    for stage in stages.iter().rev() {
-        let step = name(stage);
+    for phase in phases.iter().rev() {
+        let step = name(phase);
         let is_wanted = wanted.contains(&step);
-        let Some(work) = work_of(stage) else { continue };
+        let Some(work) = work_of(phase) else { continue };
         let needed = match work.act {
             VectorOperation::Load { .. } => std::mem::take(&mut load),
             VectorOperation::Fill { .. } => std::mem::take(&mut fill),
@@ -466,5 +466,5 @@ pub(super) fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
             wanted.push(step);
         }
     }
-    Ok(stages.into_iter().filter(|stage| wanted.contains(&name(stage))).collect())
+    Ok(phases.into_iter().filter(|phase| wanted.contains(&name(phase))).collect())
 }

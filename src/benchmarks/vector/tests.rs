@@ -1,6 +1,6 @@
 //! Steps, settings and refusals of vector search.
 
-use crate::benchmarks::vector::steps::{choose, for_target, stages, work_of};
+use crate::benchmarks::vector::steps::{choose, for_target, phases, work_of};
 use crate::benchmarks::vector::{set, workload};
 use crate::domain::benchmark::{Group, Phase, Step};
 use crate::domain::build::Dbms;
@@ -13,8 +13,8 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     for setting in settings {
         set(&mut workload, setting).unwrap();
     }
-    let stages = stages(dialect, &workload);
-    let steps = stages.into_iter().filter_map(|stage| match stage {
+    let phases = phases(dialect, &workload);
+    let steps = phases.into_iter().filter_map(|phase| match phase {
         Phase::Measure(step) => Some(*step),
         Phase::Settle => None,
     });
@@ -125,9 +125,9 @@ fn chosen_steps_bring_the_builds_they_rest_on() {
     let mut workload = workload("quick").unwrap();
     set(&mut workload, "cases=all").unwrap();
     let chosen = |glob: &str| {
-        let stages = stages(Dialect::Postgres, &workload);
-        let chosen = choose(stages, &[glob.to_owned()]).unwrap();
-        let names = chosen.into_iter().map(|stage| match stage {
+        let phases = phases(Dialect::Postgres, &workload);
+        let chosen = choose(phases, &[glob.to_owned()]).unwrap();
+        let names = chosen.into_iter().map(|phase| match phase {
             Phase::Measure(step) => step.name,
             Phase::Settle => String::new(),
         });
@@ -163,9 +163,9 @@ fn the_config_of_a_target_decides_what_its_index_keeps() {
             config: word.to_owned(),
             storage_engine: None,
         };
-        let mut stages = stages(Dialect::Postgres, &workload("quick").unwrap());
-        for_target(&mut stages, &target);
-        let kept = stages.iter().filter_map(work_of).map(|work| work.variant);
+        let mut phases = phases(Dialect::Postgres, &workload("quick").unwrap());
+        for_target(&mut phases, &target);
+        let kept = phases.iter().filter_map(work_of).map(|work| work.variant);
         assert!(kept.collect::<Vec<_>>().iter().all(|variant| *variant == expected), "{word}");
     };
     check("default", Variant::Vector);

@@ -52,7 +52,7 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
         if self.prepared {
             return Ok(());
         }
-        let phases = self.states.first().map(|state| state.stages.as_slice()).unwrap_or_default();
+        let phases = self.states.first().map(|state| state.phases.as_slice()).unwrap_or_default();
         let bytes = cost::estimate(&self.execution.options.plan, phases).disk_bytes;
         self.execution.folders.check_space(bytes)?;
         prepare::all(self.execution, &mut self.states, &self.loads, progress)?;

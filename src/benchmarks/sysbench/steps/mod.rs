@@ -12,5 +12,5 @@ pub use microbenchmarks::{
     ZIPF_EXPONENT,
 };
 pub(super) use sequence::parameters_of_name;
-pub use sequence::{choose, stages};
+pub use sequence::{choose, phases};
 pub use statements::{COLUMN_C, COLUMN_PAD};

@@ -133,17 +133,17 @@ const WARM_UPS: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// As [`select`].
-pub fn choose(stages: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
-    select(stages, globs, &Companions { warm_ups: WARM_UPS, ..Companions::NONE })
+pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
+    select(phases, globs, &Companions { warm_ups: WARM_UPS, ..Companions::NONE })
 }
 
-/// See [`crate::benchmarks::stages`].
-pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
+/// See [`crate::benchmarks::phases`].
+pub fn phases(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
     let entries = match order {
         StepSet::Full => FULL,
         StepSet::January2025 | StepSet::Abbreviated => ABBREVIATED,
     };
-    let mut stages = Vec::new();
+    let mut phases = Vec::new();
     for entry in entries {
         if let (StepSet::January2025, Run(test)) = (order, entry)
             && SINCE_MARCH_2025.contains(test)
@@ -152,7 +152,7 @@ pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
         }
         let (test, suffix, purpose) = match entry {
             Settle => {
-                stages.push(Phase::Settle);
+                phases.push(Phase::Settle);
                 continue;
             }
             Warm(test) => (test, WARM, StepPurpose::Warming),
@@ -169,10 +169,10 @@ pub fn stages(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phas
         for benchmark in MICROBENCHMARKS.iter().filter(|benchmark| benchmark.test == *test) {
             let name = step_name(benchmark, suffix);
             let step = Step { reported, ..step(dialect, benchmark, name, purpose, workload) };
-            stages.push(Phase::Measure(Box::new(step)));
+            phases.push(Phase::Measure(Box::new(step)));
         }
     }
-    stages
+    phases
 }
 
 /// What the name alone says of a step, in published files and in records of older versions.

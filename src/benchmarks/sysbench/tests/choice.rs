@@ -3,15 +3,15 @@
 use crate::benchmarks;
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::presets;
-use crate::benchmarks::sysbench::steps::{choose, stages};
+use crate::benchmarks::sysbench::steps::{choose, phases};
 use crate::domain::benchmark::{Phase, Step};
 use crate::domain::dialect::Dialect;
 use crate::driver::request::StepRequest;
 use crate::workload::select::SelectError;
 use crate::workload::settings::set;
 
-fn name(stage: &Phase) -> &str {
-    match stage {
+fn name(phase: &Phase) -> &str {
+    match phase {
         Phase::Measure(step) => &step.name,
         Phase::Settle => "|",
     }
@@ -20,7 +20,7 @@ fn name(stage: &Phase) -> &str {
 /// Names of what is kept, with `|` for settling.
 fn kept_of(order: StepSet, globs: &[&str]) -> Result<String, SelectError> {
     let globs: Vec<String> = globs.iter().map(ToString::to_string).collect();
-    let all = stages(Dialect::Mysql, order, &presets::QUICK.workload());
+    let all = phases(Dialect::Mysql, order, &presets::QUICK.workload());
     let kept = choose(all, &globs)?;
     let names: Vec<&str> = kept.iter().map(name).collect();
     Ok(names.join(" "))
@@ -76,7 +76,7 @@ fn patterns_match_whole_names() {
 
 #[test]
 fn no_patterns_keep_everything() {
-    let all = stages(Dialect::Mysql, StepSet::Full, &presets::QUICK.workload());
+    let all = phases(Dialect::Mysql, StepSet::Full, &presets::QUICK.workload());
     assert_eq!(choose(all.clone(), &[]).unwrap(), all);
     assert_eq!(choose(all.clone(), &["*".to_string()]).unwrap(), all);
 }
@@ -101,7 +101,7 @@ fn the_full_order_is_chosen_from_alike() {
 fn kept_of_counts(globs: &[&str]) -> Result<String, SelectError> {
     let mut workload = presets::QUICK.workload();
     set(&mut workload, "clients=16,1,4").unwrap();
-    let all = benchmarks::stages(Dialect::Mysql, StepSet::Abbreviated, &workload);
+    let all = benchmarks::phases(Dialect::Mysql, StepSet::Abbreviated, &workload);
     let kept = choose(all, &globs.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Ok(kept.iter().map(name).collect::<Vec<_>>().join(" "))
 }
@@ -140,11 +140,11 @@ fn steps_of_client_counts_are_chosen_with_and_without_the_count() {
 fn each_step_runs_once_per_client_count_and_warm_ups_once() {
     let mut workload = presets::QUICK.workload();
     set(&mut workload, "clients=4").unwrap();
-    let single = benchmarks::stages(Dialect::Sqlite, StepSet::Full, &workload);
-    assert_eq!(single, stages(Dialect::Sqlite, StepSet::Full, &workload));
+    let single = benchmarks::phases(Dialect::Sqlite, StepSet::Full, &workload);
+    assert_eq!(single, phases(Dialect::Sqlite, StepSet::Full, &workload));
     set(&mut workload, "clients=1,4").unwrap();
-    let all = benchmarks::stages(Dialect::Sqlite, StepSet::Full, &workload);
-    let step = |stage: &Phase| match stage {
+    let all = benchmarks::phases(Dialect::Sqlite, StepSet::Full, &workload);
+    let step = |phase: &Phase| match phase {
         Phase::Measure(step) => Some(step.as_ref().clone()),
         Phase::Settle => None,
     };
