@@ -1537,12 +1537,16 @@ fn parameters_of_a_step_count_and_its_name_does_not() {
             let name = name.to_owned();
             steps.push(StepRecord { name, parameters, ..steps[0].clone() });
         }
-        compared(&runs).groups[0].steps
+        let comparison = compared(&runs);
+        let newer = comparison.caveats.iter().find(|caveat| caveat.kind == Kind::NewerFacts);
+        let newer = newer.map(|caveat| caveat.text.clone());
+        (comparison.groups[0].steps, newer)
     };
-    assert_eq!(counted("point-query.pre", StepPurpose::Result), 2);
-    assert_eq!(counted("second", StepPurpose::BeforeWrites), 1);
-    assert_eq!(counted("second", StepPurpose::Warming), 1);
-    assert_eq!(counted("second", StepPurpose::Unknown(Word::of("cooling"))), 1);
+    assert_eq!(counted("point-query.pre", StepPurpose::Result), (2, None));
+    assert_eq!(counted("second", StepPurpose::BeforeWrites), (1, None));
+    assert_eq!(counted("second", StepPurpose::Warming), (1, None));
+    let (steps, newer) = counted("second", StepPurpose::Unknown(Word::of("cooling")));
+    assert_eq!((steps, newer.as_deref()), (1, Some("unknown here: purposes of steps cooling")));
 }
 
 // ---- Properties ---------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ pub mod kv;
 pub mod metric;
 pub mod pace;
 pub mod prerequisite;
+pub mod rocksdb;
 pub mod run;
 pub mod script;
 pub mod session;

@@ -3,10 +3,10 @@
 use crate::sources::{Files, is_test_line, made, shipped, test_lines};
 
 /// Where the name of a row may stand: in a place that begins so, or that holds the second text.
-struct Home {
+struct Home<'a> {
     names: Vec<String>,
-    starts: &'static [&'static str],
-    holds: &'static [&'static str],
+    starts: &'a [&'a str],
+    holds: &'a [&'a str],
 }
 
 const MICROBENCHMARKS: &str = "src/benchmarks/sysbench/steps/microbenchmarks.rs";
@@ -66,14 +66,34 @@ fn a_dbms_is_a_variant_and_a_folder_with_its_row() {
 }
 
 #[test]
+fn parameters_of_a_benchmark_are_read_by_it_alone() {
+    let files = shipped();
+    // `rqps vector verify-data` takes the settings of a data set.
+    let readers = [("insert", None), ("kv", None), ("vector", Some("src/cli/vector.rs"))];
+    for (benchmark, command) in readers {
+        let (name, own) =
+            (format!("domain::{benchmark}::"), format!("src/benchmarks/{benchmark}/"));
+        let reads_its_own =
+            |(path, text): (&String, &String)| path.starts_with(&own) && text.contains(&name);
+        assert!(files.iter().any(reads_its_own), "{benchmark}");
+        let mut starts = vec![own.as_str(), "src/domain/"];
+        starts.extend(command);
+        let home = Home { names: vec![name], starts: &starts, holds: &[] };
+        assert_eq!(strays(&files, &home), [""; 0]);
+    }
+}
+
+#[test]
 fn a_name_away_from_home_is_found() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let home = Home { names: names(&["\"scan\"", "Dbms::Fake"]), starts: &["src/a/"], holds: &[] };
+    let names = names(&["\"scan\"", "Dbms::Fake", "domain::kv::"]);
+    let home = Home { names, starts: &["src/a/"], holds: &[] };
     let check = |path: &str, text: &str, expected: &[&str]| {
         assert_eq!(strays(&made(&[(path, text)]), &home), expected, "{text}");
     };
     check("src/b.rs", "fn f() {\n    \"scan\" }", &["src/b.rs:2: names \"scan\""]);
     check("src/b.rs", "use X::Dbms; use Dbms::Fake;", &["src/b.rs:1: names Dbms::Fake"]);
+    check("src/b.rs", "use crate::domain::kv::KvWork;", &["src/b.rs:1: names domain::kv::"]);
     check("src/a/b.rs", "fn f() { \"scan\" }", &[]);
     check("src/b.rs", "fn f() { \"scanner\" } // \"scan\"\nstruct S(Dbms::Faker);", &[]);
     check("src/b.rs", "#[cfg(test)]\nmod tests { const A: &str = \"scan\"; }", &[]);
@@ -117,7 +137,7 @@ fn products(text: &str) -> Vec<String> {
     names.filter(|name| *name != "Other").map(|name| format!("Dbms::{name}")).collect()
 }
 
-fn strays(files: &Files, home: &Home) -> Vec<String> {
+fn strays(files: &Files, home: &Home<'_>) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in files {
         let at_home = home.starts.iter().any(|start| path.starts_with(start));
@@ -128,9 +148,9 @@ fn strays(files: &Files, home: &Home) -> Vec<String> {
         for (at, line) in text.lines().enumerate().filter(|(at, _)| !is_test_line(&tests, at + 1)) {
             let code = line.split("//").next().unwrap_or(line);
             let names = |name: &&String| {
-                let mut after = code.split(name.as_str()).skip(1);
-                let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
-                after.any(|rest| name.starts_with('"') || is_end(rest))
+                let whole = name.ends_with(|end: char| end.is_ascii_alphanumeric());
+                let is_longer = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+                code.split(name.as_str()).skip(1).any(|rest| !(whole && is_longer(rest)))
             };
             found.extend(
                 home.names

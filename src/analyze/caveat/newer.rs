@@ -6,6 +6,7 @@ use super::evidence::Evidence;
 use super::kind::{Caveat, CaveatKind};
 use crate::domain::benchmark::{Group, RateUnit};
 use crate::domain::run::LeftOut;
+use crate::domain::step_parameters::StepPurpose;
 
 /// One caveat for all of it.
 pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
@@ -13,6 +14,10 @@ pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
     let groups = comparison.groups_of_steps().into_iter();
     let units = comparison.steps.iter().filter_map(|step| match step.rate {
         RateUnit::Unknown(word) => Some(word.text()),
+        _ => None,
+    });
+    let purposes = comparison.steps.iter().filter_map(|step| match step.parameters.purpose {
+        StepPurpose::Unknown(word) => Some(word.text()),
         _ => None,
     });
     let metrics = comparison.metrics().into_iter().filter(|metric| !metric.is_known());
@@ -24,10 +29,11 @@ pub(super) fn find(evidence: &Evidence) -> Option<Caveat> {
         .iter()
         .map(|LeftOut { file, field, value }| format!("{file} (`{field}` is `{value}`)"))
         .collect();
-    let unknown: [(&str, BTreeSet<&str>); 5] = [
+    let unknown: [(&str, BTreeSet<&str>); 6] = [
         ("metrics", metrics.map(|metric| metric.name()).collect()),
         ("groups", groups.filter(|it| !Group::ALL.contains(it)).map(Group::name).collect()),
         ("units of rates", units.collect()),
+        ("purposes of steps", purposes.collect()),
         ("fields", fields.chain(beside).collect()),
         ("values, so these files are left out:", left_out.iter().map(String::as_str).collect()),
     ];

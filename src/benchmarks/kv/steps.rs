@@ -4,10 +4,8 @@ use crate::benchmarks::spec::{DataSize, all_rows};
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
 };
-use crate::domain::kv::{
-    Compression, KEY_BYTES, KvMaintenance, KvOperation, KvOption, KvShape, KvWork, READAHEAD_BYTES,
-    READAHEAD_OPTION, Style,
-};
+use crate::domain::kv::{Compression, KvMaintenance, KvOperation, KvShape, KvWork, Style};
+use crate::domain::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::step_parameters::StepParameters;
 use crate::workload::select::{Companions, SelectError, select};
 

@@ -18,7 +18,7 @@ use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::Site;
 use crate::domain::build::Version;
 use crate::domain::endpoint::{Endpoint, Login};
-use crate::domain::kv::{DriverSettings, KvOption};
+use crate::domain::rocksdb::{DriverSettings, KvOption};
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{Database, Facts, Rocksdb, RocksdbOptions, facts};
 use crate::os::{disk, tree};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::analyze::caveat::{Caveat, Evidence, too_large};
 use crate::domain::benchmark::BenchmarkParameters;
-use crate::domain::kv::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
+use crate::domain::rocksdb::{KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::run::RunRecord;
 
 /// Readahead of compactions that asks for more than the disk takes at once.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool, key};
-use crate::domain::kv::{KEY_BYTES, KvOperation, KvWork};
+use crate::domain::kv::{KvOperation, KvWork};
+use crate::domain::rocksdb::KEY_BYTES;
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
 use crate::driver::schedule::ArrivalSchedule;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::domain::endpoint::Endpoint;
-use crate::domain::kv::{CacheWord, DriverSettings, KvOperation, KvOption, KvWork};
+use crate::domain::kv::{KvOperation, KvWork};
+use crate::domain::rocksdb::{CacheWord, DriverSettings, KvOption};
 use crate::driver::request::DriverRequest;
 use crate::embed::rocksdb::marker::{Marker, State, database_folder};
 use crate::embed::rocksdb::{CacheKind, Database, Rocksdb, RocksdbOptions};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::benchmarks::kv::driver::client::{Counts, Store};
 use crate::benchmarks::kv::driver::limiter::Limiter;
 use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool, key};
-use crate::domain::kv::KEY_BYTES;
+use crate::domain::rocksdb::KEY_BYTES;
 use crate::driver::clock::Clock;
 use crate::driver::recorder::Recorder;
 
