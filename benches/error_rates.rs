@@ -9,11 +9,14 @@ mod simulated;
 
 use rqps::domain::verdict::Rules;
 use simulated::host::{Disturbing, HostScene, simulate_host};
+use simulated::turns::{TURNS, TurnScene, simulate_turns};
 use simulated::{QUIET, Scene, simulate};
 
 const CAMPAIGNS: u32 = 2000;
 /// Campaigns on hosts that disturb are judged three times each, and are fewer by this factor.
 const HOST_SHARE: u32 = 10;
+/// The same of campaigns in turns: three scenes for a row, each judged twice.
+const TURN_SHARE: u32 = 4;
 
 fn main() {
     // `cargo bench` says so; under `cargo test` once around is enough.
@@ -46,6 +49,8 @@ fn main() {
     }
     println!();
     print_hosts((campaigns / HOST_SHARE).max(2), wanted.as_deref());
+    println!();
+    print_turns((campaigns / TURN_SHARE).max(2), wanted.as_deref());
 }
 
 /// The table of hosts that disturb: a row by the pairs alone, one with what is known of the host.
@@ -74,6 +79,66 @@ fn print_hosts(campaigns: u32, wanted: Option<&str>) {
             }
         }
     }
+}
+
+/// The table of turns: where blocks share loads, a row by the pairs alone and one as rqps judges.
+fn print_turns(campaigns: u32, wanted: Option<&str>) {
+    let heads = "| scene | blocks | loads | judged by | sd of d | any false | any small | SAME \
+                 | found at -2 % | SLOWER at -3 % | interval holds truth |";
+    println!("{heads}\n{}", "|---".repeat(11) + "|");
+    for (name, scene) in turn_scenes() {
+        let head = format!("{name} | {} | {}", scene.blocks, scene.loads);
+        if wanted.is_some_and(|wanted| !head.contains(wanted)) {
+            continue;
+        }
+        let none = simulate_turns(&scene, campaigns, 7);
+        let [two, three] = [0.02_f64, 0.03].map(|loss| {
+            simulate_turns(
+                &TurnScene { changed: 4, effect: (1.0 - loss).ln(), ..scene },
+                campaigns,
+                7,
+            )
+        });
+        let rules = if scene.loads > 1 && scene.loads < scene.blocks {
+            &["pairs", "loads"][..]
+        } else {
+            &["pairs"][..]
+        };
+        for (at, rule) in rules.iter().enumerate() {
+            println!(
+                "| {head} | {rule} | {:.2} % | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} | {:.3} |",
+                100.0 * none[at].sd,
+                none[at].any_large,
+                none[at].any_small,
+                none[at].same,
+                two[at].found,
+                three[at].slower,
+                none[at].held,
+            );
+        }
+    }
+}
+
+fn turn_scenes() -> Vec<(&'static str, TurnScene)> {
+    let loaded = TurnScene { load: 0.005, ..TURNS };
+    let mut scenes = vec![
+        ("turns of 2 s", TurnScene { turn: 2.0, ..TURNS }),
+        ("turns of 1 s", TurnScene { turn: 1.0, ..TURNS }),
+        ("turns of 100 ms", TurnScene { turn: 0.1, ..TURNS }),
+    ];
+    for blocks in [3, 4, 6, 12] {
+        scenes.push(("turns of 20 ms", TurnScene { blocks, ..TURNS }));
+    }
+    let cold = TurnScene { carry_over: [0.05; 2], ..TURNS };
+    scenes.push(("turns of 20 ms, carry-over 5 %", cold));
+    scenes.push((
+        "turns of 20 ms, carry-over 5 and 7 %",
+        TurnScene { carry_over: [0.05, 0.07], ..TURNS },
+    ));
+    for (blocks, loads) in [(6, 1), (6, 2), (6, 3), (6, 6), (12, 4), (12, 12)] {
+        scenes.push(("turns of 20 ms, loads 0.5 %", TurnScene { blocks, loads, ..loaded }));
+    }
+    scenes
 }
 
 /// Name, the host, and the host while its A/A run was made.

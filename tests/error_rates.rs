@@ -8,6 +8,7 @@ use rqps::datagen::rng::Rng;
 use rqps::domain::verdict::Rules;
 use rqps::stats::sequential::Looks;
 use simulated::host::{Disturbing, HostScene, simulate_host};
+use simulated::turns::{TURNS, TurnScene, simulate_turns};
 use simulated::{QUIET, Rates, Scene, campaign, simulate};
 
 /// Drift of the host and another layout of the same code: what A/A runs meet.
@@ -110,6 +111,40 @@ fn a_host_that_disturbs_widens_errors_and_keeps_large_differences() {
         assert!(with_host.any_large <= alone.any_large.max(limit), "{host:?} {with_host:?}");
         assert!(with_host.power > 0.9, "{host:?} {aa:?}: {with_host:?}, alone {alone:?}");
     }
+}
+
+/// Turns of 20 ms on a noisy host: no more false alarms than promised, and a loss of 2 % is found.
+#[test]
+fn turns_find_two_per_cent_on_a_noisy_host() {
+    let scene = TurnScene { steps: 6, seconds: 2.0, ..TURNS };
+    let [equal, _] = simulate_turns(&scene, 150, 11);
+    assert!(equal.any_large <= 0.05 + slack(0.05, 150), "{equal:?}");
+    assert!(equal.any_small <= 0.06 + slack(0.06, 150), "{equal:?}");
+    let slower = TurnScene { changed: 2, effect: 0.98_f64.ln(), ..scene };
+    let [found, _] = simulate_turns(&slower, 50, 11);
+    assert!(found.found > 0.95, "{found:?}");
+    let seconds = TurnScene { turn: 1.0, ..slower };
+    let [lost, _] = simulate_turns(&seconds, 50, 11);
+    assert!(lost.found < 0.2, "{lost:?}");
+}
+
+/// Blocks that share a load repeat what it happened to give. Judged as if they were independent,
+/// that becomes a difference; with the load as a random effect it does not.
+#[test]
+fn shared_loads_make_no_small_differences() {
+    let scene = TurnScene { steps: 6, host: 0.0, load: 0.005, ..TURNS };
+    for (blocks, loads) in [(6, 2), (6, 3), (12, 4)] {
+        let scene = TurnScene { blocks, loads, ..scene };
+        let [pairs, with_loads] = simulate_turns(&scene, 400, 11);
+        assert!(with_loads.any_small <= 0.05 + slack(0.05, 400), "{scene:?} {with_loads:?}");
+        assert!(pairs.any_small > 0.15, "{scene:?} {pairs:?}");
+        assert!(with_loads.held >= 0.93, "{scene:?} {with_loads:?}");
+    }
+    // A load for each block needs no model: pairs are independent.
+    let own = TurnScene { loads: 6, ..scene };
+    let [pairs, with_loads] = simulate_turns(&own, 400, 11);
+    assert_eq!(pairs.any_small, with_loads.any_small);
+    assert!(pairs.any_small <= 0.05 + slack(0.05, 400), "{pairs:?}");
 }
 
 /// To be more than τ from 0 is more than to be another than 0, and never easier to show: with noise

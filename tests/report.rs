@@ -1362,6 +1362,44 @@ fn sessions_of_two_hosts_are_pooled_and_shown_side_by_side() {
     assert!(kinds.iter().any(|caveat| caveat.kind == Kind::DifferentHost));
 }
 
+/// Four blocks of two loads: the blocks of the second find 10 % more. The load is a random effect,
+/// and two loads show little.
+#[test]
+fn blocks_that_share_loads_are_pooled_by_load() {
+    let mut runs = clean_runs(4);
+    for (record, steps) in &mut runs {
+        let number = (record.key.block - 1) % 2 + 1;
+        let load = run_record(BASE, 1, 1).load.unwrap();
+        record.load = Some(LoadRecord { number, ..load });
+        if record.key.label != BASE && number == 2 {
+            for step in steps {
+                let rate = step.outcome.statements as f64 / step.outcome.seconds;
+                set_rate(step, 1.1 * rate);
+            }
+        }
+    }
+    let comparison = compare(&dataset_of(&runs), &VerdictOptions::default()).unwrap();
+    let relative = rqps(&comparison, "point-query");
+    let loads = relative.loads.as_ref().unwrap();
+    let numbers: Vec<(u32, usize)> = loads.loads.iter().map(|own| (own.load, own.pairs)).collect();
+    assert_eq!((relative.pairs, numbers), (4, vec![(1, 2), (2, 2)]));
+    assert!((loads.loads[1].ratio / loads.loads[0].ratio - 1.1).abs() < 2e-2, "{loads:?}");
+    assert!((loads.between_sd - 1.1f64.ln() / 2.0f64.sqrt()).abs() < 1e-2, "{loads:?}");
+    let interval = relative.interval.unwrap();
+    // t(.975; 1) is 12.7.
+    assert!(interval.high / interval.low > 2.0, "{interval:?}");
+    let text = render(&comparison, Format::Text);
+    assert!(text.contains("so the load is a random effect"), "{text}");
+    // A load for each block: pairs are independent, and nothing is pooled.
+    for (record, _) in &mut runs {
+        record.load.as_mut().unwrap().number = record.key.block;
+    }
+    let comparison = compare(&dataset_of(&runs), &VerdictOptions::default()).unwrap();
+    assert_eq!(rqps(&comparison, "point-query").loads, None);
+    let text = render(&comparison, Format::Text);
+    assert!(text.contains("Each block has a load of its own"), "{text}");
+}
+
 /// The steps of `runs` become points of a curve: for each target names, recalls and rates, a rate
 /// for each block.
 fn set_points(runs: &mut [(RunRecord, Vec<StepRecord>)], points: &[(&str, &str, f64, &[f64])]) {

@@ -362,6 +362,7 @@ fn wrong_words_are_told_what_to_do() {
     fails(&["compare", "sqlite", "--bench", "insert", "--clients", "1,4"], "once per count");
     fails(&["compare", "sqlite", "--loads", "5"], "from 1 to the number of blocks (4), not 5");
     fails(&["compare", "sqlite", "--loads", "0"], "not 0");
+    fails(&["compare", "sqlite", "--loads", "3", "--blocks", "auto"], "loads must be 1 or 12");
     fails(&["compare", "sqlite", "--loads", "2", "--bench", "insert"], "leave loads out");
     fails(&["compare", "sqlite", "--bench", "tpcc"], "known: sysbench");
     fails(&["compare", "sqlite", "--rate", "-1"], "rate to `-1`");

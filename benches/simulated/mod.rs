@@ -2,6 +2,7 @@
 //! often the verdicts are wrong.
 
 pub(crate) mod host;
+pub(crate) mod turns;
 
 use rqps::analyze::verdict::{Judgement, judge_differences};
 use rqps::datagen::rng::Rng;

@@ -23,6 +23,7 @@ pub(super) fn run_facts(run: &Run) -> RunFacts {
         benchmark: record.benchmark.clone(),
         host_fingerprint: record.host_fingerprint.clone(),
         rqps_version: record.rqps_version.clone(),
+        load: record.load.as_ref().map(|load| load.number),
         seed: record.seed,
         plan_hash: record.plan_hash.clone(),
         started: record.started.clone(),

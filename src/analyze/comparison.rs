@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::caveat::Caveat;
+use super::loads::Loads;
 use super::measurement::Measurement;
 use super::number::number_or_inf;
 use super::remarks::Remark;
@@ -112,6 +113,9 @@ pub struct RunFacts {
     pub host_fingerprint: String,
     /// Version of rqps that measured.
     pub rqps_version: String,
+    /// Which load of its target it started from, from 1; `None` where none is known.
+    #[serde(skip)]
+    pub load: Option<u32>,
     /// Seed.
     pub seed: u64,
     /// Hash of the plan.
@@ -323,6 +327,10 @@ pub struct Relative {
     /// then the pooled ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
+    /// With blocks that share loads: what those of each load found. The ratio and its interval are
+    /// then the pooled ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loads: Option<Loads>,
     /// Its verdict.
     pub judgement: Option<Judgement>,
 }
@@ -338,16 +346,18 @@ impl Relative {
             robust: None,
             differences: Vec::new(),
             sessions: None,
+            loads: None,
             judgement: None,
         }
     }
 
-    /// What a verdict rests on: a value for each session if there are several, else one for each
-    /// pair.
+    /// What a verdict rests on: a value for each session if there are several, else for each load
+    /// if blocks share several, else for each pair.
     pub fn evidence(&self) -> &[f64] {
-        match &self.sessions {
-            Some(sessions) => &sessions.values,
-            None => &self.differences,
+        match (&self.sessions, &self.loads) {
+            (Some(sessions), _) => &sessions.values,
+            (None, Some(loads)) => &loads.values,
+            (None, None) => &self.differences,
         }
     }
 }

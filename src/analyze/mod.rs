@@ -4,6 +4,7 @@
 mod assembly;
 pub mod calibration;
 pub mod caveat;
+mod clusters;
 mod compare;
 pub mod comparison;
 pub mod counted;
@@ -13,6 +14,7 @@ pub mod gate;
 pub mod groups;
 pub mod histogram;
 pub mod host_noise;
+pub mod loads;
 mod measure;
 pub mod measurement;
 pub mod metrics;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use super::comparison::{Relative, Robust, RunFacts, StepComparison, TargetResult};
 use super::measurement::Measurement;
-use super::sessions;
+use super::{clusters, loads, sessions};
 use crate::domain::metric::Metric;
-use crate::stats::Interval;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
 
@@ -29,8 +28,8 @@ pub(super) fn divide(runs: &[RunFacts], step: &mut StepComparison) {
             .collect();
         let known: Vec<Metric> = target.metrics.keys().copied().collect();
         for metric in known {
-            let set = |place: usize| runs[target.samples[place].run].result_set.as_str();
-            let relative = relative(metric, base, target, &pairs, &set);
+            let run = |place: usize| &runs[target.samples[place].run];
+            let relative = relative(metric, base, target, &pairs, &run);
             if let Some(result) = target.metrics.get_mut(&metric) {
                 result.relative = relative;
             }
@@ -51,14 +50,14 @@ fn relative<'a>(
     base: &TargetResult,
     target: &TargetResult,
     places: &[(usize, usize)],
-    set: &dyn Fn(usize) -> &'a str,
+    run: &dyn Fn(usize) -> &'a RunFacts,
 ) -> Option<Relative> {
     let value = |side: &TargetResult, index: usize| side.samples[index].get(metric);
-    let with_sets: Vec<(&str, (f64, f64))> = places
+    let with_runs: Vec<(&RunFacts, (f64, f64))> = places
         .iter()
-        .filter_map(|(b, t)| Some((set(*t), (value(base, *b)?, value(target, *t)?))))
+        .filter_map(|(b, t)| Some((run(*t), (value(base, *b)?, value(target, *t)?))))
         .collect();
-    let pairs: Vec<(f64, f64)> = with_sets.iter().map(|(_, pair)| *pair).collect();
+    let pairs: Vec<(f64, f64)> = with_runs.iter().map(|(_, pair)| *pair).collect();
     if pairs.is_empty() {
         let ratio = field_ratio(target.absolute(metric)?, base.absolute(metric)?);
         return Some(Relative::of_medians(ratio, 0));
@@ -81,33 +80,43 @@ fn relative<'a>(
         [(base, target)] => target / base,
         _ => mean.mean.exp(),
     };
-    let sets = with_sets.iter().map(|(set, _)| *set);
-    let of_sets: Vec<(&str, f64)> = sets.zip(differences.iter().copied()).collect();
+    let with_runs = || with_runs.iter().map(|(run, _)| *run).zip(differences.iter().copied());
+    let of_sets: Vec<(&str, f64)> =
+        with_runs().map(|(run, difference)| (run.result_set.as_str(), difference)).collect();
     let sessions = sessions::pool(&of_sets, CONFIDENCE);
-    let pooled = sessions.as_ref().map(|sessions| sessions.ratio(CONFIDENCE));
+    // Sessions have loads of their own, so what loads differ by is in what sessions differ by.
+    let loads = match &sessions {
+        Some(_) => None,
+        None => {
+            let of_load = |(run, difference): (&RunFacts, f64)| Some((run.load?, difference));
+            let of_loads: Option<Vec<(u32, f64)>> = with_runs().map(of_load).collect();
+            of_loads.and_then(|of_loads| loads::pool(&of_loads, CONFIDENCE))
+        }
+    };
+    let pooled = match (&sessions, &loads) {
+        (Some(sessions), _) => Some(sessions.ratio(CONFIDENCE)),
+        (None, loads) => loads.as_ref().map(|loads| loads.ratio(CONFIDENCE)),
+    };
     let (ratio, interval) = match pooled {
         Some((ratio, interval)) => (ratio, Some(interval)),
-        None => (own, mean.interval.map(exp)),
+        None => (own, mean.interval.map(clusters::exp)),
     };
     Some(Relative {
         ratio,
         interval,
         sd_ln: mean.sd,
         pairs: mean.n,
-        robust: robust.filter(|_| sessions.is_none()).and_then(robust_ratio),
+        robust: robust.filter(|_| pooled.is_none()).and_then(robust_ratio),
         differences,
         sessions,
+        loads,
         judgement: None,
     })
 }
 
 fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {
-    let interval = exp(result.interval?);
+    let interval = clusters::exp(result.interval?);
     Some(Robust { ratio: result.estimate.exp(), interval })
-}
-
-fn exp(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp() }
 }
 
 /// The field's division: 0/0 is 1, x/0 is infinite.

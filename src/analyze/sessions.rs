@@ -3,9 +3,8 @@
 
 use serde::Serialize;
 
-use crate::stats::mixed::{self, SessionEstimate};
-use crate::stats::paired::mean_interval;
-use crate::stats::{Interval, student};
+use super::clusters;
+use crate::stats::Interval;
 
 /// One ratio as one session found it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,68 +33,24 @@ pub struct Sessions {
 }
 
 /// Pools pairs (result set, ln ratio). `None` if they are all of one set.
-///
-/// The variance of a session's mean is s²/n with s² pooled over the sessions, on Σ (n − 1) degrees
-/// of freedom: sessions of few pairs do not show their own. Pooling is [`mixed::pool`].
 pub(super) fn pool(pairs: &[(&str, f64)], confidence: f64) -> Option<Sessions> {
-    let mut sets: Vec<(&str, Vec<f64>)> = Vec::new();
-    for (set, difference) in pairs {
-        match sets.iter_mut().find(|(known, _)| known == set) {
-            Some((_, list)) => list.push(*difference),
-            None => sets.push((set, vec![*difference])),
-        }
-    }
-    if sets.len() < 2 {
-        return None;
-    }
-    let means: Vec<_> =
-        sets.iter().filter_map(|(_, list)| mean_interval(list, confidence)).collect();
-    let squares = means.iter().map(|m| m.sd.unwrap_or(0.0).powi(2) * (m.n - 1) as f64);
-    let df = pairs.len() - sets.len();
-    let within = squares.sum::<f64>() / df.max(1) as f64;
-    let estimates: Vec<SessionEstimate> = means
-        .iter()
-        .map(|m| SessionEstimate { mean: m.mean, variance: within / m.n as f64 })
-        .collect();
-    let pooled = mixed::pool(&estimates)?;
-    let sessions = sets.iter().zip(&means).map(|((set, _), mean)| SessionRatio {
+    let sets = clusters::by_key(pairs);
+    let pooled = clusters::pool(&sets, confidence)?;
+    let sessions = sets.iter().zip(&pooled.means).map(|((set, _), mean)| SessionRatio {
         result_set: (*set).to_owned(),
         ratio: mean.mean.exp(),
-        interval: mean.interval.map(exp),
+        interval: mean.interval.map(clusters::exp),
         pairs: mean.n,
     });
-    let means: Vec<f64> = means.iter().map(|mean| mean.mean).collect();
-    Some(Sessions {
-        sessions: sessions.collect(),
-        between_sd: pooled.between.sqrt(),
-        values: with_moments(&means, pooled.mean, pooled.se),
-    })
+    let sessions = sessions.collect();
+    Some(Sessions { sessions, between_sd: pooled.between_sd, values: pooled.values })
 }
 
 impl Sessions {
     /// The pooled ratio with the t interval of its standard error on k − 1 degrees of freedom.
     pub(super) fn ratio(&self, confidence: f64) -> (f64, Interval) {
-        let k = self.values.len() as f64;
-        let mean = self.values.iter().sum::<f64>() / k;
-        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
-        let se = (squares / (k - 1.0) / k).sqrt();
-        let half = student::quantile(0.5 + confidence / 2.0, k - 1.0) * se;
-        (mean.exp(), exp(Interval { low: mean - half, high: mean + half }))
+        clusters::ratio(&self.values, confidence)
     }
-}
-
-/// `list` moved and stretched, so that its mean is `mean` and its standard error is `se`.
-fn with_moments(list: &[f64], mean: f64, se: f64) -> Vec<f64> {
-    let k = list.len() as f64;
-    let own = list.iter().sum::<f64>() / k;
-    let squares: f64 = list.iter().map(|value| (value - own).powi(2)).sum();
-    let sd = (squares / (k - 1.0)).sqrt();
-    let stretch = if sd > 0.0 { se * k.sqrt() / sd } else { 0.0 };
-    list.iter().map(|value| mean + (value - own) * stretch).collect()
-}
-
-fn exp(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp() }
 }
 
 #[cfg(test)]

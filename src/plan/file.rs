@@ -217,6 +217,11 @@ fn check_loads(plan: &Plan) -> Result<(), PlanError> {
             "loads must be from 1 to the number of blocks ({most}), not {loads}: each block starts \
              from one load; use fewer loads or more blocks"
         )
+    } else if plan.blocks.schedule().is_some() && loads > 1 && loads < most {
+        format!(
+            "loads must be 1 or {most} with blocks = \"auto\", not {loads}: the error rates of \
+             interim looks hold for independent blocks, and blocks that share a load are not"
+        )
     } else if loads > 1 && plan.targets.iter().any(|target| plan.load_request(target).is_none()) {
         format!(
             "run {} with {loads} loads: loading is a step of every block there, so each block has \

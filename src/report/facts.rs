@@ -10,7 +10,9 @@ use crate::analyze::comparison::{RunFacts, TargetFacts};
 use crate::domain::benchmark::{Idle, Pace, Placement, Workload};
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::host::Host;
+use crate::domain::metric::Metric;
 use crate::domain::run::Status;
+use crate::stats::summary::median;
 
 /// The head of the report.
 pub(crate) fn section(comparison: &Comparison, own: &[&Sections]) -> Section {
@@ -188,10 +190,18 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
 fn loads_line(comparison: &Comparison) -> Option<String> {
     let loads = comparison.targets.iter().flat_map(|target| &target.loads);
     let most = loads.map(|load| load.number).max().filter(|most| *most > 1)?;
-    Some(format!(
-        "{most} of each target; block i starts from load i modulo {most}. Blocks of one load share \
-         its properties"
-    ))
+    let relatives = comparison.steps.iter().flat_map(|step| &step.targets);
+    let shared = relatives.filter_map(|target| target.relative(Metric::Rate)?.loads.as_ref());
+    let between: Vec<f64> = shared.map(|loads| 100.0 * loads.between_sd).collect();
+    let judged = match median(&between) {
+        Some(median) => format!(
+            "Blocks of one load share its properties, so the load is a random effect (REML, \
+             Hartung-Knapp-Sidik-Jonkman); standard deviation between loads: {median:.2} % (median \
+             of the rates)"
+        ),
+        None => "Each block has a load of its own".to_owned(),
+    };
+    Some(format!("{most} of each target; block i starts from load i modulo {most}. {judged}"))
 }
 
 fn placement_line(workload: &Workload) -> String {

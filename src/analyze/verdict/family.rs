@@ -22,10 +22,19 @@ pub(super) struct Family<'a> {
     pub metric: Metric,
     /// When results were looked at; `None` if only once, at the end.
     pub looks: Option<&'a Looks>,
-    /// Pairs of a session, if a value of a list is that of a session; else it is that of a pair.
-    pub sessions: Option<f64>,
+    /// What a value of a list stands for, if not for a pair.
+    pub cluster: Option<Cluster>,
     /// What the host adds to the errors of the steps.
     pub host: Widening,
+}
+
+/// Pairs that share what others have otherwise, and are one value of a list.
+#[derive(Clone, Copy)]
+pub(super) struct Cluster {
+    /// `session` or `load`.
+    pub name: &'static str,
+    /// Pairs of one.
+    pub pairs: f64,
 }
 
 /// One step with two pairs or more, at some look.
@@ -247,8 +256,8 @@ impl Family<'_> {
         exp(Interval { low: low - self.host.bias, high: high + self.host.bias })
     }
 
-    fn unit(&self) -> &'static str {
-        if self.sessions.is_some() { "sessions" } else { "pairs" }
+    fn units(&self) -> String {
+        format!("{}s", self.cluster.map_or("pair", |cluster| cluster.name))
     }
 
     /// |r − 1| ≥ δ.
@@ -281,18 +290,17 @@ impl Family<'_> {
             pairs_needed = self.pairs_needed(member, prior, alpha, &mut reasons);
         }
         if member.pairs == 2 {
-            let text = match self.sessions.is_some() {
-                true => "2 sessions give a poor estimate of the variance between sessions",
-                false => "2 pairs give a poor estimate of the variance between blocks",
-            };
-            reasons.push(text.to_owned());
+            let units = self.units();
+            let between = if self.cluster.is_some() { &units } else { "blocks" };
+            reasons
+                .push(format!("2 {units} give a poor estimate of the variance between {between}"));
         }
         let small = matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
         if small && prior.is_some() && member.pairs <= HINT_PAIRS {
             let pairs = member.pairs;
-            let unit = self.unit();
+            let units = self.units();
             reasons.push(format!(
-                "only a hint: with {pairs} {unit} the error rate of SMALL exceeds q"
+                "only a hint: with {pairs} {units} the error rate of SMALL exceeds q"
             ));
         }
         Judgement { verdict, test: Some(test), pairs_needed, reasons }
@@ -320,8 +328,9 @@ impl Family<'_> {
             power: self.rules.power,
         };
         match power::pairs_needed(&aim) {
-            Some(sessions) if self.sessions.is_some() && sessions as usize > member.pairs => {
-                reasons.push(format!("about {sessions} sessions find a difference of delta"));
+            Some(needed) if self.cluster.is_some() && needed as usize > member.pairs => {
+                let units = self.units();
+                reasons.push(format!("about {needed} {units} find a difference of delta"));
                 None
             }
             Some(pairs) if pairs as usize > member.pairs => Some(pairs),
@@ -331,8 +340,8 @@ impl Family<'_> {
             }
             None => {
                 let most = power::PAIRS_MAX;
-                let unit = self.unit();
-                reasons.push(format!("the noise is too large even for {most} {unit}"));
+                let units = self.units();
+                reasons.push(format!("the noise is too large even for {most} {units}"));
                 None
             }
         }
@@ -442,8 +451,7 @@ mod tests {
         let looks = Looks::new(2, 4);
         for looks in [None, Some(&looks)] {
             let host = Widening::default();
-            let family =
-                Family { rules: &rules, metric: Metric::Rate, looks, sessions: None, host };
+            let family = Family { rules: &rules, metric: Metric::Rate, looks, cluster: None, host };
             let (half, same) = (vec![0.5f64.ln(); 3], vec![0.0; 3]);
             for step in [&half, &same] {
                 // A step by itself, and among enough others to lend each other variance.

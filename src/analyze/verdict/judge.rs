@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::family::{self, Family};
+use super::family::{self, Cluster, Family};
 use super::host::{self, HostFindings, Widening};
 use super::judgement::{FamilyFacts, Judgement, SharedVariance, VerdictCounts};
 use crate::analyze::comparison::{Comparison, Relative, StepComparison};
@@ -38,7 +38,7 @@ pub(in crate::analyze) fn judge(comparison: &Comparison) -> Judged {
     // Families have nothing to do with each other until all are judged.
     let judged = parallel::map(families(&comparison.steps), |((target, metric), ratios)| {
         let host = Widening::default();
-        let family = Family { rules: &rules, metric, looks: looks.as_ref(), sessions: None, host };
+        let family = Family { rules: &rules, metric, looks: looks.as_ref(), cluster: None, host };
         (target, metric, judge_family(&family, &findings, &ratios))
     });
     let mut families = vec![BTreeMap::new(); comparison.targets.len().saturating_sub(1)];
@@ -94,14 +94,12 @@ fn judge_family(
     };
     let differences: Vec<Vec<f64>> = ratios.iter().map(evidence).collect();
     let lists: Vec<&[f64]> = differences.iter().map(Vec::as_slice).collect();
-    let pairs_each = ratios.iter().filter_map(|ratio| {
-        let sessions = ratio.relative.sessions.as_ref()?;
-        Some(ratio.relative.pairs as f64 / sessions.values.len() as f64)
-    });
-    let sessions = pairs_each.min_by(f64::total_cmp);
-    // Looks are of one sitting; over several there is one look, at the end.
-    let looks = family.looks.filter(|_| sessions.is_none());
-    let family = &Family { looks, sessions, ..*family };
+    let clusters = ratios.iter().filter_map(|ratio| cluster(ratio.relative));
+    let cluster = clusters.min_by(|a, b| a.pairs.total_cmp(&b.pairs));
+    // Looks are of one sitting, and plans with looks have no shared loads: over several sessions
+    // there is one look, at the end.
+    let looks = family.looks.filter(|_| cluster.is_none());
+    let family = &Family { looks, cluster, ..*family };
     let (judgements, prior) = with_host(family, findings, &lists);
     let mut counts = VerdictCounts::default();
     let said = ratios.iter().zip(judgements).map(|(ratio, judgement)| {
@@ -118,6 +116,16 @@ fn judge_family(
     (said.collect(), FamilyFacts { counts, prior })
 }
 
+/// What the values of a ratio stand for, if not for pairs.
+fn cluster(relative: &Relative) -> Option<Cluster> {
+    let (name, count) = match (&relative.sessions, &relative.loads) {
+        (Some(sessions), _) => ("session", sessions.values.len()),
+        (None, Some(loads)) => ("load", loads.values.len()),
+        (None, None) => return None,
+    };
+    Some(Cluster { name, pairs: relative.pairs as f64 / count as f64 })
+}
+
 /// Judges by the steps' own pairs and, if the host adds anything to their errors, with that.
 fn with_host(
     family: &Family<'_>,
@@ -129,8 +137,8 @@ fn with_host(
     if host.is_none() {
         return (own, prior);
     }
-    // The host's noise is that of a pair; a session is the mean of several.
-    let pair_sd = host.pair_sd / family.sessions.unwrap_or(1.0).sqrt();
+    // The host's noise is that of a pair; a cluster is the mean of several.
+    let pair_sd = host.pair_sd / family.cluster.map_or(1.0, |cluster| cluster.pairs).sqrt();
     let host = Widening { pair_sd, ..host };
     let (wide, _) = family::judge(&Family { host, ..*family }, differences);
     let weighed = own.into_iter().zip(wide);
@@ -146,7 +154,7 @@ pub fn judge_differences(
     looks: Option<&Looks>,
 ) -> Vec<Judgement> {
     family::judge(
-        &Family { rules, metric, looks, sessions: None, host: Widening::default() },
+        &Family { rules, metric, looks, cluster: None, host: Widening::default() },
         differences,
     )
     .0
@@ -160,6 +168,6 @@ pub fn judge_on_host(
     gates: &BTreeMap<String, HostLog>,
 ) -> Vec<Judgement> {
     let host = Widening::default();
-    let family = Family { rules, metric, looks: None, sessions: None, host };
+    let family = Family { rules, metric, looks: None, cluster: None, host };
     with_host(&family, &host::findings(gates, false), differences).0
 }

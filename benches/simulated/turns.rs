@@ -1,0 +1,207 @@
+//! Blocks in which two targets take turns, on a host whose speed drifts within a step, and loads
+//! that differ by chance.
+
+use rqps::analyze::loads;
+use rqps::analyze::verdict::judge_differences;
+use rqps::datagen::rng::Rng;
+use rqps::domain::metric::Metric;
+use rqps::domain::verdict::{Rules, Verdict};
+
+use super::normal;
+
+/// Speed of a shared host, as ln: correlation time in seconds, standard deviation. Turns of 2 s,
+/// 1 s, 250, 100 and 20 ms within 4 s then scatter by 8.7, 6.0, 2.3, 1.2 and .36 %. Measured were
+/// 8.6, 6.3, 2.2, 1.2 and .38 % (Postgres selects by key on a shared virtual machine).
+const HOST: [(f64, f64); 3] = [(0.1, 0.052), (1.0, 0.076), (10.0, 0.107)];
+/// Blocks are drawn from so many, each simulated turn by turn: that costs as much as all the rest.
+const BLOCKS: usize = 5000;
+/// The host's speed is constant for so long, seconds.
+const SLOT: f64 = 0.02;
+
+/// What is measured. Standard deviations are of ln rates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnScene {
+    pub(crate) steps: usize,
+    /// Steps that are truly different, the first ones.
+    pub(crate) changed: usize,
+    /// Their true ln ratio.
+    pub(crate) effect: f64,
+    pub(crate) blocks: u32,
+    /// Loads of each target; block i starts from load i modulo this number.
+    pub(crate) loads: u32,
+    /// Seconds of a step, both targets.
+    pub(crate) seconds: f64,
+    /// Seconds of a turn.
+    pub(crate) turn: f64,
+    /// The host's noise: 1 as measured, 0 for none.
+    pub(crate) host: f64,
+    /// Rate that a turn loses after one of the other target, because caches are cold; of the
+    /// baseline and of the other.
+    pub(crate) carry_over: [f64; 2],
+    /// What a start of both servers gives, independent of all others.
+    pub(crate) restart: f64,
+    /// What a load of both targets gives, for each step.
+    pub(crate) load: f64,
+}
+
+/// Twelve steps, six blocks of 4 s in turns of 20 ms on a noisy host.
+pub(crate) const TURNS: TurnScene = TurnScene {
+    steps: 12,
+    changed: 0,
+    effect: 0.0,
+    blocks: 6,
+    loads: 1,
+    seconds: 4.0,
+    turn: 0.02,
+    host: 1.0,
+    carry_over: [0.0, 0.0],
+    restart: 0.003,
+    load: 0.0,
+};
+
+/// What came out of many campaigns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TurnRates {
+    /// Standard deviation of a block's ln ratio, root mean square over steps.
+    pub(crate) sd: f64,
+    /// Share of the changed steps called SLOWER or SLOWER-SMALL.
+    pub(crate) found: f64,
+    /// Share of the changed steps called SLOWER.
+    pub(crate) slower: f64,
+    /// Share of all steps whose interval holds the truth.
+    pub(crate) held: f64,
+    /// Share of campaigns with an unchanged step called SLOWER or FASTER.
+    pub(crate) any_large: f64,
+    /// Share of campaigns with an unchanged step called SLOWER-SMALL or FASTER-SMALL.
+    pub(crate) any_small: f64,
+    /// Share of unchanged steps called SAME.
+    pub(crate) same: f64,
+}
+
+/// The host's speed in one slot after another.
+struct HostSpeed<'a> {
+    scale: f64,
+    states: [f64; 3],
+    rng: &'a mut Rng,
+}
+
+impl<'a> HostSpeed<'a> {
+    fn new(scale: f64, rng: &'a mut Rng) -> HostSpeed<'a> {
+        let states = HOST.map(|(_, sd)| sd * normal(rng));
+        HostSpeed { scale, states, rng }
+    }
+
+    fn next(&mut self) -> f64 {
+        if self.scale == 0.0 {
+            return 1.0;
+        }
+        for (state, (time, sd)) in self.states.iter_mut().zip(HOST) {
+            let memory = (-SLOT / time).exp();
+            *state = memory * *state + (1.0 - memory * memory).sqrt() * sd * normal(self.rng);
+        }
+        (self.scale * self.states.iter().sum::<f64>()).exp()
+    }
+}
+
+/// The ln ratio of one block but for what start and load give.
+fn block(scene: &TurnScene, rng: &mut Rng) -> f64 {
+    let turns = (scene.seconds / scene.turn).round() as usize;
+    let slots = (scene.turn / SLOT).round().max(1.0) as usize;
+    let mut events = [0.0; 2];
+    let (mut first, mut before) = (0, None);
+    let seeds: Vec<bool> = (0..turns.div_ceil(4)).map(|_| rng.unit() < 0.5).collect();
+    let mut speed = HostSpeed::new(scene.host, rng);
+    for turn in 0..turns {
+        // ABBA or BAAB, drawn for each round of four.
+        if turn % 4 == 0 {
+            first = usize::from(seeds[turn / 4]);
+        }
+        let target = if matches!(turn % 4, 0 | 3) { first } else { 1 - first };
+        let loss = if before == Some(1 - target) { scene.carry_over[target] } else { 0.0 };
+        events[target] += (0..slots).map(|_| speed.next()).sum::<f64>() * (1.0 - loss);
+        before = Some(target);
+    }
+    (events[1] / events[0]).ln()
+}
+
+/// The ln ratio of each block of one step.
+fn differences(scene: &TurnScene, pool: &[f64], changed: bool, rng: &mut Rng) -> Vec<f64> {
+    let of_loads: Vec<f64> = (0..scene.loads).map(|_| scene.load * normal(rng)).collect();
+    let effect = if changed { scene.effect } else { 0.0 };
+    (0..scene.blocks)
+        .map(|at| {
+            let load = of_loads[(at % scene.loads) as usize];
+            let measured = pool[(rng.unit() * pool.len() as f64) as usize];
+            effect + load + scene.restart * normal(rng) + measured
+        })
+        .collect()
+}
+
+/// The rates over so many campaigns: judged by pairs as if they were independent, and as rqps
+/// judges them, with the load as a random effect where blocks share loads.
+pub(crate) fn simulate_turns(scene: &TurnScene, campaigns: u32, seed: u64) -> [TurnRates; 2] {
+    let mut rng = Rng::stream(seed, "simulated turns", 0);
+    let mut rates = [TurnRates::default(); 2];
+    let rules = Rules::default();
+    let pool: Vec<f64> = (0..BLOCKS).map(|_| block(scene, &mut rng)).collect();
+    for _ in 0..campaigns {
+        let lists: Vec<Vec<f64>> = (0..scene.steps)
+            .map(|step| differences(scene, &pool, step < scene.changed, &mut rng))
+            .collect();
+        let pooled: Vec<Vec<f64>> = lists.iter().map(|list| by_load(scene, list)).collect();
+        for (rates, evidence) in rates.iter_mut().zip([&lists, &pooled]) {
+            rates.sd += lists.iter().map(|list| variance(list)).sum::<f64>();
+            add(rates, scene, &rules, evidence);
+        }
+    }
+    let count = f64::from(campaigns);
+    let unchanged = count * (scene.steps - scene.changed).max(1) as f64;
+    let (changed, all) = (count * scene.changed.max(1) as f64, count * scene.steps as f64);
+    rates.map(|rates| TurnRates {
+        sd: (rates.sd / all).sqrt(),
+        found: rates.found / changed,
+        slower: rates.slower / changed,
+        held: rates.held / all,
+        any_large: rates.any_large / count,
+        any_small: rates.any_small / count,
+        same: rates.same / unchanged,
+    })
+}
+
+/// What rqps judges by: a value for each load where blocks share several.
+fn by_load(scene: &TurnScene, list: &[f64]) -> Vec<f64> {
+    let numbered: Vec<(u32, f64)> =
+        list.iter().zip(0..).map(|(difference, at)| (at % scene.loads + 1, *difference)).collect();
+    loads::pool(&numbered, 0.95).map_or_else(|| list.to_vec(), |pooled| pooled.values)
+}
+
+fn variance(list: &[f64]) -> f64 {
+    let mean = list.iter().sum::<f64>() / list.len() as f64;
+    list.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (list.len() - 1) as f64
+}
+
+fn add(rates: &mut TurnRates, scene: &TurnScene, rules: &Rules, evidence: &[Vec<f64>]) {
+    let lists: Vec<&[f64]> = evidence.iter().map(Vec::as_slice).collect();
+    let (mut large, mut small) = (false, false);
+    let judgements = judge_differences(&lists, Metric::Rate, rules, None);
+    for (step, judgement) in judgements.iter().enumerate() {
+        let changed = step < scene.changed;
+        let truth = if changed { scene.effect.exp() } else { 1.0 };
+        let holds = judgement
+            .test
+            .as_ref()
+            .is_some_and(|test| (test.interval.low..=test.interval.high).contains(&truth));
+        rates.held += f64::from(u8::from(holds));
+        let verdict = judgement.verdict;
+        if changed {
+            rates.slower += f64::from(u8::from(verdict == Verdict::Slower));
+            rates.found += f64::from(u8::from(verdict.is_worse()));
+            continue;
+        }
+        large |= matches!(verdict, Verdict::Slower | Verdict::Faster);
+        small |= matches!(verdict, Verdict::SlowerSmall | Verdict::FasterSmall);
+        rates.same += f64::from(u8::from(verdict == Verdict::Same));
+    }
+    rates.any_large += f64::from(u8::from(large));
+    rates.any_small += f64::from(u8::from(small));
+}
