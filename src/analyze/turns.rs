@@ -2,8 +2,11 @@
 //! block to block. The block stays the unit of statistics; what is inside tells whether longer
 //! windows or more blocks would help.
 
+use std::collections::BTreeMap;
+
 use super::comparison::{Comparison, RunFacts, StepComparison};
 use super::measurement::Measurement;
+use super::pairing::{PairKey, pair_key};
 use crate::domain::metric::Metric;
 use crate::domain::run::TurnFacts;
 use crate::stats::summary::stddev;
@@ -42,6 +45,48 @@ pub fn scatter(comparison: &Comparison) -> Vec<TurnScatter> {
         pairs.collect::<Vec<_>>()
     };
     comparison.steps.iter().flat_map(of_step).collect()
+}
+
+/// The share of the windows that belongs to no turn, because one target hands over to the next;
+/// over all steps and blocks in which every target finished. `None` if no targets took turns.
+pub fn share_between_turns(comparison: &Comparison) -> Option<f64> {
+    let (mut between, mut windows) = (0.0, 0.0);
+    for step in comparison.measured_steps() {
+        let mut blocks: BTreeMap<PairKey<'_>, Window> = BTreeMap::new();
+        for sample in step.targets.iter().flat_map(|target| &target.samples) {
+            let outcome = &sample.record.outcome;
+            if let Some(turns) = &outcome.turns {
+                let block = blocks.entry(pair_key(&comparison.runs[sample.run])).or_default();
+                block.take(outcome.seconds, turns);
+            }
+        }
+        for window in blocks.values().filter(|window| window.missing == 0) {
+            between += window.seconds - window.own_seconds;
+            windows += window.seconds;
+        }
+    }
+    (windows > 0.0).then(|| between / windows)
+}
+
+/// The window of a step in one block.
+#[derive(Default)]
+struct Window {
+    /// To the end of the last turn.
+    seconds: f64,
+    /// Turns of all targets.
+    own_seconds: f64,
+    /// Targets that took turns and are not counted yet.
+    missing: u32,
+    counted: u32,
+}
+
+impl Window {
+    fn take(&mut self, own_seconds: f64, turns: &TurnFacts) {
+        self.seconds = self.seconds.max(turns.wall_seconds);
+        self.own_seconds += own_seconds;
+        self.counted += 1;
+        self.missing = turns.targets.saturating_sub(self.counted);
+    }
 }
 
 fn one(

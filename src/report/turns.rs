@@ -2,7 +2,7 @@
 
 use super::document::{Block, Cell, Column, Digits, Section, Table};
 use crate::analyze::Comparison;
-use crate::analyze::turns::{TurnScatter, scatter};
+use crate::analyze::turns::{TurnScatter, scatter, share_between_turns};
 
 /// A row for each step and target; `None` if no targets took turns.
 pub(super) fn section(comparison: &Comparison) -> Option<Section> {
@@ -19,11 +19,14 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     let explained = "Targets took turns within each step, so a slow disturbance affects all of \
                      them. If `between` is about as large as `inside`, longer windows help as much \
                      as more blocks; if it is larger, only more blocks help.";
+    let share = share_between_turns(comparison).map_or_else(String::new, |share| {
+        format!(" {:.2} % of the windows lie between turns.", 100.0 * share)
+    });
     (!rows.is_empty()).then(|| Section {
         id: "turns",
         heading: "Turns within steps".to_owned(),
         blocks: vec![
-            Block::Paragraph(explained.to_owned()),
+            Block::Paragraph(format!("{explained}{share}")),
             Block::Table(Table { caption: String::new(), columns, rows }),
         ],
     })
