@@ -145,6 +145,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_no_turn_holds_lies_between_turns() {
+        let facts = |wall_seconds| TurnFacts { targets: 2, wall_seconds, ..TurnFacts::default() };
+        let mut window = Window::default();
+        window.take(1.0, &facts(1.98));
+        assert_eq!(window.missing, 1, "a target that failed leaves turns that nobody counts");
+        window.take(0.96, &facts(2.0));
+        assert_eq!((window.missing, window.seconds), (0, 2.0));
+        assert!((window.seconds - window.own_seconds - 0.04).abs() < 1e-12);
+    }
+
+    #[test]
     fn the_error_inside_is_that_of_the_mean_over_shares() {
         let facts =
             |shares: &[(f64, u64)]| TurnFacts { shares: shares.to_vec(), ..TurnFacts::default() };

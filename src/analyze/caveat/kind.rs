@@ -181,7 +181,9 @@ kinds! {
     /// One load of each target.
     SingleLoad, false, "One load for each target",
         "All blocks start from copies of one load, so every ratio includes its random properties \
-         (page splits, file layout, optimizer statistics). More blocks do not remove them.";
+         (page splits, file layout, optimizer statistics). More blocks do not remove them, and no \
+         interval contains them; `--loads` with as many loads as blocks makes intervals contain \
+         them.";
     /// The optimizer chose differently.
     PlanDiffers, false, "Different query plans",
         "The optimizer's choice may explain a difference in rate: check statistics and settings. \
