@@ -96,6 +96,43 @@ fn counts_of_one_build_repeat() {
 }
 
 #[test]
+fn a_comparison_counts_after_its_blocks() {
+    if !has_valgrind("a_comparison_counts_after_its_blocks") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out_word = out.to_string_lossy().into_owned();
+    let words = format!(
+        "compare sqlite other=sqlite:small-cache --count --steps point-query --blocks 1 --out \
+         {out_word} --set rows=5000 --set read_seconds=0.1 --set warmup_seconds=0.1 --set \
+         settle_scale=0"
+    );
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let done = run(&words, folder.path());
+    let shown = text(&done.stdout);
+    assert!(done.status.success(), "{}\n{shown}", text(&done.stderr));
+    for part in ["rQPS", "Instructions per operation", "Functions that changed", "unixShmLock"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let json = run(&["report", &out_word, "--format", "json"], folder.path());
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let counts = &report["comparison"]["counts"];
+    assert_eq!(report["comparison"]["runs"].as_array().expect("runs").len(), 2);
+    assert_eq!(counts["runs"].as_array().expect("counted runs").len(), 6);
+    let counted = &counts["steps"][0]["targets"][1]["counted"];
+    assert_eq!(counted["functions"]["changes"][0]["name"], "unixShmLock");
+    // Counts fail a gate only where that was asked for.
+    let gate = |words: &[&str]| {
+        let words = [&["gate", &out_word, "--unclear-max", "100%"], words].concat();
+        run(&words, folder.path()).status.code()
+    };
+    assert_eq!((gate(&[]), gate(&["--instructions", "0.1%"])), (Some(0), Some(1)));
+    let alone = run(&["report", &format!("{out_word}/count")], folder.path());
+    assert!(text(&alone.stdout).contains("Instructions per operation"));
+}
+
+#[test]
 fn without_valgrind_the_package_is_named() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
@@ -119,6 +156,7 @@ fn what_cannot_be_counted_is_refused() {
     };
     check(&["count", "postgres://user@host/db"], "name a build instead of a DSN");
     check(&["count", "fake@1"], "it executes nothing");
+    check(&["compare", "fake@1", "fake@2", "--count"], "rqps starts none of these targets");
     check(&["count", "sqlite", "--statements", "5"], "from 10 to 1000000");
     check(&["count", "sqlite", "--set", "clients=2"], "one client");
     check(&["count", "sqlite", "--steps", "no-such-step"], "no-such-step");

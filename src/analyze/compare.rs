@@ -12,9 +12,9 @@ use super::measure::measure;
 use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
-use super::{assembly, remarks, write_rate};
+use super::{assembly, counted, remarks, write_rate};
 use crate::domain::benchmark::Group;
-use crate::domain::run::Dataset;
+use crate::domain::run::{Dataset, Run};
 use crate::parallel;
 
 /// Why there is nothing to compare.
@@ -67,6 +67,32 @@ pub fn compare_measured(
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {
     assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
+    let timed = dataset.runs.partition_point(|run| !run.is_counted());
+    if timed == 0 || timed == dataset.runs.len() {
+        return compare_alike(dataset, measured, options, extensions);
+    }
+    let mut measured = measured;
+    let counted = measured.split_off(timed);
+    let part = |runs: &[Run]| Dataset { runs: runs.to_vec(), ..dataset.clone() };
+    let (of_time, of_counts) = (part(&dataset.runs[..timed]), part(&dataset.runs[timed..]));
+    let mut comparison = compare_alike(&of_time, measured, options, extensions)?;
+    // A base that cannot be counted is none of the counts.
+    let labels = ordered_labels(&of_counts, None)?;
+    let base = Some(comparison.base.clone()).filter(|base| labels.contains(base));
+    let options = VerdictOptions { base, ..options.clone() };
+    let counts = compare_alike(&of_counts, counted, &options, extensions)?;
+    counted::explain(&mut comparison, &counts);
+    comparison.counts = Some(Box::new(counts));
+    Ok(comparison)
+}
+
+/// Compares runs that are all timed or all counted.
+fn compare_alike(
+    dataset: &Dataset,
+    measured: Vec<Vec<Option<Measurement>>>,
+    options: &VerdictOptions,
+    extensions: &[&Extension],
+) -> Result<Comparison, AnalyzeError> {
     let labels = ordered_labels(dataset, options.base.as_deref())?;
     let runs: Vec<RunFacts> = dataset.runs.iter().map(assembly::run_facts).collect();
     let targets = assembly::target_facts(dataset, &labels);
@@ -93,6 +119,7 @@ pub fn compare_measured(
         schedule: dataset.runs.iter().find_map(|run| run.record.schedule),
         summary: VerdictSummary::default(),
         gates: dataset.gates.clone(),
+        counts: None,
         caveats: Vec::new(),
         remarks: remarks::find(dataset),
     };
@@ -117,6 +144,7 @@ fn judged(mut comparison: Comparison) -> Comparison {
     for (at, judgement) in judged.judgements {
         comparison.steps[at.step].targets[at.target].take_judgement(at.metric, judgement);
     }
+    counted::compare(&mut comparison);
     for target in comparison.steps.iter_mut().flat_map(|step| step.targets.iter_mut().skip(1)) {
         target.explanations = verdict::explanations(target);
     }

@@ -12,6 +12,7 @@ use super::number::number_or_inf;
 use super::remarks::Remark;
 use super::sessions::Sessions;
 use super::verdict::{Explanation, Judgement, VerdictSummary};
+use crate::analyze::counted::CountedChange;
 use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
@@ -51,6 +52,10 @@ pub struct Comparison {
     pub gates: BTreeMap<String, HostLog>,
     /// Why numbers deserve doubt, the gravest first.
     pub caveats: Vec<Caveat>,
+    /// The counted runs of the same targets, compared among themselves; their runs come after
+    /// those of this comparison in the dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Box<Comparison>>,
     /// What imported files say besides numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
@@ -175,6 +180,9 @@ pub struct TargetResult {
     /// Costs that moved with the rate, the largest change first; empty for the base and where the
     /// rate did not change.
     pub explanations: Vec<Explanation>,
+    /// The change of counted instructions against the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Box<CountedChange>>,
 }
 
 impl Comparison {
@@ -231,6 +239,7 @@ impl TargetResult {
             missed_rate: None,
             not_comparable: Vec::new(),
             explanations: Vec::new(),
+            counted: None,
         }
     }
 

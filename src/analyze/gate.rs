@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Comparison;
 use super::comparison::{MissedRate, Relative, StepComparison};
+use super::counted::is_counted;
 use super::verdict::{Explanation, TOLD_TOGETHER};
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::run::Status;
@@ -129,7 +130,7 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
                     // The failures name a missing rate; other metrics may not exist,
                     // and nobody can measure a target with the parameters of another.
                     let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
-                    if metric == Metric::Rate && both {
+                    if metric == Metric::Rate && both && !is_counted(comparison) {
                         (judged, unclear) = (judged + 1, unclear + 1);
                     }
                     continue;
@@ -149,6 +150,12 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
             }
         }
     }
+    if let Some(share) = gate.instructions {
+        let (more, count) = more_instructions(comparison, share);
+        judged += count;
+        findings.extend(more);
+        findings.extend(comparison.counts.iter().flat_map(|counts| failures(counts)));
+    }
     findings.sort_by_key(|finding| finding.level);
     let findings = together(findings);
     let allowed = gate.unclear_max.unwrap_or(GateRules::UNCLEAR_MAX);
@@ -166,7 +173,11 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
         judged,
         unclear,
         unclear_max,
-        metrics: metrics.iter().map(|metric| metric.name()).collect(),
+        metrics: metrics
+            .iter()
+            .chain(gate.instructions.map(|_| &Metric::InstructionsPerOp))
+            .map(|metric| metric.name())
+            .collect(),
         rules: comparison.rules,
         sentence: comparison.summary.sentence.clone(),
         limit: comparison.summary.limit.clone(),
@@ -319,6 +330,34 @@ fn finding(
         holm: test.map(|test| test.holm_treat),
         text,
     })
+}
+
+/// The steps that execute more instructions per operation by more than `share`, and how many were
+/// looked at.
+fn more_instructions(comparison: &Comparison, share: f64) -> (Vec<Finding>, usize) {
+    let counts = comparison.counts.as_deref().unwrap_or(comparison);
+    let mut findings = Vec::new();
+    let mut looked = 0;
+    for step in &counts.steps {
+        for target in step.targets.iter().skip(1) {
+            let Some(relative) = target.comparable(Metric::InstructionsPerOp) else { continue };
+            looked += 1;
+            let Some(interval) = relative.interval.filter(|it| it.low > 1.0 + share) else {
+                continue;
+            };
+            let text = "it executes more instructions per operation, which tells nothing of its \
+                        rate";
+            findings.push(Finding {
+                metric: Some(Metric::InstructionsPerOp),
+                verdict: "MORE".to_owned(),
+                ratio: Some(relative.ratio),
+                interval: Some(interval),
+                pairs: relative.pairs,
+                ..plain(Level::Regression, &target.label, &step.name, text.to_owned())
+            });
+        }
+    }
+    (findings, looked)
 }
 
 /// The loss that the rules accept for a metric of a step, if they do.

@@ -126,6 +126,10 @@ pub(super) struct Compare {
     pub guest: GuestOptions,
     #[command(flatten)]
     pub rules: RuleOptions,
+    /// Count the instructions of each step under valgrind, too, after the blocks: 3 repeats of
+    /// 1000 statements, into the folder `count` of the result folder
+    #[arg(long, help_heading = "What to compare")]
+    pub count: bool,
     /// Format of the report on stdout; the result folder also gets report.html
     #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
@@ -181,7 +185,7 @@ pub(super) struct GuestOptions {
 }
 
 /// Folders of results, configurations, work and builds.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = OUTPUT)]
 pub(super) struct Folders {
     /// Result folder [default: a new folder in ./rqps-results]
@@ -198,7 +202,7 @@ pub(super) struct Folders {
     pub cache: CacheFolder,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct CacheFolder {
     /// Cache of builds and data sets [default: /var/cache/rqps as root, else the XDG cache folder]
     #[arg(long = "cache", value_name = "DIR", env = "RQPS_CACHE")]
@@ -250,6 +254,10 @@ pub(super) struct Gate {
     /// Largest allowed share of unclear verdicts [default: 50%]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     pub unclear_max: Option<f64>,
+    /// Fail, too, if a step executes more instructions per operation by this share, where they
+    /// were counted (`compare --count`, `count`). That tells nothing of its rate
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub instructions: Option<f64>,
     /// Exit with 3 if any verdict is unclear
     #[arg(long)]
     pub fail_on_inconclusive: bool,

@@ -22,6 +22,7 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     }
     gate.alpha = words.alpha.or(gate.alpha);
     gate.unclear_max = words.unclear_max.or(gate.unclear_max);
+    gate.instructions = words.instructions.or(gate.instructions);
     gate.fail_on_inconclusive |= words.fail_on_inconclusive;
     let rules = with_options(&gate, &words.rules)?;
     let (dataset, measured) =

@@ -25,7 +25,7 @@ use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
 use crate::lab::{self, ExecutionOptions, fault};
 use crate::os::affinity;
-use crate::plan::{Auto, Blocks, Interleave, Plan, cost, file, words};
+use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, cost, file, words};
 use crate::{results, units};
 
 /// The embedded default compared with a configuration that differs in one important setting.
@@ -84,10 +84,23 @@ fn quickstart_shape() -> WorkloadArgs {
 
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
-    let mut plan = plan_of(&words.targets, &words.shape)?;
-    plan.gate = gate::said(&words.rules);
+    let plan = compared(words)?;
     carry_out(plan, &words.folders, &words.guest, words.format, &words.rules)
 }
+
+/// The plan of `rqps compare` and `rqps plan`.
+fn compared(words: &Compare) -> Result<Plan> {
+    let mut plan = plan_of(&words.targets, &words.shape)?;
+    plan.gate = gate::said(&words.rules);
+    if words.count {
+        plan.count = Some(COUNTING_PASS);
+        file::check(&plan).context("make a plan from these arguments")?;
+    }
+    Ok(plan)
+}
+
+/// The pass of `compare --count`.
+const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3 };
 
 /// Seconds of a counted step in the first estimate of the time left.
 const COUNTED_STEP_SECONDS: [&str; 4] =
@@ -116,8 +129,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
 
 /// `rqps plan`.
 pub(super) fn print_plan(words: &Compare) -> Result<u8> {
-    let mut plan = plan_of(&words.targets, &words.shape)?;
-    plan.gate = gate::said(&words.rules);
+    let plan = compared(words)?;
     let Some(first) = plan.targets.first() else { bail!("plan: no target") };
     let phases = plan.phases(first)?;
     let cost = cost::estimate(&plan, &phases);
@@ -252,6 +264,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         seed: shape.seed,
         canaries: shape.canaries == Switch::On,
         gate: None,
+        count: None,
     };
     file::check(&plan).context("make a plan from these arguments")?;
     Ok(plan)
@@ -319,7 +332,18 @@ fn carry_out(
     for fault in faults {
         tell!("rqps: {}", fault::text(&fault.into()));
     }
-    let (summary, out) = measure(plan, folders, guest, calibrations)?;
+    if plan.count.is_some() {
+        // Missed now, not after the blocks.
+        valgrind()?;
+    }
+    let counting = plan.counting();
+    let (mut summary, out) = measure(plan, folders, guest, calibrations)?;
+    if let Some(counting) = counting.filter(|_| !summary.interrupted) {
+        let folders = Folders { out: Some(out.join(results::COUNTS)), ..folders.clone() };
+        let (counted, _) = measure(counting, &folders, guest, Vec::new())?;
+        summary.faults.extend(counted.faults);
+        summary.interrupted = counted.interrupted;
+    }
     finish(&summary, &out, format, rules)
 }
 

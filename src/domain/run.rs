@@ -433,6 +433,13 @@ pub struct Run {
     pub unknown: BTreeSet<String>,
 }
 
+impl Run {
+    /// True if instructions were counted instead of time.
+    pub fn is_counted(&self) -> bool {
+        self.record.workload.counted_statements.is_some()
+    }
+}
+
 fn first() -> u32 {
     1
 }

@@ -198,6 +198,10 @@ pub struct GateRules {
     /// Share of steps that may lack a clear verdict; the default is half of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unclear_max: Option<f64>,
+    /// Share by which a step may execute more instructions per operation, where they were
+    /// counted; `None` if counts fail no gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<f64>,
     /// True if not a single one may be.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fail_on_inconclusive: bool,

@@ -157,6 +157,7 @@ mod tests {
             seed: 1,
             canaries: false,
             gate: None,
+            count: None,
         };
         ExecutionOptions {
             plan,

@@ -232,6 +232,7 @@ mod tests {
             seed: rng.next_u64(),
             canaries: rng.below(2) == 1,
             gate: None,
+            count: None,
         }
     }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
 use crate::datagen::rng::Rng;
-use crate::domain::benchmark::{Pace, Phase, Workload};
+use crate::domain::benchmark::{Idle, Pace, Phase, Placement, Workload};
+use crate::domain::build::BuildSource;
 use crate::domain::dialect::Dialect;
 use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
@@ -44,6 +45,19 @@ pub struct Plan {
     /// What `rqps gate` calls a regression, and by which rules reports are made; `None` for the
     /// defaults. It changes nothing that is measured, so the plan's hash does not hold it.
     pub gate: Option<GateRules>,
+    /// The pass after the blocks that counts instructions, if there is one. It measures no rate,
+    /// so the plan's hash does not hold it.
+    pub count: Option<CountingPass>,
+}
+
+/// The pass that counts the instructions of each step, after the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CountingPass {
+    /// Statements of each step that are counted.
+    pub statements: u64,
+    /// Counts of each step and target.
+    pub repeats: u32,
 }
 
 /// How targets take turns in a block.
@@ -85,6 +99,44 @@ impl Interleave {
 }
 
 impl Plan {
+    /// The plan of the counting pass, if there is one: the same steps on the same rows, with one
+    /// client, on the targets that rqps starts itself.
+    pub fn counting(&self) -> Option<Plan> {
+        let CountingPass { statements, repeats } = self.count?;
+        let starts = |target: &&Target| {
+            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            ours && target.dbms.dialect() != Dialect::Fake
+        };
+        let workload = Workload {
+            clients: 1,
+            client_counts: Vec::new(),
+            // Limits would be those of valgrind as well.
+            memory_limit: None,
+            read_seconds: 1.0,
+            write_seconds: 1.0,
+            warmup_seconds: 0.0,
+            settle_scale: 0.0,
+            pace: Pace::Closed,
+            placement: Placement::Os,
+            idle: Idle::Os,
+            turn_ms: None,
+            waiting: None,
+            counted_statements: Some(statements),
+            ..self.workload.clone()
+        };
+        Some(Plan {
+            targets: self.targets.iter().filter(starts).cloned().collect(),
+            workload,
+            blocks: Blocks::Fixed(repeats),
+            loads: 1,
+            interleave: Interleave::Run,
+            canaries: false,
+            gate: None,
+            count: None,
+            ..self.clone()
+        })
+    }
+
     /// The phases of one target. Phases depend on the target through its dialect and, in vector
     /// search, the name of its config.
     ///
@@ -202,6 +254,7 @@ mod tests {
             seed: 1,
             canaries: true,
             gate: None,
+            count: None,
         }
     }
 

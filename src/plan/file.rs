@@ -12,7 +12,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
-use crate::plan::definition::{Interleave, Plan};
+use crate::plan::definition::{CountingPass, Interleave, Plan};
 use crate::plan::words::{self, WordError};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
@@ -55,6 +55,8 @@ struct PlanFile {
     workload: Workload,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gate: Option<GateRules>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    count: Option<CountingPass>,
 }
 
 fn one() -> u32 {
@@ -105,6 +107,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         seed,
         canaries: file.canaries,
         gate: file.gate,
+        count: file.count,
     };
     check(&plan)?;
     Ok(plan)
@@ -151,6 +154,18 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     }
     check_products(plan)?;
     check_counted(plan).map_err(PlanError::Value)?;
+    if let Some(counting) = plan.counting() {
+        if counting.targets.is_empty() {
+            return wrong(
+                "count instructions: rqps starts none of these targets itself; leave \
+                          --count out",
+            );
+        }
+        if !(1..=100).contains(&counting.blocks.most()) {
+            return wrong("repeats of the counting pass must be from 1 to 100");
+        }
+        check_counted(&counting).map_err(PlanError::Value)?;
+    }
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
@@ -304,13 +319,15 @@ pub fn print(plan: &Plan) -> String {
         canaries: plan.canaries,
         workload: plan.workload.clone(),
         gate: plan.gate.clone(),
+        count: plan.count,
     };
     toml::to_string(&file).unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
 }
 
-/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`.
+/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]` and
+/// `[count]`.
 pub fn hash(plan: &Plan) -> String {
-    let measured = Plan { gate: None, ..plan.clone() };
+    let measured = Plan { gate: None, count: None, ..plan.clone() };
     let digest = Sha256::digest(print(&measured).as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -345,6 +362,7 @@ mod tests {
             seed: u64::MAX,
             canaries: true,
             gate: None,
+            count: None,
         }
     }
 

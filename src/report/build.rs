@@ -36,6 +36,7 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.extend(sessions::section(comparison));
     sections.push(tables::rates(comparison));
     sections.extend(tables::summary(comparison));
+    sections.extend(counted::beside_rates(comparison));
     sections.extend(of_benchmarks(comparison, own));
     if options.efficiency {
         sections.extend(tables::efficiency(comparison));

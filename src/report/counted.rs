@@ -5,9 +5,10 @@ use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counted::{
-    Change, FunctionChange, FunctionComparison, SAME_WITHIN, TotalChange, compare_functions,
+    Change, FunctionChange, FunctionComparison, SAME_WITHIN, TotalChange,
 };
 use crate::domain::metric::Metric;
+use crate::domain::verdict::Verdict;
 use crate::units;
 
 /// Functions that the sentence about a step names.
@@ -15,19 +16,32 @@ const NAMED: usize = 3;
 /// Characters of a name that are shown: those of C++ templates are longer than a page.
 const NAME_MOST: usize = 90;
 
-/// The sections, in reading order.
+/// The sections about the counted runs of a comparison of rates: none without such runs.
+pub(super) fn beside_rates(comparison: &Comparison) -> Vec<Section> {
+    let Some(counts) = &comparison.counts else { return Vec::new() };
+    let mut sections = vec![totals(counts, Some(comparison))];
+    sections.extend(functions(counts));
+    let rules = what_counts().blocks;
+    sections[0]
+        .blocks
+        .push(Block::Fold(Fold { summary: "What these counts contain".to_owned(), blocks: rules }));
+    sections
+}
+
+/// The sections of a report on nothing but counts, in reading order.
 pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
-    let mut sections = vec![totals(comparison)];
+    let mut sections = vec![totals(comparison, None)];
     sections.extend(functions(comparison));
     sections.push(what_counts());
     sections
 }
 
-/// One row for each step and target.
-fn totals(comparison: &Comparison) -> Section {
+/// One row for each step and target, with the verdicts on its rate where that was measured.
+fn totals(comparison: &Comparison, rates: Option<&Comparison>) -> Section {
     let mut blocks = Vec::new();
     for (place, target) in comparison.targets.iter().enumerate().skip(1) {
-        let rows = comparison.steps.iter().map(|step| total_cells(step, place)).collect();
+        let row = |step| total_cells(step, place, rates);
+        let rows = comparison.steps.iter().map(row).collect();
         let mut columns = vec![
             Column::numbers("baseline").told("instructions per operation"),
             Column::numbers("target").told("instructions per operation"),
@@ -35,6 +49,9 @@ fn totals(comparison: &Comparison) -> Section {
             Column::numbers("n").told("repeats of both targets with the same statements"),
             Column::words("change"),
         ];
+        if rates.is_some() {
+            columns.push(Column::words("rate").told("verdict on the rate that was measured"));
+        }
         columns.push(Column::of_row("step"));
         let caption = format!("{} relative to {}", target.label, comparison.base);
         blocks.push(Block::Table(Table { caption, columns, rows }));
@@ -54,7 +71,7 @@ fn totals(comparison: &Comparison) -> Section {
     Section { id: "instructions", heading: "Instructions per operation".to_owned(), blocks }
 }
 
-fn total_cells(step: &StepComparison, place: usize) -> Vec<Cell> {
+fn total_cells(step: &StepComparison, place: usize, rates: Option<&Comparison>) -> Vec<Cell> {
     let target = &step.targets[place];
     let mut cells = vec![instructions(&step.targets[0]), instructions(target)];
     match target.comparable(Metric::InstructionsPerOp) {
@@ -67,8 +84,18 @@ fn total_cells(step: &StepComparison, place: usize) -> Vec<Cell> {
         }
         None => cells.extend([(); 3].map(|()| Cell::missing("not counted in both targets"))),
     }
+    cells.extend(rates.map(|rates| match rate_verdict(rates, &step.name, &target.label) {
+        Some(verdict) => Cell::text(verdict.name()),
+        None => Cell::missing("no verdict on its rate"),
+    }));
     cells.push(Cell::text(step.name.clone()));
     cells
+}
+
+fn rate_verdict(rates: &Comparison, step: &str, label: &str) -> Option<Verdict> {
+    let step = rates.steps.iter().find(|other| other.name == step)?;
+    let target = step.targets.iter().find(|target| target.label == label)?;
+    Some(target.relative(Metric::Rate)?.judgement.as_ref()?.verdict)
 }
 
 /// The median over the repeats.
@@ -90,16 +117,16 @@ fn instructions(target: &TargetResult) -> Cell {
 fn functions(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
-        let Some((baseline, targets)) = step.targets.split_first() else { continue };
-        for target in targets {
-            let Some(found) = compare_functions(baseline, target) else { continue };
-            let rows: Vec<Vec<Cell>> = found.changes.iter().map(|it| cells(&found, it)).collect();
+        for target in &step.targets {
+            let counted = target.counted.as_ref();
+            let Some(found) = counted.and_then(|it| it.functions.as_ref()) else { continue };
+            let rows: Vec<Vec<Cell>> = found.changes.iter().map(|it| cells(found, it)).collect();
             if rows.is_empty() {
                 continue;
             }
-            let rows = rows.into_iter().chain([other_cells(&found)]).collect();
+            let rows = rows.into_iter().chain([other_cells(found)]).collect();
             let table = Table { caption: String::new(), columns: columns(), rows };
-            let summary = format!("{}: {}", step.name, sentence(&target.label, &found));
+            let summary = format!("{}: {}", step.name, sentence(&target.label, found));
             blocks.push(Block::Fold(Fold { summary, blocks: vec![Block::Table(table)] }));
         }
     }

@@ -165,7 +165,7 @@ pub fn rows<E>(
     match table.name {
         "runs" => dataset.runs.iter().enumerate().try_for_each(|(at, run)| take(&of_run(at, run))),
         "steps" => each_step(dataset, |at, _, step| take(&of_step(at, step))),
-        "metrics" => metrics(comparison, take),
+        "metrics" => both(comparison).try_for_each(|(part, first)| metrics(part, first, take)),
         "seconds" => each_step(dataset, |at, run, step| {
             if step.status != Status::Complete {
                 return Ok(());
@@ -176,8 +176,14 @@ pub fn rows<E>(
             let counters = (beside.counters)(run, step)?;
             counters.iter().try_for_each(|counter| take(&of_counter(at, step, counter)))
         }),
-        _ => relative(comparison, take),
+        _ => both(comparison).try_for_each(|(part, _)| relative(part, take)),
     }
+}
+
+/// The comparison and that of its counted runs, each with the place of its first run.
+fn both(comparison: &Comparison) -> impl Iterator<Item = (&Comparison, usize)> {
+    let counts = comparison.counts.iter().map(|counts| (&**counts, comparison.runs.len()));
+    std::iter::once((comparison, 0)).chain(counts)
 }
 
 fn each_step<E>(
@@ -273,12 +279,12 @@ fn of_second(at: usize, step: &StepRecord, row: &Second) -> [String; SECONDS.col
     ]
 }
 
-fn metrics<E>(comparison: &Comparison, take: &mut Take<'_, E>) -> Result<(), E> {
+fn metrics<E>(comparison: &Comparison, first_run: usize, take: &mut Take<'_, E>) -> Result<(), E> {
     for step in &comparison.steps {
         for sample in step.targets.iter().flat_map(|target| &target.samples) {
             for (metric, value) in sample.numbers() {
                 take(&[
-                    sample.run.to_string(),
+                    (first_run + sample.run).to_string(),
                     step.name.clone(),
                     metric.name().to_owned(),
                     unit(metric, rate_unit(step.rate)).to_owned(),

@@ -13,8 +13,8 @@ use crate::domain::verdict::Verdict;
 use crate::parallel;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, build, facts, figures, heat, other_metrics, remarks, sessions, settings, tables,
-    timeline, verdicts,
+    blocks, build, counted, facts, figures, heat, other_metrics, remarks, sessions, settings,
+    tables, timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -43,6 +43,7 @@ pub(super) fn document(
     sections.extend(groups(comparison));
     sections.extend(verdict_details(comparison));
     sections.extend(sessions::section(comparison));
+    sections.extend(counted::beside_rates(comparison));
     sections.extend(build::of_benchmarks(comparison, own));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
@@ -209,7 +210,8 @@ fn why(step: &StepComparison) -> Option<Block> {
             .map(|cost| {
                 let ratio = Cell::number(cost.ratio, Digits::Fixed(2), "ratio");
                 let ratio = ratio.within(Some(cost.interval)).plain();
-                format!("{} {ratio}", cost.metric.name())
+                let detail = cost.detail.iter().map(|detail| format!(" ({detail})"));
+                format!("{} {ratio}{}", cost.metric.name(), detail.collect::<String>())
             })
             .collect();
         points.push(format!(

@@ -186,8 +186,10 @@ fn p_value(p: Option<f64>) -> Cell {
 /// `server_cpu_us/o x1.09 [1.07, 1.11]`, and notes on the verdict.
 fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
     let costs = explanations.iter().map(|explanation| {
-        let Explanation { metric, ratio, interval, .. } = explanation;
-        format!("{} x{ratio:.2} [{:.2}, {:.2}]", metric.name(), interval.low, interval.high)
+        let Explanation { metric, ratio, interval, detail, .. } = explanation;
+        let detail: String = detail.iter().map(|detail| format!(" ({detail})")).collect();
+        let (low, high) = (interval.low, interval.high);
+        format!("{} x{ratio:.2} [{low:.2}, {high:.2}]{detail}", metric.name())
     });
     let costs = costs.collect::<Vec<_>>().join(", ");
     let doubts = reasons.iter().cloned();

@@ -15,6 +15,6 @@ pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;
 pub use error::ResultsError;
 pub(crate) use files::entries;
-pub use read::{read, read_each, read_run};
+pub use read::{COUNTS, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use store::{ResultSet, RunFolder};

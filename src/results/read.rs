@@ -13,7 +13,11 @@ use crate::parallel;
 use crate::results::files::{entries, run_folders, versioned, versioned_run};
 use crate::results::{ResultSet, ResultsError, callgrind, seconds};
 
-/// Reads result sets and single run folders into one dataset. What is named twice is read once.
+/// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
+pub const COUNTS: &str = "count";
+
+/// Reads result sets and single run folders into one dataset. What is named twice is read once. The
+/// counts of a result set are read with it; counted runs come after all others.
 ///
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
 /// without a `run.json` and files that are no steps are passed over. A run with a value that only a
@@ -33,7 +37,11 @@ pub fn read_each<T: Send>(
     let mut places: Vec<RunLocation> = Vec::new();
     let mut known = BTreeSet::new();
     for dir in dirs {
-        let of_dir = places_of(dir, &mut sets)?;
+        let mut of_dir = places_of(dir, &mut sets)?;
+        let counts = dir.join(COUNTS);
+        if counts.join("plan.toml").is_file() {
+            of_dir.extend(places_of(&counts, &mut sets)?);
+        }
         places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
     let read = parallel::map(places, |place| {
@@ -63,7 +71,9 @@ pub fn read_each<T: Send>(
         let next = ranks.len();
         ranks.entry(run.result_set.clone()).or_insert(next);
     }
-    runs.sort_by_cached_key(|(run, _)| (ranks.get(&run.result_set), run.record.key.clone()));
+    runs.sort_by_cached_key(|(run, _)| {
+        (run.is_counted(), ranks.get(&run.result_set), run.record.key.clone())
+    });
     let (runs, taken) = runs.into_iter().unzip();
     let Sets { hosts, tunings, gates, unknown, left_out, .. } = sets;
     Ok((Dataset { hosts, tunings, runs, gates, unknown, left_out }, taken))

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::work::{CountedWork, FunctionCost, work};
+use super::difference::{Change, FunctionChange, FunctionComparison, FunctionCost};
+use super::work::{CountedWork, work};
 use crate::analyze::comparison::TargetResult;
 use crate::stats::summary::{mean, stddev};
 
@@ -16,59 +17,8 @@ const ERRORS_LEAST: f64 = 3.0;
 /// Calls, or instructions of a call, that differ by less than this share are the same.
 const SAME_SHARE: f64 = 0.005;
 
-/// What changed about a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Only the target calls it.
-    New,
-    /// Only the baseline calls it.
-    Gone,
-    /// The number of calls differs, and each call costs the same.
-    Calls,
-    /// The cost of a call differs, and the number of calls is the same.
-    Cost,
-    /// Both differ.
-    CallsAndCost,
-    /// The repeats scatter as much as the targets differ.
-    Scatter,
-}
-
-/// One function in both targets, means over the repeats.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FunctionChange {
-    /// Its name.
-    pub name: Arc<str>,
-    /// In the baseline.
-    pub baseline: FunctionCost,
-    /// In the target.
-    pub target: FunctionCost,
-    /// What changed.
-    pub change: Change,
-}
-
-impl FunctionChange {
-    /// Instructions of its own per operation: target − baseline.
-    pub fn difference(&self) -> f64 {
-        self.target.own - self.baseline.own
-    }
-}
-
-/// The functions of one step: target against baseline.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FunctionComparison {
-    /// Instructions per operation of the baseline.
-    pub baseline_total: f64,
-    /// Those of the target.
-    pub target_total: f64,
-    /// The largest differences, the largest first.
-    pub changes: Vec<FunctionChange>,
-    /// Functions that are not listed, and the sum of their differences: with the list it is the
-    /// difference of the totals.
-    pub others: (usize, f64),
-}
-
 /// Compares the functions of two targets in a step; `None` if one of them has no profile.
-pub fn compare_functions(
+pub(super) fn compare_functions(
     baseline: &TargetResult,
     target: &TargetResult,
 ) -> Option<FunctionComparison> {

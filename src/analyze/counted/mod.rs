@@ -1,11 +1,16 @@
 //! Counted runs: instructions per operation, and the functions that a target executes more or less
 //! of than the baseline.
 
+mod change;
+mod difference;
 mod functions;
 mod total;
 mod work;
 
-pub use functions::{Change, FunctionChange, FunctionComparison, compare_functions};
-pub use total::{SAME_WITHIN, TotalChange};
+pub(super) use change::{compare, explain};
+pub use difference::{
+    Change, CountedChange, FunctionChange, FunctionComparison, FunctionCost, TotalChange,
+};
+pub use total::SAME_WITHIN;
+pub use work::is_counted;
 pub(super) use work::metrics;
-pub use work::{FunctionCost, is_counted};

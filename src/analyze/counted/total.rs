@@ -1,23 +1,11 @@
 //! The change of a step's total.
 
+use super::difference::TotalChange;
 use crate::analyze::comparison::Relative;
 
 /// Totals that differ by no more than this share are the same: repeats of one build differ by up to
 /// this much.
 pub const SAME_WITHIN: f64 = 0.001;
-
-/// Whether a target executes more instructions per operation than the baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TotalChange {
-    /// More, by more than [`SAME_WITHIN`].
-    More,
-    /// Fewer, by more than [`SAME_WITHIN`].
-    Fewer,
-    /// Within [`SAME_WITHIN`].
-    Same,
-    /// The interval allows several of these.
-    Unclear,
-}
 
 impl TotalChange {
     /// The change that the interval of a ratio demonstrates.
@@ -29,16 +17,6 @@ impl TotalChange {
             it if it.high < least => TotalChange::Fewer,
             it if it.low >= least && it.high <= most => TotalChange::Same,
             _ => TotalChange::Unclear,
-        }
-    }
-
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            TotalChange::More => "MORE",
-            TotalChange::Fewer => "FEWER",
-            TotalChange::Same => "SAME",
-            TotalChange::Unclear => "UNCLEAR",
         }
     }
 }

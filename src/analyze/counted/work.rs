@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::difference::FunctionCost;
 use crate::analyze::comparison::Comparison;
 use crate::analyze::measurement::MetricValue;
 use crate::domain::benchmark::RateUnit;
@@ -18,17 +19,6 @@ const ROUNDS: usize = 16;
 /// Prefixes of libraries of the system: the DBMS uses them as well as its client.
 const SYSTEM: [&str; 9] =
     ["libc.", "libc-", "libm.", "libm-", "libpthread", "libgcc_s", "libdl", "librt", "ld-"];
-
-/// What a function cost, per operation.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FunctionCost {
-    /// Instructions of its own.
-    pub own: f64,
-    /// Instructions from its call to its return, at most those of the whole operation.
-    pub inclusive: f64,
-    /// Calls.
-    pub calls: f64,
-}
 
 /// The work of one counted step, per operation.
 #[derive(Clone, Debug, Default, PartialEq)]

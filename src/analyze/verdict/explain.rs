@@ -28,7 +28,8 @@ pub(in crate::analyze) fn explanations(target: &TargetResult) -> Vec<Explanation
                 }
             };
             let interval = judgement.test.as_ref()?.interval;
-            with.then_some(Explanation { metric, ratio: relative.ratio, interval, verdict: cost })
+            let (ratio, verdict) = (relative.ratio, cost);
+            with.then_some(Explanation { metric, ratio, interval, verdict, detail: None })
         })
         .collect();
     found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));

@@ -182,6 +182,9 @@ pub struct Explanation {
     pub interval: Interval,
     /// Its verdict: worse where the rate is slower, better where it is faster.
     pub verdict: Verdict,
+    /// What is known of the cause: the function that changed most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// How a comparison is to be made.

@@ -1,0 +1,65 @@
+//! What counts add to a comparison: the change of each total with its functions, and what moved
+//! with a rate.
+
+use super::difference::{Change, CountedChange, FunctionComparison, TotalChange};
+use super::functions::compare_functions;
+use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
+use crate::analyze::verdict::Explanation;
+use crate::domain::metric::Metric;
+use crate::domain::verdict::Verdict;
+
+/// Adds the changes of a comparison whose steps are counted.
+pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
+    for step in &mut comparison.steps {
+        let Some((base, targets)) = step.targets.split_first_mut() else { continue };
+        for target in targets {
+            let total = target.comparable(Metric::InstructionsPerOp).map(TotalChange::of);
+            target.counted = total.map(|change| {
+                let functions = compare_functions(base, target);
+                Box::new(CountedChange { change, functions })
+            });
+        }
+    }
+}
+
+/// Adds the counted instructions to what moved with the rates, where they moved the same way.
+pub(in crate::analyze) fn explain(comparison: &mut Comparison, counts: &Comparison) {
+    let base = comparison.base.clone();
+    for step in comparison.steps.iter_mut().filter(|_| base == counts.base) {
+        let Some(counted) = counts.steps.iter().find(|other| other.name == step.name) else {
+            continue;
+        };
+        for target in step.targets.iter_mut().skip(1) {
+            if let Some(explanation) = explanation(target, counted) {
+                target.explanations.push(explanation);
+            }
+        }
+    }
+}
+
+fn explanation(target: &TargetResult, counted: &StepComparison) -> Option<Explanation> {
+    let rate = target.relative(Metric::Rate)?.judgement.as_ref()?.verdict;
+    let counted = counted.targets.iter().find(|other| other.label == target.label)?;
+    let relative = counted.relative(Metric::InstructionsPerOp)?;
+    let change = counted.counted.as_ref()?;
+    let verdict = match change.change {
+        TotalChange::More if rate.is_worse() => Verdict::Slower,
+        TotalChange::Fewer if rate.is_better() => Verdict::Faster,
+        _ => return None,
+    };
+    Some(Explanation {
+        metric: Metric::InstructionsPerOp,
+        ratio: relative.ratio,
+        interval: relative.interval?,
+        verdict,
+        detail: change.functions.as_ref().and_then(largest),
+    })
+}
+
+/// The function that changed most in the direction of the total.
+fn largest(found: &FunctionComparison) -> Option<String> {
+    let total = found.target_total - found.baseline_total;
+    let mut changes = found.changes.iter().filter(|it| it.change != Change::Scatter);
+    let first = changes.find(|it| it.difference() * total > 0.0)?;
+    Some(format!("{} {:+.0}", first.name, first.difference()))
+}

@@ -1,0 +1,108 @@
+//! The change of a step's counted instructions, as reports show it.
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+/// The counted instructions of a step: target against base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CountedChange {
+    /// Whether the total changed.
+    pub change: TotalChange,
+    /// The functions behind it; `None` without profiles of both.
+    pub functions: Option<FunctionComparison>,
+}
+
+/// Whether a target executes more instructions per operation than the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TotalChange {
+    /// More, by more than [`super::SAME_WITHIN`].
+    More,
+    /// Fewer, by more than [`super::SAME_WITHIN`].
+    Fewer,
+    /// Within [`super::SAME_WITHIN`].
+    Same,
+    /// The interval allows several of these.
+    Unclear,
+}
+
+impl TotalChange {
+    /// The word in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            TotalChange::More => "MORE",
+            TotalChange::Fewer => "FEWER",
+            TotalChange::Same => "SAME",
+            TotalChange::Unclear => "UNCLEAR",
+        }
+    }
+}
+
+/// The functions of one step: target against baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionComparison {
+    /// Instructions per operation of the baseline.
+    pub baseline_total: f64,
+    /// Those of the target.
+    pub target_total: f64,
+    /// The largest differences, the largest first.
+    pub changes: Vec<FunctionChange>,
+    /// Functions that are not listed, and the sum of their differences: with the list it is the
+    /// difference of the totals.
+    pub others: (usize, f64),
+}
+
+/// One function in both targets, means over the repeats.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionChange {
+    /// Its name.
+    #[serde(serialize_with = "text")]
+    pub name: Arc<str>,
+    /// In the baseline.
+    pub baseline: FunctionCost,
+    /// In the target.
+    pub target: FunctionCost,
+    /// What changed.
+    pub change: Change,
+}
+
+impl FunctionChange {
+    /// Instructions of its own per operation: target − baseline.
+    pub fn difference(&self) -> f64 {
+        self.target.own - self.baseline.own
+    }
+}
+
+fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+/// What a function cost, per operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct FunctionCost {
+    /// Instructions of its own.
+    pub own: f64,
+    /// Instructions from its call to its return, at most those of the whole operation.
+    pub inclusive: f64,
+    /// Calls.
+    pub calls: f64,
+}
+
+/// What changed about a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Only the target calls it.
+    New,
+    /// Only the baseline calls it.
+    Gone,
+    /// The number of calls differs, and each call costs the same.
+    Calls,
+    /// The cost of a call differs, and the number of calls is the same.
+    Cost,
+    /// Both differ.
+    CallsAndCost,
+    /// The repeats scatter as much as the targets differ.
+    Scatter,
+}
