@@ -150,7 +150,7 @@ fn columns() -> Vec<Column> {
 }
 
 fn cells(found: &FunctionComparison, change: &FunctionChange) -> Vec<Cell> {
-    let FunctionChange { name, baseline, target, change: class } = change;
+    let FunctionChange { name, baseline, target, .. } = change;
     let number = |value: f64| Cell::number(value, Digits::Fixed(1), "1/op");
     let calls = |value: f64| Cell::number(value, Digits::Significant(4), "1/op");
     vec![
@@ -162,7 +162,7 @@ fn cells(found: &FunctionComparison, change: &FunctionChange) -> Vec<Cell> {
         number(target.inclusive),
         calls(baseline.calls),
         calls(target.calls),
-        Cell::text(word(*class, change)),
+        Cell::text(word(change)),
         Cell::text(shown(name)),
     ]
 }
@@ -179,10 +179,15 @@ fn other_cells(found: &FunctionComparison) -> Vec<Cell> {
     cells
 }
 
-fn word(class: Change, change: &FunctionChange) -> &'static str {
+fn word(change: &FunctionChange) -> String {
     let more_calls = change.target.calls > change.baseline.calls;
     let is_dearer = change.difference() > 0.0;
-    match class {
+    let partner = change.partner.as_deref().map(shown).unwrap_or_default();
+    let word = match change.change {
+        Change::Renamed if change.target.own > 0.0 => return format!("renamed from {partner}"),
+        Change::Renamed => return format!("renamed to {partner}"),
+        Change::Inlined => return format!("inlined into {partner}"),
+        Change::SplitOff => return format!("split off from {partner}"),
         Change::New => "new",
         Change::Gone => "gone",
         Change::Calls if more_calls => "more calls",
@@ -192,24 +197,38 @@ fn word(class: Change, change: &FunctionChange) -> &'static str {
         Change::CallsAndCost if more_calls => "more calls, other cost",
         Change::CallsAndCost => "fewer calls, other cost",
         Change::Scatter => "within scatter",
-    }
+    };
+    word.to_owned()
 }
 
-/// `B: +4,310 instructions per operation (+4.80 %): memcpy +3,000, palloc +900, hash_any -200`.
+/// `B: +4,310 instructions per operation (+4.80 %): 82 % in these two functions: memcpy +3,000,
+/// palloc +534`.
 fn sentence(label: &str, found: &FunctionComparison) -> String {
     let difference = found.target_total - found.baseline_total;
-    let named = found.changes.iter().filter(|it| it.change != Change::Scatter).take(NAMED);
-    let named: Vec<String> =
-        named.map(|it| format!("{} {}", shown(&it.name), signed(it.difference()))).collect();
-    let named = match named.is_empty() {
-        true => String::new(),
-        false => format!("; largest: {}", named.join(", ")),
+    let relative = percent(difference / found.baseline_total);
+    let all = format!("{label}: {} instructions per operation ({relative})", signed(difference));
+    let along = |it: &&FunctionChange| {
+        it.change != Change::Scatter && it.difference() * difference > 0.0
     };
-    format!(
-        "{label}: {} instructions per operation ({}){named}",
-        signed(difference),
-        percent(difference / found.baseline_total)
-    )
+    let named: Vec<&FunctionChange> = found.changes.iter().filter(along).take(NAMED).collect();
+    let these = match named.len() {
+        0 => return all,
+        1 => "this function".to_owned(),
+        2 => "these two functions".to_owned(),
+        count => format!("these {count} functions"),
+    };
+    let sum: f64 = named.iter().map(|it| it.difference()).sum();
+    let name = |it: &&FunctionChange| format!("{} {}", shown(&it.name), signed(it.difference()));
+    let names = named.iter().map(name).collect::<Vec<_>>().join(", ");
+    let share = 100.0 * sum / difference;
+    match share <= 100.0 {
+        true => format!("{all}: {share:.0} % in {these}: {names}"),
+        // Others go the other way.
+        false => {
+            let rest = signed(difference - sum);
+            format!("{all}: {these} {}, all else {rest}: {names}", signed(sum))
+        }
+    }
 }
 
 /// `+1,234`, `-0.5`.
@@ -276,6 +295,7 @@ mod tests {
             baseline: before,
             target: after,
             change,
+            partner: None,
         };
         let found = FunctionComparison {
             baseline_total: 10_000.0,
@@ -289,7 +309,8 @@ mod tests {
         };
         assert_eq!(
             sentence("B", &found),
-            "B: +1,200 instructions per operation (+12.00 %); largest: f +1,500, g -90.5"
+            "B: +1,200 instructions per operation (+12.00 %): this function +1,500, all else -300: f \
+             +1,500"
         );
         let row: Vec<String> = cells(&found, &found.changes[0]).iter().map(Cell::plain).collect();
         let expected = [

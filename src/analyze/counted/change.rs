@@ -15,7 +15,7 @@ pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
         for target in targets {
             let total = target.comparable(Metric::InstructionsPerOp).map(TotalChange::of);
             target.counted = total.map(|change| {
-                let functions = compare_functions(base, target);
+                let functions = compare_functions(base, target, &comparison.runs);
                 Box::new(CountedChange { change, functions })
             });
         }

@@ -65,6 +65,9 @@ pub struct FunctionChange {
     pub target: FunctionCost,
     /// What changed.
     pub change: Change,
+    /// The function that has its instructions now, or had them before.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "optional_text")]
+    pub partner: Option<Arc<str>>,
 }
 
 impl FunctionChange {
@@ -76,6 +79,13 @@ impl FunctionChange {
 
 fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(text)
+}
+
+fn optional_text<S: Serializer>(
+    text: &Option<Arc<str>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
 }
 
 /// What a function cost, per operation.
@@ -103,6 +113,12 @@ pub enum Change {
     Cost,
     /// Both differ.
     CallsAndCost,
+    /// Gone or new under this name, with a partner that does the same under another.
+    Renamed,
+    /// Gone; the caller that is its partner took its instructions over.
+    Inlined,
+    /// New; the caller that is its partner lost as many.
+    SplitOff,
     /// The repeats scatter as much as the targets differ.
     Scatter,
 }

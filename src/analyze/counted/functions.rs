@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::difference::{Change, FunctionChange, FunctionComparison, FunctionCost};
-use super::work::{CountedWork, work};
-use crate::analyze::comparison::TargetResult;
+use super::moved;
+use super::work::{Callers, CountedWork, work};
+use crate::analyze::comparison::{RunFacts, TargetResult};
+use crate::analyze::measurement::Measurement;
 use crate::stats::summary::{mean, stddev};
 
 /// Differences below this share of the baseline's total are not listed one by one.
@@ -17,22 +19,29 @@ const ERRORS_LEAST: f64 = 3.0;
 /// Calls, or instructions of a call, that differ by less than this share are the same.
 const SAME_SHARE: f64 = 0.005;
 
+/// One repeat: result set, block and attempt, which it shares with its partner of the other
+/// target, and what it executed.
+type Repeat = ((String, u32, u32), CountedWork);
+
 /// Compares the functions of two targets in a step; `None` if one of them has no profile.
 pub(super) fn compare_functions(
     baseline: &TargetResult,
     target: &TargetResult,
+    runs: &[RunFacts],
 ) -> Option<FunctionComparison> {
-    let (baseline, target) = (works(baseline), works(target));
+    let (baseline, target) = (repeats(baseline, runs), repeats(target, runs));
     if baseline.is_empty() || target.is_empty() {
         return None;
     }
-    let total = |works: &[CountedWork]| mean(&works.iter().map(|it| it.total).collect::<Vec<_>>());
+    let total =
+        |all: &[Repeat]| mean(&all.iter().map(|(_, work)| work.total).collect::<Vec<f64>>());
     let (baseline_total, target_total) = (total(&baseline), total(&target));
     let names: BTreeSet<&Arc<str>> =
-        baseline.iter().chain(&target).flat_map(|work| work.functions.keys()).collect();
+        baseline.iter().chain(&target).flat_map(|(_, work)| work.functions.keys()).collect();
     let mut changes: Vec<FunctionChange> =
         names.into_iter().map(|name| change(name, &baseline, &target)).collect();
     changes.sort_by(|a, b| b.difference().abs().total_cmp(&a.difference().abs()));
+    moved::mark(&mut changes, &callers(&baseline), &callers(&target));
     let least = SHARE_LEAST * baseline_total;
     let listed = changes.iter().take(ROWS_MOST).take_while(|it| it.difference().abs() >= least);
     let count = listed.count();
@@ -41,32 +50,50 @@ pub(super) fn compare_functions(
     Some(FunctionComparison { baseline_total, target_total, changes, others })
 }
 
-fn works(target: &TargetResult) -> Vec<CountedWork> {
-    let records = target.samples.iter().map(|sample| &sample.record);
-    records.filter_map(|record| work(record, record.counted.as_ref()?).ok()).collect()
+fn repeats(target: &TargetResult, runs: &[RunFacts]) -> Vec<Repeat> {
+    let repeat = |sample: &Measurement| {
+        let record = &sample.record;
+        let work = work(record, record.counted.as_ref()?).ok()?;
+        let run = &runs[sample.run];
+        Some(((run.result_set.clone(), run.key.block, run.key.attempt), work))
+    };
+    target.samples.iter().filter_map(repeat).collect()
 }
 
-fn change(name: &Arc<str>, baseline: &[CountedWork], target: &[CountedWork]) -> FunctionChange {
-    let (before, before_error) = side(name, baseline);
-    let (after, after_error) = side(name, target);
-    let error = before_error.zip(after_error).map(|(a, b)| a.hypot(b));
+/// The callers of all repeats together.
+fn callers(repeats: &[Repeat]) -> Callers {
+    let mut all = Callers::new();
+    for (callee, callers) in repeats.iter().flat_map(|(_, work)| &work.callers) {
+        all.entry(Arc::clone(callee)).or_default().extend(callers.iter().cloned());
+    }
+    all
+}
+
+fn change(name: &Arc<str>, baseline: &[Repeat], target: &[Repeat]) -> FunctionChange {
+    let (before, after) = (cost(name, baseline), cost(name, target));
+    let own = |work: &CountedWork| work.functions.get(name).map_or(0.0, |cost| cost.own);
+    let pairs = baseline.iter().filter_map(|(pair, before)| {
+        let (_, after) = target.iter().find(|(other, _)| other == pair)?;
+        Some(own(after) - own(before))
+    });
+    // Repeats have other keys, which scatter more than the targets of a pair.
+    let differences: Vec<f64> = pairs.collect();
+    let error = stddev(&differences).map(|sd| sd / (differences.len() as f64).sqrt());
     let change = class(&before, &after, error);
-    FunctionChange { name: Arc::clone(name), baseline: before, target: after, change }
+    let name = Arc::clone(name);
+    FunctionChange { name, baseline: before, target: after, change, partner: None }
 }
 
-/// The mean of a function over the repeats, with the standard error of its own instructions.
-fn side(name: &Arc<str>, works: &[CountedWork]) -> (FunctionCost, Option<f64>) {
-    let costs: Vec<FunctionCost> =
-        works.iter().map(|work| work.functions.get(name).cloned().unwrap_or_default()).collect();
+/// The mean of a function over the repeats.
+fn cost(name: &Arc<str>, repeats: &[Repeat]) -> FunctionCost {
+    let cost = |(_, work): &Repeat| work.functions.get(name).cloned().unwrap_or_default();
+    let costs: Vec<FunctionCost> = repeats.iter().map(cost).collect();
     let values = |get: fn(&FunctionCost) -> f64| costs.iter().map(get).collect::<Vec<f64>>();
-    let own = values(|cost| cost.own);
-    let error = stddev(&own).map(|sd| sd / (own.len() as f64).sqrt());
-    let cost = FunctionCost {
-        own: mean(&own),
+    FunctionCost {
+        own: mean(&values(|cost| cost.own)),
         inclusive: mean(&values(|cost| cost.inclusive)),
         calls: mean(&values(|cost| cost.calls)),
-    };
-    (cost, error)
+    }
 }
 
 /// What changed, given the standard error of the difference, if it is known.
@@ -121,16 +148,17 @@ mod tests {
         check((50.0, 2.0), (51.0, 2.0), None, Change::Cost);
     }
 
-    fn target(works: &[&[(&str, f64, f64)]]) -> Vec<CountedWork> {
+    fn target(works: &[&[(&str, f64, f64)]]) -> Vec<Repeat> {
         let work = |functions: &&[(&str, f64, f64)]| CountedWork {
             total: functions.iter().map(|function| function.1).sum(),
-            background: 0.0,
             functions: functions
                 .iter()
                 .map(|(name, own, calls)| (Arc::from(*name), cost(*own, *calls)))
                 .collect(),
+            ..CountedWork::default()
         };
-        works.iter().map(work).collect()
+        let pair = |block| (String::new(), block, 1);
+        (1..).map(pair).zip(works.iter().map(work)).collect()
     }
 
     #[test]

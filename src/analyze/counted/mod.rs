@@ -4,6 +4,7 @@
 mod change;
 mod difference;
 mod functions;
+mod moved;
 mod total;
 mod work;
 

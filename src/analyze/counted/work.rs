@@ -1,6 +1,6 @@
 //! The work of a DBMS for its client, as a profile counted it: by function, per operation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +20,9 @@ const ROUNDS: usize = 16;
 const SYSTEM: [&str; 9] =
     ["libc.", "libc-", "libm.", "libm-", "libpthread", "libgcc_s", "libdl", "librt", "ld-"];
 
+/// Function → those that call it.
+pub(crate) type Callers = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
+
 /// The work of one counted step, per operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CountedWork {
@@ -29,6 +32,8 @@ pub(crate) struct CountedWork {
     pub(crate) background: f64,
     /// By name.
     pub(crate) functions: BTreeMap<Arc<str>, FunctionCost>,
+    /// Function → those that call it.
+    pub(crate) callers: Callers,
 }
 
 /// True if instructions were counted instead of time.
@@ -100,6 +105,7 @@ pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, 
 /// Adds the functions of a part, each with the share of it that counts; without shares, all.
 fn add(work: &mut CountedWork, part: &ProfilePart, shares: Option<&[f64]>, operations: f64) {
     let share = |place: usize| shares.map_or(1.0, |shares| shares[place]);
+    let names: Vec<Arc<str>> = part.functions.iter().map(name).collect();
     let mut costs = vec![FunctionCost::default(); part.functions.len()];
     for (place, function) in part.functions.iter().enumerate() {
         let own = function.own as f64 * share(place) / operations;
@@ -115,12 +121,16 @@ fn add(work: &mut CountedWork, part: &ProfilePart, shares: Option<&[f64]>, opera
         // A client calls the functions of a library, and these calls count.
         let by = by.max(share(call.callee) / operations);
         costs[call.callee].calls += call.count as f64 * by;
+        if by > 0.0 && call.caller != call.callee {
+            let callers = work.callers.entry(Arc::clone(&names[call.callee])).or_default();
+            callers.insert(Arc::clone(&names[call.caller]));
+        }
     }
-    for (function, cost) in part.functions.iter().zip(costs) {
+    for (name, cost) in names.into_iter().zip(costs) {
         if cost.own == 0.0 && cost.calls == 0.0 {
             continue;
         }
-        let sum = work.functions.entry(name(function)).or_default();
+        let sum = work.functions.entry(name).or_default();
         sum.own += cost.own;
         sum.inclusive += cost.inclusive;
         sum.calls += cost.calls;
