@@ -1,6 +1,7 @@
 //! `rqps count`: from the command line to the report, with the SQLite that is compiled in, under
 //! the valgrind of this host.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -128,6 +129,12 @@ fn a_comparison_counts_after_its_blocks() {
         run(&words, folder.path()).status.code()
     };
     assert_eq!((gate(&[]), gate(&["--instructions", "0.1%"])), (Some(0), Some(1)));
+    let explained = text(&run(&["explain", &out_word], folder.path()).stdout);
+    for part in ["cache_size", "The query plans have the same shape.", "MORE", "unixLock"] {
+        assert!(explained.contains(part), "{part}\n{explained}");
+    }
+    let unknown = run(&["explain", &out_word, "--step", "scan"], folder.path());
+    assert!(text(&unknown.stderr).contains("these folders hold point-query"));
     let alone = run(&["report", &format!("{out_word}/count")], folder.path());
     assert!(text(&alone.stdout).contains("Instructions per operation"));
 }
@@ -143,6 +150,32 @@ fn without_valgrind_the_package_is_named() {
     assert!(said.contains("find valgrind in PATH"), "{said}");
     assert!(said.contains("apt-get install valgrind"), "{said}");
     assert!(!out.exists(), "an error before the first count leaves no folder");
+}
+
+#[test]
+fn a_valgrind_that_dies_fails_the_steps() {
+    let folder = tempfile::tempdir().expect("folder");
+    let programs = folder.path().join("programs");
+    std::fs::create_dir(&programs).expect("folder of programs");
+    let dying = "#!/bin/sh\n[ \"$1\" = --version ] && echo valgrind-3.19.0 && exit 0\n\
+                 echo 'valgrind: out of luck' >&2\nexit 1\n";
+    for program in ["valgrind", "vgdb"] {
+        let path = programs.join(program);
+        std::fs::write(&path, dying).expect("program");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("permissions");
+    }
+    let out = folder.path().join("out");
+    let words = format!(
+        "count sqlite --steps point-query --repeats 1 --set rows=1000 --out {}",
+        out.display()
+    );
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let output = rqps(&words, folder.path()).env("PATH", path).output().expect("start");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("point-query") && said.contains("out of luck"), "{said}");
+    assert!(!out.join(".work").exists(), "nothing but results stays");
 }
 
 #[test]

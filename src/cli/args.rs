@@ -38,6 +38,9 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
     Report(Report),
+    /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
+    /// each step that differs
+    Explain(Explain),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
@@ -300,6 +303,21 @@ pub(super) enum GateForm {
     Markdown,
     Junit,
     Github,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// Result folders
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Explain this step, whether it differs or not; repeatable
+    #[arg(long = "step", value_name = "NAME")]
+    pub steps: Vec<String>,
+    /// Label of the baseline target [default: the first of the plan]
+    #[arg(long, value_name = "LABEL", alias = "base")]
+    pub baseline: Option<String>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod block_args;
 mod builds;
 mod doctor;
 pub mod exit;
+mod explain;
 mod export;
 mod folders;
 mod forecast;

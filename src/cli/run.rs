@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::cli::args::{self, Arguments, Command};
 use crate::cli::{
-    block, builds, doctor, exit, export, gate, hidden, import, measure, report, vector,
+    block, builds, doctor, exit, explain, export, gate, hidden, import, measure, report, vector,
 };
 use crate::lab::fault;
 
@@ -48,6 +48,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Plan(plan) => measure::print_plan(&plan),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
+        Command::Explain(words) => explain::explain(&words),
         Command::Export(export) => export::export(&export),
         Command::Gate(gate) => gate::judge(&gate),
         Command::Doctor(doctor) => doctor::examine(&doctor),

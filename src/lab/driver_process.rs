@@ -1,7 +1,7 @@
 //! The other process: spawns `rqps driver`, hands it its job, and passes its messages on.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -32,6 +32,8 @@ pub(super) struct DriverProcess {
     /// Held open: the driver ends when it closes.
     input: ChildStdin,
     messages: Receiver<Result<DriverEvent>>,
+    /// What it writes to stderr, and where its own words begin there.
+    log: (PathBuf, u64),
 }
 
 impl DriverProcess {
@@ -46,11 +48,13 @@ impl DriverProcess {
         job: &DriverRequest,
         log: &Path,
     ) -> Result<DriverProcess> {
+        let path = log;
         let log = File::options()
             .create(true)
             .append(true)
-            .open(log)
-            .with_context(|| format!("open {}", log.display()))?;
+            .open(path)
+            .with_context(|| format!("open {}", path.display()))?;
+        let log_start = log.metadata().map_or(0, |log| log.len());
         let mut command = match (&callgrind, &launcher) {
             (Some(callgrind), _) => {
                 let (valgrind, args) = callgrind.wrap(program, Vec::new());
@@ -81,7 +85,11 @@ impl DriverProcess {
         let output = child.stdout.take().context("the driver has no standard output")?;
         let mut line = serde_json::to_vec(job)?;
         line.push(b'\n');
-        input.write_all(&line).context("send the driver its request")?;
+        match input.write_all(&line) {
+            // It has ended already; why is heard from it.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            sent => sent.context("send the driver its request")?,
+        }
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
@@ -93,7 +101,7 @@ impl DriverProcess {
                 }
             }
         });
-        Ok(DriverProcess { child, input, messages })
+        Ok(DriverProcess { child, input, messages, log: (path.to_owned(), log_start) })
     }
 
     /// Its process id.
@@ -119,9 +127,22 @@ impl DriverProcess {
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 let status = self.child.wait().context("wait for the driver")?;
-                Err(anyhow!("the driver process ended early ({status})"))
+                Err(anyhow!("the driver process ended early ({status}){}", self.last_words()))
             }
         }
+    }
+}
+
+impl DriverProcess {
+    /// The last line that it wrote to stderr, as a clause; empty without one.
+    fn last_words(&self) -> String {
+        let (path, start) = &self.log;
+        // A log that cannot be read adds nothing to the error that is told.
+        let bytes = fs::read(path).unwrap_or_default();
+        let own = bytes.get(*start as usize..).unwrap_or_default();
+        let text = String::from_utf8_lossy(own);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        last.map_or_else(String::new, |line| format!(": {}", line.trim()))
     }
 }
 

@@ -232,7 +232,7 @@ impl Callgrind {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| fault(format!("{}: {error}", self.programs.vgdb.display())))?;
-        let (status, said) = hear(child).map_err(fault)?;
+        let (status, said) = hear(child, PATIENCE).map_err(fault)?;
         if !status {
             return Err(fault(said.trim().replace('\n', "; ")));
         }
@@ -241,7 +241,7 @@ impl Callgrind {
 }
 
 /// Waits for a program, but not for ever, and returns whether it was content, and all that it said.
-fn hear(mut child: Child) -> Result<(bool, String), String> {
+fn hear(mut child: Child, patience: Duration) -> Result<(bool, String), String> {
     let outputs = [
         child.stdout.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
         child.stderr.take().map(|it| Box::new(it) as Box<dyn Read + Send>),
@@ -255,7 +255,7 @@ fn hear(mut child: Child) -> Result<(bool, String), String> {
         })
     });
     let readers: Vec<_> = readers.collect();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
@@ -266,7 +266,7 @@ fn hear(mut child: Child) -> Result<(bool, String), String> {
                 child.wait().ok();
                 return Err(match other {
                     Err(error) => error.to_string(),
-                    _ => format!("it does not answer within {} s", PATIENCE.as_secs()),
+                    _ => format!("it does not answer within {} s", patience.as_secs_f64()),
                 });
             }
         }
@@ -296,6 +296,21 @@ mod tests {
         check(7, Some(1));
         check(77, Some(12));
         check(1, None);
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_is_given_up() {
+        let spawn = |program: &str, word: &str| {
+            let mut command = Command::new(program);
+            command.arg(word).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let silent = spawn("sleep", "1000");
+        let pid = silent.id();
+        let error = hear(silent, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error, "it does not answer within 0.02 s");
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it lives on");
+        assert_eq!(hear(spawn("echo", "yes"), PATIENCE), Ok((true, "yes\n".to_owned())));
     }
 
     #[test]

@@ -117,21 +117,23 @@ fn instructions(target: &TargetResult) -> Cell {
 fn functions(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
-        for target in &step.targets {
-            let counted = target.counted.as_ref();
-            let Some(found) = counted.and_then(|it| it.functions.as_ref()) else { continue };
-            let rows: Vec<Vec<Cell>> = found.changes.iter().map(|it| cells(found, it)).collect();
-            if rows.is_empty() {
-                continue;
-            }
-            let rows = rows.into_iter().chain([other_cells(found)]).collect();
-            let table = Table { caption: String::new(), columns: columns(), rows };
-            let summary = format!("{}: {}", step.name, sentence(&target.label, found));
-            blocks.push(Block::Fold(Fold { summary, blocks: vec![Block::Table(table)] }));
-        }
+        blocks.extend(step.targets.iter().filter_map(|target| of_target(step, target)));
     }
     let heading = "Functions that changed".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "functions", heading, blocks })
+}
+
+/// The functions of one step and target, under a sentence. `None` if none is listed.
+pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Option<Block> {
+    let found = target.counted.as_ref()?.functions.as_ref()?;
+    if found.changes.is_empty() {
+        return None;
+    }
+    let rows = found.changes.iter().map(|change| cells(found, change));
+    let rows = rows.chain([other_cells(found)]).collect();
+    let table = Table { caption: String::new(), columns: columns(), rows };
+    let summary = format!("{}: {}", step.name, sentence(&target.label, found));
+    Some(Block::Fold(Fold { summary, blocks: vec![Block::Table(table)] }))
 }
 
 fn columns() -> Vec<Column> {
@@ -207,9 +209,8 @@ fn sentence(label: &str, found: &FunctionComparison) -> String {
     let difference = found.target_total - found.baseline_total;
     let relative = percent(difference / found.baseline_total);
     let all = format!("{label}: {} instructions per operation ({relative})", signed(difference));
-    let along = |it: &&FunctionChange| {
-        it.change != Change::Scatter && it.difference() * difference > 0.0
-    };
+    let along =
+        |it: &&FunctionChange| it.change != Change::Scatter && it.difference() * difference > 0.0;
     let named: Vec<&FunctionChange> = found.changes.iter().filter(along).take(NAMED).collect();
     let these = match named.len() {
         0 => return all,
@@ -309,8 +310,8 @@ mod tests {
         };
         assert_eq!(
             sentence("B", &found),
-            "B: +1,200 instructions per operation (+12.00 %): this function +1,500, all else -300: f \
-             +1,500"
+            "B: +1,200 instructions per operation (+12.00 %): this function +1,500, all else \
+             -300: f +1,500"
         );
         let row: Vec<String> = cells(&found, &found.changes[0]).iter().map(Cell::plain).collect();
         let expected = [

@@ -7,6 +7,7 @@ pub mod chart;
 mod counted;
 pub mod document;
 mod evenness;
+pub mod explain;
 pub mod export;
 mod facts;
 mod figures;

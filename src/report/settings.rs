@@ -44,6 +44,11 @@ pub(crate) fn section(comparison: &Comparison) -> Option<Section> {
 /// Setting → value for each target; only settings with different values.
 fn difference(labels: &[&str], texts: &[&str]) -> Option<Table> {
     let parsed: Vec<BTreeMap<String, String>> = texts.iter().map(|text| settings(text)).collect();
+    differing(labels, &parsed)
+}
+
+/// The same of settings by name.
+pub(super) fn differing(labels: &[&str], parsed: &[BTreeMap<String, String>]) -> Option<Table> {
     let mut names: Vec<&String> = parsed.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
     names.dedup();
@@ -111,7 +116,7 @@ pub(crate) fn plans(comparison: &Comparison) -> Option<Section> {
 type Variant<'a> = (String, &'a str, Vec<&'a str>);
 
 /// A fold for each kind of statement with different plans.
-fn of_step(step: &StepComparison) -> Vec<Fold> {
+pub(super) fn of_step(step: &StepComparison) -> Vec<Fold> {
     let mut kinds: BTreeMap<&str, Vec<Variant<'_>>> = BTreeMap::new();
     for target in &step.targets {
         let first = target.samples.first();

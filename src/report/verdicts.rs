@@ -184,7 +184,7 @@ fn p_value(p: Option<f64>) -> Cell {
 }
 
 /// `server_cpu_us/o x1.09 [1.07, 1.11]`, and notes on the verdict.
-fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
+pub(super) fn explained(explanations: &[Explanation], reasons: &[String]) -> String {
     let costs = explanations.iter().map(|explanation| {
         let Explanation { metric, ratio, interval, detail, .. } = explanation;
         let detail: String = detail.iter().map(|detail| format!(" ({detail})")).collect();

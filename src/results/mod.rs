@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod read;
 mod seconds;
+mod settings;
 mod store;
 
 pub use calibrations::{keep_calibration, read_calibrations};
@@ -17,4 +18,5 @@ pub use error::ResultsError;
 pub(crate) use files::entries;
 pub use read::{COUNTS, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
+pub use settings::settings_of;
 pub use store::{ResultSet, RunFolder};

@@ -81,10 +81,7 @@ fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(text)
 }
 
-fn optional_text<S: Serializer>(
-    text: &Option<Arc<str>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+fn optional_text<S: Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().serialize(serializer)
 }
 

@@ -1,5 +1,5 @@
-//! Functions that are gone or new by name, but whose work is still done or was done before: renamed,
-//! inlined into a caller, split off from one.
+//! Functions that are gone or new by name, but whose work is still done or was done before:
+//! renamed, inlined into a caller, split off from one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,9 @@ pub(super) fn mark(changes: &mut [FunctionChange], before: &Callers, after: &Cal
         (0..).zip(changes.iter()).map(|(place, it)| (Arc::clone(&it.name), place)).collect();
     let mut gained: Vec<f64> = changes.iter().map(FunctionChange::difference).collect();
     let of = |change: Change, changes: &[FunctionChange]| -> Vec<usize> {
-        (0..changes.len()).filter(|place| changes[*place].change == change && changes[*place].difference() != 0.0).collect()
+        (0..changes.len())
+            .filter(|place| changes[*place].change == change && changes[*place].difference() != 0.0)
+            .collect()
     };
     for gone in of(Change::Gone, changes) {
         let new = of(Change::New, changes);

@@ -1,0 +1,97 @@
+//! `rqps explain`: what may explain the differences between the builds of a result folder.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+
+use crate::analyze::comparison::{StepComparison, TargetResult};
+use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation};
+use crate::analyze::measurement::Measurement;
+use crate::analyze::{self, Comparison};
+use crate::cli::args::Explain;
+use crate::cli::{gate, report};
+use crate::domain::run::Dataset;
+use crate::report::explain::{self, Causes};
+use crate::report::render_text;
+use crate::{benchmarks, results};
+
+/// `rqps explain`.
+pub(super) fn explain(words: &Explain) -> Result<u8> {
+    let (dataset, measured) =
+        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
+    let rules = gate::rules(&words.folders, &words.rules)?;
+    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
+    let comparison =
+        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let steps = chosen(&comparison, &words.steps)?;
+    if steps.is_empty() {
+        say!("No step differs by its verdict. Name one with --step to see what is known of it.");
+        return Ok(report::ended(&comparison));
+    }
+    let causes = causes(&comparison, &dataset, &steps)?;
+    say!("{}", render_text(&explain::document(&comparison, &causes, &steps)).trim_end());
+    Ok(report::ended(&comparison))
+}
+
+/// The named steps, or those that differ.
+fn chosen<'a>(comparison: &'a Comparison, names: &[String]) -> Result<Vec<&'a StepComparison>> {
+    if names.is_empty() {
+        let steps = comparison.measured_steps();
+        return Ok(steps.filter(|step| explain::differs(comparison, step)).collect());
+    }
+    let find = |name: &String| {
+        let mut steps = comparison.measured_steps();
+        let Some(step) = steps.find(|step| step.name == *name) else {
+            let known: Vec<&str> =
+                comparison.measured_steps().map(|step| step.name.as_str()).collect();
+            bail!("explain the step {name}: there is none; these folders hold {}", known.join(", "))
+        };
+        Ok(step)
+    };
+    names.iter().map(find).collect()
+}
+
+fn causes(comparison: &Comparison, dataset: &Dataset, steps: &[&StepComparison]) -> Result<Causes> {
+    let mut settings = Vec::new();
+    for target in &comparison.targets {
+        settings.push(match target.runs.first() {
+            Some(run) => results::settings_of(&dataset.runs[*run])?,
+            None => BTreeMap::new(),
+        });
+    }
+    let mut counters = BTreeMap::new();
+    for step in steps {
+        let Some((base, targets)) = step.targets.split_first() else { continue };
+        for target in targets {
+            let found = moved_counters(comparison, dataset, (base, target))?;
+            counters.insert((step.name.clone(), target.label.clone()), found);
+        }
+    }
+    Ok(Causes { settings, counters })
+}
+
+/// The counters that differ, from the blocks in which both targets were measured.
+fn moved_counters(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    (base, target): (&TargetResult, &TargetResult),
+) -> Result<Vec<MovedCounter>> {
+    let block = |run: usize| {
+        let run = &comparison.runs[run];
+        (&run.result_set, run.key.block, run.key.attempt)
+    };
+    let mut pairs: Vec<(CounterValues, CounterValues)> = Vec::new();
+    for before in &base.samples {
+        let partner = target.samples.iter().find(|after| block(after.run) == block(before.run));
+        let Some(after) = partner else { continue };
+        let values = |sample: &Measurement| -> Result<CounterValues> {
+            let all = results::counters_of(&dataset.runs[sample.run], &sample.record)?;
+            let each = all.iter().filter_map(|counter| {
+                Some((counter.name.clone(), per_operation(&sample.record, counter)?))
+            });
+            Ok(each.collect())
+        };
+        pairs.push((values(before)?, values(after)?));
+    }
+    Ok(moved(&pairs))
+}

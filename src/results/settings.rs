@@ -1,0 +1,42 @@
+//! The settings that a server said it had, all defaults included: files in `logs/` of a run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::domain::run::Run;
+use crate::results::{ResultsError, files};
+
+/// One of these is in `logs/`, by DBMS. Their first two columns are name and value, under a head.
+const FILES: [&str; 3] = ["pg_settings.tsv", "variables.tsv", "pragmas.tsv"];
+
+/// Name → value of the settings that the DBMS of a run had; nothing where none were kept.
+pub fn settings_of(run: &Run) -> Result<BTreeMap<String, String>, ResultsError> {
+    let logs = Path::new(&run.folder).join("logs");
+    let found = FILES.iter().map(|name| logs.join(name)).find(|path| path.is_file());
+    match found {
+        Some(path) => Ok(settings(&files::text(&path)?)),
+        None => Ok(BTreeMap::new()),
+    }
+}
+
+fn settings(text: &str) -> BTreeMap<String, String> {
+    let row = |line: &str| {
+        let mut cells = line.split('\t');
+        let name = cells.next().filter(|name| !name.is_empty())?;
+        Some((name.to_owned(), cells.next().unwrap_or_default().to_owned()))
+    };
+    text.lines().skip(1).filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_are_the_first_columns() {
+        let found = settings("name\tsetting\tunit\tsource\nwork_mem\t4096\tkB\tdefault\nempty\n");
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(found, [("empty", ""), ("work_mem", "4096")]);
+    }
+}
