@@ -164,13 +164,19 @@ fn steps_on_disk(out: &Path) -> Vec<PathBuf> {
     steps
 }
 
-/// Driver and warden processes of the rqps under test that still run.
+/// Driver and warden processes of the rqps under test that still run: of these tests alone, which
+/// have a host lock of their own in their environment.
 fn left_running() -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_rqps");
+    let ours = format!("RQPS_HOST_LOCK={}", private("lock").display());
     let mut left = Vec::new();
     for process in std::fs::read_dir("/proc").expect("/proc").flatten() {
         let Ok(line) = std::fs::read(process.path().join("cmdline")) else { continue };
         let words: Vec<_> = line.split(|byte| *byte == 0).map(text).collect();
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if !environment.split(|byte| *byte == 0).any(|variable| variable == ours.as_bytes()) {
+            continue;
+        }
         if words[0] == program && words.get(1).is_some_and(|word| word != "compare") {
             left.push(words.join(" "));
         }

@@ -66,8 +66,10 @@ fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
 fn sittings(gate: &HostLog) -> Option<Block> {
     let all = || gate.blocks.iter().filter_map(|block| block.session.as_ref());
     let started: BTreeSet<&str> = all().map(|session| session.started.as_str()).collect();
+    let hosts: BTreeSet<&str> = all().map(|session| session.host.as_str()).collect();
     let boots: BTreeSet<_> = all().map(|session| (&session.host, &session.boot)).collect();
-    let restarted = if boots.len() > 1 { "; the host was restarted in between" } else { "" };
+    let restarted =
+        if boots.len() > hosts.len() { "; the host was restarted in between" } else { "" };
     let count = started.len();
     (count > 1)
         .then(|| Block::Paragraph(format!("Blocks were measured in {count} sittings{restarted}.")))
@@ -136,6 +138,7 @@ fn named(steps: &[&String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::session::Session;
 
     fn look(block: u32, open: &[&str]) -> BlockRecord {
         let open = open.iter().map(|step| ((*step).to_owned(), Some(1))).collect();
@@ -180,5 +183,32 @@ mod tests {
         assert_eq!(texts[4], Cell::text("discarded: spin".to_owned()));
         let off = HostLog { blocks: vec![block], ..HostLog::default() };
         assert!(canaries(&off, false).is_empty(), "nobody looked");
+    }
+
+    fn sittings_text(sessions: &[(&str, &str)]) -> String {
+        let blocks = sessions.iter().map(|(boot, started)| BlockRecord {
+            session: Some(Session {
+                host: "abc".to_owned(),
+                boot: Some((*boot).to_owned()),
+                started: (*started).to_owned(),
+            }),
+            ..BlockRecord::default()
+        });
+        let killed = BlockRecord::default();
+        let gate = HostLog { blocks: blocks.chain([killed]).collect(), ..HostLog::default() };
+        match sittings(&gate) {
+            Some(Block::Paragraph(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    #[test]
+    fn a_plan_that_was_resumed_says_so() {
+        assert_eq!(sittings_text(&[("a", "09:00"), ("a", "09:00")]), "");
+        let resumed = sittings_text(&[("a", "09:00"), ("a", "11:00"), ("a", "11:00")]);
+        assert_eq!(resumed, "Blocks were measured in 2 sittings.");
+        let restarted = sittings_text(&[("a", "09:00"), ("b", "11:00")]);
+        let expected = "Blocks were measured in 2 sittings; the host was restarted in between.";
+        assert_eq!(restarted, expected);
     }
 }
