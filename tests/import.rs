@@ -6,6 +6,8 @@
 mod cells;
 #[path = "import/forms.rs"]
 mod forms;
+#[path = "import/ladder.rs"]
+mod ladder;
 #[path = "import/published.rs"]
 mod published;
 #[path = "import/samples.rs"]

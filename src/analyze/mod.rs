@@ -13,6 +13,7 @@ pub mod extension;
 pub mod gate;
 pub mod groups;
 pub mod histogram;
+pub mod history;
 pub mod host_noise;
 pub mod loads;
 mod measure;

@@ -41,6 +41,8 @@ pub(super) enum Command {
     /// Explain differences: settings, query plans, counters of the DBMS and counted functions of
     /// each step that differs
     Explain(Explain),
+    /// Find the versions in which a step changed its level, among many versions of a DBMS
+    History(History),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
@@ -336,6 +338,35 @@ pub(super) struct Report {
     /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct History {
+    /// Result folders with two or more versions of a DBMS
+    #[arg(required = true, value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Metric, such as o/s, server_cpu_us/o or instr/o
+    #[arg(long, value_name = "NAME", default_value = "o/s")]
+    pub metric: String,
+    /// File with one target label per line, the oldest first [default: by version number]
+    #[arg(long, value_name = "FILE")]
+    pub order: Option<PathBuf>,
+    #[command(flatten)]
+    pub rules: RuleOptions,
+    /// Format of the report
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: HistoryFormat,
+    /// Write the report to this file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HistoryFormat {
+    Text,
+    Markdown,
+    Csv,
+    Json,
 }
 
 #[derive(Debug, Args)]

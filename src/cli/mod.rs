@@ -15,6 +15,7 @@ mod folders;
 mod forecast;
 mod gate;
 mod hidden;
+mod history;
 mod import;
 mod import_args;
 mod measure;

@@ -78,6 +78,11 @@ pub fn write(
     out.flush()
 }
 
+/// Renders a document as Markdown.
+pub fn render_markdown(document: &Document) -> String {
+    markdown::render(document)
+}
+
 /// Renders a document as text.
 pub fn render_text(document: &Document) -> String {
     text::render(document)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rqps::analyze;
+use rqps::analyze::history::{LadderOptions, LevelChange, ladders};
 use rqps::benchmarks::insert::import::tables::{self, merged, relative_rows, split_size};
 use rqps::benchmarks::insert::import::{
     histograms as ibench_histograms, summary as ibench_summary,
@@ -12,6 +13,7 @@ use rqps::domain::metric::Metric;
 use rqps::import::text::Text;
 use rqps::import::{ImportOptions, iostat, vmstat};
 use rqps::report::Format as Form;
+use rqps::stats::change_points::{Compatibility, EDivisive, e_divisive};
 
 use crate::{check, compared, read, skipped, texts, value};
 use rqps::import::notice::NoticeKind;
@@ -29,6 +31,84 @@ fn fixtures(test: &str, below: &str) -> Option<PathBuf> {
 
 fn text(path: &Path) -> Text {
     Text::read(path).unwrap()
+}
+
+/// Change points of every series of Apache Otava 0.8.0, with its means and p.
+#[test]
+fn change_points_are_those_of_otava() {
+    let Some(folder) = fixtures("change_points_of_otava", "statistics") else { return };
+    let text = std::fs::read_to_string(folder.join("otava_golden.json")).unwrap();
+    let golden: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let close = |ours: f64, theirs: f64| (ours - theirs).abs() <= 1e-8 * theirs.abs().max(1e-300);
+    assert!(!golden.is_empty());
+    for (place, one) in golden.iter().enumerate() {
+        let series: Vec<f64> = one["series"].as_array().unwrap().iter().map(number).collect();
+        let rules = EDivisive {
+            window: one["window_len"].as_u64().unwrap() as usize,
+            max_p: number(&one["max_pvalue"]),
+            min_magnitude: number(&one["min_magnitude"]),
+            compatibility: Compatibility::Otava,
+        };
+        let ours = e_divisive(&series, &rules);
+        let theirs = one["change_points"].as_array().unwrap();
+        let places: Vec<u64> = theirs.iter().map(|one| one["index"].as_u64().unwrap()).collect();
+        let found: Vec<u64> = ours.iter().map(|shift| shift.index as u64).collect();
+        assert_eq!(found, places, "series {place}");
+        for (shift, point) in ours.iter().zip(theirs) {
+            let pairs = [
+                (shift.means[0], "mean_1"),
+                (shift.means[1], "mean_2"),
+                (shift.deviations[0], "std_1"),
+                (shift.deviations[1], "std_2"),
+                (shift.p, "pvalue"),
+            ];
+            for (ours, key) in pairs {
+                let theirs = number(&point[key]);
+                assert!(close(ours, theirs), "series {place}, {key}: {ours}, {theirs}");
+            }
+        }
+    }
+}
+
+/// The author of the MariaDB series wrote beside most steps in which version they got slower.
+/// Rows that the author leaves undecided elsewhere ("slow in …") count for recall only.
+#[test]
+fn changes_of_a_labelled_ladder_are_where_its_author_sees_them() {
+    let Some(folder) = fixtures("labelled_ladder", "statistics") else { return };
+    let file = folder.join("mariadb-10.2-12.1.labelled.tsv");
+    let published = read(sysbench::import::MYTOOLS, &[&file], &ImportOptions::default()).unwrap();
+    let comparison = compared(sysbench::import::MYTOOLS, &published);
+    let options = LadderOptions { metric: Metric::Rate, order: None };
+    let ladders = ladders(&comparison, &options).unwrap();
+    assert_eq!(ladders.len(), 1, "one DBMS, each version once");
+    let ladder = &ladders[0];
+    let (mut labels, mut hits, mut largest) = (0, 0, 0);
+    for step in &ladder.steps {
+        let Some(label) = step.remarks.iter().find_map(|text| version_in(text)) else { continue };
+        let belongs = |version: &str| version == label || version.starts_with(&format!("{label}."));
+        let at = ladder.rungs.iter().position(|rung| belongs(rung.version.as_deref().unwrap()));
+        let at = at.unwrap_or_else(|| panic!("{label} of {} is no version", step.step));
+        let near = |change: &LevelChange| change.at.abs_diff(at) <= 1 && change.ratio < 1.0;
+        labels += 1;
+        hits += usize::from(step.changes.iter().any(near));
+        let slower = step.changes.iter().filter(|change| change.ratio < 1.0);
+        let most = slower.min_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        largest += usize::from(most.is_some_and(near));
+        eprintln!("{} {label} at {at}: {:?}", step.step, step.changes);
+    }
+    eprintln!("{hits} of {labels} found, {largest} as the largest slowdown");
+    assert!(labels >= 15, "{labels} labels");
+    assert!(hits * 100 >= labels * 90, "{hits} of {labels}");
+}
+
+/// `10.5` of `-> 10.5, probably …` or `slow in 10.5, …`.
+fn version_in(text: &str) -> Option<String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || letter == ',');
+    let is_version = |word: &&str| {
+        word.contains('.') && word.chars().all(|letter| letter.is_ascii_digit() || letter == '.')
+    };
+    words.into_iter().find(is_version).map(str::to_owned)
 }
 
 #[test]

@@ -1,0 +1,199 @@
+//! Points, levels and changes of each step of a ladder.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::fit::{BlockValue, VersionFit, fit};
+use super::rung::Rung;
+use crate::analyze::Comparison;
+use crate::analyze::comparison::StepComparison;
+use crate::analyze::pairing::{CONFIDENCE, PairKey, pair_key};
+use crate::domain::benchmark::Group;
+use crate::domain::metric::Metric;
+use crate::stats::change_points::{VersionLevel, VersionMean, partition, penalty};
+use crate::stats::moderated::{Estimate, Prior, SD_MIN, Spread};
+use crate::stats::{Interval, summary};
+
+/// One step of a ladder.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepLadder {
+    /// Its name.
+    pub step: String,
+    /// Its group.
+    pub group: Group,
+    /// One for each version of the ladder; `None` where it was not measured.
+    pub points: Vec<Option<VersionPoint>>,
+    /// Standard deviation of ln of one value, moderated over the steps.
+    pub sd_ln: f64,
+    /// True if `sd_ln` follows from values of several blocks. False if each version has one value:
+    /// it then follows from how far neighbouring versions scatter.
+    pub replicated: bool,
+    /// Changes of level in the order of versions.
+    pub changes: Vec<LevelChange>,
+    /// What the author of imported results wrote beside the step.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// One version of a step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VersionPoint {
+    /// Relative to the first version of the ladder that was measured on the step.
+    pub ratio: f64,
+    /// 95 % interval of what was measured, without the layout of the build. `None` for one value.
+    pub interval: Option<Interval>,
+    /// How many blocks it rests on.
+    pub n: usize,
+    /// VersionLevel of this version and its neighbours, as a ratio to the first version.
+    pub level: f64,
+    /// It is off by itself: its neighbours on both sides share a level.
+    pub outlier: bool,
+}
+
+/// A change of level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelChange {
+    /// Place in the ladder of the first version of the new level.
+    pub at: usize,
+    /// Place of the measured version before it.
+    pub after: usize,
+    /// Levels: new / old.
+    pub ratio: f64,
+    /// 95 % t interval of the ratio. The layout of builds is in it; that the place was chosen by
+    /// the data is not.
+    pub interval: Interval,
+}
+
+/// Every step that two or more of the rungs were measured on.
+pub(super) fn steps(
+    comparison: &Comparison,
+    rungs: &[Rung],
+    metric: Metric,
+    layout_sd: f64,
+) -> Vec<StepLadder> {
+    let fits: Vec<(&StepComparison, VersionFit)> = comparison
+        .measured_steps()
+        .map(|step| (step, fit_of(comparison, step, rungs, metric)))
+        .filter(|(_, fit)| fit.means.iter().flatten().count() > 1)
+        .collect();
+    let spreads: Vec<Spread> = fits.iter().map(|(_, fit)| spread(fit)).collect();
+    let prior = Prior::fit(&spreads);
+    let moderated = spreads.iter().map(|own| prior.map_or(*own, |prior| prior.moderate(*own)));
+    fits.iter()
+        .zip(moderated)
+        .map(|((step, fit), spread)| StepLadder {
+            remarks: remarks(comparison, &step.name),
+            ..step_ladder((step, rungs), fit, spread, layout_sd)
+        })
+        .collect()
+}
+
+fn remarks(comparison: &Comparison, step: &str) -> Vec<String> {
+    let of_step =
+        comparison.remarks.iter().filter(|remark| remark.step == step && remark.column.is_empty());
+    let mut texts: Vec<String> = of_step.map(|remark| remark.text.clone()).collect();
+    texts.dedup();
+    texts
+}
+
+fn fit_of(
+    comparison: &Comparison,
+    step: &StepComparison,
+    rungs: &[Rung],
+    metric: Metric,
+) -> VersionFit {
+    let mut blocks: BTreeMap<PairKey<'_>, usize> = BTreeMap::new();
+    let mut values = Vec::new();
+    for (version, rung) in rungs.iter().enumerate() {
+        for sample in &step.targets[rung.target].samples {
+            let Some(value) = sample.get(metric).filter(|value| *value > 0.0) else { continue };
+            let next = blocks.len();
+            let block = *blocks.entry(pair_key(&comparison.runs[sample.run])).or_insert(next);
+            values.push(BlockValue { version, block, ln: value.ln() });
+        }
+    }
+    fit(&values, rungs.len(), blocks.len())
+}
+
+/// Turns the median of absolute differences of neighbours into the standard deviation of one.
+const MEDIAN_OF_DIFFERENCES_TO_SD: f64 = 1.4826 / std::f64::consts::SQRT_2;
+/// How many degrees of freedom a median absolute deviation of one value is worth.
+const EFFICIENCY_OF_MEDIAN: f64 = 0.37;
+
+/// Spread of one value: from blocks, or, with one value per version, from the differences of
+/// neighbours, most of which span no change.
+fn spread(fit: &VersionFit) -> Spread {
+    if fit.df > 0 {
+        return Spread { sd: (fit.squares / fit.df as f64).sqrt(), df: fit.df as f64 };
+    }
+    let means: Vec<f64> = fit.means.iter().flatten().copied().collect();
+    let differences: Vec<f64> = means.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let median = summary::median(&differences).unwrap_or(0.0);
+    let df = (EFFICIENCY_OF_MEDIAN * differences.len() as f64).max(1.0);
+    Spread { sd: MEDIAN_OF_DIFFERENCES_TO_SD * median, df }
+}
+
+fn step_ladder(
+    (step, rungs): (&StepComparison, &[Rung]),
+    fit: &VersionFit,
+    spread: Spread,
+    layout_sd: f64,
+) -> StepLadder {
+    // Places of measured versions, and their means: the partition knows no gaps.
+    let measured: Vec<(usize, f64)> =
+        fit.means.iter().enumerate().filter_map(|(at, mean)| Some((at, (*mean)?))).collect();
+    let first = measured.first().map_or(0.0, |(_, mean)| *mean);
+    let sd = spread.sd.max(SD_MIN);
+    let error = |at: usize| sd / (fit.counts[at] as f64).sqrt();
+    let versions: Vec<VersionMean> = measured
+        .iter()
+        .map(|(at, mean)| {
+            let variance = error(*at).powi(2) + layout_sd * layout_sd;
+            VersionMean { mean: mean - first, variance }
+        })
+        .collect();
+    let levels = partition(&versions, penalty(versions.len())).levels;
+    let mut points = vec![None; rungs.len()];
+    for level in &levels {
+        for (place, &(at, mean)) in measured.iter().enumerate().take(level.to).skip(level.from) {
+            let own = Estimate { mean: mean - first, se: error(at), df: spread.df };
+            let several = fit.counts[at] > 1 && fit.df > 0;
+            points[at] = Some(VersionPoint {
+                ratio: own.mean.exp(),
+                interval: several.then(|| exp(own.interval(CONFIDENCE))),
+                n: fit.counts[at],
+                level: level.mean.exp(),
+                outlier: level.outliers.contains(&place),
+            });
+        }
+    }
+    let changes = levels.windows(2).map(|pair| {
+        let [after, at] = [pair[1].from - 1, pair[1].from].map(|place| measured[place].0);
+        change([&pair[0], &pair[1]], spread.df, [after, at])
+    });
+    StepLadder {
+        step: step.name.clone(),
+        group: step.group,
+        points,
+        sd_ln: spread.sd,
+        replicated: fit.df > 0,
+        changes: changes.collect(),
+        remarks: Vec::new(),
+    }
+}
+
+fn change([old, new]: [&VersionLevel; 2], df: f64, [after, at]: [usize; 2]) -> LevelChange {
+    let se = (old.error.powi(2) + new.error.powi(2)).sqrt();
+    let estimate = Estimate { mean: new.mean - old.mean, se, df };
+    LevelChange {
+        at,
+        after,
+        ratio: estimate.mean.exp(),
+        interval: exp(estimate.interval(CONFIDENCE)),
+    }
+}
+
+fn exp(interval: Interval) -> Interval {
+    Interval { low: interval.low.exp(), high: interval.high.exp() }
+}

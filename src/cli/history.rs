@@ -1,0 +1,71 @@
+//! `rqps history`: where the level of a step changed along many versions.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::analyze::Comparison;
+use crate::analyze::history::{LadderOptions, ladders};
+use crate::cli::args::{History, HistoryFormat};
+use crate::cli::{exit, gate};
+use crate::domain::metric::Metric;
+use crate::report::{history_csv, history_document, history_json, render_markdown, render_text};
+use crate::{analyze, benchmarks, results};
+
+/// `rqps history`.
+pub(super) fn print(words: &History) -> Result<u8> {
+    let rules = gate::rules(&words.folders, &words.rules)?;
+    let (dataset, measured) =
+        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
+    let options = analyze::VerdictOptions { base: None, rules };
+    let comparison =
+        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let metric = metric(&comparison, &words.metric)?;
+    let order = words.order.as_deref().map(order).transpose()?;
+    let found = ladders(&comparison, &LadderOptions { metric, order })
+        .context("order the versions of --order")?;
+    if found.is_empty() {
+        bail!(
+            "find a ladder in these results: no DBMS has two versions with \
+             values of {}; compare several versions first, such as `rqps compare \
+             postgres@12.22.0 postgres@15.10.0 postgres@17.2.0`",
+            words.metric
+        );
+    }
+    let text = match words.format {
+        HistoryFormat::Text => render_text(&history_document(&found)),
+        HistoryFormat::Markdown => render_markdown(&history_document(&found)),
+        HistoryFormat::Csv => history_csv(&found),
+        HistoryFormat::Json => history_json(&found)?,
+    };
+    match &words.output {
+        Some(path) => {
+            fs::write(path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+    }
+    Ok(exit::FINE)
+}
+
+/// The metric of this name among those that were measured.
+fn metric(comparison: &Comparison, name: &str) -> Result<Metric> {
+    let known = comparison.metrics();
+    match known.iter().find(|metric| metric.name() == name) {
+        Some(metric) => Ok(*metric),
+        None => {
+            let names: Vec<&str> = known.iter().map(|metric| metric.name()).collect();
+            bail!("find the metric `{name}`: these results have {}", names.join(", "))
+        }
+    }
+}
+
+/// The labels of an order file; empty lines and lines that begin with # do not count.
+fn order(path: &Path) -> Result<Vec<String>> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("read the order of versions from {}", path.display()))?;
+    let lines = text.lines().map(str::trim);
+    let labels = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(labels.map(str::to_owned).collect())
+}

@@ -1,0 +1,8 @@
+//! Where a series of measurements changed its level: by E-divisive means for long histories of
+//! single runs, by optimal partitioning for ladders of few versions with a known variance.
+
+mod e_divisive;
+mod ladder;
+
+pub use e_divisive::{Compatibility, EDivisive, Shift, e_divisive};
+pub use ladder::{Partition, VersionLevel, VersionMean, partition, penalty};
