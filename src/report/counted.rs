@@ -209,8 +209,11 @@ fn sentence(label: &str, found: &FunctionComparison) -> String {
     let difference = found.target_total - found.baseline_total;
     let relative = percent(difference / found.baseline_total);
     let all = format!("{label}: {} instructions per operation ({relative})", signed(difference));
-    let along =
-        |it: &&FunctionChange| it.change != Change::Scatter && it.difference() * difference > 0.0;
+    // A function that only has another name explains nothing.
+    let along = |it: &&FunctionChange| {
+        !matches!(it.change, Change::Scatter | Change::Renamed)
+            && it.difference() * difference > 0.0
+    };
     let named: Vec<&FunctionChange> = found.changes.iter().filter(along).take(NAMED).collect();
     let these = match named.len() {
         0 => return all,
@@ -303,6 +306,8 @@ mod tests {
             target_total: 11_200.0,
             changes: vec![
                 change("f", cost(500.0, 1.0), cost(2000.0, 4.0), Change::Calls),
+                change("new_name", cost(0.0, 0.0), cost(1136.0, 1.0), Change::Renamed),
+                change("old_name", cost(1136.0, 1.0), cost(0.0, 0.0), Change::Renamed),
                 change("noise", cost(900.0, 1.0), cost(500.0, 1.0), Change::Scatter),
                 change("g", cost(90.5, 1.0), cost(0.0, 0.0), Change::Gone),
             ],
