@@ -68,6 +68,14 @@ fn two_equal_targets_are_boring() {
     assert_eq!(text.lines().count(), 1, "{text}");
 }
 
+/// A job that asks for a limit and has no counts must not pass.
+#[test]
+fn a_limit_on_instructions_needs_counts() {
+    let set = set([SAME, SAME, SAME]);
+    let parts = ["no counted instructions in these results", "`rqps compare --count`"];
+    check(set.path(), &["--instructions", "0.5%"], 2, &parts);
+}
+
 #[test]
 fn a_gain_is_no_regression() {
     let set = set([SAME, [150.0, 151.0, 149.0], SAME]);

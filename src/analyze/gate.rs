@@ -114,7 +114,7 @@ pub struct Assessment {
 /// A regression weighs more than a run that failed, and that more than a missing verdict.
 ///
 /// # Errors
-/// A metric that there is not.
+/// A metric that there is not; a limit on instructions that were not counted.
 pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, String> {
     let metrics = gate.metrics()?;
     let mut findings = failures(comparison);
@@ -151,7 +151,7 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
         }
     }
     if let Some(share) = gate.instructions {
-        let (more, count) = more_instructions(comparison, share);
+        let (more, count) = more_instructions(comparison, share)?;
         judged += count;
         findings.extend(more);
         findings.extend(comparison.counts.iter().flat_map(|counts| failures(counts)));
@@ -334,7 +334,7 @@ fn finding(
 
 /// The steps that execute more instructions per operation by more than `share`, and how many were
 /// looked at.
-fn more_instructions(comparison: &Comparison, share: f64) -> (Vec<Finding>, usize) {
+fn more_instructions(comparison: &Comparison, share: f64) -> Result<(Vec<Finding>, usize), String> {
     let counts = comparison.counts.as_deref().unwrap_or(comparison);
     let mut findings = Vec::new();
     let mut looked = 0;
@@ -357,7 +357,12 @@ fn more_instructions(comparison: &Comparison, share: f64) -> (Vec<Finding>, usiz
             });
         }
     }
-    (findings, looked)
+    if looked == 0 {
+        let fault = "no counted instructions in these results; measure them with `rqps compare \
+                     --count`";
+        return Err(fault.to_owned());
+    }
+    Ok((findings, looked))
 }
 
 /// The loss that the rules accept for a metric of a step, if they do.

@@ -1,6 +1,6 @@
 //! `rqps explain`: what may explain the differences between the builds of a result folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 
@@ -59,22 +59,41 @@ fn causes(comparison: &Comparison, dataset: &Dataset, steps: &[&StepComparison])
             None => BTreeMap::new(),
         });
     }
+    let known: Vec<BTreeSet<String>> = comparison
+        .targets
+        .iter()
+        .map(|target| known_counters(dataset, &target.runs))
+        .collect::<Result<_>>()?;
     let mut counters = BTreeMap::new();
     for step in steps {
         let Some((base, targets)) = step.targets.split_first() else { continue };
-        for target in targets {
-            let found = moved_counters(comparison, dataset, (base, target))?;
+        for (target, of_target) in targets.iter().zip(&known[1..]) {
+            let shared = &known[0] & of_target;
+            let found = moved_counters(comparison, dataset, (base, target), &shared)?;
             counters.insert((step.name.clone(), target.label.clone()), found);
         }
     }
     Ok(Causes { settings, counters })
 }
 
-/// The counters that differ, from the blocks in which both targets were measured.
+/// Counters that moved in any step of these runs. A version may lack what another one counts, and
+/// folders hold only what moved: a counter that never did says nothing.
+fn known_counters(dataset: &Dataset, runs: &[usize]) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for run in runs.iter().map(|run| &dataset.runs[*run]) {
+        for step in &run.steps {
+            names.extend(results::counters_of(run, step)?.into_iter().map(|counter| counter.name));
+        }
+    }
+    Ok(names)
+}
+
+/// The counters of both targets that differ, from the blocks in which both were measured.
 fn moved_counters(
     comparison: &Comparison,
     dataset: &Dataset,
     (base, target): (&TargetResult, &TargetResult),
+    shared: &BTreeSet<String>,
 ) -> Result<Vec<MovedCounter>> {
     let block = |run: usize| {
         let run = &comparison.runs[run];
@@ -86,7 +105,8 @@ fn moved_counters(
         let Some(after) = partner else { continue };
         let values = |sample: &Measurement| -> Result<CounterValues> {
             let all = results::counters_of(&dataset.runs[sample.run], &sample.record)?;
-            let each = all.iter().filter_map(|counter| {
+            let each = all.iter().filter(|counter| shared.contains(&counter.name));
+            let each = each.filter_map(|counter| {
                 Some((counter.name.clone(), per_operation(&sample.record, counter)?))
             });
             Ok(each.collect())

@@ -15,6 +15,8 @@ use thiserror::Error;
 /// A process that is killed while it starts another leaves a copy of itself that holds its locks
 /// until the other program runs: so long that may take.
 const LETTING_GO: Duration = Duration::from_secs(2);
+/// A holder that says nothing of itself.
+const UNKNOWN_HOLDER: &str = "another process that wrote no description";
 /// Between two looks whether it has.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -60,7 +62,9 @@ impl Lock {
                 Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let who = holder(&mut file);
-                    if !is_gone(&who) || Instant::now() > deadline {
+                    if who.as_deref().is_some_and(|who| !is_gone(who)) || Instant::now() > deadline
+                    {
+                        let who = who.unwrap_or_else(|| UNKNOWN_HOLDER.to_owned());
                         return Err(LockError::Held { path: path.to_path_buf(), who });
                     }
                     thread::sleep(LOOK_AGAIN);
@@ -121,12 +125,12 @@ fn is_gone(who: &str) -> bool {
     pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
 }
 
-fn holder(file: &mut File) -> String {
+/// What the holder wrote. `None` if it wrote nothing: it has just taken the lock, is about to let
+/// go of it, or may not write to the file.
+fn holder(file: &mut File) -> Option<String> {
     let mut text = String::new();
-    match file.rewind().and_then(|()| file.take(500).read_to_string(&mut text)) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_string(),
-        _ => "another process that wrote no description".to_string(),
-    }
+    file.rewind().and_then(|()| file.take(500).read_to_string(&mut text)).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -150,6 +154,26 @@ mod tests {
             assert_eq!(said, format!("process {}: measuring\n", std::process::id()));
             drop(lock);
         });
+    }
+
+    /// A holder empties the file before it lets go.
+    #[test]
+    fn a_holder_that_says_nothing_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = Lock::acquire(&path, "ending").unwrap();
+        fs::write(&path, "").unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(100));
+                drop(first);
+            });
+            Lock::acquire(&path, "measuring").unwrap();
+        });
+        let _held = Lock::acquire(&path, "").unwrap();
+        fs::write(&path, "").unwrap();
+        let refusal = Lock::acquire(&path, "measuring").unwrap_err().to_string();
+        assert!(refusal.ends_with(UNKNOWN_HOLDER), "{refusal}");
     }
 
     #[test]

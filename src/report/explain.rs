@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::document::{Block, Cell, Column, Digits, Document, Fold, Section, Table};
+use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
 use super::{build, counted, settings, verdicts};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
@@ -82,10 +82,14 @@ fn effective_settings(comparison: &Comparison, causes: &Causes) -> Option<Sectio
     }];
     for (label, all) in labels.iter().zip(&causes.settings) {
         let own = all.iter().filter(|(name, _)| !everywhere(name));
-        let lines: Vec<String> = own.map(|(name, value)| format!("{name} = {value}")).collect();
-        if !lines.is_empty() {
-            let summary = format!("Only {label}, not all others, has {} settings", lines.len());
-            blocks.push(Block::Fold(Fold { summary, blocks: vec![Block::Lines(lines)] }));
+        let names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
+        if !names.is_empty() {
+            let text = format!(
+                "{} settings of {label} are unknown to another target: {}.",
+                names.len(),
+                names.join(", ")
+            );
+            blocks.push(Block::Paragraph(text));
         }
     }
     Some(Section { id: "settings", heading, blocks })
@@ -202,7 +206,8 @@ fn honesty() -> Section {
         "Plans are compared by shape, without costs and estimates, those of the first run of each \
          target. Settings that are paths or name a server are left out.",
         "Counters have no verdict: rqps lists those that differ in every pair in the same \
-         direction, by 5 % or more. Those that grow with time rather than with work differ where \
+         direction, by 5 % or more. A counter that one of the targets never moved is left out: its \
+         version may lack it. Counters that grow with time rather than with work differ where \
          rates do.",
         "Instructions are those of user space under valgrind. The kernel, waiting, caches and \
          branches are not in them.",
