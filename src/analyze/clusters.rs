@@ -1,7 +1,7 @@
 //! Pairs in clusters: those of one session, or of one load, share what the next has otherwise. What
 //! clusters differ by beyond the scatter of their pairs is a random effect.
 
-use crate::stats::mixed::{self, SessionEstimate};
+use crate::stats::mixed::{self, ClusterEstimate};
 use crate::stats::paired::{PairedMean, mean_interval};
 use crate::stats::{Interval, student};
 
@@ -38,9 +38,9 @@ pub(super) fn pool<K>(clusters: &[(K, Vec<f64>)], confidence: f64) -> Option<Clu
     let squares = means.iter().map(|m| m.sd.unwrap_or(0.0).powi(2) * (m.n - 1) as f64);
     let df = means.iter().map(|m| m.n - 1).sum::<usize>();
     let within = squares.sum::<f64>() / df.max(1) as f64;
-    let estimates: Vec<SessionEstimate> = means
+    let estimates: Vec<ClusterEstimate> = means
         .iter()
-        .map(|m| SessionEstimate { mean: m.mean, variance: within / m.n as f64 })
+        .map(|m| ClusterEstimate { mean: m.mean, variance: within / m.n as f64 })
         .collect();
     let pooled = mixed::pool(&estimates)?;
     let own: Vec<f64> = means.iter().map(|mean| mean.mean).collect();
@@ -56,7 +56,7 @@ pub(super) fn ratio(values: &[f64], confidence: f64) -> (f64, Interval) {
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let se = (squares / (k - 1.0) / k).sqrt();
     let half = student::quantile(0.5 + confidence / 2.0, k - 1.0) * se;
-    (mean.exp(), exp(Interval { low: mean - half, high: mean + half }))
+    (mean.exp(), Interval { low: mean - half, high: mean + half }.exp())
 }
 
 /// `list` moved and stretched, so that its mean is `mean` and its standard error is `se`.
@@ -67,9 +67,4 @@ fn with_moments(list: &[f64], mean: f64, se: f64) -> Vec<f64> {
     let sd = (squares / (k - 1.0)).sqrt();
     let stretch = if sd > 0.0 { se * k.sqrt() / sd } else { 0.0 };
     list.iter().map(|value| mean + (value - own) * stretch).collect()
-}
-
-/// An interval of logarithms as one of ratios.
-pub(super) fn exp(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp() }
 }

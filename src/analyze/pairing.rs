@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::comparison::{Relative, Robust, RunFacts, StepComparison, TargetResult};
 use super::measurement::Measurement;
-use super::{clusters, loads, sessions};
+use super::{loads, sessions};
 use crate::domain::metric::Metric;
+use crate::stats::Interval;
 use crate::stats::paired::{HodgesLehmann, hodges_lehmann, mean_interval};
 use crate::stats::summary::median;
 
@@ -99,7 +100,7 @@ fn relative<'a>(
     };
     let (ratio, interval) = match pooled {
         Some((ratio, interval)) => (ratio, Some(interval)),
-        None => (own, mean.interval.map(clusters::exp)),
+        None => (own, mean.interval.map(Interval::exp)),
     };
     Some(Relative {
         ratio,
@@ -115,7 +116,7 @@ fn relative<'a>(
 }
 
 fn robust_ratio(result: HodgesLehmann) -> Option<Robust> {
-    let interval = clusters::exp(result.interval?);
+    let interval = result.interval?.exp();
     Some(Robust { ratio: result.estimate.exp(), interval })
 }
 

@@ -39,7 +39,7 @@ pub(super) fn pool(pairs: &[(&str, f64)], confidence: f64) -> Option<Sessions> {
     let sessions = sets.iter().zip(&pooled.means).map(|((set, _), mean)| SessionRatio {
         result_set: (*set).to_owned(),
         ratio: mean.mean.exp(),
-        interval: mean.interval.map(clusters::exp),
+        interval: mean.interval.map(Interval::exp),
         pairs: mean.n,
     });
     let sessions = sessions.collect();

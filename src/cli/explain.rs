@@ -2,27 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use crate::analyze::Comparison;
 use crate::analyze::comparison::{StepComparison, TargetResult};
 use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation};
 use crate::analyze::measurement::Measurement;
-use crate::analyze::{self, Comparison};
 use crate::cli::args::Explain;
+use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
 use crate::domain::run::Dataset;
 use crate::report::explain::{self, Causes};
 use crate::report::render_text;
-use crate::{benchmarks, results};
+use crate::results;
 
 /// `rqps explain`.
 pub(super) fn explain(words: &Explain) -> Result<u8> {
-    let (dataset, measured) =
-        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
-    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
-    let comparison =
-        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let Compared { dataset, comparison } =
+        Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let steps = chosen(&comparison, &words.steps)?;
     if steps.is_empty() {
         say!("No step differs by its verdict. Name one with --step to see what is known of it.");

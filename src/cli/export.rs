@@ -7,23 +7,21 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::analyze::{self, Comparison};
+use crate::analyze::Comparison;
 use crate::cli::args::{Export, ExportFormat};
+use crate::cli::compared::Compared;
 use crate::cli::{gate, report};
 use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
 use crate::report::quoted;
-use crate::{benchmarks, results};
+use crate::results;
 
 /// `rqps export`.
 pub(super) fn export(words: &Export) -> Result<u8> {
-    let (dataset, measured) =
-        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
     let rules = gate::rules(&words.folders, &words.rules)?;
-    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
-    let comparison =
-        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let Compared { dataset, comparison } =
+        Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::analyze::gate::{GateOutcome, assess};
 use crate::cli::args::{Gate, GateForm, RuleOptions};
+use crate::cli::compared::Compared;
 use crate::cli::exit;
 use crate::domain::verdict::{GateRules, Rules};
 use crate::plan::file;
 use crate::report::gate::{GateFormat, render_gate};
-use crate::{analyze, benchmarks, results};
 
 /// `rqps gate`.
 pub(super) fn judge(words: &Gate) -> Result<u8> {
@@ -25,11 +25,8 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     gate.instructions = words.instructions.or(gate.instructions);
     gate.fail_on_inconclusive |= words.fail_on_inconclusive;
     let rules = with_options(&gate, &words.rules)?;
-    let (dataset, measured) =
-        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
-    let options = analyze::VerdictOptions { base: words.baseline.clone(), rules };
-    let comparison =
-        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let Compared { comparison, .. } =
+        Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
     let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
         GateOutcome::Boring => exit::FINE,

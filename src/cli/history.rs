@@ -9,19 +9,15 @@ use anyhow::{Context, Result, bail};
 use crate::analyze::Comparison;
 use crate::analyze::history::{LadderOptions, ladders};
 use crate::cli::args::{History, HistoryFormat};
+use crate::cli::compared::Compared;
 use crate::cli::{exit, gate};
 use crate::domain::metric::Metric;
 use crate::report::{history_csv, history_document, history_json, render_markdown, render_text};
-use crate::{analyze, benchmarks, results};
 
 /// `rqps history`.
 pub(super) fn print(words: &History) -> Result<u8> {
     let rules = gate::rules(&words.folders, &words.rules)?;
-    let (dataset, measured) =
-        results::read_each(&words.folders, benchmarks::digest).context("read the results")?;
-    let options = analyze::VerdictOptions { base: None, rules };
-    let comparison =
-        benchmarks::compare_measured(&dataset, measured, &options).context("compare the runs")?;
+    let Compared { comparison, .. } = Compared::read(&words.folders, None, rules)?;
     let metric = metric(&comparison, &words.metric)?;
     let order = words.order.as_deref().map(order).transpose()?;
     let found = ladders(&comparison, &LadderOptions { metric, order })

@@ -7,6 +7,7 @@ mod args;
 mod block;
 mod block_args;
 mod builds;
+mod compared;
 mod doctor;
 pub mod exit;
 mod explain;

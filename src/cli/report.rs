@@ -10,18 +10,19 @@ use anyhow::{Context, Result};
 use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
+use crate::cli::compared::Compared;
 use crate::cli::{exit, gate};
-use crate::domain::run::{Dataset, Run, Status, StepRecord};
+use crate::domain::run::{Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
-use crate::{analyze, benchmarks, results};
+use crate::{benchmarks, results};
 
 /// File name of the HTML report in a result folder.
 const FILE: &str = "report.html";
 
 /// `rqps report`.
 pub(super) fn print(words: &Report) -> Result<u8> {
-    let found = Found::read(&words.folders, words.baseline.as_deref(), &words.rules)?;
+    let found = read(&words.folders, words.baseline.as_deref(), &words.rules)?;
     match &words.output {
         Some(path) => found.save(path, words.format)?,
         None => found.show(words.format)?,
@@ -56,7 +57,7 @@ pub(super) fn of_new_results(
     format: args::Format,
     rules: &RuleOptions,
 ) -> Result<()> {
-    let found = Found::read(&[folder], None, rules)?;
+    let found = read(&[folder.to_owned()], None, rules)?;
     let page = folder.join(FILE);
     found.save(&page, args::Format::Html)?;
     found.show(format)?;
@@ -64,28 +65,11 @@ pub(super) fn of_new_results(
     Ok(())
 }
 
-/// The result folders and their comparison.
-struct Found {
-    dataset: Dataset,
-    comparison: Comparison,
+fn read(folders: &[PathBuf], baseline: Option<&str>, rules: &RuleOptions) -> Result<Compared> {
+    Compared::read(folders, baseline, gate::rules(folders, rules)?)
 }
 
-impl Found {
-    fn read(
-        folders: &[impl AsRef<Path>],
-        base: Option<&str>,
-        rules: &RuleOptions,
-    ) -> Result<Found> {
-        let folders: Vec<_> = folders.iter().map(|folder| folder.as_ref().to_owned()).collect();
-        let (dataset, measured) =
-            results::read_each(&folders, benchmarks::digest).context("read the results")?;
-        let rules = gate::rules(&folders, rules)?;
-        let options = analyze::VerdictOptions { base: base.map(str::to_owned), rules };
-        let comparison = benchmarks::compare_measured(&dataset, measured, &options)
-            .context("compare the runs")?;
-        Ok(Found { dataset, comparison })
-    }
-
+impl Compared {
     /// Writes the report to a file.
     fn save(&self, path: &Path, format: args::Format) -> Result<()> {
         let doing = || format!("write {}", path.display());

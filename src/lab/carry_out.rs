@@ -43,8 +43,8 @@ pub fn carry_out(
     let execution = open(options, reservation)?;
     let states = target_state::all(&execution, resolved)?;
     let source = canary_source(&execution, &states);
-    let measured = Measured::of(&execution, &states);
-    let in_turns = options.plan.takes_turns_in_all(&measured.phases);
+    let template = BlockTemplate::of(&execution, &states);
+    let in_turns = options.plan.takes_turns_in_all(&template.phases);
     let (mut monitor, reader) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
     let history = resume::history(&execution.results, states.len())?;
     for note in &history.notes {
@@ -54,7 +54,7 @@ pub fn carry_out(
     let mut executor = LocalExecutor::new(&execution, states, reader, loads);
     let faults = blocks(
         (&execution, &mut executor),
-        &measured,
+        &template,
         decider,
         (&mut monitor, &history),
         &mut progress,
@@ -67,8 +67,8 @@ pub fn carry_out(
     Ok(ExecutionSummary { faults, interrupted })
 }
 
-/// What blocks of a plan are written down with.
-struct Measured {
+/// What all written-down blocks of a plan share.
+struct BlockTemplate {
     /// Of the first target, and by number those of all.
     phases: Vec<Phase>,
     /// Builds and settings; positions follow from the order of each block.
@@ -77,15 +77,15 @@ struct Measured {
     cached: bool,
 }
 
-impl Measured {
-    fn of(execution: &Execution<'_>, states: &[TargetState]) -> Measured {
+impl BlockTemplate {
+    fn of(execution: &Execution<'_>, states: &[TargetState]) -> BlockTemplate {
         let slots = (1..).zip(states).map(|(position, state)| TargetSlot {
             label: state.target.label.clone(),
             position,
             build: state.build.manifest.clone(),
             config: state.config.clone(),
         });
-        Measured {
+        BlockTemplate {
             phases: states.first().map(|state| state.phases.clone()).unwrap_or_default(),
             slots: slots.collect(),
             cached: states.iter().all(|state| state.is_cached(execution)),
@@ -107,15 +107,15 @@ impl Measured {
 /// Measures the blocks that are left, and repeats those that are discarded. Returns the faults.
 fn blocks(
     (execution, executor): (&Execution<'_>, &mut dyn Executor),
-    measured: &Measured,
+    template: &BlockTemplate,
     decider: &mut dyn Decider,
     (monitor, history): (&mut HostMonitor, &History),
     progress: &mut Progress<'_>,
 ) -> Result<Vec<String>> {
     let plan = &execution.options.plan;
-    let phases = &measured.phases;
-    let orders = order::orders(measured.slots.len(), plan.blocks.most(), plan.seed);
-    let mut scheduler = BlockScheduler::new(execution, phases, measured.cached);
+    let phases = &template.phases;
+    let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
+    let mut scheduler = BlockScheduler::new(execution, phases, template.cached);
     let left = (1..=plan.blocks.fewest()).filter(|block| !history.is_done(*block)).count();
     progress.plan(plan, phases, left);
     scheduler.decide(execution, history.last_done(), decider, (monitor, progress))?;
@@ -132,7 +132,7 @@ fn blocks(
             let spec = BlockSpec {
                 left_out: selection.left_out(),
                 canaries: monitor.reference(),
-                ..BlockSpec::new(plan, (block, attempt), measured.in_order(order))
+                ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
             };
             monitor.begin(execution, &spec, selection.skipped(phases))?;
             let mut report = carried_out(executor, &spec, progress)?;

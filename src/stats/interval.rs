@@ -8,3 +8,11 @@ pub struct Interval {
     /// Upper end.
     pub high: f64,
 }
+
+impl Interval {
+    /// The interval of a logarithm as that of the number itself.
+    #[must_use]
+    pub fn exp(self) -> Interval {
+        Interval { low: self.low.exp(), high: self.high.exp() }
+    }
+}

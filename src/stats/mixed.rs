@@ -1,25 +1,26 @@
-//! Pools the estimates of several sessions with a random effect for the session.
+//! Pools the estimates of several clusters, such as sessions or loads, with a random effect for the
+//! cluster.
 //!
-//! Sessions differ by more than their own standard errors, because host, load or boot differ.
+//! Clusters differ by more than their own standard errors, because host, load or boot differ.
 //! Restricted maximum likelihood estimates the variance between them (REML; Viechtbauer 2005,
 //! doi:10.3102/10769986030003261). The standard error of the mean is that of Hartung and Knapp
 //! (2001, doi:10.1002/sim.1009) and Sidik and Jonkman (2002, doi:10.1002/sim.1262).
 
-/// The result of one session.
+/// The result of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SessionEstimate {
+pub struct ClusterEstimate {
     /// The estimate, such as a mean ln ratio.
     pub mean: f64,
     /// The squared standard error of that estimate.
     pub variance: f64,
 }
 
-/// The mean over sessions.
+/// The mean over clusters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pooled {
     /// Σ w y / Σ w with w = 1 / (v + τ²).
     pub mean: f64,
-    /// Variance between sessions, τ².
+    /// Variance between clusters, τ².
     pub between: f64,
     /// Standard error of the mean: √(Σ w (y − mean)² / ((k − 1) Σ w)).
     pub se: f64,
@@ -27,41 +28,41 @@ pub struct Pooled {
     pub df: f64,
 }
 
-/// Pools the estimates of k sessions. `None` for fewer than two sessions and for non-finite
+/// Pools the estimates of k clusters. `None` for fewer than two clusters and for non-finite
 /// numbers.
-pub fn pool(sessions: &[SessionEstimate]) -> Option<Pooled> {
-    let fine = |s: &SessionEstimate| s.mean.is_finite() && s.variance.is_finite();
-    if sessions.len() < 2 || !sessions.iter().all(|s| fine(s) && s.variance >= 0.0) {
+pub fn pool(clusters: &[ClusterEstimate]) -> Option<Pooled> {
+    let fine = |s: &ClusterEstimate| s.mean.is_finite() && s.variance.is_finite();
+    if clusters.len() < 2 || !clusters.iter().all(|s| fine(s) && s.variance >= 0.0) {
         return None;
     }
-    let between = between(sessions);
-    let weights = Weights::of(sessions, between);
-    let df = (sessions.len() - 1) as f64;
+    let between = between(clusters);
+    let weights = Weights::of(clusters, between);
+    let df = (clusters.len() - 1) as f64;
     let se = (weights.squares / (df * weights.sum)).sqrt();
     Some(Pooled { mean: weights.mean, between, se, df })
 }
 
-/// Convergence tolerance of REML, as a share of τ² and of the largest variance of a session.
+/// Convergence tolerance of REML, as a share of τ² and of the largest variance of a cluster.
 const TOLERANCE: f64 = 1e-12;
 const STEPS_MAX: u32 = 200;
 
 /// Computes τ² by Fisher scoring on the restricted likelihood, at least 0. It starts at the
 /// unweighted moment estimate; a step that would leave [0, ∞) goes to 0.
-fn between(sessions: &[SessionEstimate]) -> f64 {
-    let k = sessions.len() as f64;
-    let mean = sessions.iter().map(|s| s.mean).sum::<f64>() / k;
-    let spread = sessions.iter().map(|s| (s.mean - mean).powi(2)).sum::<f64>() / (k - 1.0);
-    let within = sessions.iter().map(|s| s.variance).sum::<f64>() / k;
-    // Without variance within sessions, only the variance between them remains.
-    let largest = sessions.iter().map(|s| s.variance).fold(0.0, f64::max);
+fn between(clusters: &[ClusterEstimate]) -> f64 {
+    let k = clusters.len() as f64;
+    let mean = clusters.iter().map(|s| s.mean).sum::<f64>() / k;
+    let spread = clusters.iter().map(|s| (s.mean - mean).powi(2)).sum::<f64>() / (k - 1.0);
+    let within = clusters.iter().map(|s| s.variance).sum::<f64>() / k;
+    // Without variance within clusters, only the variance between them remains.
+    let largest = clusters.iter().map(|s| s.variance).fold(0.0, f64::max);
     if largest == 0.0 {
         return spread;
     }
-    // The weight of a session without its own variance must stay finite.
+    // The weight of a cluster without its own variance must stay finite.
     let floor = largest * 1e-9;
     let mut tau2 = (spread - within).max(floor);
     for _ in 0..STEPS_MAX {
-        let w = Weights::of(sessions, tau2);
+        let w = Weights::of(clusters, tau2);
         let (s1, s2, s3) = (w.sum, w.sum_of_squares, w.sum_of_cubes);
         let trace = s1 - s2 / s1;
         let information = s2 - 2.0 * s3 / s1 + (s2 / s1).powi(2);
@@ -76,7 +77,7 @@ fn between(sessions: &[SessionEstimate]) -> f64 {
     tau2
 }
 
-/// Sums over sessions with weights w = 1 / (v + τ²).
+/// Sums over clusters with weights w = 1 / (v + τ²).
 struct Weights {
     sum: f64,
     sum_of_squares: f64,
@@ -89,18 +90,18 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(sessions: &[SessionEstimate], tau2: f64) -> Weights {
-        let largest = sessions.iter().map(|s| s.variance).fold(0.0, f64::max);
-        // All variances and τ² are 0: all sessions agree, so any weights give the mean.
+    fn of(clusters: &[ClusterEstimate], tau2: f64) -> Weights {
+        let largest = clusters.iter().map(|s| s.variance).fold(0.0, f64::max);
+        // All variances and τ² are 0: all clusters agree, so any weights give the mean.
         let smallest = (largest + tau2).max(f64::MIN_POSITIVE.sqrt()) * 1e-9;
-        let weight = |s: &SessionEstimate| 1.0 / (s.variance + tau2).max(smallest);
-        let sum: f64 = sessions.iter().map(weight).sum();
-        let mean = sessions.iter().map(|s| weight(s) * s.mean).sum::<f64>() / sum;
+        let weight = |s: &ClusterEstimate| 1.0 / (s.variance + tau2).max(smallest);
+        let sum: f64 = clusters.iter().map(weight).sum();
+        let mean = clusters.iter().map(|s| weight(s) * s.mean).sum::<f64>() / sum;
         let over = |power: i32, residual: i32| -> f64 {
-            let term = |s: &SessionEstimate| {
+            let term = |s: &ClusterEstimate| {
                 weight(s).powi(power) * if residual == 0 { 1.0 } else { (s.mean - mean).powi(2) }
             };
-            sessions.iter().map(term).sum()
+            clusters.iter().map(term).sum()
         };
         Weights {
             sum,
@@ -117,8 +118,8 @@ impl Weights {
 mod tests {
     use super::*;
 
-    fn sessions(of: &[(f64, f64)]) -> Vec<SessionEstimate> {
-        of.iter().map(|&(mean, variance)| SessionEstimate { mean, variance }).collect()
+    fn clusters(of: &[(f64, f64)]) -> Vec<ClusterEstimate> {
+        of.iter().map(|&(mean, variance)| ClusterEstimate { mean, variance }).collect()
     }
 
     fn close(found: f64, expected: f64, tolerance: f64) {
@@ -127,7 +128,7 @@ mod tests {
 
     /// Cases of tuberculosis and people without it, vaccinated and not, in 13 trials (Colditz et
     /// al. 1994), as ln risk ratios.
-    fn tuberculosis() -> Vec<SessionEstimate> {
+    fn tuberculosis() -> Vec<ClusterEstimate> {
         let trials: [[f64; 4]; 13] = [
             [4.0, 119.0, 11.0, 128.0],
             [6.0, 300.0, 29.0, 274.0],
@@ -143,7 +144,7 @@ mod tests {
             [5.0, 2493.0, 3.0, 2338.0],
             [27.0, 16886.0, 29.0, 17825.0],
         ];
-        let estimate = |[a, b, c, d]: [f64; 4]| SessionEstimate {
+        let estimate = |[a, b, c, d]: [f64; 4]| ClusterEstimate {
             mean: ((a / (a + b)) / (c / (c + d))).ln(),
             variance: 1.0 / a - 1.0 / (a + b) + 1.0 / c - 1.0 / (c + d),
         };
@@ -165,7 +166,7 @@ mod tests {
     /// With one variance for all, REML is the moment estimate and the interval is the plain t.
     #[test]
     fn equal_variances_give_the_plain_t() {
-        let pooled = pool(&sessions(&[(0.01, 1e-6), (0.03, 1e-6), (0.08, 1e-6)])).unwrap();
+        let pooled = pool(&clusters(&[(0.01, 1e-6), (0.03, 1e-6), (0.08, 1e-6)])).unwrap();
         // Mean .04, sample variance .0013.
         close(pooled.mean, 0.04, 1e-12);
         close(pooled.between, 0.0013 - 1e-6, 1e-12);
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn sessions_that_agree_have_no_variance_between() {
-        let pooled = pool(&sessions(&[(0.01, 4e-4), (0.0101, 1e-4)])).unwrap();
+        let pooled = pool(&clusters(&[(0.01, 4e-4), (0.0101, 1e-4)])).unwrap();
         assert_eq!(pooled.between, 0.0);
         // Weights 1 to 4.
         close(pooled.mean, (0.01 + 4.0 * 0.0101) / 5.0, 1e-12);
@@ -182,28 +183,28 @@ mod tests {
 
     #[test]
     fn a_session_without_variance_is_no_infinite_weight() {
-        let pooled = pool(&sessions(&[(0.0, 0.0), (0.1, 1e-4), (0.2, 1e-4)])).unwrap();
+        let pooled = pool(&clusters(&[(0.0, 0.0), (0.1, 1e-4), (0.2, 1e-4)])).unwrap();
         assert!(pooled.mean.is_finite() && pooled.se.is_finite() && pooled.between > 0.0);
-        let pooled = pool(&sessions(&[(0.1, 0.0), (0.1, 0.0)])).unwrap();
+        let pooled = pool(&clusters(&[(0.1, 0.0), (0.1, 0.0)])).unwrap();
         assert_eq!((pooled.between, pooled.se), (0.0, 0.0));
         close(pooled.mean, 0.1, 1e-12);
     }
 
     #[test]
     fn fewer_than_two_sessions_or_no_numbers_are_refused() {
-        assert_eq!(pool(&sessions(&[(0.1, 0.1)])), None);
-        assert_eq!(pool(&sessions(&[(0.1, 0.1), (f64::NAN, 0.1)])), None);
-        assert_eq!(pool(&sessions(&[(0.1, 0.1), (0.1, -0.1)])), None);
+        assert_eq!(pool(&clusters(&[(0.1, 0.1)])), None);
+        assert_eq!(pool(&clusters(&[(0.1, 0.1), (f64::NAN, 0.1)])), None);
+        assert_eq!(pool(&clusters(&[(0.1, 0.1), (0.1, -0.1)])), None);
     }
 
-    /// REML's derivative is 0 where it ended, for random sessions with a seed.
+    /// REML's derivative is 0 where it ended, for random clusters with a seed.
     #[test]
     fn the_restricted_likelihood_is_largest_where_it_ended() {
-        let log_likelihood = |sessions: &[SessionEstimate], tau2: f64| {
-            let w: Vec<f64> = sessions.iter().map(|s| 1.0 / (s.variance + tau2)).collect();
+        let log_likelihood = |clusters: &[ClusterEstimate], tau2: f64| {
+            let w: Vec<f64> = clusters.iter().map(|s| 1.0 / (s.variance + tau2)).collect();
             let sum: f64 = w.iter().sum();
-            let mean = w.iter().zip(sessions).map(|(w, s)| w * s.mean).sum::<f64>() / sum;
-            let terms = w.iter().zip(sessions).map(|(w, s)| w * (s.mean - mean).powi(2) - w.ln());
+            let mean = w.iter().zip(clusters).map(|(w, s)| w * s.mean).sum::<f64>() / sum;
+            let terms = w.iter().zip(clusters).map(|(w, s)| w * (s.mean - mean).powi(2) - w.ln());
             -0.5 * (terms.sum::<f64>() + sum.ln())
         };
         // A linear congruential generator with the constants of Numerical Recipes.
@@ -215,7 +216,7 @@ mod tests {
         for k in 2..30 {
             let of: Vec<(f64, f64)> =
                 (0..k).map(|_| (unit() * 0.1, 1e-5 + unit() * 2e-3)).collect();
-            let of = sessions(&of);
+            let of = clusters(&of);
             let found = pool(&of).unwrap().between;
             let best = log_likelihood(&of, found);
             for other in [0.5 * found, 0.9 * found, 1.1 * found + 1e-7, 2.0 * found + 1e-5] {

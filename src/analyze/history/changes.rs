@@ -161,7 +161,7 @@ fn step_ladder(
             let several = fit.counts[at] > 1 && fit.df > 0;
             points[at] = Some(VersionPoint {
                 ratio: own.mean.exp(),
-                interval: several.then(|| exp(own.interval(CONFIDENCE))),
+                interval: several.then(|| own.interval(CONFIDENCE).exp()),
                 n: fit.counts[at],
                 level: level.mean.exp(),
                 outlier: level.outliers.contains(&place),
@@ -190,10 +190,6 @@ fn change([old, new]: [&VersionLevel; 2], df: f64, [after, at]: [usize; 2]) -> L
         at,
         after,
         ratio: estimate.mean.exp(),
-        interval: exp(estimate.interval(CONFIDENCE)),
+        interval: estimate.interval(CONFIDENCE).exp(),
     }
-}
-
-fn exp(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp() }
 }

@@ -41,13 +41,13 @@ pub struct Ladder {
     pub steps: Vec<StepLadder>,
 }
 
-/// An order that does not fit.
+/// An order of targets that does not fit the results.
 #[derive(Debug, Error)]
 pub enum OrderError {
-    /// It names what is not there.
+    /// The order names a target that the results lack.
     #[error("unknown target `{0}` in the order; the targets are: {1}")]
     Unknown(String, String),
-    /// It names a target more than once.
+    /// The order names a target twice.
     #[error("the order names `{0}` twice")]
     Twice(String),
 }

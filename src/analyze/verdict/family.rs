@@ -253,7 +253,7 @@ impl Family<'_> {
     /// The interval with this share of the t distribution beyond each end, as a ratio.
     fn interval(&self, member: &Member, tail: f64) -> Interval {
         let Interval { low, high } = member.estimate.interval_beyond(tail);
-        exp(Interval { low: low - self.host.bias, high: high + self.host.bias })
+        Interval { low: low - self.host.bias, high: high + self.host.bias }.exp()
     }
 
     fn units(&self) -> String {
@@ -434,10 +434,6 @@ fn untested(pairs: usize) -> String {
 
 fn shown(prior: moderated::Prior) -> SharedVariance {
     SharedVariance { df: prior.df, sd: prior.sd }
-}
-
-fn exp(interval: Interval) -> Interval {
-    Interval { low: interval.low.exp(), high: interval.high.exp() }
 }
 
 #[cfg(test)]
