@@ -227,7 +227,7 @@ fn print_table(all: &[Series]) {
          | sd of d | half width | measured | wall |",
         Verdict::ALL.map(Verdict::name).join(" | ")
     );
-    println!("{}", "|---".repeat(14 + Verdict::ALL.len()) + "|");
+    println!("{}", "|---".repeat(15 + Verdict::ALL.len()) + "|");
     for one in all {
         for (step, metric) in one.rows() {
             let same = |finding: &&Finding| finding.step == step && finding.metric == metric;
@@ -253,8 +253,8 @@ fn print_row(one: &Series, found: &[&Finding]) {
         widths.map(|interval| (interval.high / interval.low).ln() / 2.0).collect();
     widths.sort_by(f64::total_cmp);
     println!(
-        "| {} | {:.1} % | {} | {} | {true_ratio} | {} | {} | {} | {} | {} of {} | {:.2} % \
-         | {:.2} % | {:.0} s | {:.0} s |",
+        "| {} | {:.1} % | {} | {} | {true_ratio} | {} | {} | {} | {} | {} of {} | {} of {} \
+         | {:.2} % | {:.2} % | {:.0} s | {:.0} s |",
         one.label,
         100.0 * one.slow,
         first.step,
@@ -265,6 +265,8 @@ fn print_row(one: &Series, found: &[&Finding]) {
         count(&|one| one.beyond_tau),
         count(&|one| one.holds_truth() == Some(true)),
         count(&|one| one.holds_truth().is_some()),
+        count(&|one| one.holds(mean(&means))),
+        found.len(),
         100.0 * (squares / freedom as f64).sqrt(),
         100.0 * widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN),
         mean(&found.iter().map(|one| one.measured).collect::<Vec<_>>()),

@@ -64,8 +64,14 @@ pub(crate) struct Finding {
 impl Finding {
     /// True if the interval contains the true ratio; `None` where one of them is missing.
     pub(crate) fn holds_truth(&self) -> Option<bool> {
-        let truth = self.truth?.exp();
-        self.interval.map(|interval| (interval.low..=interval.high).contains(&truth))
+        let truth = self.truth?;
+        self.interval.map(|_| self.holds(truth))
+    }
+
+    /// True if the interval contains this ln ratio.
+    pub(crate) fn holds(&self, ln_ratio: f64) -> bool {
+        let within = |interval: Interval| (interval.low..=interval.high).contains(&ln_ratio.exp());
+        self.interval.is_some_and(within)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::lab::progress::Progress;
 use crate::lab::step_runner::{Loaded, StepRunner, cause};
 use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::os::{disk, user};
-use crate::plan::cost;
+use crate::plan::{cost, order};
 
 /// Written beside a snapshot when it is whole; a resumed plan takes the snapshot only then.
 #[derive(Serialize, Deserialize)]
@@ -27,8 +27,9 @@ struct Mark {
     kept: KeptLoad,
 }
 
-/// Prepares these loads of all targets, load by load. A target that fails is marked
-/// broken; the others go on.
+/// Prepares these loads of all targets, load by load, each load in the order that the plan's seed
+/// gives it: what the host does over a whole load is then shared out as it is over blocks. A target
+/// that fails is marked broken; the others go on.
 ///
 /// # Errors
 /// The user stopped, or no target could be prepared.
@@ -38,8 +39,15 @@ pub(super) fn all(
     loads: &[u32],
     progress: &mut Progress<'_>,
 ) -> Result<()> {
+    let plan = &execution.options.plan;
+    let orders = order::orders(states.len(), plan.loads, plan.seed);
     for &load in loads {
-        for state in states.iter_mut().filter(|state| !state.broken) {
+        let order = orders.get(load.saturating_sub(1) as usize).context("order the loads")?;
+        for &place in order {
+            let state = &mut states[place];
+            if state.broken {
+                continue;
+            }
             if execution.stopped() {
                 return Ok(());
             }

@@ -1,10 +1,9 @@
-//! In which order a block visits its targets.
+//! In which order a block, or a load, visits its targets.
 //!
 //! Two targets: seeded random ABBA or BAAB, so that a linear drift of the host cancels within two
 //! blocks. More: the rows of a Williams square (each target equally often in each place and after
-//! each other target), relabelled and shuffled by the seed. specs: Williams 1949; the design rule
-//! is
-//! the one of docs/measuring.md.
+//! each other target), relabelled and shuffled by the seed (Williams 1949). Several loads of each
+//! target follow the same rule. docs/measuring.md describes the design.
 
 use crate::datagen::rng::Rng;
 
