@@ -34,3 +34,4 @@ pub mod domain;
 pub mod parallel;
 pub mod stats;
 pub mod units;
+pub mod user_text;

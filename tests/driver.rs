@@ -110,7 +110,7 @@ fn script(task: StepRequest<Script>) -> RequestBody {
 
 fn measure(operations: Vec<Operation>, transaction: bool) -> StepRequest<Script> {
     StepRequest {
-        work: Script { transaction, operations, distribution: Distribution::Uniform },
+        work: Script::of(transaction, operations, Distribution::Uniform),
         clients: 2,
         warmup_seconds: 0.1,
         seconds: 1.0,
@@ -128,10 +128,8 @@ fn operation(sql: &str, parameters: Vec<Parameter>) -> Operation {
     Operation {
         kind: sql.split(' ').next().unwrap().to_lowercase(),
         sql: sql.into(),
-        protocol: Protocol::Prepared,
         parameters,
-        repeat: 1,
-        table: TableChoice::Uniform,
+        ..Operation::PLAIN
     }
 }
 
@@ -252,8 +250,7 @@ fn deletes_and_inserts_are_counted_by_what_they_did() {
             vec![Parameter::Key, COLUMN_C, COLUMN_PAD],
         )
     };
-    task.work.operations = vec![insert];
-    task.work.transaction = true;
+    task.work = Script::of(true, vec![insert], Distribution::Uniform);
     let messages = run(&sqlite(&path, script(task)));
     let outcome = measured(&messages);
     assert_eq!(outcome.statements, 3 * outcome.events);

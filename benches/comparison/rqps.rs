@@ -159,7 +159,7 @@ pub(crate) fn load(subject: &mut Subject, rows: u64, seed: u64) -> Result<f64> {
         .context("load: sysbench has a load of its own")?;
     let begin = Instant::now();
     subject.before_load()?;
-    let mut driver = Driver::spawn(&job(subject, rows, seed, RequestBody::Load(task)))?;
+    let mut driver = Driver::spawn(&job(subject, rows, seed, task))?;
     while !matches!(driver.next()?, DriverEvent::Loaded { .. }) {}
     driver.child.wait().context("wait for the driver")?;
     let seconds = begin.elapsed().as_secs_f64();

@@ -1,6 +1,7 @@
 //! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
 //! folder and a row of [`ALL`].
 
+pub mod custom;
 pub mod insert;
 mod judging;
 pub mod kv;

@@ -1,17 +1,18 @@
 //! All benchmarks, and what is asked of whichever a workload belongs to.
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
-use crate::benchmarks::{insert, kv, sysbench, vector};
+use crate::benchmarks::{custom, insert, kv, sysbench, vector};
 use crate::domain::benchmark::{Phase, Workload};
 use crate::domain::dialect::Dialect;
 use crate::driver::DriverPart;
-use crate::driver::request::LoadRequest;
+use crate::driver::request::RequestBody;
 use crate::workload::client_counts::at_each_count;
 use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
 /// All benchmarks, in the order of listings.
-pub static ALL: [&BenchmarkSpec; 4] = [&sysbench::SPEC, &insert::SPEC, &kv::SPEC, &vector::SPEC];
+pub static ALL: [&BenchmarkSpec; 5] =
+    [&sysbench::SPEC, &insert::SPEC, &kv::SPEC, &vector::SPEC, &custom::SQL];
 
 /// What benchmarks have of their own in the driver.
 pub fn driver_parts() -> Vec<&'static DriverPart> {
@@ -96,7 +97,7 @@ pub fn load_task(
     dialect: Dialect,
     workload: &Workload,
     storage_engine: Option<&str>,
-) -> Option<LoadRequest> {
+) -> Option<RequestBody> {
     of(workload).load.map(|load| load(dialect, workload, storage_engine))
 }
 

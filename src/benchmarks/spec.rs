@@ -1,13 +1,17 @@
 //! What a benchmark is to the rest of rqps: one row of data and functions.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::Extension;
 use crate::domain::benchmark::{Phase, Placement, Workload};
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
 use crate::driver::part::DriverPart;
-use crate::driver::request::LoadRequest;
+use crate::driver::request::RequestBody;
 use crate::import::ImportFormat;
 use crate::report::Sections;
 use crate::workload::select::{Companions, SelectError, select};
@@ -48,6 +52,9 @@ pub struct BenchmarkSpec {
     pub placement: Option<fn(&Workload) -> Placement>,
     /// How the tables are made and filled before the first step; `None` where that is a step.
     pub load: Option<LoadMaker>,
+    /// The file that follows the benchmark's name, as in `--bench sql:shop.toml`; `None` where
+    /// nothing does.
+    pub file: Option<WorkloadFile>,
     /// What the benchmark has of its own in the driver.
     pub driver: DriverPart,
     /// The name of a table, with `{table}` for its number; empty without tables.
@@ -85,6 +92,7 @@ impl BenchmarkSpec {
         turns: DefaultTurns::Step,
         placement: Some(|workload| workload.placement),
         load: None,
+        file: None,
         driver: DriverPart::NONE,
         table_name: "",
         names_made: |_, _| Vec::new(),
@@ -100,7 +108,24 @@ impl BenchmarkSpec {
 pub type PhaseChoice = fn(Vec<Phase>, &[String]) -> Result<Vec<Phase>, SelectError>;
 
 /// Says how tables are made and filled, for a dialect and a storage engine where one was chosen.
-pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> LoadRequest;
+pub type LoadMaker = fn(Dialect, &Workload, Option<&str>) -> RequestBody;
+
+/// A workload that stands in a file of the user's. It runs on the user's own tables: on a server
+/// that somebody else runs they are there already.
+pub struct WorkloadFile {
+    /// Puts the workload of the text in. The error names the place in the text.
+    pub read: fn(&mut Workload, &str) -> Result<(), String>,
+    /// The other files that it reads, as it names them, with what the workload holds them against.
+    pub files: fn(&Workload) -> BTreeMap<String, Option<PinnedFile>>,
+    /// Notes the folder of these files, and what they are.
+    pub pin: fn(&mut Workload, &Path, BTreeMap<String, PinnedFile>),
+    /// The folder of these files, where the workload says one.
+    pub folder: fn(&Workload) -> Option<PathBuf>,
+    /// The steps that may write.
+    pub writes: fn(&Workload) -> Vec<String>,
+    /// True if it says how tables are made and filled.
+    pub has_load: fn(&Workload) -> bool,
+}
 
 /// Which of the published sets of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -75,7 +75,7 @@ pub(super) enum Command {
 
 /// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.
 fn hide_options_without_effect(arg: Arg) -> Arg {
-    let idle = ["out", "configs", "work", "cache", "format", "keep", "replace"]
+    let idle = ["out", "configs", "work", "cache", "format", "keep", "replace", "yes"]
         .contains(&arg.get_id().as_str());
     arg.hide(idle)
 }
@@ -187,6 +187,10 @@ pub(super) struct GuestOptions {
     #[arg(long = "replace-tables", value_name = "NAME", value_delimiter = ',')]
     #[arg(help_heading = HOST)]
     pub replace: Vec<String>,
+    /// On a server given by a DSN: run statements of a workload file that may change rows, without
+    /// a question
+    #[arg(long, help_heading = HOST)]
+    pub yes: bool,
 }
 
 /// Folders of results, configurations, work and builds.

@@ -17,7 +17,7 @@ use crate::cli::progress::Display;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
-use crate::cli::{exit, folders, forecast, gate, report, vector};
+use crate::cli::{exit, folders, forecast, gate, own_files, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
@@ -188,7 +188,9 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     }
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("read the plan {}", path.display()))?;
-    let plan = file::parse(&text).with_context(|| format!("use the plan {}", path.display()))?;
+    let used = || format!("use the plan {}", path.display());
+    let plan = file::parse(&text).with_context(used)?;
+    let plan = own_files::of_plan(plan, &path).with_context(used)?;
     let mut folders = Folders {
         out: words.folders.out.clone(),
         configs: words.folders.configs.clone(),
@@ -206,8 +208,11 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
 
 /// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
-    let spec = benchmarks::named(&shape.bench).map_err(anyhow::Error::msg)?;
+    let (spec, own_file) = own_files::benchmark(&shape.bench)?;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
+    if let Some(path) = &own_file {
+        own_files::read(spec, &mut workload, path)?;
+    }
     for setting in &shape.settings {
         benchmarks::set(&mut workload, setting)?;
     }
@@ -249,7 +254,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     let interleave = interleave(shape, &all, &workload, preset.is_published);
     let plan = Plan {
         targets: all,
-        benchmark: shape.bench.clone(),
+        benchmark: spec.name.to_owned(),
         order: match shape.order {
             None => order,
             Some(OrderWord::Abbreviated) => StepSet::Abbreviated,
@@ -266,7 +271,10 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         gate: None,
         count: None,
     };
-    file::check(&plan).context("make a plan from these arguments")?;
+    file::check(&plan).with_context(|| match &own_file {
+        Some(path) => format!("use the workload file {}", path.display()),
+        None => "make a plan from these arguments".to_owned(),
+    })?;
     Ok(plan)
 }
 
@@ -355,6 +363,7 @@ pub(super) fn measure(
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
     vector::check_files(&plan)?;
+    own_files::ask(&plan, guest)?;
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);

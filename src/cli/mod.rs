@@ -20,6 +20,7 @@ mod history;
 mod import;
 mod import_args;
 mod measure;
+mod own_files;
 mod program;
 mod progress;
 mod report;

@@ -15,7 +15,7 @@ pub(super) const HOST: &str = "Host";
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkloadArgs {
-    /// Benchmark: sysbench, insert, kv or vector
+    /// Benchmark: sysbench, insert, kv, vector, or sql:FILE for your own statements
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     pub bench: String,
     /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)

@@ -1,7 +1,7 @@
 //! How a benchmark picks one of many: zipfian, pareto, gaussian and special, as sysbench defines
 //! them. The formulas are those of the published program, the sampling is exact where it can be.
 
-use crate::datagen::rng::Rng;
+use crate::datagen::rng::{Rng, mix};
 
 /// Draws ids, keys and range starts in 1..=rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +118,73 @@ pub fn special(rng: &mut Rng, first: u64, last: u64) -> u64 {
         u * (band + 1.0) + t / 2.0 - band / 2.0
     };
     (first + offset as u64).min(last)
+}
+
+/// A normal distribution over `0..=span`, cut at `cut` standard deviations on both sides of the
+/// centre, which is the formula of pgbench's random_gaussian. `cut` is at least 2.
+pub fn cut_gaussian(rng: &mut Rng, span: u64, cut: f64) -> u64 {
+    let unit = loop {
+        let (radius, angle) = (1.0 - rng.unit(), 1.0 - rng.unit());
+        let z = (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).sin();
+        if (-cut..cut).contains(&z) {
+            break (z + cut) / (2.0 * cut);
+        }
+    };
+    share_of(unit, span)
+}
+
+/// Small values of `0..=span` first, the more so the larger `steepness` is, which is above 0: the
+/// formula of pgbench's random_exponential.
+pub fn exponential(rng: &mut Rng, span: u64, steepness: f64) -> u64 {
+    let rest = (-steepness).exp();
+    let unit = -(rest + (1.0 - rest) * (1.0 - rng.unit())).ln() / steepness;
+    share_of(unit, span)
+}
+
+/// The value of `0..=span` at a share of the way.
+fn share_of(unit: f64, span: u64) -> u64 {
+    (unit * (span as f64 + 1.0)).min(span as f64) as u64
+}
+
+/// A permutation of `0..n` that a key chooses: where ranks are to be spread over values so that no
+/// two share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permutation {
+    n: u64,
+    /// Bits of each half of a value.
+    half: u32,
+    key: u64,
+}
+
+impl Permutation {
+    /// Of `0..n`.
+    pub fn new(n: u64, key: u64) -> Permutation {
+        let n = n.max(1);
+        let bits = 64 - (n - 1).leading_zeros();
+        Permutation { n, half: bits.div_ceil(2).max(1), key }
+    }
+
+    /// Where `value`, which is below n, goes.
+    pub fn apply(&self, value: u64) -> u64 {
+        let mut value = value;
+        // A Feistel network permutes a power of 4 that is at most 4 n; what falls outside goes on.
+        loop {
+            value = self.rounds(value);
+            if value < self.n {
+                return value;
+            }
+        }
+    }
+
+    fn rounds(&self, value: u64) -> u64 {
+        let mask = u64::MAX >> (64 - self.half);
+        let (mut left, mut right) = (value >> self.half & mask, value & mask);
+        for round in 0..4u64 {
+            let mixed = mix(self.key ^ mix(right | round << 60));
+            (left, right) = (right, left ^ (mixed & mask));
+        }
+        left << self.half | right
+    }
 }
 
 /// The mean of twelve uniform numbers.
@@ -239,6 +306,31 @@ pub(crate) mod tests {
         let middle = share(|rng| gaussian(rng, 1, 1_200_000), 500_001, 700_000);
         assert!((middle - 0.683).abs() < 0.01, "{middle}");
         assert_eq!(share(|rng| gaussian(rng, 10, 20), 10, 20), 1.0);
+    }
+
+    #[test]
+    fn a_permutation_takes_every_value_once_and_keys_differ() {
+        for n in [1, 2, 3, 10, 1000, 4097] {
+            let permutation = Permutation::new(n, 7);
+            let mut values: Vec<u64> = (0..n).map(|value| permutation.apply(value)).collect();
+            values.sort_unstable();
+            assert!(values.into_iter().eq(0..n), "{n}");
+        }
+        let first = |key| Permutation::new(1 << 40, key).apply(0);
+        assert_ne!(first(1), first(2));
+        assert!(Permutation::new(u64::MAX, 1).apply(u64::MAX - 1) < u64::MAX);
+    }
+
+    #[test]
+    fn cut_normal_and_exponential_have_the_shares_of_their_formulas() {
+        // Within one deviation of the centre, of a normal distribution that is cut at 4: 68.27 %.
+        let middle = share(|rng| cut_gaussian(rng, 799, 4.0), 300, 499);
+        assert!((middle - 0.6827).abs() < 0.005, "{middle}");
+        assert_eq!(share(|rng| cut_gaussian(rng, 799, 4.0), 0, 799), 1.0);
+        // (1 - e^-1) / (1 - e^-10) of the draws on the first tenth.
+        let first = share(|rng| exponential(rng, 999, 10.0), 0, 99);
+        assert!((first - 0.63215).abs() < 0.005, "{first}");
+        assert_eq!(share(|rng| exponential(rng, 999, 10.0), 0, 999), 1.0);
     }
 
     #[test]

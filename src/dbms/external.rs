@@ -68,6 +68,9 @@ impl External {
     /// # Errors
     /// [`DbmsError::Refused`] names what is in the way.
     pub fn survey(&mut self) -> Result<String, DbmsError> {
+        if self.is_visitor() {
+            return Ok(format!("rqps makes no table on the server at {}", self.address));
+        }
         let mut claim = self.open_claim()?;
         claim.survey(&self.guest)?;
         let words = claim.announcement(&self.guest);
@@ -86,6 +89,9 @@ impl External {
     /// # Errors
     /// The server does not answer, or something is in the way.
     pub fn clear_the_way(&mut self) -> Result<Vec<String>, DbmsError> {
+        if self.is_visitor() {
+            return Ok(Vec::new());
+        }
         let mut notes = self.theirs(|theirs| guest::sweep(theirs, &self.guest))?;
         let dropped = self.open_claim()?.replace(&self.guest)?;
         if !dropped.is_empty() {
@@ -100,10 +106,15 @@ impl External {
     /// # Errors
     /// The server does not answer, or refuses.
     pub fn clean_up(&mut self) -> Result<(), DbmsError> {
-        match self.guest.keep {
+        match self.guest.keep || self.is_visitor() {
             true => Ok(()),
             false => self.open_claim()?.release(&self.guest.tag, false),
         }
+    }
+
+    /// True if no table of rqps's goes there: statements run where the DSN leads to.
+    fn is_visitor(&self) -> bool {
+        self.guest.names.is_empty()
     }
 
     fn open_claim(&self) -> Result<Claim, DbmsError> {
@@ -165,9 +176,11 @@ impl ControlPlane for External {
     }
 
     fn start(&mut self) -> Result<(), DbmsError> {
-        let mut claim = self.open_claim()?;
-        claim.take(&self.guest)?;
-        self.claim = Some(claim);
+        if !self.is_visitor() {
+            let mut claim = self.open_claim()?;
+            claim.take(&self.guest)?;
+            self.claim = Some(claim);
+        }
         let mut session = self.session("connect to")?;
         self.pid = find_pid(self.calls, &self.address, &mut *session);
         Ok(())
@@ -182,6 +195,10 @@ impl ControlPlane for External {
     }
 
     fn guest_place(&self) -> Option<GuestPlace> {
+        if self.is_visitor() {
+            let words = format!("database {}", self.login.database);
+            return Some(GuestPlace { words, mark: self.guest.tag.clone() });
+        }
         self.claim.as_ref().map(|claim| claim.guest_place(&self.guest))
     }
 
@@ -219,7 +236,13 @@ impl ControlPlane for External {
     }
 
     fn check(&mut self) -> Result<(), DbmsError> {
-        let Some(claim) = &mut self.claim else { return self.session("reach").map(drop) };
+        let Some(claim) = &mut self.claim else {
+            if !self.is_visitor() || self.pinged.elapsed() >= PING_PAUSE {
+                self.session("reach")?;
+                self.pinged = Instant::now();
+            }
+            return Ok(());
+        };
         if self.pinged.elapsed() < PING_PAUSE || claim.ping().is_ok() {
             if self.pinged.elapsed() >= PING_PAUSE {
                 self.pinged = Instant::now();

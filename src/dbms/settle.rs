@@ -40,6 +40,9 @@ impl SettleLoad {
 
     /// The tables by name.
     pub(super) fn names(&self) -> Vec<String> {
+        if self.table.is_empty() {
+            return Vec::new();
+        }
         (1..=self.tables).map(|table| self.table.replace("{table}", &table.to_string())).collect()
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
 use crate::domain::script::Script;
+use crate::domain::sql_workload::SqlShape;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::unknown::Word;
 use crate::domain::vector::VectorShape;
@@ -117,11 +118,13 @@ pub enum BenchmarkParameters {
     Kv(KvShape),
     /// Vector search.
     Vector(Box<VectorShape>),
+    /// The user's own statements.
+    Sql(Box<SqlShape>),
 }
 
 impl BenchmarkParameters {
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 4] = ["sysbench", "insert", "kv", "vector"];
+    pub const BENCHMARKS: [&str; 5] = ["sysbench", "insert", "kv", "vector", "sql"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -130,6 +133,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Insert(_) => "insert",
             BenchmarkParameters::Kv(_) => "kv",
             BenchmarkParameters::Vector(_) => "vector",
+            BenchmarkParameters::Sql(_) => "sql",
         }
     }
 

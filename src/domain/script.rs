@@ -5,23 +5,87 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One event is the list of operations in order. The latency of a step is that of events, its rate
-/// that of statements.
+use crate::domain::value_source::ValueSource;
+
+/// What a client does over and over: one of a few events, each a list of operations in order. The
+/// latency of a step is that of events, its rate that of statements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Script {
-    /// BEGIN before and COMMIT after the operations; both are counted as statements.
-    pub transaction: bool,
-    /// The operations of one event.
-    pub operations: Vec<Operation>,
+    /// The events; a client draws one by weight each time. With a single event it draws nothing.
+    pub events: Vec<ScriptEvent>,
     /// How random ids, keys and range starts are drawn.
     pub distribution: Distribution,
+    /// Where the values of [`Parameter::Value`] come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<ValueSource>,
+    /// Statements that each session executes once, before the clock starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init: Vec<String>,
+}
+
+/// One of the things that a client does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptEvent {
+    /// Its share of all events is its weight divided by the sum of all weights.
+    pub weight: u32,
+    /// Statements that begin a transaction, which COMMIT ends; empty for none. All are counted as
+    /// statements, and so is COMMIT.
+    pub begin: Vec<String>,
+    /// The operations of one event.
+    pub operations: Vec<Operation>,
+    /// Sources, by number, whose values are drawn before the first operation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub draws: Vec<u32>,
+    /// Codes of errors after which the event begins again, besides those of the dialect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<String>,
+    /// Codes of errors that end the event without another try. It does not count as an event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
 }
 
 impl Script {
-    /// Statements of one event as QPS counts them.
+    /// A script of one event.
+    pub fn of(transaction: bool, operations: Vec<Operation>, distribution: Distribution) -> Script {
+        let event = ScriptEvent {
+            weight: 1,
+            begin: if transaction { vec!["BEGIN".to_owned()] } else { Vec::new() },
+            operations,
+            draws: Vec::new(),
+            retry: Vec::new(),
+            ignore: Vec::new(),
+        };
+        Script { events: vec![event], distribution, sources: Vec::new(), init: Vec::new() }
+    }
+
+    /// True if an event is a transaction.
+    pub fn has_transaction(&self) -> bool {
+        self.events.iter().any(|event| !event.begin.is_empty())
+    }
+
+    /// The operations of all events.
+    pub fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.events.iter().flat_map(|event| &event.operations)
+    }
+
+    /// Statements of one event as QPS counts them; of several events the mean, rounded up.
     pub fn statements_per_event(&self) -> u64 {
+        let weights: u64 = self.events.iter().map(|event| u64::from(event.weight)).sum();
+        let weighted: u64 =
+            self.events.iter().map(|event| u64::from(event.weight) * event.statements()).sum();
+        weighted.div_ceil(weights.max(1))
+    }
+}
+
+impl ScriptEvent {
+    /// Statements as QPS counts them.
+    pub fn statements(&self) -> u64 {
         let own: u64 = self.operations.iter().map(|operation| u64::from(operation.repeat)).sum();
-        own + if self.transaction { 2 } else { 0 }
+        let brackets = match self.begin.len() {
+            0 => 0,
+            begin => begin as u64 + 1,
+        };
+        own + brackets
     }
 }
 
@@ -31,7 +95,7 @@ pub struct Operation {
     /// Statement kind for plans and logs: `point_selects`, `index_updates`.
     pub kind: String,
     /// SQL in the dialect of the target, with `{table}` where the table's number goes (`FROM
-    /// sbtest{table} WHERE …`).
+    /// sbtest{table} WHERE …`). With `fragments` it stands as it is.
     pub sql: String,
     /// Prepared once per connection, table and kind; or sent as text each time.
     pub protocol: Protocol,
@@ -42,6 +106,41 @@ pub struct Operation {
     pub repeat: u32,
     /// How the table is chosen, once per event.
     pub table: TableChoice,
+    /// The SQL between literals, where marks in the SQL itself could be the user's own text; empty
+    /// where `{1}` and `{table}` are marks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fragments: Vec<Fragment>,
+    /// Sources, by number, that are drawn anew before each execution.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub draws: Vec<u32>,
+    /// The fewest and the most rows that it may return; any other number fails the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<[u64; 2]>,
+}
+
+impl Operation {
+    /// What most operations share, to be completed.
+    pub const PLAIN: Operation = Operation {
+        kind: String::new(),
+        sql: String::new(),
+        protocol: Protocol::Prepared,
+        parameters: Vec::new(),
+        repeat: 1,
+        table: TableChoice::Uniform,
+        fragments: Vec::new(),
+        draws: Vec::new(),
+        expect: None,
+    };
+}
+
+/// A part of a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fragment {
+    /// SQL as it stands.
+    Sql(String),
+    /// The literal of a parameter: its number in the operation, from 0.
+    Literal(u32),
 }
 
 /// How statements travel.
@@ -107,5 +206,12 @@ pub enum Parameter {
     Digits {
         /// Characters.
         bytes: u32,
+    },
+    /// A value of one of the script's sources.
+    Value {
+        /// Its slot: slots are numbered through all sources.
+        slot: u32,
+        /// True if it is a whole number or NULL, never text.
+        whole: bool,
     },
 }

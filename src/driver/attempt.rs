@@ -12,10 +12,27 @@ pub(crate) trait ClientEvent {
         tally: &mut Tally,
     ) -> Result<(), StatementError>;
 
+    /// What an error of this code means, where it does not mean what it means to the dialect.
+    fn after_error(&self, _code: &str) -> Option<AfterError> {
+        None
+    }
+
+    /// The event that failed is given up: the next attempt is at another.
+    fn give_up(&mut self) {}
+
     /// True if the statements are within BEGIN and COMMIT.
     fn is_transaction(&self) -> bool {
         false
     }
+}
+
+/// What follows an error that ends no step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterError {
+    /// The event begins again.
+    Repeat,
+    /// The event ends, and does not count.
+    GiveUp,
 }
 
 /// What the statements of an event added up to.

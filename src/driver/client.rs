@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::domain::benchmark::Pace;
 use crate::domain::dialect::Dialect;
-use crate::driver::attempt::{ClientEvent, StatementError, Tally};
+use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
 use crate::driver::clock::Clock;
 use crate::driver::connection::Connection;
 use crate::driver::recorder::Recorder;
@@ -258,10 +258,14 @@ impl<E: ClientEvent> Client<E> {
     #[cold]
     fn may_retry(&mut self, stumble: StatementError, stop: u64) -> Result<bool, String> {
         let StatementError { kind, error } = stumble;
-        let code = match &error {
-            WireError::Server { code, .. } if self.dialect.retries(code) => code.clone(),
-            _ => return Err(format!("failed to execute {kind}: {error}")),
+        let fatal = || Err(format!("failed to execute {kind}: {error}"));
+        let WireError::Server { code, .. } = &error else { return fatal() };
+        let after = match self.acts.after_error(code) {
+            None if self.dialect.retries(code) => AfterError::Repeat,
+            None => return fatal(),
+            Some(after) => after,
         };
+        let code = code.clone();
         let now = self.clock.now();
         if self.window.is_some_and(|window| now <= window.end || window.whole_events) {
             *self.counts.errors.entry(code).or_insert(0) += 1;
@@ -270,7 +274,10 @@ impl<E: ClientEvent> Client<E> {
         if self.acts.is_transaction() {
             self.roll_back()?;
         }
-        Ok(now < stop)
+        if after == AfterError::GiveUp {
+            self.acts.give_up();
+        }
+        Ok(now < stop && after == AfterError::Repeat)
     }
 
     /// Neither counted nor required to find a transaction: a deadlock has ended it already on
@@ -318,7 +325,8 @@ mod tests {
     };
     use crate::driver::fake::{Fake, Fault};
     use crate::driver::recorder::Snapshot;
-    use crate::driver::script::program::Program;
+    use crate::driver::script::program::{Program, ScriptData};
+    use crate::driver::script::sources::SharedSources;
 
     const MS: u64 = 1_000_000;
 
@@ -332,14 +340,12 @@ mod tests {
         let operation = |kind: &str, sql: &str, parameters: Vec<Parameter>| Operation {
             kind: kind.to_owned(),
             sql: sql.to_owned(),
-            protocol: Protocol::Prepared,
             parameters,
-            repeat: 1,
-            table: TableChoice::Uniform,
+            ..Operation::PLAIN
         };
-        Script {
+        Script::of(
             transaction,
-            operations: vec![
+            vec![
                 operation("read", "SELECT c FROM t{table} WHERE id = ?", vec![Parameter::Id]),
                 Operation {
                     protocol: Protocol::Text,
@@ -351,8 +357,8 @@ mod tests {
                     )
                 },
             ],
-            distribution: Distribution::Uniform,
-        }
+            Distribution::Uniform,
+        )
     }
 
     /// A fake client whose statements take 1 ms on average.
@@ -363,8 +369,10 @@ mod tests {
         let (clock, log) = (fake.clock(), Arc::clone(&fake.log));
         let mut session = Connection::Fake(Box::new(fake));
         let script = script(transaction);
-        let program =
-            Program::compile(&script, index, (seed, 4, 1000), Dialect::Fake, &mut session).unwrap();
+        let sources = SharedSources::open(&script, 1).unwrap();
+        let data =
+            ScriptData { seed, tables: 4, rows: 1000, dialect: Dialect::Fake, sources: &sources };
+        let program = Program::compile(&script, index, &data, &mut session).unwrap();
         let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
         let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));
         client.set_pace(pace, seed, index, 1);

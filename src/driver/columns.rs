@@ -57,6 +57,8 @@ impl LoadColumns {
                 (Value::Text(text) | Value::Bytes(text), LoadType::Int) => {
                     out.extend_from_slice(text);
                 }
+                // No generated row holds one.
+                (Value::Null, _) => {}
             }
         }
         out.push(b'\n');
@@ -76,6 +78,7 @@ impl LoadColumns {
                     out.extend_from_slice(&(text.len() as i32).to_be_bytes());
                     out.extend_from_slice(text);
                 }
+                Value::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
             }
         }
     }

@@ -153,6 +153,7 @@ impl Connection {
             Connection::Mysql(client) => client.execute(statement, values),
             Connection::Sqlite(connection) => {
                 let values = values.iter().map(|value| match value {
+                    Value::Null => sqlite::SqliteValue::Null,
                     Value::Int(int) => sqlite::SqliteValue::Int(*int),
                     Value::Text(text) | Value::Bytes(text) => sqlite::SqliteValue::Text(text),
                 });
@@ -181,6 +182,11 @@ impl Connection {
                 Err(WireError::Protocol("this connection has no vector search".to_owned()))
             }
         }
+    }
+
+    /// True if a backslash in a literal escapes what follows.
+    pub(crate) fn escapes_backslash(&self) -> bool {
+        matches!(self, Connection::Mysql(_))
     }
 
     /// What the server said by the way since the last call.

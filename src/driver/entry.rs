@@ -10,7 +10,7 @@ use crate::driver::link::{LabGone, LabLink};
 use crate::driver::part::DriverPart;
 use crate::driver::request::{DriverRequest, RequestBody, VERSION};
 use crate::driver::stop::Stop;
-use crate::driver::{load, measure};
+use crate::driver::{load, load_files, measure};
 use crate::os::cgroup;
 
 /// How the job of a driver process ended.
@@ -93,6 +93,7 @@ fn carry_out(
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
             load::load(job, task, rows, Connector::new(job)?, link)
         }
+        RequestBody::LoadFiles(task) => load_files::load(job, task, &Connector::new(job)?, link),
         RequestBody::Step(task) => match &task.work {
             StepBody::Script(script) => {
                 let task = task.with(script.clone());

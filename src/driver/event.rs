@@ -24,6 +24,8 @@ pub enum DriverEvent {
         /// Indexes in all.
         of: u32,
     },
+    /// Something about the load that its user should know.
+    Note(String),
     /// Loading is over.
     Loaded {
         /// Rows.

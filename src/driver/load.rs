@@ -181,7 +181,7 @@ fn loader(
 ) -> Member<()> {
     let life = move |stand: &Stand<()>| {
         let mut session = shared.connector.open(0)?;
-        shared.speed_up(&mut session)?;
+        speed_up(shared.job.dialect, &mut session)?;
         while let Some(one) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             shared.carry_out(*one, &mut session)?;
         }
@@ -190,6 +190,21 @@ fn loader(
     };
     let name = format!("loader {number}");
     Member { name, stack: STACK, background: false, life: Box::new(life) }
+}
+
+/// Sets the connection up for loading. What a version or a login does not allow is left: the load
+/// is slower then, not other.
+pub(crate) fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+    let cpus = affinity::allowed_cpus().len().max(1).to_string();
+    for sql in dialect.spec().load_setup {
+        let said = session.simple(&sql.replace("{cpus}", &cpus));
+        if let Err(error) = said
+            && error.code().is_none()
+        {
+            return Err(format!("failed to set up a connection for loading: {error}"));
+        }
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -210,21 +225,6 @@ impl Shared {
             rows: self.rows_done.load(Ordering::Relaxed),
             of: self.rows_in_all(),
         }
-    }
-
-    /// Sets the connection up for loading. What a version or a login does not allow is left: the
-    /// load is slower then, not other.
-    fn speed_up(&self, session: &mut Connection) -> Result<(), String> {
-        let cpus = affinity::allowed_cpus().len().max(1).to_string();
-        for sql in self.job.dialect.spec().load_setup {
-            let said = session.simple(&sql.replace("{cpus}", &cpus));
-            if let Err(error) = said
-                && error.code().is_none()
-            {
-                return Err(format!("failed to set up a connection for loading: {error}"));
-            }
-        }
-        Ok(())
     }
 
     fn carry_out(&self, work: LoadPart, session: &mut Connection) -> Result<(), String> {

@@ -10,6 +10,7 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::program::{Program, compile};
+use crate::driver::script::sources::SharedSources;
 use crate::driver::step::{Clients, MakeActs};
 use crate::driver::{Stop, simulated, step};
 
@@ -26,7 +27,8 @@ pub(crate) fn measure<W: Write>(
             simulated::measure(job, task, &connector, real_time, link)
         }
         Endpoint::Server(_) | Endpoint::File { .. } => {
-            let outcome = step::measure(job, task, script_clients(connector, task), link)?;
+            let clients = script_clients(connector, task)?;
+            let outcome = step::measure(job, task, clients, link)?;
             Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
         }
     }
@@ -37,7 +39,7 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
     let seconds = |value: f64| value.is_finite() && value >= 0.0;
     let wrong = if task.clients == 0 {
         "no clients"
-    } else if task.work.operations.is_empty() {
+    } else if task.work.operations().next().is_none() {
         "a script without operations"
     } else if !seconds(task.seconds) || task.seconds == 0.0 {
         "a window that is not a positive number of seconds"
@@ -54,10 +56,14 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
 }
 
 /// Clients whose work is a script.
-pub(crate) fn script_clients(connector: Connector, task: &StepRequest<Script>) -> Clients<Program> {
+pub(crate) fn script_clients(
+    connector: Connector,
+    task: &StepRequest<Script>,
+) -> Result<Clients<Program>, String> {
     let script = task.work.clone();
-    let explain = task.plans.then(|| task.work.clone());
+    let sources = SharedSources::open(&script, task.clients)?;
+    let explain = task.plans.then(|| (task.work.clone(), sources.clone()));
     let make: MakeActs<Program> =
-        Box::new(move |job, index, session| compile(job, &script, index, session));
-    Clients { explain, ..Clients::new(connector, make) }
+        Box::new(move |job, index, session| compile(job, (&script, &sources), index, session));
+    Ok(Clients { explain, ..Clients::new(connector, make) })
 }

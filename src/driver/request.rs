@@ -83,6 +83,8 @@ impl DriverRequest {
 pub enum RequestBody {
     /// Create and fill the tables, then their indexes.
     Load(LoadRequest),
+    /// Create and fill the tables by files of SQL and CSV.
+    LoadFiles(FileLoad),
     /// Measure a step.
     Step(Box<StepRequest>),
 }
@@ -189,6 +191,36 @@ pub struct LoadRequest {
     pub columns: Vec<LoadColumn>,
     /// Tables loaded at the same time.
     pub parallel: u32,
+}
+
+/// Loading by files of the user's, one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileLoad {
+    /// Files of SQL, which may be dumps.
+    pub schema: Vec<PathBuf>,
+    /// Rows of tables.
+    pub data: Vec<CsvFile>,
+    /// Files of SQL that follow the rows; their time counts apart.
+    pub index: Vec<PathBuf>,
+    /// True to gather statistics at the end.
+    pub analyze: bool,
+}
+
+/// The rows of a table, with a header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CsvFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The table.
+    pub table: String,
+    /// Columns in the order of the fields; those of the header if empty.
+    pub columns: Vec<String>,
+    /// What a field without quotes holds that is NULL.
+    pub null: String,
+    /// Between fields.
+    pub delimiter: u8,
+    /// Rows that there must be.
+    pub expect_rows: Option<u64>,
 }
 
 /// A column of the tables that are loaded.

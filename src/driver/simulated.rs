@@ -8,15 +8,14 @@ use crate::domain::run::CpuTime;
 use crate::domain::script::Script;
 use crate::driver::Stop;
 use crate::driver::client::{Client, Counts};
-use crate::driver::clock::Clock;
 use crate::driver::connection::{Connection, Connector};
 use crate::driver::event::DriverEvent;
 use crate::driver::interval::{self, IntervalMeter};
 use crate::driver::link::LabLink;
-use crate::driver::recorder::Recorder;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
 use crate::driver::script::program::{Program, compile};
+use crate::driver::script::sources::SharedSources;
 use crate::driver::{outcome, window};
 
 /// What a fake statement costs the client, microseconds: scripted like its latency.
@@ -34,19 +33,23 @@ pub(crate) fn measure<W: Write>(
 ) -> Result<(), Stop> {
     let mut wall = Wall { begun: real_time.then(Instant::now) };
     let recorders = interval::recorders(task);
+    let sources = SharedSources::open(&task.work, task.clients)?;
     let mut clients = Vec::new();
     let mut explained = None;
     for (index, recorder) in (0..task.clients).zip(&recorders) {
         let mut session = connector.open(index)?;
         if task.plans && explained.is_none() {
-            explained = Some(plans::capture(job, &task.work, &mut session));
+            explained = Some(plans::capture(job, (&task.work, &sources), &mut session));
         }
         let Connection::Fake(fake) = &session else {
             return Err(Stop::Fault("failed to fake a session that is not fake".to_owned()));
         };
         let clock = fake.clock();
         let recorder = Arc::clone(recorder);
-        clients.push(ready_client(job, task, index, session, clock, recorder)?);
+        let acts = compile(job, (&task.work, &sources), index, &mut session)?;
+        let mut client = Client::new(session, acts, clock, job.dialect, recorder);
+        client.set_pace(task.pace, job.seed, index, task.clients);
+        clients.push(client);
     }
     link.say(&DriverEvent::Warming)?;
     let begun = latest(&clients);
@@ -89,21 +92,6 @@ pub(crate) fn measure<W: Write>(
     outcome.notes.push("fake: latencies and client CPU are scripted".to_owned());
     link.say(&DriverEvent::Measured(Box::new(outcome)))?;
     Ok(())
-}
-
-/// Prepares client `index` on its session.
-fn ready_client(
-    job: &DriverRequest,
-    task: &StepRequest<Script>,
-    index: u32,
-    mut session: Connection,
-    clock: Clock,
-    recorder: Arc<Recorder>,
-) -> Result<Client<Program>, String> {
-    let acts = compile(job, &task.work, index, &mut session)?;
-    let mut client = Client::new(session, acts, clock, job.dialect, recorder);
-    client.set_pace(task.pace, job.seed, index, task.clients);
-    Ok(client)
 }
 
 /// The furthest of the clients' clocks.

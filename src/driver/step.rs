@@ -18,6 +18,7 @@ use crate::driver::link::LabLink;
 use crate::driver::recorder::Recorder;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::script::explain as plans;
+use crate::driver::script::sources::SharedSources;
 use crate::driver::turns::Team;
 use crate::driver::window::Window;
 use crate::driver::{Stop, outcome, placement, window};
@@ -45,7 +46,7 @@ pub(crate) struct Clients<E> {
     pub(crate) connector: Connector,
     pub(crate) make: MakeActs<E>,
     /// Statements whose query plans the first client asks for.
-    pub(crate) explain: Option<Script>,
+    pub(crate) explain: Option<(Script, SharedSources)>,
     /// A thread that works in the background meanwhile; what it counts is its own affair.
     pub(crate) beside: Option<Member<Counts>>,
 }
@@ -63,7 +64,7 @@ struct Shared<E> {
     task: StepRequest<()>,
     connector: Connector,
     make: MakeActs<E>,
-    explain: Option<Script>,
+    explain: Option<(Script, SharedSources)>,
     recorders: Vec<Arc<Recorder>>,
     seats: Vec<CpuAssignment>,
     clock: Clock,
@@ -234,8 +235,8 @@ fn make_ready<E: ClientEvent>(
     let seated = placement::seat_client(&shared.seats[index as usize]);
     let mut session = connector.open(index)?;
     let mut ready = Ready { connection_id: session.connection_id(), ..Ready::default() };
-    if let (0, Some(script)) = (index, &shared.explain) {
-        (ready.plans, ready.notes) = plans::capture(job, script, &mut session);
+    if let (0, Some((script, sources))) = (index, &shared.explain) {
+        (ready.plans, ready.notes) = plans::capture(job, (script, sources), &mut session);
     }
     if job.counted_events.is_some() {
         ready.thread = session.serving_thread();
@@ -252,26 +253,16 @@ fn make_ready<E: ClientEvent>(
 mod tests {
     use super::*;
     use crate::domain::benchmark::{Pace, Placement, RateUnit, StepBody};
-    use crate::domain::script::{Distribution, Operation, Protocol, TableChoice};
+    use crate::domain::script::{Distribution, Operation};
     use crate::driver::request::RequestBody;
     use crate::driver::script::program::Program;
     use crate::driver::script::program::compile;
 
     fn task(sql: &str, rate: RateUnit) -> StepRequest<Script> {
-        let operation = Operation {
-            kind: "read".to_owned(),
-            sql: sql.to_owned(),
-            protocol: Protocol::Prepared,
-            parameters: Vec::new(),
-            repeat: 1,
-            table: TableChoice::Uniform,
-        };
+        let operation =
+            Operation { kind: "read".to_owned(), sql: sql.to_owned(), ..Operation::PLAIN };
         StepRequest {
-            work: Script {
-                transaction: false,
-                operations: vec![operation],
-                distribution: Distribution::Uniform,
-            },
+            work: Script::of(false, vec![operation], Distribution::Uniform),
             clients: 3,
             warmup_seconds: 0.01,
             seconds: 0.01,
@@ -307,8 +298,10 @@ mod tests {
         for rate in [RateUnit::Queries, RateUnit::RowsScanned] {
             let task = task("SELECT 1", rate);
             let script = task.work.clone();
-            let make: MakeActs<Program> =
-                Box::new(move |job, client, session| compile(job, &script, client, session));
+            let sources = SharedSources::open(&script, 3).unwrap();
+            let make: MakeActs<Program> = Box::new(move |job, client, session| {
+                compile(job, (&script, &sources), client, session)
+            });
             let outcome = run(&task, make).unwrap();
             assert!(outcome.events >= 3 && outcome.client_busiest > 0.0, "{outcome:?}");
         }
@@ -318,9 +311,10 @@ mod tests {
     fn a_client_that_panics_while_it_prepares_ends_the_step() {
         let task = task("SELECT 1", RateUnit::Queries);
         let script = task.work.clone();
+        let sources = SharedSources::open(&script, 3).unwrap();
         let make: MakeActs<Program> = Box::new(move |job, client, session| match client {
             1 => panic!("no such act"),
-            _ => compile(job, &script, client, session),
+            _ => compile(job, (&script, &sources), client, session),
         });
         let fault = run(&task, make).unwrap_err();
         assert_eq!(fault, "client 1 panicked: no such act");
@@ -331,12 +325,13 @@ mod tests {
         // The other two go on for a minute.
         let mut task = task("SELECT 1", RateUnit::Queries);
         let script = task.work.clone();
+        let sources = SharedSources::open(&script, 3).unwrap();
         let make: MakeActs<Program> = Box::new(move |job, client, session| {
             let mut script = script.clone();
             if client == 2 {
-                script.operations[0].sql = "SELECT panic".to_owned();
+                script.events[0].operations[0].sql = "SELECT panic".to_owned();
             }
-            compile(job, &script, client, session)
+            compile(job, (&script, &sources), client, session)
         });
         task.seconds = 60.0;
         let fault = run(&task, make).unwrap_err();

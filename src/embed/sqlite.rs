@@ -55,6 +55,7 @@ functions! {
     sqlite3_reset: fn(*mut ffi::sqlite3_stmt) -> c_int;
     sqlite3_step: fn(*mut ffi::sqlite3_stmt) -> c_int;
     sqlite3_bind_parameter_count: fn(*mut ffi::sqlite3_stmt) -> c_int;
+    sqlite3_bind_null: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_bind_int64: fn(*mut ffi::sqlite3_stmt, c_int, i64) -> c_int;
     sqlite3_bind_text: fn(
         *mut ffi::sqlite3_stmt, c_int, *const c_char, c_int,
@@ -243,6 +244,7 @@ impl SqliteConnection {
             // steps, so the old pointer is never read again.
             let code = unsafe {
                 match value {
+                    SqliteValue::Null => (functions.sqlite3_bind_null)(handle, position),
                     SqliteValue::Int(int) => (functions.sqlite3_bind_int64)(handle, position, int),
                     SqliteValue::Text(text) => (functions.sqlite3_bind_text)(
                         handle,
@@ -393,6 +395,8 @@ pub enum SqliteValue<'a> {
     Int(i64),
     /// TEXT.
     Text(&'a [u8]),
+    /// NULL.
+    Null,
 }
 
 /// Reads one column as a program that wants the value would, and returns its bytes.

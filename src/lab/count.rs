@@ -134,7 +134,7 @@ impl StepRunner<'_> {
 /// Events of which the statements are counted.
 fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
     let events = statements / script.statements_per_event().max(1);
-    let spans = script.operations.iter().map(|operation| {
+    let spans = script.operations().map(|operation| {
         let spans = operation.parameters.iter().map(|parameter| match parameter {
             Parameter::RangeEnd { span } => u64::from(*span),
             Parameter::Id | Parameter::HotId { .. } => 1,
@@ -159,7 +159,7 @@ fn record(step: &Step, number: u32, outcome: Outcome, counted: Option<Counted>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::script::{Distribution, Operation, Protocol, TableChoice};
+    use crate::domain::script::{Distribution, Operation};
 
     #[test]
     fn long_ranges_are_carried_out_fewer_times() {
@@ -167,16 +167,11 @@ mod tests {
             let operation = Operation {
                 kind: "read".to_owned(),
                 sql: "SELECT 1".to_owned(),
-                protocol: Protocol::Prepared,
                 parameters: parameters.to_vec(),
                 repeat: 2,
-                table: TableChoice::Uniform,
+                ..Operation::PLAIN
             };
-            let script = Script {
-                transaction,
-                operations: vec![operation],
-                distribution: Distribution::Uniform,
-            };
+            let script = Script::of(transaction, vec![operation], Distribution::Uniform);
             assert_eq!(events(&script, rate, 1000, 100_000), expected);
         };
         let range = |span| [Parameter::RangeStart, Parameter::RangeEnd { span }];

@@ -17,7 +17,7 @@ use crate::domain::run::{
     Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
 use crate::driver::event::{DriverEvent, StepInterval};
-use crate::driver::request::{DriverRequest, LoadRequest, RequestBody, StepRequest, VERSION};
+use crate::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
@@ -172,12 +172,12 @@ impl StepRunner<'_> {
     /// The server refuses or dies; the user stops.
     pub(super) fn load(
         &mut self,
-        (task, number): (LoadRequest, u32),
+        (task, number): (RequestBody, u32),
         progress: &mut Progress<'_>,
     ) -> Result<Loaded> {
         let seed = self.execution.options.plan.load_seed(number);
         let counted_events = self.execution.options.plan.workload.counted_statements;
-        let job = self.job(seed, RequestBody::Load(task));
+        let job = self.job(seed, task);
         let job = DriverRequest { counted_events, ..job };
         let mut sampler = self.sampler();
         let (started, before) = (clock::now_rfc3339(), sampler.read());
@@ -191,6 +191,7 @@ impl StepRunner<'_> {
                     let share = f64::from(done) / f64::from(of.max(1));
                     progress.doing(self.label, "make indexes", Some(share));
                 }
+                DriverEvent::Note(note) => progress.note(&format!("{}: {note}", self.label)),
                 DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu } => {
                     let mut usage = sampler.read().since(&before);
                     sampler.read_memory(&mut usage);

@@ -14,7 +14,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
-use crate::driver::request::LoadRequest;
+use crate::driver::request::RequestBody;
 use crate::plan::blocks::Blocks;
 use crate::workload::select::SelectError;
 
@@ -151,9 +151,19 @@ impl Plan {
 
     /// How the tables of a target are made and filled before the first step; `None` where that is
     /// a step.
-    pub fn load_request(&self, target: &Target) -> Option<LoadRequest> {
+    ///
+    /// A workload of the user's own finds its tables on a server that somebody else runs.
+    pub fn load_request(&self, target: &Target) -> Option<RequestBody> {
+        if matches!(target.source, BuildSource::Dsn(_)) && self.is_visitor() {
+            return None;
+        }
         let storage_engine = target.storage_engine.as_deref();
         benchmarks::load_task(target.dbms.dialect(), &self.workload, storage_engine)
+    }
+
+    /// True if the workload runs on tables of the user's.
+    pub fn is_visitor(&self) -> bool {
+        benchmarks::of(&self.workload).file.is_some()
     }
 
     /// Which load a block starts from, both from 1.

@@ -1,14 +1,17 @@
 //! The plan file: TOML that a person can write, and that a result folder keeps.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::benchmarks::spec::Interface;
 use crate::benchmarks::{self, StepSet};
-use crate::domain::benchmark::{Pace, Waiting, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Pace, Waiting, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::dialect::Dialect;
+use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
@@ -57,7 +60,57 @@ struct PlanFile {
     gate: Option<GateRules>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<CountingPass>,
+    /// With `benchmark = "sql"`, the tables of a workload file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    variables: BTreeMap<String, i64>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, PinnedFile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    load: Option<SqlLoad>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    parameter: BTreeMap<String, SqlParameter>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    step: Vec<SqlStep>,
 }
+
+impl PlanFile {
+    /// Puts the tables of a workload file into the workload.
+    fn take_sql(&mut self, text: &str) -> Result<(), PlanError> {
+        let shape = SqlShape {
+            variables: std::mem::take(&mut self.variables),
+            files: std::mem::take(&mut self.files),
+            load: self.load.take(),
+            parameter: std::mem::take(&mut self.parameter),
+            step: std::mem::take(&mut self.step),
+        };
+        if self.benchmark == SQL {
+            let shape = benchmarks::custom::steps::placed(text, shape);
+            self.workload.shape = BenchmarkParameters::Sql(Box::new(shape));
+        } else if shape != SqlShape::default() {
+            return Err(PlanError::Value(format!(
+                "[variables], [load], [files], [parameter] and [[step]] belong to `benchmark = \
+                 \"{SQL}\"`, and this plan has `benchmark = \"{}\"`",
+                self.benchmark
+            )));
+        }
+        Ok(())
+    }
+
+    /// The tables of a workload file at the top, where a person reads them.
+    fn show_sql(mut self) -> PlanFile {
+        let shape = std::mem::take(&mut self.workload.shape);
+        match shape {
+            BenchmarkParameters::Sql(shape) => {
+                let SqlShape { variables, files, load, parameter, step } = *shape;
+                PlanFile { variables, files, load, parameter, step, ..self }
+            }
+            shape => PlanFile { workload: Workload { shape, ..self.workload }, ..self },
+        }
+    }
+}
+
+/// The benchmark whose workload is a file of statements.
+const SQL: &str = "sql";
 
 fn one() -> u32 {
     1
@@ -82,7 +135,7 @@ fn is_yes(value: &bool) -> bool {
 pub fn parse(text: &str) -> Result<Plan, PlanError> {
     let mut unknown = Vec::new();
     let fields = toml::Deserializer::parse(text)?;
-    let file: PlanFile =
+    let mut file: PlanFile =
         serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))?;
     if !unknown.is_empty() {
         let text = format!(
@@ -92,6 +145,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         );
         return Err(PlanError::Value(text));
     }
+    file.take_sql(text)?;
     let seed = file.seed.parse().map_err(|_| {
         PlanError::Value(format!("seed `{}` is not a number from 0 to 2^64 - 1", file.seed))
     })?;
@@ -195,9 +249,24 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         let spec = benchmarks::of(workload);
         (spec.check)(workload, target.dbms.dialect()).map_err(PlanError::Value)?;
         (spec.check_target)(target).map_err(PlanError::Value)?;
+        check_has_tables(workload, target)?;
         plan.phases(target)?;
     }
     Ok(())
+}
+
+/// Refuses a workload of the user's own that would find no tables.
+fn check_has_tables(workload: &Workload, target: &Target) -> Result<(), PlanError> {
+    let Some(file) = &benchmarks::of(workload).file else { return Ok(()) };
+    let is_scripted = target.dbms.dialect().is_scripted();
+    if matches!(target.source, BuildSource::Dsn(_)) || is_scripted || (file.has_load)(workload) {
+        return Ok(());
+    }
+    Err(PlanError::Value(format!(
+        "rqps starts {} on an empty database, and the workload has no [load]\nhint: name the files \
+         that make its tables under [load], or measure a server by its DSN",
+        target.label
+    )))
 }
 
 /// Refuses client counts that cannot be measured.
@@ -255,10 +324,9 @@ fn check_counted(plan: &Plan) -> Result<(), String> {
     if !(10..=1_000_000).contains(&statements) {
         return Err(format!("counted statements must be from 10 to 1000000, not {statements}"));
     }
-    if plan.benchmark != "sysbench" {
+    if !["sysbench", SQL].contains(&plan.benchmark.as_str()) {
         return Err(format!(
-            "rqps counts the instructions of sysbench steps only, not those of {}: leave out \
-             --bench",
+            "rqps counts the instructions of statements (sysbench, sql) only, not those of {}",
             plan.benchmark
         ));
     }
@@ -320,8 +388,14 @@ pub fn print(plan: &Plan) -> String {
         workload: plan.workload.clone(),
         gate: plan.gate.clone(),
         count: plan.count,
+        variables: BTreeMap::new(),
+        files: BTreeMap::new(),
+        load: None,
+        parameter: BTreeMap::new(),
+        step: Vec::new(),
     };
-    toml::to_string(&file).unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
+    toml::to_string(&file.show_sql())
+        .unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
 }
 
 /// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]` and

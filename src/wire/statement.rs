@@ -9,6 +9,8 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// A value in the binary form of the type that the server infers: BLOB, vector.
     Bytes(&'a [u8]),
+    /// NULL.
+    Null,
 }
 
 /// Types of placeholders, declared when a statement is prepared.
@@ -20,6 +22,10 @@ pub enum ValueType {
     Text,
     /// Bytes; on Postgres of whatever type the place of the placeholder asks for.
     Bytes,
+    /// A whole number; on Postgres of whatever type the place of the placeholder asks for.
+    AnyInt,
+    /// Text; on Postgres read as whatever type the place of the placeholder asks for.
+    AnyText,
 }
 
 /// What came back of one statement.

@@ -8,7 +8,7 @@ use crate::headers::declared_modules;
 use crate::sources::{Files, made, module_of, shipped, short};
 
 /// Facts, mathematics, generators: what everything may stand on.
-const L0: &[&str] = &["units", "parallel", "domain", "stats", "datagen"];
+const L0: &[&str] = &["units", "parallel", "domain", "stats", "datagen", "user_text"];
 const L1: &[&str] = &["os", "wire", "embed"];
 const SPINE: &[&str] =
     &["dbms", "workload", "driver", "results", "analyze", "obtain", "report", "import"];
@@ -21,6 +21,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
     ("domain", &[&["units"]]),
     ("stats", &[]),
     ("datagen", &[]),
+    ("user_text", &[&["domain"]]),
     ("os", &[&["domain", "units", "datagen"]]),
     ("wire", &[&["domain", "units", "datagen"]]),
     ("embed", &[&["domain", "units", "datagen"]]),
@@ -39,7 +40,7 @@ const TABLE: &[(&str, &[&[&str]])] = &[
 ];
 
 /// What every facet of a benchmark may import.
-const FACETS_SHARE: &[&str] = &["domain", "units", "parallel"];
+const FACETS_SHARE: &[&str] = &["domain", "units", "parallel", "user_text"];
 
 /// Facets of a benchmark from left to right: its names, and what it may import besides
 /// [`FACETS_SHARE`], those on its left and those beside it.

@@ -5,7 +5,7 @@ use crate::benchmarks::sysbench::schema::{C_LEN, PAD_LEN};
 use crate::domain::benchmark::Workload;
 use crate::domain::dialect::Dialect;
 use crate::driver::part::{LoadRow, LoadRows};
-use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType};
+use crate::driver::request::{DriverRequest, LoadColumn, LoadRequest, LoadType, RequestBody};
 
 /// Opens the rows of a table.
 pub(super) fn rows(job: &DriverRequest, table: u32) -> Box<dyn LoadRows> {
@@ -32,6 +32,11 @@ pub fn columns() -> Vec<LoadColumn> {
 
 /// Tables loaded at the same time at most: more connections than that do not load faster.
 const LOAD_PARALLEL_MAX: u32 = 4;
+
+/// The load as a request.
+pub(super) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
+    RequestBody::Load(load_task(dialect, workload, engine))
+}
 
 /// How the tables are made and filled.
 pub fn load_task(

@@ -22,7 +22,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     choose: steps::choose,
     turns: DefaultTurns::Within,
     placement: None,
-    load: Some(driver::load_task),
+    load: Some(driver::load),
     driver: DriverPart { benchmark: "sysbench", step_loop: None, rows: Some(driver::rows) },
     table_name: "sbtest{table}",
     names_made: schema::names_made,

@@ -60,12 +60,12 @@ fn names(dialect: Dialect, order: StepSet) -> Vec<Listing> {
 /// Statements, reads, writes and others of one event whose writes all meet a row.
 fn counts(script: &Script) -> [u32; 4] {
     let mut counts = [0; 4];
-    for operation in &script.operations {
+    for operation in script.operations() {
         counts[0] += operation.repeat;
         let reads = operation.sql.starts_with("SELECT");
         counts[if reads { 1 } else { 2 }] += operation.repeat;
     }
-    if script.transaction {
+    if script.has_transaction() {
         counts[0] += 2;
         counts[3] += 2;
     }
@@ -190,8 +190,8 @@ fn without_prepared_statements_all_is_text_and_says_the_same() {
                 Phase::Settle => None,
             });
         for (step, before) in plain.zip(steps(dialect, StepSet::Full)) {
-            let operations = &step.script().unwrap().operations;
-            for (operation, before) in operations.iter().zip(&before.script().unwrap().operations) {
+            let operations = step.script().unwrap().operations();
+            for (operation, before) in operations.zip(before.script().unwrap().operations()) {
                 assert_eq!(operation.protocol, Protocol::Text, "{}", step.name);
                 assert_eq!(operation.parameters, before.parameters);
                 let sql = &operation.sql;
@@ -210,13 +210,9 @@ fn every_placeholder_has_its_parameter() {
     for dialect in DIALECTS {
         for order in [StepSet::Full, StepSet::January2025, StepSet::Abbreviated] {
             for step in steps(dialect, order) {
-                step.script()
-                    .unwrap()
-                    .operations
-                    .iter()
-                    .for_each(|operation| check(dialect, operation));
+                step.script().unwrap().operations().for_each(|operation| check(dialect, operation));
                 let first =
-                    step.script().unwrap().operations.first().map(|operation| operation.table);
+                    step.script().unwrap().operations().next().map(|operation| operation.table);
                 assert_ne!(first, Some(TableChoice::SameAsPrevious));
             }
         }
@@ -258,8 +254,10 @@ fn check(dialect: Dialect, operation: &Operation) {
 
 #[test]
 fn parameters_are_the_true_ones_not_the_labels() {
-    let of =
-        |name: &str| step(Dialect::Mysql, name).script().unwrap().operations[0].parameters.clone();
+    let of = |name: &str| {
+        let step = step(Dialect::Mysql, name);
+        step.script().unwrap().operations().next().unwrap().parameters.clone()
+    };
     let ids = |name: &str| of(name).iter().filter(|p| **p == Parameter::Id).count();
     assert_eq!(ids("update-inlist"), 10);
     assert_eq!(ids("random-points_range=1000"), 1000);
@@ -269,7 +267,7 @@ fn parameters_are_the_true_ones_not_the_labels() {
     assert_eq!(of("range-notcovered-si"), between(100));
     assert_eq!(of("read-only-count"), between(999));
     let script = step(Dialect::Mysql, "read-only_range=10000").script().unwrap().clone();
-    assert_eq!(script.operations[1].parameters, between(9_999));
+    assert_eq!(script.events[0].operations[1].parameters, between(9_999));
     let hot = of("hot-points");
     assert_eq!(hot.first(), Some(&Parameter::HotId { offset: 1 }));
     assert_eq!((hot.len(), hot.last()), (100, Some(&Parameter::HotId { offset: 100 })));
@@ -344,12 +342,12 @@ fn sql(dialect: Dialect) -> String {
     for step in steps(dialect, StepSet::Abbreviated).iter().filter(|step| step.reported) {
         let script = step.script().unwrap();
         let _ = write!(text, "\n{}", step.name);
-        let _ = writeln!(text, "{}", if script.transaction { ": transaction" } else { "" });
+        let _ = writeln!(text, "{}", if script.has_transaction() { ": transaction" } else { "" });
         if script.distribution != crate::domain::script::Distribution::Uniform {
             let _ = writeln!(text, "  {:?}", script.distribution);
         }
         for (operation, line) in
-            script.operations.iter().zip(sysbench_steps::operations(dialect, script))
+            script.operations().zip(sysbench_steps::operations(dialect, script))
         {
             let Operation { kind, protocol, table, .. } = operation;
             let _ = writeln!(text, "  {line}");

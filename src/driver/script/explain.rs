@@ -4,20 +4,29 @@
 use std::collections::BTreeMap;
 
 use crate::domain::dialect::{Dialect, Placeholder};
-use crate::domain::script::{Operation, Parameter, Protocol, Script};
+use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
 use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
+use crate::driver::script::call::ScriptBuffers;
+use crate::driver::script::sources::SharedSources;
 use crate::wire::WireError;
+
+/// Seed of the values of sample statements, the same on every target.
+const SAMPLE_SEED: u64 = 1;
 
 /// The plan of every kind on table 1 as text, and a note for each missing plan.
 pub(crate) fn capture(
     job: &DriverRequest,
-    script: &Script,
+    (script, sources): (&Script, &SharedSources),
     session: &mut Connection,
 ) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut plans, mut notes) = (BTreeMap::new(), Vec::new());
-    for operation in &script.operations {
-        let sql = with_samples(operation, job.dialect, job.rows);
+    let mut samples = SourceSamples::new(script, sources);
+    for operation in script.operations() {
+        let sql = match operation.fragments.is_empty() {
+            true => with_samples(operation, job.dialect, job.rows),
+            false => samples.spell(operation, session.escapes_backslash()),
+        };
         match session.rows(&format!("{}{sql}", job.dialect.spec().explain)) {
             Ok(rows) => {
                 plans.insert(operation.kind.clone(), spell(job.dialect, &rows));
@@ -52,6 +61,33 @@ fn spell(dialect: Dialect, rows: &[Vec<Option<String>>]) -> String {
         cells.join("\t")
     });
     lines.collect::<Vec<String>>().join("\n")
+}
+
+/// Sample values of a script's sources.
+struct SourceSamples(ScriptBuffers);
+
+impl SourceSamples {
+    fn new(script: &Script, sources: &SharedSources) -> SourceSamples {
+        let mut scratch = ScriptBuffers::for_script(script, sources.slots());
+        // Another stream than that of any client: a sequence is not used up. One that cannot be
+        // drawn fails the step a moment later.
+        let mut client = sources.of_client(SAMPLE_SEED, 0);
+        let all: Vec<u32> = (0..script.sources.len() as u32).collect();
+        client.draw(&all, &mut scratch.drawn).unwrap_or_default();
+        SourceSamples(scratch)
+    }
+
+    /// A statement with literals for its parameters.
+    fn spell(&mut self, operation: &Operation, backslash: bool) -> String {
+        let part = |fragment: &Fragment| match fragment {
+            Fragment::Sql(sql) => sql.clone(),
+            Fragment::Literal(parameter) => {
+                let index = *parameter as usize;
+                self.0.literal(operation.parameters[index], index, backslash)
+            }
+        };
+        operation.fragments.iter().map(part).collect()
+    }
 }
 
 /// The statement on table 1 with literals for its placeholders: `{n}` in text protocol, `$n` or
@@ -104,6 +140,7 @@ fn samples(parameters: &[Parameter], rows: u64) -> Vec<String> {
             }
             Parameter::RangeEnd { span } => (start + u64::from(*span)).to_string(),
             Parameter::Digits { .. } => "'00000000000'".to_owned(),
+            Parameter::Value { .. } => "NULL".to_owned(),
         });
     }
     values
@@ -135,10 +172,8 @@ mod tests {
             kind: "points".to_owned(),
             sql: "SELECT c FROM t{table} WHERE id IN ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)"
                 .to_owned(),
-            protocol: Protocol::Prepared,
             parameters: vec![Parameter::Id; 11],
-            repeat: 1,
-            table: crate::domain::script::TableChoice::Uniform,
+            ..Operation::PLAIN
         };
         let want = "SELECT c FROM t1 WHERE id IN (50,51,52,53,54,55,56,57,58,59,60)";
         assert_eq!(with_samples(&operation, Dialect::Postgres, 100), want);

@@ -1,4 +1,8 @@
 //! Scripts as the driver runs them, and the query plans of their statements.
 
+pub(crate) mod calendar;
+pub(crate) mod call;
 pub(crate) mod explain;
 pub(crate) mod program;
+pub(crate) mod sources;
+pub(crate) mod table;

@@ -4,27 +4,55 @@
 use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
 use crate::domain::dialect::Dialect;
-use crate::domain::script::{Distribution, Operation, Parameter, Protocol, Script, TableChoice};
-use crate::driver::attempt::{ClientEvent, StatementError, Tally};
+use crate::domain::script::{
+    Distribution, Operation, Parameter, Protocol, Script, ScriptEvent, TableChoice,
+};
+use crate::driver::attempt::{AfterError, ClientEvent, StatementError, Tally};
 use crate::driver::connection::Connection;
 use crate::driver::request::DriverRequest;
-use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+use crate::driver::script::call::{Call, ScriptBuffers};
+use crate::driver::script::sources::{ClientSources, SharedSources};
+use crate::wire::WireError;
 
 /// What a client carries out per event.
 pub(crate) struct Program {
-    begin_commit: Option<[Call; 2]>,
-    operations: Vec<Compiled>,
+    events: Vec<CompiledEvent>,
+    /// Draws the next event; `None` where there is only one.
+    choice: Option<EventChoice>,
+    /// The event at work.
+    current: usize,
+    /// True if the event at work failed and begins again.
+    again: bool,
     tables: u64,
     draw: Draw,
-    scratch: Scratch,
+    sources: ClientSources,
+    scratch: ScriptBuffers,
+}
+
+/// One event.
+struct CompiledEvent {
+    begin: Vec<Bracket>,
+    commit: Option<Bracket>,
+    operations: Vec<CompiledOperation>,
+    draws: Vec<u32>,
+    retry: Vec<String>,
+    ignore: Vec<String>,
+}
+
+/// A statement that begins or ends a transaction.
+struct Bracket {
+    sql: String,
+    call: Call,
 }
 
 /// One operation.
-struct Compiled {
+struct CompiledOperation {
     kind: String,
     parameters: Vec<Parameter>,
     repeat: u32,
     table: Table,
+    draws: Vec<u32>,
+    expect: Option<[u64; 2]>,
     /// By table; `None` where the operation never goes.
     statements: Vec<Option<Call>>,
 }
@@ -36,16 +64,41 @@ enum Table {
     Fixed(usize),
 }
 
-/// How one statement travels.
-enum Call {
-    Prepared(Prepared),
-    Text(Vec<Piece>),
+/// Draws events by weight, from a stream of its own.
+struct EventChoice {
+    rng: Rng,
+    /// Sums of the weights up to each event.
+    sums: Vec<u64>,
 }
 
-/// Text protocol: SQL between placeholders, and the parameters (from 0) at their places.
-enum Piece {
-    Sql(String),
-    Parameter(usize),
+impl EventChoice {
+    fn of(events: &[ScriptEvent], seed: u64, client: u32) -> Option<EventChoice> {
+        let sums: Vec<u64> = events
+            .iter()
+            .scan(0, |sum, event| {
+                *sum += u64::from(event.weight);
+                Some(*sum)
+            })
+            .collect();
+        let rng = Rng::stream(seed, "events", u64::from(client));
+        (events.len() > 1).then_some(EventChoice { rng, sums })
+    }
+
+    fn next(&mut self) -> usize {
+        let all = self.sums.last().copied().unwrap_or(1).max(1);
+        let drawn = self.rng.below(all);
+        self.sums.partition_point(|sum| *sum <= drawn)
+    }
+}
+
+/// What a script is compiled for.
+pub(crate) struct ScriptData<'a> {
+    pub(crate) seed: u64,
+    pub(crate) tables: u32,
+    pub(crate) rows: u64,
+    pub(crate) dialect: Dialect,
+    /// What the sources of all clients share.
+    pub(crate) sources: &'a SharedSources,
 }
 
 impl Program {
@@ -54,14 +107,43 @@ impl Program {
     pub(crate) fn compile(
         script: &Script,
         client: u32,
-        (seed, tables, rows): (u64, u32, u64),
-        dialect: Dialect,
+        data: &ScriptData<'_>,
         session: &mut Connection,
     ) -> Result<Program, String> {
-        let tables = tables.max(1);
-        let mut operations = Vec::with_capacity(script.operations.len());
+        for sql in &script.init {
+            session.simple(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
+        }
+        let tables = data.tables.max(1);
+        let mut events = Vec::with_capacity(script.events.len());
+        for event in &script.events {
+            events.push(CompiledEvent::compile(event, (client, tables), data.dialect, session)?);
+        }
+        let mut sources = data.sources.of_client(data.seed, client);
+        let mut scratch = ScriptBuffers::for_script(script, data.sources.slots());
+        sources.start(&mut scratch.drawn)?;
+        Ok(Program {
+            events,
+            choice: EventChoice::of(&script.events, data.seed, client),
+            current: 0,
+            again: false,
+            tables: u64::from(tables),
+            draw: Draw::new(script.distribution, data.seed, client, data.rows),
+            sources,
+            scratch,
+        })
+    }
+}
+
+impl CompiledEvent {
+    fn compile(
+        event: &ScriptEvent,
+        (client, tables): (u32, u32),
+        dialect: Dialect,
+        session: &mut Connection,
+    ) -> Result<CompiledEvent, String> {
+        let mut operations = Vec::with_capacity(event.operations.len());
         let mut reach = (0..tables).collect::<Vec<u32>>();
-        for operation in &script.operations {
+        for operation in &event.operations {
             let (table, reached) = match operation.table {
                 TableChoice::Uniform => (Table::Uniform, (0..tables).collect()),
                 TableChoice::SameAsPrevious => (Table::Previous, reach),
@@ -75,33 +157,59 @@ impl Program {
                 let send = Call::compile(operation, index + 1, session)?;
                 statements[index as usize] = Some(send);
             }
-            operations.push(Compiled {
-                kind: operation.kind.clone(),
-                parameters: operation.parameters.clone(),
-                repeat: operation.repeat,
-                table,
-                statements,
-            });
+            operations.push(CompiledOperation::new(operation, table, statements));
         }
-        let plain = script.operations.iter().all(|one| one.protocol == Protocol::Text);
-        let mut brackets = || -> Result<[Call; 2], String> {
-            let dialect = if plain { None } else { Some(dialect) };
-            Ok([bracket("BEGIN", dialect, session)?, bracket("COMMIT", dialect, session)?])
+        let plain = event.operations.iter().all(|one| one.protocol == Protocol::Text);
+        let dialect = if plain { None } else { Some(dialect) };
+        let mut begin = Vec::new();
+        for sql in &event.begin {
+            begin.push(Bracket::compile(sql, dialect, session)?);
+        }
+        let commit = match begin.is_empty() {
+            true => None,
+            false => Some(Bracket::compile("COMMIT", dialect, session)?),
         };
-        let begin_commit = if script.transaction { Some(brackets()?) } else { None };
-        Ok(Program {
-            begin_commit,
+        Ok(CompiledEvent {
+            begin,
+            commit,
             operations,
-            tables: u64::from(tables),
-            draw: Draw::new(script.distribution, seed, client, rows),
-            scratch: Scratch::for_operations(&script.operations),
+            draws: event.draws.clone(),
+            retry: event.retry.clone(),
+            ignore: event.ignore.clone(),
         })
+    }
+}
+
+impl CompiledOperation {
+    fn new(operation: &Operation, table: Table, statements: Vec<Option<Call>>) -> Self {
+        CompiledOperation {
+            kind: operation.kind.clone(),
+            parameters: operation.parameters.clone(),
+            repeat: operation.repeat,
+            table,
+            draws: operation.draws.clone(),
+            expect: operation.expect,
+            statements,
+        }
     }
 }
 
 impl ClientEvent for Program {
     fn is_transaction(&self) -> bool {
-        self.begin_commit.is_some()
+        self.events.get(self.current).is_some_and(|event| event.commit.is_some())
+    }
+
+    fn after_error(&self, code: &str) -> Option<AfterError> {
+        let event = self.events.get(self.current)?;
+        let holds = |codes: &[String]| codes.iter().any(|known| known == code);
+        if holds(&event.ignore) {
+            return Some(AfterError::GiveUp);
+        }
+        holds(&event.retry).then_some(AfterError::Repeat)
+    }
+
+    fn give_up(&mut self) {
+        self.again = false;
     }
 
     #[inline]
@@ -110,11 +218,21 @@ impl ClientEvent for Program {
         session: &mut Connection,
         tally: &mut Tally,
     ) -> Result<(), StatementError> {
-        if let Some([begin, _]) = &self.begin_commit {
-            bracketed(begin, "BEGIN", session, &mut self.scratch, tally)?;
+        if let Some(choice) = &mut self.choice
+            && !std::mem::replace(&mut self.again, true)
+        {
+            self.current = choice.next();
+        }
+        let event = &self.events[self.current];
+        if !event.draws.is_empty() {
+            let drawn = self.sources.draw(&event.draws, &mut self.scratch.drawn);
+            drawn.map_err(|fault| stumble("event", WireError::Protocol(fault)))?;
+        }
+        for bracket in &event.begin {
+            bracket.go(session, &mut self.scratch, tally)?;
         }
         let mut table = 0;
-        for operation in &self.operations {
+        for operation in &event.operations {
             table = match operation.table {
                 Table::Uniform if self.tables == 1 => 0,
                 Table::Uniform => self.draw.rng.below(self.tables) as usize,
@@ -122,6 +240,10 @@ impl ClientEvent for Program {
                 Table::Fixed(index) => index,
             };
             for _ in 0..operation.repeat {
+                if !operation.draws.is_empty() {
+                    let drawn = self.sources.draw(&operation.draws, &mut self.scratch.drawn);
+                    drawn.map_err(|fault| stumble(&operation.kind, WireError::Protocol(fault)))?;
+                }
                 self.draw.fill(&operation.parameters, &mut self.scratch);
                 let reply = match &operation.statements[table] {
                     Some(send) => send.go(&operation.parameters, session, &mut self.scratch),
@@ -130,14 +252,22 @@ impl ClientEvent for Program {
                     }
                 };
                 match reply {
-                    Ok(reply) => tally.count(reply),
+                    Ok(reply) => {
+                        tally.count(reply);
+                        if let Some(expect) = operation.expect
+                            && !(expect[0]..=expect[1]).contains(&reply.rows)
+                        {
+                            return Err(surprise(operation, reply.rows, &self.scratch));
+                        }
+                    }
                     Err(error) => return Err(stumble(&operation.kind, error)),
                 }
             }
         }
-        if let Some([_, commit]) = &self.begin_commit {
-            bracketed(commit, "COMMIT", session, &mut self.scratch, tally)?;
+        if let Some(commit) = &event.commit {
+            commit.go(session, &mut self.scratch, tally)?;
         }
+        self.again = false;
         Ok(())
     }
 }
@@ -147,89 +277,56 @@ fn stumble(kind: &str, error: WireError) -> StatementError {
     StatementError { kind: kind.to_owned(), error }
 }
 
-/// BEGIN and COMMIT are prepared where the dialect can, as sysbench does; not
-/// without a dialect, where no statement is.
-fn bracket(sql: &str, dialect: Option<Dialect>, session: &mut Connection) -> Result<Call, String> {
-    if !dialect.is_some_and(|dialect| dialect.spec().begin_prepared) {
-        return Ok(Call::Text(vec![Piece::Sql(sql.to_owned())]));
-    }
-    session
-        .prepare(sql, &[])
-        .map(Call::Prepared)
-        .map_err(|error| format!("failed to prepare {sql}: {error}"))
+/// A statement that returned another number of rows than it may.
+#[cold]
+fn surprise(operation: &CompiledOperation, rows: u64, scratch: &ScriptBuffers) -> StatementError {
+    let wanted = match operation.expect {
+        Some([least, most]) if least == most => least.to_string(),
+        Some([least, most]) => format!("{least} to {most}"),
+        None => "any".to_owned(),
+    };
+    let values: Vec<String> = (0..operation.parameters.len())
+        .map(|index| scratch.literal(operation.parameters[index], index, false))
+        .collect();
+    let with = match values.is_empty() {
+        true => String::new(),
+        false => format!(" with the values {}", values.join(", ")),
+    };
+    let what = format!("it returned {rows} rows, not {wanted}{with}");
+    stumble(&operation.kind, WireError::Protocol(what))
 }
 
-fn bracketed(
-    send: &Call,
-    sql: &str,
-    session: &mut Connection,
-    scratch: &mut Scratch,
-    tally: &mut Tally,
-) -> Result<(), StatementError> {
-    let reply = send.go(&[], session, scratch).map_err(|error| stumble(sql, error))?;
-    tally.statements += 1;
-    tally.others += 1;
-    tally.bytes += reply.bytes;
-    Ok(())
-}
-
-impl Call {
-    /// Of `operation` on table number `table`, from 1.
+impl Bracket {
+    /// BEGIN and COMMIT are prepared where the dialect can, as sysbench does; not without a
+    /// dialect, where no statement is.
     fn compile(
-        operation: &Operation,
-        table: u32,
+        sql: &str,
+        dialect: Option<Dialect>,
         session: &mut Connection,
-    ) -> Result<Call, String> {
-        let sql = operation.sql.replace("{table}", &table.to_string());
-        match operation.protocol {
-            Protocol::Text => Ok(Call::Text(pieces(&sql, operation.parameters.len()))),
-            Protocol::Prepared => {
-                let types: Vec<ValueType> =
-                    operation.parameters.iter().map(|parameter| parameter.value_type()).collect();
-                session.prepare(&sql, &types).map(Call::Prepared).map_err(|error| {
-                    format!("failed to prepare {} ({sql}): {error}", operation.kind)
-                })
-            }
-        }
+    ) -> Result<Bracket, String> {
+        let call = match dialect.is_some_and(|dialect| dialect.spec().begin_prepared) {
+            false => Call::text(sql),
+            true => session
+                .prepare(sql, &[])
+                .map(Call::Prepared)
+                .map_err(|error| format!("failed to prepare {sql}: {error}"))?,
+        };
+        Ok(Bracket { sql: sql.to_owned(), call })
     }
 
-    #[inline]
     fn go(
         &self,
-        parameters: &[Parameter],
         session: &mut Connection,
-        scratch: &mut Scratch,
-    ) -> Result<Reply, WireError> {
-        match self {
-            Call::Prepared(prepared) => {
-                scratch.with_values(parameters, |values| session.execute(*prepared, values))
-            }
-            Call::Text(pieces) => {
-                scratch.spell(pieces, parameters);
-                session.simple(&scratch.sql)
-            }
-        }
+        scratch: &mut ScriptBuffers,
+        tally: &mut Tally,
+    ) -> Result<(), StatementError> {
+        let reply = self.call.go(&[], session, scratch);
+        let reply = reply.map_err(|error| stumble(&self.sql, error))?;
+        tally.statements += 1;
+        tally.others += 1;
+        tally.bytes += reply.bytes;
+        Ok(())
     }
-}
-
-/// Splits SQL at `{1}` … `{n}`.
-fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    let (mut from, mut at) = (0, 0);
-    while let Some(open) = sql[at..].find('{').map(|place| at + place) {
-        let number = sql[open + 1..].split_once('}').and_then(|(number, _)| {
-            let value: usize = number.parse().ok()?;
-            (1..=parameters).contains(&value).then_some((value, open + number.len() + 2))
-        });
-        at = open + 1;
-        if let Some((number, end)) = number {
-            pieces.push(Piece::Sql(sql[from..open].to_owned()));
-            pieces.push(Piece::Parameter(number - 1));
-            (from, at) = (end, end);
-        }
-    }
-    pieces.push(Piece::Sql(sql[from..].to_owned()));
-    pieces
 }
 
 /// Draws parameters. The stream depends on seed and client alone.
@@ -253,7 +350,7 @@ impl Draw {
     }
 
     #[inline]
-    fn fill(&mut self, parameters: &[Parameter], scratch: &mut Scratch) {
+    fn fill(&mut self, parameters: &[Parameter], scratch: &mut ScriptBuffers) {
         let mut text = 0;
         for (parameter, slot) in parameters.iter().zip(&mut scratch.slots) {
             *slot = match *parameter {
@@ -276,114 +373,25 @@ impl Draw {
                     self.rng.digit_groups(&mut scratch.texts[start..text]);
                     start as i64
                 }
+                Parameter::Value { .. } => continue,
             };
         }
     }
 }
 
-/// Buffers of one client.
-struct Scratch {
-    /// Per parameter: the integer, or where its text begins.
-    slots: Vec<i64>,
-    texts: Vec<u8>,
-    /// Kept for its allocation alone.
-    values: Vec<Value<'static>>,
-    sql: String,
-}
-
-impl Scratch {
-    fn for_operations(operations: &[Operation]) -> Scratch {
-        let most = operations.iter().map(|operation| operation.parameters.len()).max();
-        let texts = operations.iter().map(|operation| {
-            operation.parameters.iter().map(|parameter| parameter.text_len()).sum::<usize>()
-        });
-        Scratch {
-            slots: vec![0; most.unwrap_or(0)],
-            texts: vec![0; texts.max().unwrap_or(0)],
-            values: Vec::with_capacity(most.unwrap_or(0)),
-            sql: String::with_capacity(256),
-        }
-    }
-
-    /// Hands the values that were drawn to `use_values`.
-    #[inline]
-    fn with_values<T>(
-        &mut self,
-        parameters: &[Parameter],
-        use_values: impl FnOnce(&[Value<'_>]) -> T,
-    ) -> T {
-        match parameters {
-            [] => use_values(&[]),
-            [one] => use_values(&[self.value(*one, 0)]),
-            many => {
-                let mut values: Vec<Value<'_>> = recycle(std::mem::take(&mut self.values));
-                values.extend(many.iter().enumerate().map(|(index, one)| self.value(*one, index)));
-                let result = use_values(&values);
-                self.values = recycle(values);
-                result
-            }
-        }
-    }
-
-    #[inline]
-    fn value(&self, parameter: Parameter, index: usize) -> Value<'_> {
-        let slot = self.slots[index];
-        match parameter.text_len() {
-            0 => Value::Int(slot),
-            length => Value::Text(&self.texts[slot as usize..slot as usize + length]),
-        }
-    }
-
-    /// Writes a statement with literals into `sql`. Digits and `-` need no escapes.
-    fn spell(&mut self, pieces: &[Piece], parameters: &[Parameter]) {
-        use std::fmt::Write;
-        let mut sql = std::mem::take(&mut self.sql);
-        sql.clear();
-        for piece in pieces {
-            // Writing to a string cannot fail.
-            let _ = match piece {
-                Piece::Sql(text) => sql.write_str(text),
-                Piece::Parameter(index) => match self.value(parameters[*index], *index) {
-                    Value::Int(int) => write!(sql, "{int}"),
-                    Value::Text(text) | Value::Bytes(text) => {
-                        write!(sql, "'{}'", String::from_utf8_lossy(text))
-                    }
-                },
-            };
-        }
-        self.sql = sql;
-    }
-}
-
-/// An empty vector with the allocation of `values`: values borrow the texts of one statement, the
-/// memory serves all. The standard library collects in place here.
-#[inline]
-fn recycle<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {
-    values.clear();
-    values.into_iter().map(|_| Value::Int(0)).collect()
-}
-
-impl Parameter {
-    /// Bytes of a text parameter; 0 for integers.
-    #[inline]
-    fn text_len(self) -> usize {
-        match self {
-            Parameter::Digits { bytes } => bytes as usize,
-            _ => 0,
-        }
-    }
-
-    fn value_type(self) -> ValueType {
-        if self.text_len() > 0 { ValueType::Text } else { ValueType::Int }
-    }
-}
 /// What client `index` does where the work is a script.
 pub(crate) fn compile(
     job: &DriverRequest,
-    script: &Script,
+    (script, sources): (&Script, &SharedSources),
     index: u32,
     session: &mut Connection,
 ) -> Result<Program, String> {
-    let data = (job.seed, job.tables, job.rows);
-    Program::compile(script, index, data, job.dialect, session)
+    let data = ScriptData {
+        seed: job.seed,
+        tables: job.tables,
+        rows: job.rows,
+        dialect: job.dialect,
+        sources,
+    };
+    Program::compile(script, index, &data, session)
 }

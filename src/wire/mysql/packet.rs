@@ -74,6 +74,10 @@ pub(super) fn command(output: &mut Vec<u8>, command: u8, argument: &[u8]) {
     frame(output, 0);
 }
 
+/// Where COM_STMT_EXECUTE says which values are NULL: after the header, the command, the statement,
+/// the flags and the iterations.
+const NULLS: usize = 14;
+
 /// COM_STMT_EXECUTE up to the values, with a free header. With `types` told, the server reads them
 /// and keeps them for later executions.
 pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool) -> Vec<u8> {
@@ -84,14 +88,14 @@ pub(super) fn execute_beginning(statement: u32, types: &[ValueType], tell: bool)
     if types.is_empty() {
         return beginning;
     }
-    // One bit per value: none is NULL.
+    // One bit per value at [`NULLS`]: none is NULL yet.
     beginning.extend(std::iter::repeat_n(0, types.len().div_ceil(8)));
     beginning.push(u8::from(tell));
     if tell {
         for kind in types {
             let code = match kind {
-                ValueType::Int => MYSQL_TYPE_LONGLONG,
-                ValueType::Text => MYSQL_TYPE_VAR_STRING,
+                ValueType::Int | ValueType::AnyInt => MYSQL_TYPE_LONGLONG,
+                ValueType::Text | ValueType::AnyText => MYSQL_TYPE_VAR_STRING,
                 ValueType::Bytes => MYSQL_TYPE_BLOB,
             };
             beginning.extend_from_slice(&[code, 0]);
@@ -112,14 +116,14 @@ pub(super) fn execute(
         return Err(format!("{} values for {} placeholders", values.len(), types.len()));
     }
     output.extend_from_slice(beginning);
-    for (kind, value) in types.iter().zip(values) {
+    for (index, (kind, value)) in types.iter().zip(values).enumerate() {
         match (kind, value) {
-            (ValueType::Int, Value::Int(number)) => {
+            (ValueType::Int | ValueType::AnyInt, Value::Int(number)) => {
                 output.extend_from_slice(&number.to_le_bytes());
             }
-            (ValueType::Text, Value::Text(text)) | (ValueType::Bytes, Value::Bytes(text)) => {
-                length_encoded(output, text);
-            }
+            (ValueType::Text | ValueType::AnyText, Value::Text(text))
+            | (ValueType::Bytes, Value::Bytes(text)) => length_encoded(output, text),
+            (_, Value::Null) => output[NULLS + index / 8] |= 1 << (index % 8),
             _ => return Err(format!("a placeholder of type {kind:?} was given {value:?}")),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::incoming::{header, whole};
+use super::message::ParameterForm;
 use super::{login, message};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
@@ -30,7 +31,7 @@ pub struct PostgresClient {
 struct Statement {
     /// The Bind message up to the values.
     bind: Vec<u8>,
-    types: Vec<ValueType>,
+    forms: Vec<ParameterForm>,
     result_set: bool,
 }
 
@@ -101,16 +102,19 @@ impl PostgresClient {
         message::sync(&mut self.output);
         self.channel.send(&self.output)?;
         let described = self.finish_prepare()?;
-        if described.parameters != types.len() {
+        if described.parameters.len() != types.len() {
             return Err(WireError::Protocol(format!(
                 "the statement has {} placeholders, not {}: {sql}",
-                described.parameters,
+                described.parameters.len(),
                 types.len()
             )));
         }
+        let described_types = types.iter().zip(&described.parameters);
+        let forms = described_types.map(|(declared, oid)| ParameterForm::of(*declared, *oid));
+        let forms: Vec<ParameterForm> = forms.collect();
         self.statements.push(Statement {
-            bind: message::bind_beginning(number, types),
-            types: types.to_vec(),
+            bind: message::bind_beginning(number, &forms),
+            forms,
             result_set: described.result_set,
         });
         Ok(Prepared(number))
@@ -159,7 +163,7 @@ impl PostgresClient {
             )));
         };
         self.output.clear();
-        message::bind_and_execute(&mut self.output, &statement.bind, &statement.types, values)
+        message::bind_and_execute(&mut self.output, &statement.bind, &statement.forms, values)
             .map_err(WireError::Protocol)?;
         let result_set = statement.result_set;
         self.channel.send(&self.output)?;
@@ -358,7 +362,7 @@ impl PostgresClient {
 /// What the server said of a statement that it prepared.
 #[derive(Default)]
 struct Described {
-    parameters: usize,
+    parameters: Vec<u32>,
     result_set: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Messages of the Postgres protocol, version 3: built into a buffer, read from a slice. No I/O.
 
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Write};
 
 use crate::wire::{Value, ValueType, WireError};
 
@@ -12,8 +12,39 @@ pub(super) const LONGEST_KEPT: usize = (1 << 30) + 4096;
 
 const INT8_OID: u32 = 20;
 const VARCHAR_OID: u32 = 1043;
+const INT4_OID: u32 = 23;
+const INT2_OID: u32 = 21;
 /// Leaves the type to the server.
 const ANY_OID: u32 = 0;
+/// Length of a NULL.
+const NULL: [u8; 4] = (-1i32).to_be_bytes();
+
+/// How the values of a placeholder are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParameterForm {
+    /// Whole numbers in binary, of so many bytes.
+    Binary(u8),
+    /// Whole numbers in digits.
+    Digits,
+    /// Text as it is.
+    Text,
+    /// Bytes as they are.
+    Bytes,
+}
+
+impl ParameterForm {
+    /// Of a placeholder of this type that the server describes by this OID.
+    pub(super) fn of(declared: ValueType, oid: u32) -> ParameterForm {
+        match (declared, oid) {
+            (ValueType::Int, _) | (ValueType::AnyInt, INT8_OID) => ParameterForm::Binary(8),
+            (ValueType::AnyInt, INT4_OID) => ParameterForm::Binary(4),
+            (ValueType::AnyInt, INT2_OID) => ParameterForm::Binary(2),
+            (ValueType::AnyInt, _) => ParameterForm::Digits,
+            (ValueType::Text | ValueType::AnyText, _) => ParameterForm::Text,
+            (ValueType::Bytes, _) => ParameterForm::Bytes,
+        }
+    }
+}
 
 /// What follows the values: results in binary, Execute of the unnamed portal without a limit of
 /// rows, Sync.
@@ -86,7 +117,7 @@ pub(super) fn parse(
         let oid = match kind {
             ValueType::Int => INT8_OID,
             ValueType::Text => VARCHAR_OID,
-            ValueType::Bytes => ANY_OID,
+            ValueType::Bytes | ValueType::AnyInt | ValueType::AnyText => ANY_OID,
         };
         output.extend_from_slice(&oid.to_be_bytes());
     }
@@ -108,16 +139,16 @@ pub(super) fn sync(output: &mut Vec<u8>) {
 
 /// The Bind message of a statement up to its values, to be copied for every execution. Its length
 /// is put later. The number of types fits, since Parse was built with them.
-pub(super) fn bind_beginning(number: usize, types: &[ValueType]) -> Vec<u8> {
-    let count = (types.len() as u16).to_be_bytes();
+pub(super) fn bind_beginning(number: usize, forms: &[ParameterForm]) -> Vec<u8> {
+    let count = (forms.len() as u16).to_be_bytes();
     let mut bind = vec![b'B', 0, 0, 0, 0, 0];
     bind.extend_from_slice(name(number).as_bytes());
     bind.push(0);
     bind.extend_from_slice(&count);
-    for kind in types {
-        let format: u16 = match kind {
-            ValueType::Int | ValueType::Bytes => 1,
-            ValueType::Text => 0,
+    for form in forms {
+        let format: u16 = match form {
+            ParameterForm::Binary(_) | ParameterForm::Bytes => 1,
+            ParameterForm::Text | ParameterForm::Digits => 0,
         };
         bind.extend_from_slice(&format.to_be_bytes());
     }
@@ -130,25 +161,28 @@ pub(super) fn bind_beginning(number: usize, types: &[ValueType]) -> Vec<u8> {
 pub(super) fn bind_and_execute(
     output: &mut Vec<u8>,
     bind: &[u8],
-    types: &[ValueType],
+    forms: &[ParameterForm],
     values: &[Value<'_>],
 ) -> Result<(), String> {
-    if types.len() != values.len() {
-        return Err(format!("{} values for {} placeholders", values.len(), types.len()));
+    if forms.len() != values.len() {
+        return Err(format!("{} values for {} placeholders", values.len(), forms.len()));
     }
     output.extend_from_slice(bind);
-    for (kind, value) in types.iter().zip(values) {
-        match (kind, value) {
-            (ValueType::Int, Value::Int(number)) => {
+    for (form, value) in forms.iter().zip(values) {
+        match (form, value) {
+            (ParameterForm::Binary(8), Value::Int(number)) => {
                 let mut bytes = [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0];
                 bytes[4..].copy_from_slice(&number.to_be_bytes());
                 output.extend_from_slice(&bytes);
             }
-            (ValueType::Text, Value::Text(text)) | (ValueType::Bytes, Value::Bytes(text)) => {
+            (ParameterForm::Text, Value::Text(text))
+            | (ParameterForm::Bytes, Value::Bytes(text)) => {
                 output.extend_from_slice(&(text.len() as u32).to_be_bytes());
                 output.extend_from_slice(text);
             }
-            _ => return Err(format!("a placeholder of type {kind:?} was given {value:?}")),
+            (_, Value::Null) => output.extend_from_slice(&NULL),
+            (_, Value::Int(number)) => inferred_number(output, *form, *number)?,
+            _ => return Err(format!("a placeholder of type {form:?} was given {value:?}")),
         }
     }
     output.extend_from_slice(&EXECUTE_AND_SYNC);
@@ -161,6 +195,32 @@ pub(super) fn bind_and_execute(
         }
         Err(_) => Err(format!("values of {length} bytes are longer than Postgres allows")),
     }
+}
+
+/// A number for a placeholder whose type the server chose.
+fn inferred_number(output: &mut Vec<u8>, form: ParameterForm, number: i64) -> Result<(), String> {
+    let too_large = |_| format!("{number} is out of the range of its placeholder");
+    match form {
+        ParameterForm::Binary(4) => {
+            output.extend_from_slice(&4u32.to_be_bytes());
+            let number = i32::try_from(number).map_err(too_large)?;
+            output.extend_from_slice(&number.to_be_bytes());
+        }
+        ParameterForm::Binary(2) => {
+            output.extend_from_slice(&2u32.to_be_bytes());
+            let number = i16::try_from(number).map_err(too_large)?;
+            output.extend_from_slice(&number.to_be_bytes());
+        }
+        ParameterForm::Digits => {
+            let length = output.len();
+            output.extend_from_slice(&[0; 4]);
+            write!(output, "{number}").map_err(|error| error.to_string())?;
+            let digits = (output.len() - length - 4) as u32;
+            output[length..length + 4].copy_from_slice(&digits.to_be_bytes());
+        }
+        _ => return Err(format!("a placeholder of type {form:?} was given the number {number}")),
+    }
+    Ok(())
 }
 
 /// Starts a message of COPY data, which the caller appends.
@@ -216,12 +276,10 @@ fn count(tag: &[u8]) -> u64 {
     })
 }
 
-/// Number of parameters, by a ParameterDescription.
-pub(super) fn parameters(body: &[u8]) -> usize {
-    match body {
-        [high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])),
-        _ => 0,
-    }
+/// OIDs of the parameters, by a ParameterDescription.
+pub(super) fn parameters(body: &[u8]) -> Vec<u32> {
+    let oids = body.get(2..).unwrap_or_default().as_chunks::<4>().0;
+    oids.iter().map(|oid| u32::from_be_bytes(*oid)).collect()
 }
 
 /// The only value of a DataRow, an int4 or int8 in binary form.

@@ -7,7 +7,7 @@ use crate::domain::script::{Operation, Script};
 /// counted.
 pub fn statements(dialect: Dialect, script: &Script) -> Vec<String> {
     let mut lines = operations(dialect, script);
-    if script.transaction {
+    if script.has_transaction() {
         lines.insert(0, "BEGIN".to_string());
         lines.push("COMMIT".to_string());
     }
@@ -21,7 +21,7 @@ pub fn operations(dialect: Dialect, script: &Script) -> Vec<String> {
         let repeat = operation.repeat;
         if repeat > 1 { format!("{repeat} × {sql}") } else { sql }
     };
-    script.operations.iter().map(line).collect()
+    script.operations().map(line).collect()
 }
 
 /// `IN (?, ?, … ?)` of more than three members as `IN (100 × ?)` or `IN ($1, …, $100)`.

@@ -61,7 +61,7 @@ fn prepared_script(dialect: Dialect, benchmark: &Microbenchmark) -> Script {
         StatementShape::Delete => vec![delete(dialect)],
         StatementShape::Insert => vec![insert_text(dialect)],
     };
-    Script { transaction, operations, distribution }
+    Script::of(transaction, operations, distribution)
 }
 
 fn point_select(dialect: Dialect) -> Operation {
@@ -115,6 +115,7 @@ fn scan() -> Operation {
         parameters: Vec::new(),
         repeat: 1,
         table: TableChoice::ByClient,
+        ..Operation::PLAIN
     }
 }
 
@@ -187,8 +188,7 @@ fn insert_text(dialect: Dialect) -> Operation {
         sql: sql.to_string(),
         protocol: Protocol::Text,
         parameters: vec![Parameter::Key, COLUMN_C, COLUMN_PAD],
-        repeat: 1,
-        table: TableChoice::Uniform,
+        ..Operation::PLAIN
     }
 }
 
@@ -199,8 +199,7 @@ fn prepared(dialect: Dialect, kind: &str, sql: &str, parameters: Vec<Parameter>)
         sql: placeholders(dialect, sql),
         protocol: Protocol::Prepared,
         parameters,
-        repeat: 1,
-        table: TableChoice::Uniform,
+        ..Operation::PLAIN
     }
 }
 
@@ -221,7 +220,7 @@ fn placeholders(dialect: Dialect, sql: &str) -> String {
 /// The same statements as text with literals, which the server parses and plans each time:
 /// `--db-ps-mode=disable` of sysbench.
 fn plain(dialect: Dialect, mut script: Script) -> Script {
-    for operation in &mut script.operations {
+    for operation in script.events.iter_mut().flat_map(|event| &mut event.operations) {
         if operation.protocol == Protocol::Prepared {
             let count = operation.parameters.len();
             operation.sql = match dialect {

@@ -1,0 +1,10 @@
+//! What a workload of the user's own can do without.
+
+use crate::benchmarks::custom::steps;
+use crate::domain::benchmark::Workload;
+
+/// True if the workload says how its tables are made and filled.
+pub(super) fn has_load(workload: &Workload) -> bool {
+    let load = steps::shape(workload).and_then(|shape| shape.load.as_ref());
+    load.is_some_and(|load| load.schema.is_some() || !load.data.is_empty())
+}

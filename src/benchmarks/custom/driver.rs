@@ -1,0 +1,37 @@
+//! How the driver makes and fills the tables of a workload file.
+
+use std::path::{Path, PathBuf};
+
+use crate::benchmarks::custom::steps;
+use crate::domain::benchmark::Workload;
+use crate::domain::dialect::Dialect;
+use crate::domain::sql_workload::{ByDialect, CsvLoad, SqlLoad};
+use crate::driver::request::{CsvFile, FileLoad, RequestBody};
+
+/// The files of a dialect, in their order.
+pub(super) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
+    let default = SqlLoad::default();
+    let load = steps::shape(workload).and_then(|shape| shape.load.as_ref()).unwrap_or(&default);
+    let folder = load.folder.clone().unwrap_or_default();
+    let scripts = |said: &Option<ByDialect<Vec<String>>>| -> Vec<PathBuf> {
+        let names = said.as_ref().and_then(|said| steps::of_dialect(said, dialect));
+        names.into_iter().flatten().map(|name| folder.join(name)).collect()
+    };
+    RequestBody::LoadFiles(FileLoad {
+        schema: scripts(&load.schema),
+        data: load.data.iter().map(|data| csv_file(&folder, data)).collect(),
+        index: scripts(&load.index),
+        analyze: load.analyze.unwrap_or(true),
+    })
+}
+
+fn csv_file(folder: &Path, data: &CsvLoad) -> CsvFile {
+    CsvFile {
+        path: folder.join(&data.csv),
+        table: data.table.clone(),
+        columns: data.columns.clone(),
+        null: data.null.clone().unwrap_or_default(),
+        delimiter: data.delimiter.as_ref().and_then(|text| text.bytes().next()).unwrap_or(b','),
+        expect_rows: data.expect_rows,
+    }
+}

@@ -1,0 +1,39 @@
+//! Workloads of the user's own: `sql`, statements in a workload file.
+//!
+//! A front end turns what the user wrote into scripts (`domain/script.rs`), which the driver
+//! carries out as it does those of the sysbench steps.
+
+mod check;
+mod driver;
+mod presets;
+pub mod settings;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, WorkloadFile};
+use crate::driver::part::DriverPart;
+
+/// The row of `--bench sql:FILE`.
+pub static SQL: BenchmarkSpec = BenchmarkSpec {
+    name: "sql",
+    workload: presets::workload,
+    set: settings::set,
+    finish: settings::finish,
+    check: steps::check,
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
+    turns: DefaultTurns::Within,
+    placement: None,
+    load: Some(driver::load),
+    file: Some(WorkloadFile {
+        read: settings::read,
+        files: settings::files,
+        pin: settings::pin,
+        folder: settings::folder,
+        writes: steps::writes,
+        has_load: check::has_load,
+    }),
+    driver: DriverPart { benchmark: "sql", ..DriverPart::NONE },
+    size: settings::data_size,
+    ..BenchmarkSpec::PLAIN
+};

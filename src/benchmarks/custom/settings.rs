@@ -1,0 +1,109 @@
+//! What the command line says of a workload file: the file itself, and its variables.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::benchmarks::custom::steps;
+use crate::benchmarks::spec::DataSize;
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlShape};
+use crate::workload::settings::{self as shared, SETTINGS, SetError};
+
+/// Settings of all benchmarks that mean nothing here.
+const FOREIGN: [&str; 3] = ["tables", "rows", "prepared"];
+
+/// Bytes of a row in a file, where nothing tells the number of rows.
+const ROW_BYTES: u64 = 100;
+
+/// Times the bytes of its files that data take on disk with their indexes, at most.
+const GROWTH: f64 = 4.0;
+
+/// Bytes that data may have of which nothing is known.
+const UNKNOWN_BYTES: u64 = 64 << 20;
+
+fn shape_of(workload: &mut Workload) -> Option<&mut SqlShape> {
+    match &mut workload.shape {
+        BenchmarkParameters::Sql(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Puts the workload of a file in.
+///
+/// # Errors
+/// The text names the place in the file.
+pub fn read(workload: &mut Workload, text: &str) -> Result<(), String> {
+    workload.shape = BenchmarkParameters::Sql(Box::new(steps::read(text)?));
+    Ok(())
+}
+
+/// The files that the workload reads, with what is known of each.
+pub fn files(workload: &Workload) -> BTreeMap<String, Option<PinnedFile>> {
+    let Some(shape) = steps::shape(workload) else { return BTreeMap::new() };
+    let pinned = |name: String| {
+        let known = shape.files.get(&name).cloned();
+        (name, known)
+    };
+    steps::files(shape).into_iter().map(pinned).collect()
+}
+
+/// Notes the folder and the files that were found in it.
+pub fn pin(workload: &mut Workload, folder: &Path, files: BTreeMap<String, PinnedFile>) {
+    let Some(shape) = shape_of(workload) else { return };
+    if !files.is_empty() {
+        shape.load.get_or_insert_with(SqlLoad::default).folder = Some(folder.to_owned());
+    }
+    shape.files = files;
+}
+
+/// The folder that files are relative to, where the workload says one.
+pub fn folder(workload: &Workload) -> Option<PathBuf> {
+    steps::shape(workload)?.load.as_ref()?.folder.clone()
+}
+
+/// Changes the workload by one `key=value`: a variable of the file, or a setting of all benchmarks.
+///
+/// # Errors
+/// See [`SetError`].
+pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    let (key, value) = shared::parts(assignment)?;
+    let Some(shape) = shape_of(workload) else { return shared::set(workload, assignment) };
+    if let Some(variable) = shape.variables.get_mut(key) {
+        *variable = value.replace('_', "").parse().map_err(|_| SetError::BadValue {
+            key: "a variable",
+            value: value.to_owned(),
+            why: "write a whole number".to_owned(),
+        })?;
+        return Ok(());
+    }
+    let known = || SETTINGS.iter().map(|setting| setting.key).filter(|key| !FOREIGN.contains(key));
+    if known().any(|known| known == key) {
+        return shared::set(workload, assignment);
+    }
+    let variables = shape.variables.keys().map(String::as_str);
+    let known: Vec<&str> = variables.chain(known()).collect();
+    let (key, known) = (key.to_owned(), known.join(", "));
+    Err(SetError::UnknownKeyOf { key, benchmark: "sql", known })
+}
+
+/// Fills in how much there is to load.
+pub fn finish(workload: &mut Workload) {
+    let Some(shape) = steps::shape(workload) else { return };
+    let expected = |shape: &SqlShape| {
+        let load = shape.load.as_ref()?;
+        load.data.iter().map(|data| data.expect_rows).sum::<Option<u64>>()
+    };
+    let by_bytes = bytes_of_files(shape) / ROW_BYTES;
+    workload.rows = expected(shape).filter(|rows| *rows > 0).unwrap_or(by_bytes).max(1);
+}
+
+/// How large the data are, by their files.
+pub fn data_size(workload: &Workload) -> DataSize {
+    let bytes = steps::shape(workload).map_or(0, bytes_of_files).max(UNKNOWN_BYTES);
+    // Data and snapshot.
+    DataSize { disk_bytes: 2.0 * GROWTH * bytes as f64, cached_bytes: GROWTH as u64 * bytes }
+}
+
+fn bytes_of_files(shape: &SqlShape) -> u64 {
+    shape.files.values().map(|file| file.bytes).sum()
+}

@@ -1,0 +1,12 @@
+//! Steps of the user's own statements, compiled to scripts for each dialect.
+
+mod amounts;
+mod positions;
+mod reading;
+mod sequence;
+mod statements;
+mod values;
+
+pub use amounts::of_dialect;
+pub use reading::{files, placed, read, shape};
+pub use sequence::{check, phases, writes};

@@ -1,0 +1,51 @@
+//! Where a key stands in a text of TOML.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::domain::sql_workload::TextPosition;
+
+/// The position of the value under a path of keys and indexes such as `step.0.event.1.name`; that
+/// of the innermost part that there is.
+pub(super) fn of_path(text: &str, path: &str) -> TextPosition {
+    let Ok(table) = DeTable::parse(text) else { return TextPosition::default() };
+    let mut offset = 0;
+    let root = DeValue::Table(table.get_ref().clone());
+    let mut value = &root;
+    for word in path.split('.') {
+        let next = match value {
+            DeValue::Table(table) => {
+                let found = table.iter().find(|(key, _)| key.get_ref() == word);
+                found.map(|(_, value)| value)
+            }
+            DeValue::Array(array) => word.parse().ok().and_then(|index: usize| array.get(index)),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        offset = next.span().start;
+        value = next.get_ref();
+    }
+    let before = &text[..offset.min(text.len())];
+    let line = before.matches('\n').count() as u32 + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
+    TextPosition { line, column }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_the_place_of_its_value() {
+        let text = "a = 1\n[[step]]\nname = \"x\"\n[[step]]\n  name = \"é\"\nother.b = 2\n";
+        let check = |path: &str, line, column| {
+            let found = of_path(text, path);
+            assert_eq!((found.line, found.column), (line, column), "{path}");
+        };
+        check("a", 1, 5);
+        check("step.0.name", 3, 8);
+        check("step.1.name", 5, 10);
+        check("step.1.other.b", 6, 11);
+        check("step.1", 4, 1);
+        check("step.1.missing", 4, 1);
+    }
+}

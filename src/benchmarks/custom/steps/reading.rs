@@ -1,0 +1,69 @@
+//! A workload file as text, and the files that it names.
+
+use super::amounts::all;
+use super::positions;
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::sql_workload::SqlShape;
+
+/// The user's statements, if the workload consists of them.
+pub fn shape(workload: &Workload) -> Option<&SqlShape> {
+    match &workload.shape {
+        BenchmarkParameters::Sql(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Reads a workload file.
+///
+/// # Errors
+/// It is no TOML, or a key is unknown, missing or of the wrong type. The text names the line.
+pub fn read(text: &str) -> Result<SqlShape, String> {
+    let fault = |error: toml::de::Error| error.to_string();
+    let mut unknown = Vec::new();
+    let fields = toml::Deserializer::parse(text).map_err(fault)?;
+    let shape: SqlShape =
+        serde_ignored::deserialize(fields, |field| unknown.push(field.to_string()))
+            .map_err(fault)?;
+    if let Some(key) = unknown.first() {
+        // Optional parts are steps of their own there.
+        let key = key.replace(".?", "");
+        let at = positions::of_path(text, &key).prefix();
+        let key = key.rsplit('.').next().unwrap_or(&key);
+        return Err(format!("{at}unknown key `{key}`\nhint: docs/workloads.md lists the keys"));
+    }
+    Ok(placed(text, shape))
+}
+
+/// The workload with the positions of its parts in the text that it was read from.
+pub fn placed(text: &str, mut shape: SqlShape) -> SqlShape {
+    let at = |path: &str| positions::of_path(text, path);
+    if let Some(load) = &mut shape.load {
+        load.at = at("load");
+    }
+    for (name, parameter) in &mut shape.parameter {
+        parameter.at = at(&format!("parameter.{name}"));
+    }
+    for (number, step) in shape.step.iter_mut().enumerate() {
+        step.at = at(&format!("step.{number}"));
+        for (event, statements) in step.event.iter_mut().enumerate() {
+            for (index, statement) in statements.statement.iter_mut().enumerate() {
+                statement.at = at(&format!("step.{number}.event.{event}.statement.{index}.sql"));
+            }
+        }
+    }
+    shape
+}
+
+/// All files that a workload reads, as it names them, each once.
+pub fn files(shape: &SqlShape) -> Vec<String> {
+    let mut files: Vec<String> = Vec::new();
+    if let Some(load) = &shape.load {
+        let scripts = load.schema.iter().chain(&load.index).flat_map(all).flatten();
+        files.extend(scripts.cloned());
+        files.extend(load.data.iter().map(|data| data.csv.clone()));
+    }
+    files.extend(shape.parameter.values().filter_map(|parameter| parameter.csv.clone()));
+    files.sort();
+    files.dedup();
+    files
+}

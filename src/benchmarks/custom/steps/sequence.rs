@@ -1,0 +1,296 @@
+//! The steps of a workload file in their order, as phases.
+
+use std::collections::BTreeSet;
+
+use super::amounts::{all, check_dialects, of_dialect};
+use super::reading::shape;
+use super::statements::Compiler;
+use super::values::NamedSources;
+use crate::domain::benchmark::{Group, Phase, RateUnit, Step, StepBody, Workload};
+use crate::domain::dialect::Dialect;
+use crate::domain::script::{Distribution, Script, ScriptEvent};
+use crate::domain::sql_workload::{
+    ByDialect, SqlEvent, SqlShape, SqlStatement, SqlStep, TransactionWord,
+};
+use crate::domain::step_parameters::{StepParameters, StepPurpose};
+use crate::domain::value_source::Freshness;
+use crate::user_text::words;
+
+/// Isolation levels as SQL names them.
+const LEVELS: [&str; 4] = ["read uncommitted", "read committed", "repeatable read", "serializable"];
+
+/// Longest SQL that describes a step, in characters.
+const DETAIL: usize = 100;
+
+/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text names the place in the file.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape(workload) else { return Ok(()) };
+    let named = NamedSources::of(shape)?;
+    if shape.step.is_empty() {
+        return Err("the workload has no [[step]]".to_owned());
+    }
+    let mut names = BTreeSet::new();
+    for step in &shape.step {
+        let at = step.at.prefix();
+        if !names.insert(&step.name) {
+            return Err(format!("{at}two steps have the name `{}`", step.name));
+        }
+        compiled(shape, &named, step, dialect).map_err(|fault| {
+            match fault.starts_with("line ") {
+                true => fault,
+                false => format!("{at}{fault}"),
+            }
+        })?;
+    }
+    check_used(shape, &named, dialect)?;
+    check_load(shape, dialect)
+}
+
+fn check_used(shape: &SqlShape, named: &NamedSources, dialect: Dialect) -> Result<(), String> {
+    let compiler = Compiler { shape, dialect, named };
+    let mut used = BTreeSet::new();
+    for statement in statements(shape) {
+        for freshness in [Freshness::Event, Freshness::Use, Freshness::Client] {
+            used.extend(compiler.used(statement, freshness)?);
+        }
+    }
+    match named.numbers.iter().find(|(_, number)| !used.contains(number)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let at = shape.parameter[name].at.prefix();
+            Err(format!("{at}parameter `{name}` is used by no statement"))
+        }
+    }
+}
+
+fn check_load(shape: &SqlShape, dialect: Dialect) -> Result<(), String> {
+    let Some(load) = &shape.load else { return Ok(()) };
+    let at = load.at.prefix();
+    for said in load.schema.iter().chain(&load.index) {
+        check_dialects(said).map_err(|why| format!("{at}[load]: {why}"))?;
+    }
+    if load.schema.as_ref().is_some_and(|said| of_dialect(said, dialect).is_none()) {
+        let key = super::amounts::dialect_key(dialect);
+        return Err(format!("{at}[load] has no schema for {key}, the dialect of a target"));
+    }
+    Ok(())
+}
+
+fn statements(shape: &SqlShape) -> impl Iterator<Item = &SqlStatement> {
+    shape.step.iter().flat_map(|step| &step.event).flat_map(|event| &event.statement)
+}
+
+/// The names of the steps that write, by their statements.
+pub fn writes(workload: &Workload) -> Vec<String> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let writing = shape.step.iter().filter(|step| is_writing(step));
+    writing.map(|step| step.name.clone()).collect()
+}
+
+/// All that the workload does after its load.
+pub fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    // A plan was checked before.
+    let Ok(named) = NamedSources::of(shape) else { return Vec::new() };
+    let step = |step: &SqlStep| {
+        let script = compiled(shape, &named, step, dialect).ok()?;
+        Some(Phase::Measure(Box::new(measured(workload, step, script))))
+    };
+    shape.step.iter().filter_map(step).collect()
+}
+
+fn measured(workload: &Workload, step: &SqlStep, script: Script) -> Step {
+    let group = group(step);
+    let reported = step.reported.unwrap_or(true);
+    let usual = if group == Group::Write { workload.write_seconds } else { workload.read_seconds };
+    let purpose = if reported { StepPurpose::Result } else { StepPurpose::Warming };
+    Step {
+        name: step.name.clone(),
+        client_count: None,
+        group,
+        reported,
+        seconds: step.seconds.unwrap_or(usual),
+        warmup_seconds: if reported { workload.warmup_seconds } else { 0.0 },
+        rate: RateUnit::Queries,
+        detail: detail(step, &script),
+        parameters: StepParameters { purpose, ..StepParameters::default() },
+        makes: None,
+        needs: None,
+        restart_before: false,
+        takes_turns: true,
+        only_reads: !is_writing(step),
+        work: StepBody::Script(script),
+    }
+}
+
+/// The only statement as it stands in the file, or how many there are.
+fn detail(step: &SqlStep, script: &Script) -> String {
+    let operations: Vec<_> = script.operations().collect();
+    let mut said = step.event.iter().flat_map(|event| &event.statement);
+    if let ([_], Some(SqlStatement { sql: ByDialect::All(sql), .. })) =
+        (operations.as_slice(), said.next())
+    {
+        let sql = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        return match sql.char_indices().nth(DETAIL) {
+            Some((end, _)) => format!("{}…", &sql[..end]),
+            None => sql,
+        };
+    }
+    let (statements, events) = (operations.len(), script.events.len());
+    match events {
+        1 if statements == 1 => "1 statement".to_owned(),
+        1 => format!("{statements} statements"),
+        _ => format!("{statements} statements in {events} events"),
+    }
+}
+
+fn group(step: &SqlStep) -> Group {
+    let statements = || step.event.iter().flat_map(|event| &event.statement);
+    let is_point = |statement: &SqlStatement| {
+        statement.expect.is_some_and(|expect| expect.rows.bounds() == [1, 1])
+    };
+    match step.group.as_deref() {
+        Some("point") => Group::Point,
+        Some("range") => Group::Range,
+        Some(_) => Group::Write,
+        None if is_writing(step) => Group::Write,
+        None if statements().all(is_point) => Group::Point,
+        None => Group::Range,
+    }
+}
+
+fn is_writing(step: &SqlStep) -> bool {
+    let of_events = step.event.iter().flat_map(|event| &event.statement);
+    of_events.flat_map(|statement| all(&statement.sql)).any(|sql| sql_writes(sql))
+}
+
+/// True unless the statement only reads, as far as its words tell.
+fn sql_writes(sql: &str) -> bool {
+    const READS: [&str; 8] =
+        ["SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "("];
+    const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "MERGE"];
+    let words = words(Dialect::Fake, sql);
+    let Some(first) = words.first() else { return false };
+    if !READS.contains(&first.as_str()) {
+        return true;
+    }
+    // `REPLACE(…)` and `INSERT(…)` are functions, too.
+    let followed = |index: usize| words.get(index + 1).is_some_and(|next| next == "(");
+    let verb =
+        |(index, word): (usize, &String)| WRITES.contains(&word.as_str()) && !followed(index);
+    words.iter().enumerate().any(verb) || words.iter().any(|word| word == "INTO")
+}
+
+/// The script of a step in a dialect.
+fn compiled(
+    shape: &SqlShape,
+    named: &NamedSources,
+    step: &SqlStep,
+    dialect: Dialect,
+) -> Result<Script, String> {
+    let name = &step.name;
+    let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    if name.is_empty() || !name.chars().all(|letter| is_of_name(letter) || letter == '-') {
+        return Err(format!(
+            "the name of step `{name}` must be lower-case letters, digits and `-`"
+        ));
+    }
+    if step.group.as_ref().is_some_and(|group| !["point", "range", "write"].contains(&&**group)) {
+        return Err(format!("the group of step `{name}` must be point, range or write"));
+    }
+    if step.seconds.is_some_and(|seconds| !(seconds > 0.0 && seconds <= 86_400.0)) {
+        return Err(format!("the seconds of step `{name}` must be above 0 and at most 86400"));
+    }
+    if step.event.is_empty() {
+        return Err(format!("step `{name}` has no event"));
+    }
+    if step.event.iter().all(|event| event.weight == Some(0)) {
+        return Err(format!("all weights of step `{name}` are 0"));
+    }
+    let compiler = Compiler { shape, dialect, named };
+    let several = step.event.len() > 1;
+    let mut events = Vec::new();
+    for (index, event) in step.event.iter().enumerate() {
+        let of_event = match (&event.name, several) {
+            (Some(given), _) => format!("{given} "),
+            (None, true) => format!("event {} ", index + 1),
+            (None, false) => String::new(),
+        };
+        let where_ = match several || event.name.is_some() {
+            true => format!("step `{name}`, {}", of_event.trim_end()),
+            false => format!("step `{name}`"),
+        };
+        events.push(compiled_event(&compiler, event, &of_event, &where_)?);
+    }
+    Ok(Script {
+        events,
+        distribution: Distribution::Uniform,
+        sources: named.sources.clone(),
+        init: step.init.clone(),
+    })
+}
+
+fn compiled_event(
+    compiler: &Compiler<'_>,
+    event: &SqlEvent,
+    of_event: &str,
+    where_: &str,
+) -> Result<ScriptEvent, String> {
+    if event.statement.is_empty() {
+        return Err(format!("{where_} has no statement"));
+    }
+    let (mut operations, mut draws) = (Vec::new(), BTreeSet::new());
+    for (index, statement) in event.statement.iter().enumerate() {
+        let number = index + 1;
+        let fault = |why| format!("{}{where_}, statement {number}: {why}", statement.at.prefix());
+        let kind = format!("{of_event}statement {number}");
+        operations.push(compiler.operation(statement, kind).map_err(fault)?);
+        draws.extend(compiler.used(statement, Freshness::Event).map_err(fault)?);
+    }
+    let writes = event.statement.iter().flat_map(|one| all(&one.sql)).any(|sql| sql_writes(sql));
+    let begin = begin(event.transaction.as_ref(), compiler.dialect, writes);
+    Ok(ScriptEvent {
+        weight: event.weight.unwrap_or(1),
+        begin: begin.map_err(|why| format!("{where_}: {why}"))?,
+        operations,
+        draws: draws.into_iter().collect(),
+        retry: event.retry.clone(),
+        ignore: event.ignore.clone(),
+    })
+}
+
+/// Statements that begin a transaction.
+fn begin(
+    word: Option<&TransactionWord>,
+    dialect: Dialect,
+    writes: bool,
+) -> Result<Vec<String>, String> {
+    let plain = match dialect {
+        // Otherwise two writers may both read first, and one of them fails.
+        Dialect::Sqlite if writes => "BEGIN IMMEDIATE",
+        _ => "BEGIN",
+    };
+    let level = match word {
+        None | Some(TransactionWord::Plain(false)) => return Ok(Vec::new()),
+        Some(TransactionWord::Plain(true)) => return Ok(vec![plain.to_owned()]),
+        Some(TransactionWord::Level(level)) => level.to_lowercase(),
+    };
+    if !LEVELS.contains(&level.as_str()) {
+        return Err(format!(
+            "`transaction` must be true, false or one of {}, not `{level}`",
+            LEVELS.join(", ")
+        ));
+    }
+    let level = level.to_uppercase();
+    Ok(match dialect {
+        Dialect::Postgres => vec![format!("BEGIN ISOLATION LEVEL {level}")],
+        Dialect::Mysql => {
+            vec![format!("SET TRANSACTION ISOLATION LEVEL {level}"), plain.to_owned()]
+        }
+        // All its transactions are serializable.
+        _ => vec![plain.to_owned()],
+    })
+}

@@ -1,0 +1,209 @@
+//! Workload files become scripts, or say what is wrong with them.
+
+use super::{presets, settings, steps};
+use crate::domain::benchmark::{BenchmarkParameters, Group, Phase, Step, Workload};
+use crate::domain::dialect::Dialect;
+use crate::domain::script::{Fragment, Parameter, Script};
+
+const SHOP: &str = r#"
+[variables]
+customers = 1_000
+[parameter]
+id = { kind = "uniform", from = 1, to = "customers" }
+next = { kind = "same", of = "id", plus = 10 }
+ids = { kind = "uniform", from = 1, to = 9, count = 3, distinct = true }
+day = { kind = "date", from = "2024-01-01", to = "2024-12-31", type = "date", each = "use" }
+
+[[step]]
+name = "look"
+[[step.event]]
+[[step.event.statement]]
+sql = "SELECT a::text FROM t WHERE id BETWEEN :id AND :next AND ':x' <> '{1}' AND id > :id"
+
+[[step]]
+name = "buy"
+[[step.event]]
+weight = 9
+[[step.event.statement]]
+sql = "SELECT 1 FROM t WHERE id IN (:ids)"
+expect.rows = [0, 3]
+[[step.event]]
+name = "pay"
+transaction = "serializable"
+[[step.event.statement]]
+sql.postgres = "UPDATE t SET d = :day WHERE id = :id RETURNING id"
+sql.any = "UPDATE t SET d = :day WHERE id = :id"
+"#;
+
+fn workload(text: &str) -> Result<Workload, String> {
+    let (mut workload, _) = presets::workload("quick").unwrap();
+    settings::read(&mut workload, text)?;
+    Ok(workload)
+}
+
+fn measured(text: &str, dialect: Dialect) -> Vec<Step> {
+    let workload = workload(text).unwrap();
+    steps::check(&workload, dialect).unwrap();
+    let phases = steps::phases(dialect, &workload).into_iter();
+    phases
+        .filter_map(|phase| match phase {
+            Phase::Measure(step) => Some(*step),
+            Phase::Settle => None,
+        })
+        .collect()
+}
+
+fn script(text: &str, dialect: Dialect, number: usize) -> Script {
+    measured(text, dialect)[number].script().unwrap().clone()
+}
+
+#[test]
+fn references_become_placeholders_of_each_dialect() {
+    let look = |dialect| script(SHOP, dialect, 0).events[0].operations[0].clone();
+    let postgres = look(Dialect::Postgres);
+    assert_eq!(
+        postgres.sql,
+        "SELECT a::text FROM t WHERE id BETWEEN $1 AND $2 AND ':x' <> '{1}' AND id > $1"
+    );
+    assert_eq!(postgres.parameters.len(), 2);
+    let sqlite = look(Dialect::Sqlite);
+    assert_eq!(
+        sqlite.sql,
+        "SELECT a::text FROM t WHERE id BETWEEN ? AND ? AND ':x' <> '{1}' AND id > ?"
+    );
+    assert_eq!(sqlite.parameters.len(), 3);
+    assert_eq!(sqlite.parameters[0], sqlite.parameters[2]);
+    let literals = |operation: &[Fragment]| {
+        operation.iter().filter(|one| matches!(one, Fragment::Literal(_))).count()
+    };
+    assert_eq!((literals(&postgres.fragments), literals(&sqlite.fragments)), (3, 3));
+}
+
+#[test]
+fn events_have_weights_transactions_and_draws_in_the_order_of_names() {
+    let steps = measured(SHOP, Dialect::Postgres);
+    assert_eq!((steps[0].group, steps[1].group), (Group::Range, Group::Write));
+    assert!(steps[0].only_reads && !steps[1].only_reads);
+    let buy = steps[1].script().unwrap();
+    let names: Vec<&str> = buy.sources.iter().map(|source| source.name.as_str()).collect();
+    assert_eq!(names, ["day", "id", "ids", "next"]);
+    assert_eq!(steps[0].script().unwrap().events[0].draws, [1, 3]);
+    let [read, pay] = buy.events.as_slice() else { panic!("{buy:?}") };
+    assert_eq!((read.weight, pay.weight), (9, 1));
+    assert_eq!(read.operations[0].sql, "SELECT 1 FROM t WHERE id IN ($1, $2, $3)");
+    assert_eq!(read.operations[0].expect, Some([0, 3]));
+    assert_eq!(pay.begin, ["BEGIN ISOLATION LEVEL SERIALIZABLE"]);
+    assert_eq!(pay.operations[0].sql, "UPDATE t SET d = $1::date WHERE id = $2 RETURNING id");
+    assert_eq!((pay.draws.as_slice(), pay.operations[0].draws.as_slice()), (&[1][..], &[0][..]));
+    assert!(matches!(pay.operations[0].parameters[0], Parameter::Value { whole: false, .. }));
+    // Nine of one statement and one of three: 1.2 on average, rounded up.
+    assert_eq!(buy.statements_per_event(), 2);
+    let mysql = script(SHOP, Dialect::Mysql, 1);
+    assert_eq!(mysql.events[1].begin, ["SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "BEGIN"]);
+    let sqlite = script(SHOP, Dialect::Sqlite, 1);
+    assert_eq!(sqlite.events[1].begin, ["BEGIN IMMEDIATE"]);
+    assert_eq!(sqlite.events[1].operations[0].sql, "UPDATE t SET d = ? WHERE id = ?");
+}
+
+#[test]
+fn all_dialects_draw_the_same_sources() {
+    let draws = |dialect| {
+        let script = script(SHOP, dialect, 1);
+        script.events.iter().map(|event| event.draws.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(draws(Dialect::Postgres), draws(Dialect::Mysql));
+    assert_eq!(draws(Dialect::Postgres), draws(Dialect::Sqlite));
+}
+
+#[test]
+fn a_select_that_writes_is_a_write() {
+    let group = |sql: &str| {
+        let text = format!(
+            "[[step]]\nname = \"a\"\n[[step.event]]\n[[step.event.statement]]\n\
+                            sql = \"\"\"{sql}\"\"\"\nexpect.rows = 1\n"
+        );
+        measured(&text, Dialect::Postgres)[0].group
+    };
+    assert_eq!(group("SELECT 1"), Group::Point);
+    assert_eq!(group("SELECT replace(a, 'insert', 'b') FROM t -- delete"), Group::Point);
+    assert_eq!(group("WITH x AS (DELETE FROM t RETURNING a) SELECT a FROM x"), Group::Write);
+    assert_eq!(group("SELECT a FROM t FOR UPDATE"), Group::Write);
+    assert_eq!(group("SELECT a INTO b FROM t"), Group::Write);
+    assert_eq!(group("CALL p()"), Group::Write);
+    assert_eq!(group("(SELECT 1) UNION (SELECT 1)"), Group::Point);
+}
+
+#[test]
+fn variables_are_settings() {
+    let mut workload = workload(SHOP).unwrap();
+    settings::set(&mut workload, "customers=5").unwrap();
+    let BenchmarkParameters::Sql(shape) = &workload.shape else { panic!("no statements") };
+    assert_eq!(shape.variables["customers"], 5);
+    settings::set(&mut workload, "seconds=7").unwrap();
+    assert_eq!(workload.read_seconds, 7.0);
+    let unknown = settings::set(&mut workload, "rows=7").unwrap_err().to_string();
+    assert!(unknown.contains("unknown key of the benchmark `sql`; valid keys: customers, clients"));
+    let wrong = settings::set(&mut workload, "customers=many").unwrap_err().to_string();
+    assert!(wrong.contains("write a whole number"), "{wrong}");
+}
+
+#[test]
+fn a_workload_survives_a_record() {
+    let workload = workload(SHOP).unwrap();
+    let json = serde_json::to_string(&workload).unwrap();
+    assert_eq!(serde_json::from_str::<Workload>(&json).unwrap(), workload);
+}
+
+/// The refusal of the shop after an edit, for Postgres.
+fn refusal(from: &str, to: &str) -> String {
+    assert!(SHOP.contains(from), "{from}");
+    let text = SHOP.replacen(from, to, 1);
+    match workload(&text) {
+        Err(fault) => fault,
+        Ok(workload) => steps::check(&workload, Dialect::Postgres).unwrap_err(),
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let mut wrong = Vec::new();
+    let mut check = |from: &str, to: &str, want: &str| {
+        let said = refusal(from, to);
+        if !said.contains(want) {
+            wrong.push(format!("{said}\n  instead of {want}"));
+        }
+    };
+    check(
+        "id > :id",
+        "id > :idd",
+        "line 14, column 7: step `look`, statement 1: it uses `:idd`, and no parameter has that \
+         name; parameters are day, id, ids, next",
+    );
+    check(
+        "kind = \"date\"",
+        "kind = \"dat\"",
+        "line 8, column 7: parameter `day`: `dat` is no kind",
+    );
+    check("to = 9,", "to = 0,", "line 7, column 7: parameter `ids`: `from` 1 is above `to` 0");
+    check("to = 9,", "to = 2,", "3 distinct values do not fit from 1 to 2");
+    check("to = 9,", "too = 9,", "line 7, column 43: unknown key `too`");
+    check("plus = 10", "digits = 1", "`digits` is no key of same; it has of, plus, each");
+    check("of = \"id\"", "of = \"it\"", "parameter `next`: there is no parameter `it`");
+    check("to = \"customers\"", "to = \"clients\"", "`clients` is neither a whole number nor");
+    check("IN (:ids)", "id = :ids", "`ids` has `count = 3` and stands outside IN (…)");
+    check(":next AND", "9 AND", "line 6, column 8: parameter `next` is used by no statement");
+    check("name = \"buy\"", "name = \"look\"", "line 16, column 1: two steps have the name `look`");
+    check("name = \"buy\"", "name = \"Buy it\"", "must be lower-case letters, digits and `-`");
+    check("SELECT 1 FROM t", "SELECT 2; SELECT 1 FROM t", "two statements in one `sql`");
+    check("SELECT 1 FROM", "START TRANSACTION -- ", "`START` is written as `transaction = true`");
+    check("SELECT 1 FROM", "COPY t FROM STDIN -- ", "belongs in [load]");
+    check("'{1}'", "'{1}", "the SQL ends within a text in quotes");
+    check("sql.postgres", "sql.oracle", "`oracle` is no dialect; there are postgres, mysql");
+    check("serializable", "strict", "`transaction` must be true, false or one of read");
+    check("expect.rows = [0, 3]", "expect.rows = [3, 0]", "`expect.rows` must ascend");
+    check("expect.rows = [0, 3]", "protocol = \"fast\"", "`protocol` must be prepared or text");
+    let empty = "[[step]]\nname = \"none\"\n[[step]]\nname = \"look\"";
+    check("[[step]]\nname = \"look\"", empty, "line 10, column 1: step `none` has no event");
+    check("[variables]", "[variable]", "line 2, column 1: unknown key `variable`");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

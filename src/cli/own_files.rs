@@ -1,0 +1,167 @@
+//! Workloads in files of the user's: read, held against what a plan says of them, and asked about
+//! before they write on a server that rqps does not run.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::benchmarks::{self, BenchmarkSpec};
+use crate::cli::args::GuestOptions;
+use crate::domain::benchmark::Workload;
+use crate::domain::build::BuildSource;
+use crate::domain::sql_workload::PinnedFile;
+use crate::plan::{Plan, file};
+
+/// The benchmark of `--bench NAME` or `--bench NAME:FILE`, and its file.
+///
+/// # Errors
+/// No such benchmark; a file where none belongs, or none where one does.
+pub(super) fn benchmark(word: &str) -> Result<(&'static BenchmarkSpec, Option<PathBuf>)> {
+    let (name, path) = match word.split_once(':') {
+        Some((name, path)) => (name, Some(PathBuf::from(path))),
+        None => (word, None),
+    };
+    let spec = benchmarks::named(name).map_err(anyhow::Error::msg)?;
+    match (&spec.file, &path) {
+        (Some(_), None) => bail!(
+            "run the benchmark `{name}`: it needs a workload file, such as --bench {name}:shop.toml\
+             \nhint: `rqps init` writes one from a running database"
+        ),
+        (None, Some(path)) => {
+            bail!("run the benchmark `{name}`: it takes no file; leave out `:{}`", path.display())
+        }
+        _ => Ok((spec, path)),
+    }
+}
+
+/// Puts the workload of a file in.
+///
+/// # Errors
+/// The file cannot be read; the text names the place in it.
+pub(super) fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
+    let Some(own) = &spec.file else { return Ok(()) };
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("read the workload file {}", path.display()))?;
+    (own.read)(workload, &text)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("use the workload file {}", path.display()))?;
+    pin(workload, &folder_of(path)?)
+}
+
+/// The folder that a file lies in, from the root.
+///
+/// # Errors
+/// There is no current folder.
+pub(super) fn folder_of(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path).context("find the folder of the workload")?;
+    Ok(path.parent().unwrap_or(Path::new("/")).to_owned())
+}
+
+/// Looks for the files of the workload, in `folder` unless it says another. Files that the workload
+/// knows already must be the same.
+///
+/// # Errors
+/// A file is missing, or another one.
+pub(super) fn pin(workload: &mut Workload, folder: &Path) -> Result<()> {
+    let Some(own) = &benchmarks::of(workload).file else { return Ok(()) };
+    let folder = match (own.folder)(workload) {
+        Some(said) => folder.join(said),
+        None => folder.to_owned(),
+    };
+    let mut found = BTreeMap::new();
+    for (name, known) in (own.files)(workload) {
+        let now = measured(&folder.join(&name))?;
+        if known.is_some_and(|known| known != now) {
+            bail!(
+                "use {}: it is not the file of the plan\nhint: make the plan again, or restore \
+                 the file",
+                folder.join(&name).display()
+            );
+        }
+        found.insert(name, now);
+    }
+    (own.pin)(workload, &folder, found);
+    Ok(())
+}
+
+/// Length and SHA-256 of a file.
+fn measured(path: &Path) -> Result<PinnedFile> {
+    let opened = File::open(path);
+    let mut opened = opened.with_context(|| format!("read {}", path.display()))?;
+    let (mut digest, mut bytes) = (Sha256::new(), 0);
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        let length = opened.read(&mut piece).with_context(|| format!("read {}", path.display()))?;
+        if length == 0 {
+            break;
+        }
+        digest.update(&piece[..length]);
+        bytes += length as u64;
+    }
+    let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(PinnedFile { sha256, bytes })
+}
+
+/// Asks before statements of the user's change rows of a database that is not a copy.
+///
+/// # Errors
+/// The answer is no, or nobody is there to answer.
+pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
+    let Some(own) = &benchmarks::of(&plan.workload).file else { return Ok(()) };
+    let is_guest =
+        |target: &&crate::domain::target::Target| matches!(target.source, BuildSource::Dsn(_));
+    let targets: Vec<String> =
+        plan.targets.iter().filter(is_guest).map(|target| target.label.clone()).collect();
+    let steps = chosen(plan, (own.writes)(&plan.workload));
+    if targets.is_empty() || steps.is_empty() || guest.yes {
+        return Ok(());
+    }
+    let (steps, targets) = (steps.join(", "), targets.join(", "));
+    let what = format!("{steps} may change rows of the database of {targets}");
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "run statements on a server that others use: {what}\nhint: add --yes to allow it, or \
+             leave the steps out with --steps"
+        );
+    }
+    tell!("rqps: {what}, which is no copy. Run them there? [y/N]");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => bail!("run statements on a server that others use: not confirmed"),
+    }
+}
+
+/// Those of these steps that the plan measures.
+fn chosen(plan: &Plan, steps: Vec<String>) -> Vec<String> {
+    use crate::domain::benchmark::Phase;
+    let Some(first) = plan.targets.first() else { return steps };
+    let Ok(phases) = plan.phases(first) else { return steps };
+    let is_there = |name: &String| {
+        phases.iter().any(|phase| match phase {
+            Phase::Measure(step) => {
+                let of_all = step.client_count.as_ref().map(|count| &count.step);
+                step.name == *name || of_all == Some(name)
+            }
+            Phase::Settle => false,
+        })
+    };
+    steps.into_iter().filter(is_there).collect()
+}
+
+/// A plan file with its files found.
+///
+/// # Errors
+/// As [`pin`].
+pub(super) fn of_plan(mut plan: Plan, path: &Path) -> Result<Plan> {
+    if plan.is_visitor() {
+        pin(&mut plan.workload, &folder_of(path)?)?;
+        file::check(&plan)?;
+    }
+    Ok(plan)
+}

@@ -1,0 +1,320 @@
+//! A workload of the user's own SQL, as it stands in a file: what is loaded, which values there
+//! are, and the statements of each step.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SqlShape {
+    /// Whole numbers by name, which stand for themselves in other places. `--set` changes them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, i64>,
+    /// The files that it reads, each with its SHA-256: another file of that name is refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, PinnedFile>,
+    /// How the tables are made and filled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<SqlLoad>,
+    /// Values by name, for `:name` in statements.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameter: BTreeMap<String, SqlParameter>,
+    /// What is measured, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub step: Vec<SqlStep>,
+}
+
+/// A file that a workload reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedFile {
+    /// SHA-256 of its content, in hex.
+    pub sha256: String,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// Where something stands in the file that it was read from; unknown where it was read from
+/// another form. All positions are alike: two workloads are the same wherever they stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextPosition {
+    /// Line, from 1; 0 if unknown.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl PartialEq for TextPosition {
+    fn eq(&self, _: &TextPosition) -> bool {
+        true
+    }
+}
+
+impl TextPosition {
+    /// `line 3, column 7: `, or nothing.
+    pub fn prefix(&self) -> String {
+        match self.line {
+            0 => String::new(),
+            line => format!("line {line}, column {}: ", self.column),
+        }
+    }
+}
+
+/// A whole number, a fraction, or a text: the name of a variable, a sum, a date.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// `42`.
+    Whole(i64),
+    /// `0.5`.
+    Decimal(f64),
+    /// `customers`, `customers*10`, `2024-02-29`.
+    Text(String),
+}
+
+/// Texts that may be different for each dialect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ByDialect<T> {
+    /// The same for all.
+    All(T),
+    /// By `postgres`, `mysql` (MariaDB, too), `sqlite`, or `any` for the others.
+    Each(BTreeMap<String, T>),
+}
+
+/// How the tables are made and filled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SqlLoad {
+    /// The folder that files are relative to; that of the workload file if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Files of SQL that make tables; a dump may fill them, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<ByDialect<Vec<String>>>,
+    /// CSV files, one table each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<CsvLoad>,
+    /// Files of SQL that follow the rows, such as indexes; timed apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<ByDialect<Vec<String>>>,
+    /// False to leave statistics as they are; else the DBMS gathers them after the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analyze: Option<bool>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub at: TextPosition,
+}
+
+/// The rows of a table in a CSV file with a header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CsvLoad {
+    /// The file.
+    pub csv: String,
+    /// The table.
+    pub table: String,
+    /// Columns of the table in the order of the fields; those of the header if it says nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// What a field without quotes holds that is NULL; an empty one if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null: Option<String>,
+    /// The character between fields; a comma if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<String>,
+    /// Rows that there must be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_rows: Option<u64>,
+}
+
+/// Where the values of a name come from. Which keys mean something depends on `kind`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SqlParameter {
+    /// `uniform`, `zipfian`, `list`, `text` and others.
+    pub kind: String,
+    /// The smallest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Amount>,
+    /// The largest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Amount>,
+    /// Of `zipfian`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exponent: Option<f64>,
+    /// Of `zipfian`: spreads the hot values over the range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scramble: Option<bool>,
+    /// Of `pareto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub h: Option<f64>,
+    /// Of `gaussian` and `exponential`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<f64>,
+    /// Of `sequential`: begin again after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrap: Option<bool>,
+    /// Of `same`: the other parameter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// Of `same`: what is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plus: Option<Amount>,
+    /// Of `list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<Amount>>,
+    /// Of `list`: one for each value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
+    /// Of `file`: the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv: Option<String>,
+    /// Of `file`: the column of the values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Of `file`: the column of the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_column: Option<String>,
+    /// Of `file`: `random` or `sequential`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// Of `file`: parameters with the same label take fields of one row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
+    /// Of `text`: characters, or the fewest and the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<CountOrRange>,
+    /// Of `text`: characters and ranges such as `a-z0-9`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alphabet: Option<String>,
+    /// Of `text`: `#` is a digit, `@` a letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// Of `float`: digits after the point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digits: Option<u32>,
+    /// Of `timestamp`: seconds between two values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<i64>,
+    /// `event`, `use` or `client`: how often it is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<String>,
+    /// Values at once, for `IN (:ids)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// True if those differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<bool>,
+    /// Share of NULLs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null: Option<f64>,
+    /// On Postgres: the type that the value is cast to.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub cast: Option<String>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub at: TextPosition,
+}
+
+/// A number, or the least and the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CountOrRange {
+    /// So many.
+    Count(u64),
+    /// From the first to the second.
+    Range([u64; 2]),
+}
+
+impl CountOrRange {
+    /// The least and the most.
+    pub fn bounds(self) -> [u64; 2] {
+        match self {
+            CountOrRange::Count(count) => [count, count],
+            CountOrRange::Range(range) => range,
+        }
+    }
+}
+
+/// A step: what clients do over and over for some time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SqlStep {
+    /// Its name.
+    pub name: String,
+    /// `point`, `range` or `write`; by its statements if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// The measured window; that of its group if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// False to warm caches only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<bool>,
+    /// Statements that each session executes before the clock starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub init: Vec<String>,
+    /// What a client does: one of these at a time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<SqlEvent>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub at: TextPosition,
+}
+
+/// Statements that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SqlEvent {
+    /// A name for readers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its share of the events of the step; 1 if it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// True for BEGIN and COMMIT around it, or an isolation level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<TransactionWord>,
+    /// More codes of errors after which it begins again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<String>,
+    /// Codes of errors that end it without another try.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// The statements in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statement: Vec<SqlStatement>,
+}
+
+/// Whether an event is a transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TransactionWord {
+    /// It is, or not.
+    Plain(bool),
+    /// It is, at this isolation level.
+    Level(String),
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqlStatement {
+    /// `prepared`, or `text` for literals that the server parses each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Executed so many times in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// The SQL, with `:name` for values.
+    pub sql: ByDialect<String>,
+    /// What it must return.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<SqlExpectation>,
+    /// Where its SQL stands.
+    #[serde(skip)]
+    pub at: TextPosition,
+}
+
+/// What a statement must return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SqlExpectation {
+    /// Rows.
+    pub rows: CountOrRange,
+}

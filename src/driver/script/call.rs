@@ -1,0 +1,228 @@
+//! How one statement travels: prepared with its values, or as text with literals.
+
+use crate::domain::script::{Fragment, Operation, Parameter, Protocol, Script};
+use crate::driver::connection::Connection;
+use crate::driver::script::sources::{Drawn, DrawnValue};
+use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+
+/// How one statement travels.
+pub(crate) enum Call {
+    Prepared(Prepared),
+    Text(Vec<Piece>),
+}
+
+/// Text protocol: SQL between placeholders, and the parameters (from 0) at their places.
+pub(crate) enum Piece {
+    Sql(String),
+    Parameter(usize),
+}
+
+impl Call {
+    /// A statement without parameters, as text.
+    pub(crate) fn text(sql: &str) -> Call {
+        Call::Text(vec![Piece::Sql(sql.to_owned())])
+    }
+
+    /// Of `operation` on table number `table`, from 1.
+    pub(crate) fn compile(
+        operation: &Operation,
+        table: u32,
+        session: &mut Connection,
+    ) -> Result<Call, String> {
+        let sql = match operation.fragments.is_empty() {
+            true => operation.sql.replace("{table}", &table.to_string()),
+            false => operation.sql.clone(),
+        };
+        match operation.protocol {
+            Protocol::Text if operation.fragments.is_empty() => {
+                Ok(Call::Text(pieces(&sql, operation.parameters.len())))
+            }
+            Protocol::Text => {
+                let piece = |fragment: &Fragment| match fragment {
+                    Fragment::Sql(sql) => Piece::Sql(sql.clone()),
+                    Fragment::Literal(parameter) => Piece::Parameter(*parameter as usize),
+                };
+                Ok(Call::Text(operation.fragments.iter().map(piece).collect()))
+            }
+            Protocol::Prepared => {
+                let types: Vec<ValueType> =
+                    operation.parameters.iter().map(|parameter| parameter.value_type()).collect();
+                session.prepare(&sql, &types).map(Call::Prepared).map_err(|error| {
+                    format!("failed to prepare {} ({sql}): {error}", operation.kind)
+                })
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn go(
+        &self,
+        parameters: &[Parameter],
+        session: &mut Connection,
+        scratch: &mut ScriptBuffers,
+    ) -> Result<Reply, WireError> {
+        match self {
+            Call::Prepared(prepared) => {
+                scratch.with_values(parameters, |values| session.execute(*prepared, values))
+            }
+            Call::Text(pieces) => {
+                scratch.spell(pieces, parameters, session.escapes_backslash());
+                session.simple(&scratch.sql)
+            }
+        }
+    }
+}
+
+/// Splits SQL at `{1}` … `{n}`.
+fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while let Some(open) = sql[at..].find('{').map(|place| at + place) {
+        let number = sql[open + 1..].split_once('}').and_then(|(number, _)| {
+            let value: usize = number.parse().ok()?;
+            (1..=parameters).contains(&value).then_some((value, open + number.len() + 2))
+        });
+        at = open + 1;
+        if let Some((number, end)) = number {
+            pieces.push(Piece::Sql(sql[from..open].to_owned()));
+            pieces.push(Piece::Parameter(number - 1));
+            (from, at) = (end, end);
+        }
+    }
+    pieces.push(Piece::Sql(sql[from..].to_owned()));
+    pieces
+}
+
+/// Buffers of one client.
+pub(crate) struct ScriptBuffers {
+    /// Per parameter: the integer, or where its text begins.
+    pub(crate) slots: Vec<i64>,
+    pub(crate) texts: Vec<u8>,
+    /// Values of the script's sources.
+    pub(crate) drawn: Vec<Drawn>,
+    /// Kept for its allocation alone.
+    values: Vec<Value<'static>>,
+    sql: String,
+}
+
+impl ScriptBuffers {
+    pub(crate) fn for_script(script: &Script, drawn: usize) -> ScriptBuffers {
+        let most = script.operations().map(|operation| operation.parameters.len()).max();
+        let texts = script.operations().map(|operation| {
+            operation.parameters.iter().map(|parameter| parameter.text_len()).sum::<usize>()
+        });
+        ScriptBuffers {
+            slots: vec![0; most.unwrap_or(0)],
+            texts: vec![0; texts.max().unwrap_or(0)],
+            drawn: (0..drawn).map(|_| Drawn::default()).collect(),
+            values: Vec::with_capacity(most.unwrap_or(0)),
+            sql: String::with_capacity(256),
+        }
+    }
+
+    /// Hands the values that were drawn to `use_values`.
+    #[inline]
+    fn with_values<T>(
+        &mut self,
+        parameters: &[Parameter],
+        use_values: impl FnOnce(&[Value<'_>]) -> T,
+    ) -> T {
+        match parameters {
+            [] => use_values(&[]),
+            [one] => use_values(&[self.value(*one, 0)]),
+            many => {
+                let mut values: Vec<Value<'_>> = recycle(std::mem::take(&mut self.values));
+                values.extend(many.iter().enumerate().map(|(index, one)| self.value(*one, index)));
+                let result = use_values(&values);
+                self.values = recycle(values);
+                result
+            }
+        }
+    }
+
+    #[inline]
+    fn value(&self, parameter: Parameter, index: usize) -> Value<'_> {
+        if let Parameter::Value { slot, .. } = parameter {
+            let drawn = &self.drawn[slot as usize];
+            return match drawn.value {
+                DrawnValue::Null => Value::Null,
+                DrawnValue::Whole(number) => Value::Int(number),
+                DrawnValue::Text => Value::Text(&drawn.text),
+            };
+        }
+        let slot = self.slots[index];
+        match parameter.text_len() {
+            0 => Value::Int(slot),
+            length => Value::Text(&self.texts[slot as usize..slot as usize + length]),
+        }
+    }
+
+    /// The literal of a parameter.
+    pub(crate) fn literal(&self, parameter: Parameter, index: usize, backslash: bool) -> String {
+        let mut text = String::new();
+        self.spell_literal(&mut text, parameter, index, backslash);
+        text
+    }
+
+    fn spell_literal(&self, sql: &mut String, parameter: Parameter, index: usize, backslash: bool) {
+        use std::fmt::Write;
+        match self.value(parameter, index) {
+            Value::Null => sql.push_str("NULL"),
+            // Writing to a string cannot fail.
+            Value::Int(int) => write!(sql, "{int}").unwrap_or(()),
+            Value::Text(text) | Value::Bytes(text) => {
+                sql.push('\'');
+                for letter in String::from_utf8_lossy(text).chars() {
+                    if letter == '\'' || (backslash && letter == '\\') {
+                        sql.push(letter);
+                    }
+                    sql.push(letter);
+                }
+                sql.push('\'');
+            }
+        }
+    }
+
+    /// Writes a statement with literals into `sql`.
+    fn spell(&mut self, pieces: &[Piece], parameters: &[Parameter], backslash: bool) {
+        let mut sql = std::mem::take(&mut self.sql);
+        sql.clear();
+        for piece in pieces {
+            match piece {
+                Piece::Sql(text) => sql.push_str(text),
+                Piece::Parameter(index) => {
+                    self.spell_literal(&mut sql, parameters[*index], *index, backslash);
+                }
+            }
+        }
+        self.sql = sql;
+    }
+}
+
+/// An empty vector with the allocation of `values`: values borrow the texts of one statement, the
+/// memory serves all. The standard library collects in place here.
+#[inline]
+fn recycle<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {
+    values.clear();
+    values.into_iter().map(|_| Value::Int(0)).collect()
+}
+
+impl Parameter {
+    /// Bytes of a text parameter of fixed length; 0 for others.
+    #[inline]
+    pub(crate) fn text_len(self) -> usize {
+        match self {
+            Parameter::Digits { bytes } => bytes as usize,
+            _ => 0,
+        }
+    }
+
+    fn value_type(self) -> ValueType {
+        match self {
+            Parameter::Digits { .. } => ValueType::Text,
+            Parameter::Value { whole: true, .. } => ValueType::AnyInt,
+            Parameter::Value { whole: false, .. } => ValueType::AnyText,
+            _ => ValueType::Int,
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Draws the values of a script's sources: once per event, per use, or per client.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use crate::datagen::distribution::{
+    Permutation, Zipfian, cut_gaussian, exponential, pareto, special,
+};
+use crate::datagen::rng::Rng;
+use crate::domain::script::Script;
+use crate::domain::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
+use crate::driver::script::calendar;
+use crate::driver::script::table::{self, Choices};
+
+/// Draws that all fall on values which were drawn before, until a source is given up.
+const TRIES: u32 = 10_000;
+
+/// What the sources of a script share among all clients: lists and files are held once.
+#[derive(Clone)]
+pub(crate) struct SharedSources(Arc<Inner>);
+
+struct Inner {
+    sources: Vec<SharedSource>,
+    clients: u32,
+    slots: usize,
+}
+
+struct SharedSource {
+    name: String,
+    /// Its first slot.
+    slot: usize,
+    count: usize,
+    distinct: bool,
+    nulls: f64,
+    freshness: Freshness,
+    draws: Draws,
+}
+
+/// How a source makes a value.
+enum Draws {
+    Whole {
+        from: i64,
+        span: u64,
+        spread: Spreading,
+    },
+    Sequential {
+        from: i64,
+        values: u64,
+        wrap: bool,
+    },
+    /// Members of a list or rows of a file. Sources of one group share the row.
+    Choice {
+        choices: Choices,
+        sequential: bool,
+        group: Option<usize>,
+        leads: bool,
+    },
+    Text {
+        least: u32,
+        most: u32,
+        alphabet: Vec<char>,
+    },
+    Template {
+        text: String,
+    },
+    Decimal {
+        from: i64,
+        span: u64,
+        digits: u32,
+    },
+    Date {
+        from: i64,
+        span: u64,
+    },
+    Timestamp {
+        from: i64,
+        steps: u64,
+        step: i64,
+    },
+    Same {
+        slot: usize,
+        plus: i64,
+    },
+    Client,
+}
+
+enum Spreading {
+    Uniform,
+    Zipfian(Zipfian, Option<Permutation>),
+    Pareto(f64),
+    Special,
+    Gaussian(f64),
+    Exponential(f64),
+}
+
+/// A value that was drawn.
+#[derive(Default)]
+pub(crate) struct Drawn {
+    pub(crate) value: DrawnValue,
+    /// The text, if it is one; kept for its allocation otherwise.
+    pub(crate) text: Vec<u8>,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DrawnValue {
+    #[default]
+    Null,
+    Whole(i64),
+    Text,
+}
+
+impl SharedSources {
+    /// Reads the files and prepares the distributions. The error is a whole fault.
+    pub(crate) fn open(script: &Script, clients: u32) -> Result<SharedSources, String> {
+        let (mut sources, mut slot) = (Vec::new(), 0);
+        let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+        for source in &script.sources {
+            let draws = Draws::of(source, &sources, &mut groups)
+                .map_err(|why| format!("failed to prepare parameter `{}`: {why}", source.name))?;
+            sources.push(SharedSource {
+                name: source.name.clone(),
+                slot,
+                count: source.count.max(1) as usize,
+                distinct: source.distinct,
+                nulls: source.nulls,
+                freshness: source.freshness,
+                draws,
+            });
+            slot += source.count.max(1) as usize;
+        }
+        Ok(SharedSources(Arc::new(Inner { sources, clients: clients.max(1), slots: slot })))
+    }
+
+    /// Slots of all sources together.
+    pub(crate) fn slots(&self) -> usize {
+        self.0.slots
+    }
+
+    /// The sources of client `client`, from 0.
+    pub(crate) fn of_client(&self, seed: u64, client: u32) -> ClientSources {
+        ClientSources {
+            shared: Arc::clone(&self.0),
+            rng: Rng::stream(seed, "values", u64::from(client)),
+            client: u64::from(client),
+            taken: vec![0; self.0.sources.len()],
+            rows: vec![0; self.0.sources.len()],
+        }
+    }
+}
+
+/// The sources of one client.
+pub(crate) struct ClientSources {
+    shared: Arc<Inner>,
+    rng: Rng,
+    client: u64,
+    /// By source: how many values a sequence has given.
+    taken: Vec<u64>,
+    /// By group: the row that its sources take fields of.
+    rows: Vec<usize>,
+}
+
+impl ClientSources {
+    /// Draws what is drawn once per client.
+    pub(crate) fn start(&mut self, drawn: &mut [Drawn]) -> Result<(), String> {
+        let once = |source: &SharedSource| source.freshness == Freshness::Client;
+        let sources = self.shared.sources.iter().enumerate();
+        let all: Vec<u32> =
+            sources.filter(|(_, one)| once(one)).map(|(index, _)| index as u32).collect();
+        self.draw(&all, drawn)
+    }
+
+    /// Draws new values of these sources into their slots.
+    #[inline]
+    pub(crate) fn draw(&mut self, which: &[u32], drawn: &mut [Drawn]) -> Result<(), String> {
+        let shared = Arc::clone(&self.shared);
+        for &number in which {
+            let source = &shared.sources[number as usize];
+            for at in 0..source.count {
+                let mut tries = 0;
+                loop {
+                    self.draw_one(source, number as usize, source.slot + at, drawn)?;
+                    if !source.distinct || is_new(&drawn[source.slot..=source.slot + at]) {
+                        break;
+                    }
+                    tries += 1;
+                    if tries == TRIES {
+                        return Err(format!(
+                            "parameter `{}` found no {} values that differ",
+                            source.name, source.count
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn draw_one(
+        &mut self,
+        source: &SharedSource,
+        number: usize,
+        slot: usize,
+        drawn: &mut [Drawn],
+    ) -> Result<(), String> {
+        if source.nulls > 0.0 && self.rng.unit() < source.nulls {
+            drawn[slot].value = DrawnValue::Null;
+            return Ok(());
+        }
+        let rng = &mut self.rng;
+        let whole = match &source.draws {
+            Draws::Whole { from, span, spread } => from.wrapping_add_unsigned(match spread {
+                Spreading::Uniform => rng.below(span.wrapping_add(1)),
+                other => other.draw(rng, *span),
+            }),
+            Draws::Sequential { from, values, wrap } => {
+                let step = self.client + self.taken[number] * u64::from(self.shared.clients);
+                self.taken[number] += 1;
+                if step >= *values && !wrap {
+                    let last = from.wrapping_add_unsigned(*values - 1);
+                    return Err(format!("parameter `{}` has no value after {last}", source.name));
+                }
+                from.wrapping_add_unsigned(step % values)
+            }
+            Draws::Same { slot: other, plus } => match drawn[*other].value {
+                DrawnValue::Whole(number) => number.wrapping_add(*plus),
+                _ => {
+                    drawn[slot].value = DrawnValue::Null;
+                    return Ok(());
+                }
+            },
+            Draws::Client => self.client as i64,
+            _ => return self.draw_text(source, number, &mut drawn[slot]),
+        };
+        drawn[slot].value = DrawnValue::Whole(whole);
+        Ok(())
+    }
+
+    fn draw_text(
+        &mut self,
+        source: &SharedSource,
+        number: usize,
+        drawn: &mut Drawn,
+    ) -> Result<(), String> {
+        let rng = &mut self.rng;
+        drawn.value = DrawnValue::Text;
+        drawn.text.clear();
+        let out = &mut drawn.text;
+        let below = |rng: &mut Rng, span: u64| rng.below(span.wrapping_add(1));
+        let written = match &source.draws {
+            Draws::Choice { choices, sequential, group, leads } => {
+                let row = match (*group, *sequential) {
+                    (Some(group), _) if !leads => self.rows[group],
+                    (_, true) => {
+                        let step =
+                            self.client + self.taken[number] * u64::from(self.shared.clients);
+                        self.taken[number] += 1;
+                        (step % choices.len() as u64) as usize
+                    }
+                    (_, false) => choices.draw(rng),
+                };
+                if let Some(group) = *group {
+                    self.rows[group] = row;
+                }
+                if let Some(number) = choices.number(row) {
+                    drawn.value = DrawnValue::Whole(number);
+                    return Ok(());
+                }
+                out.extend_from_slice(choices.text(row).as_bytes());
+                Ok(())
+            }
+            Draws::Text { least, most, alphabet } => {
+                let mut letter = [0; 4];
+                for _ in 0..rng.uniform(u64::from(*least), u64::from(*most)) {
+                    let drawn = alphabet[rng.below(alphabet.len() as u64) as usize];
+                    out.extend_from_slice(drawn.encode_utf8(&mut letter).as_bytes());
+                }
+                Ok(())
+            }
+            Draws::Template { text } => {
+                for byte in text.bytes() {
+                    out.push(match byte {
+                        b'#' => b'0' + rng.below(10) as u8,
+                        b'@' => b'a' + rng.below(26) as u8,
+                        other => other,
+                    });
+                }
+                Ok(())
+            }
+            Draws::Decimal { from, span, digits } => {
+                let value = i128::from(*from) + i128::from(below(rng, *span));
+                let (scale, sign) = (10i128.pow(*digits), if value < 0 { "-" } else { "" });
+                let (whole, part) = (value.abs() / scale, value.abs() % scale);
+                match *digits as usize {
+                    0 => write!(out, "{sign}{whole}"),
+                    width => write!(out, "{sign}{whole}.{part:0width$}"),
+                }
+            }
+            Draws::Date { from, span } => {
+                calendar::write_day(out, from.wrapping_add_unsigned(below(rng, *span)))
+            }
+            Draws::Timestamp { from, steps, step } => {
+                calendar::write_second(out, from + below(rng, *steps) as i64 * step)
+            }
+            _ => Ok(()),
+        };
+        written.map_err(|error| error.to_string())
+    }
+}
+
+/// True if the last of these values differs from all before it.
+fn is_new(drawn: &[Drawn]) -> bool {
+    let Some((last, before)) = drawn.split_last() else { return true };
+    before.iter().all(|other| {
+        other.value != last.value || (last.value == DrawnValue::Text && other.text != last.text)
+    })
+}
+
+impl Draws {
+    fn of(
+        source: &ValueSource,
+        before: &[SharedSource],
+        groups: &mut BTreeMap<String, usize>,
+    ) -> Result<Draws, String> {
+        let span = |from: i64, to: i64| to.wrapping_sub(from) as u64;
+        Ok(match &source.values {
+            SourceValues::Whole { from, to, spread } => {
+                let span = span(*from, *to);
+                Draws::Whole { from: *from, span, spread: Spreading::of(*spread, span) }
+            }
+            SourceValues::Sequential { from, to, wrap } => {
+                let values = span(*from, *to).saturating_add(1);
+                Draws::Sequential { from: *from, values, wrap: *wrap }
+            }
+            SourceValues::List { texts, weights } => {
+                let choices = Choices::new(texts.clone(), weights, source.is_whole())?;
+                Draws::Choice { choices, sequential: false, group: None, leads: true }
+            }
+            SourceValues::File { path, column, weight_column, sequential, row } => {
+                let (texts, weights) = table::read(path, column, weight_column.as_deref())?;
+                let choices = Choices::new(texts, &weights, false)?;
+                let label = row.as_ref().map(|label| format!("{label} of {}", path.display()));
+                let known = groups.len();
+                let leads = label.as_ref().is_none_or(|label| !groups.contains_key(label));
+                let group = label.map(|label| *groups.entry(label).or_insert(known));
+                Draws::Choice { choices, sequential: *sequential, group, leads }
+            }
+            SourceValues::Text { least, most, alphabet } => {
+                Draws::Text { least: *least, most: *most, alphabet: alphabet.chars().collect() }
+            }
+            SourceValues::Template { text } => Draws::Template { text: text.clone() },
+            SourceValues::Decimal { from, to, digits } => {
+                let scale = 10f64.powi(*digits as i32);
+                let (from, to) = ((from * scale).round() as i64, (to * scale).round() as i64);
+                Draws::Decimal { from, span: span(from, to), digits: *digits }
+            }
+            SourceValues::Date { from, to } => Draws::Date { from: *from, span: span(*from, *to) },
+            SourceValues::Timestamp { from, to, step } => {
+                let steps = span(*from, *to) / (*step).max(1) as u64;
+                Draws::Timestamp { from: *from, steps, step: *step }
+            }
+            SourceValues::Same { of, plus } => {
+                let other = before.get(*of as usize).ok_or("it is the same as a later one")?;
+                Draws::Same { slot: other.slot, plus: *plus }
+            }
+            SourceValues::Client => Draws::Client,
+        })
+    }
+}
+
+impl Spreading {
+    fn of(spread: ValueSpread, span: u64) -> Spreading {
+        match spread {
+            ValueSpread::Uniform => Spreading::Uniform,
+            ValueSpread::Zipfian { exponent, scramble } => {
+                let n = span.saturating_add(1);
+                // The key is fixed: a hot value is the same one for all clients, steps and targets.
+                let permutation = scramble.then(|| Permutation::new(n, 1));
+                Spreading::Zipfian(Zipfian::new(n, exponent), permutation)
+            }
+            ValueSpread::Pareto { h } => Spreading::Pareto(h),
+            ValueSpread::Special => Spreading::Special,
+            ValueSpread::Gaussian { parameter } => Spreading::Gaussian(parameter),
+            ValueSpread::Exponential { parameter } => Spreading::Exponential(parameter),
+        }
+    }
+
+    /// A value of 0..=span.
+    fn draw(&self, rng: &mut Rng, span: u64) -> u64 {
+        match self {
+            Spreading::Uniform => rng.below(span.wrapping_add(1)),
+            Spreading::Zipfian(zipfian, permutation) => {
+                let rank = zipfian.draw(rng) - 1;
+                permutation.map_or(rank, |permutation| permutation.apply(rank))
+            }
+            Spreading::Pareto(h) => pareto(rng, 0, span, *h),
+            Spreading::Special => special(rng, 0, span),
+            Spreading::Gaussian(cut) => cut_gaussian(rng, span, *cut),
+            Spreading::Exponential(steepness) => exponential(rng, span, *steepness),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Values that a source chooses from: of a list, or of a column of a CSV file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::datagen::rng::Rng;
+use crate::user_text::{CsvReader, CsvRecord};
+
+/// Texts to choose from, in one piece of memory.
+pub(crate) struct Choices {
+    text: String,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    /// The same as numbers, where all are.
+    numbers: Vec<i64>,
+    /// Sums of the weights up to each text; empty for all alike.
+    sums: Vec<f64>,
+}
+
+impl Choices {
+    /// Of these texts with these weights, as whole numbers if `whole`.
+    pub(crate) fn new(texts: Vec<String>, weights: &[f64], whole: bool) -> Result<Choices, String> {
+        if texts.is_empty() {
+            return Err("there is no value to choose".to_owned());
+        }
+        let sum = |sum: &mut f64, weight: &f64| {
+            *sum += weight;
+            Some(*sum)
+        };
+        let sums: Vec<f64> = weights.iter().scan(0.0, sum).collect();
+        if sums.last().is_some_and(|all| !(all.is_finite() && *all > 0.0)) {
+            return Err("all its weights together are not above 0".to_owned());
+        }
+        let numbers = match whole {
+            true => texts.iter().filter_map(|text| text.parse().ok()).collect(),
+            false => Vec::new(),
+        };
+        let mut choices = Choices { text: String::new(), ends: Vec::new(), numbers, sums };
+        for text in texts {
+            choices.text.push_str(&text);
+            choices.ends.push(choices.text.len());
+        }
+        Ok(choices)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Draws the number of a text.
+    pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
+        match self.sums.last() {
+            None => rng.below(self.len() as u64) as usize,
+            Some(all) => {
+                let drawn = rng.unit() * all;
+                self.sums.partition_point(|sum| *sum <= drawn).min(self.len() - 1)
+            }
+        }
+    }
+
+    pub(crate) fn text(&self, index: usize) -> &str {
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[begin..self.ends[index]]
+    }
+
+    /// The text as a number, where all are.
+    pub(crate) fn number(&self, index: usize) -> Option<i64> {
+        self.numbers.get(index).copied()
+    }
+}
+
+/// Opens a file, which may be compressed by gzip.
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
+    let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
+    let file = BufReader::with_capacity(256 << 10, file);
+    Ok(match path.extension().is_some_and(|end| end == "gz") {
+        true => Box::new(BufReader::with_capacity(256 << 10, MultiGzDecoder::new(file))),
+        false => Box::new(file),
+    })
+}
+
+/// A column of a CSV file with a header, and the weights of its rows.
+pub(crate) fn read(
+    path: &Path,
+    column: &str,
+    weight_column: Option<&str>,
+) -> Result<(Vec<String>, Vec<f64>), String> {
+    let fault = |what: String| format!("{}: {what}", path.display());
+    let (mut csv, mut record) = (CsvReader::new(open(path)?, b','), CsvRecord::default());
+    let mut next =
+        |record: &mut CsvRecord| csv.read(record).map_err(|error| fault(error.to_string()));
+    if !next(&mut record)? {
+        return Err(fault("the file is empty".to_owned()));
+    }
+    let header = record.texts();
+    let place = |name: &str| {
+        header.iter().position(|known| known == name).ok_or_else(|| {
+            fault(format!("there is no column `{name}`; there are {}", header.join(", ")))
+        })
+    };
+    let (value, weight) = (place(column)?, weight_column.map(place).transpose()?);
+    let (mut texts, mut weights) = (Vec::new(), Vec::new());
+    while next(&mut record)? {
+        let field = |index| {
+            let missing = || fault(format!("line {} has too few fields", record.line));
+            let (bytes, _) = record.field(index).ok_or_else(missing)?;
+            std::str::from_utf8(bytes)
+                .map_err(|_| fault(format!("line {} is not UTF-8", record.line)))
+        };
+        texts.push(field(value)?.to_owned());
+        if let Some(weight) = weight {
+            let text = field(weight)?;
+            let number = text.parse().ok().filter(|number: &f64| *number >= 0.0);
+            let wrong = || fault(format!("line {}: `{text}` is no weight", record.line));
+            weights.push(number.ok_or_else(wrong)?);
+        }
+    }
+    Ok((texts, weights))
+}

@@ -1,0 +1,12 @@
+//! The texts that a user brings: SQL with references to parameters, files of statements, CSV. They
+//! are read here without a server and without a file system.
+
+mod csv;
+mod lexer;
+mod references;
+mod splitter;
+
+pub use csv::{CsvError, CsvReader, CsvRecord};
+pub use lexer::SqlLexer;
+pub use references::{SqlPart, parts, words};
+pub use splitter::{SplitError, SqlChunk, SqlSplitter};

@@ -1,0 +1,220 @@
+//! Workloads of the user's own SQL, through the whole program: the examples of docs/workloads.md,
+//! on SQLite, as they stand there; what is refused; and what fails in one step only.
+
+// The lints know tests by their attribute; what they share has none.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use serde_json::Value as Json;
+
+/// One at a time: the host lock is taken without waiting for long.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn rqps(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
+    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("workloads.lock");
+    command.env("RQPS_HOST_LOCK", lock).current_dir(folder).stdin(Stdio::null());
+    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The files of docs/workloads.md: each stands in a block after a line with its name alone.
+fn examples() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let (mut name, mut lines, mut count) = (None, docs.lines(), 0);
+    while let Some(line) = lines.next() {
+        let named = line.strip_prefix('`').and_then(|rest| rest.strip_suffix("`:"));
+        if line.starts_with("```") {
+            let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            if let Some(name) = name.take() {
+                fs::write(folder.path().join::<&str>(name), block.join("\n") + "\n").unwrap();
+                count += 1;
+            }
+        } else {
+            name = named;
+        }
+    }
+    assert_eq!(count, 4);
+    folder
+}
+
+const SHORT: [&str; 10] = [
+    "--canaries",
+    "off",
+    "--blocks",
+    "1",
+    "--set",
+    "seconds=0.2",
+    "--set",
+    "warmup_seconds=0.1",
+    "--out",
+    "out",
+];
+
+fn compare(folder: &Path, targets: &[&str], more: &[&str]) -> Output {
+    let mut command = rqps(folder);
+    command.arg("compare").args(targets).args(["--bench", "sql:shop.toml"]).args(SHORT);
+    command.args(more).output().unwrap()
+}
+
+/// The records of all steps of a target, in order.
+fn steps(out: &Path, label: &str) -> Vec<Json> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(out)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")))
+        .flat_map(|run| fs::read_dir(run.join("steps")).unwrap().flatten().map(|one| one.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).collect()
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{from}");
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+#[test]
+fn the_example_of_the_docs_runs_as_it_stands() {
+    let _turn = turn();
+    let folder = examples();
+    let output = compare(folder.path(), &["sqlite", "b=sqlite:small-cache"], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("SELECT * FROM customer WHERE id = :id"), "{report}");
+    for label in ["sqlite", "b"] {
+        let steps = steps(&folder.path().join("out"), label);
+        let names: Vec<&str> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["customer-by-id", "cities", "checkout"]);
+        for (step, group) in steps.iter().zip(["point", "range", "write"]) {
+            assert_eq!(
+                (step["status"].as_str(), step["group"].as_str()),
+                (Some("complete"), Some(group))
+            );
+            let outcome = &step["outcome"];
+            assert!(outcome["events"].as_u64().unwrap() > 10, "{outcome}");
+        }
+        let [point, _, checkout] = steps.as_slice() else { panic!("{names:?}") };
+        assert_eq!(point["outcome"]["events"], point["outcome"]["reads"]);
+        assert!(point["outcome"]["plans"]["statement 1"].as_str().unwrap().contains("customer"));
+        assert!(checkout["outcome"]["plans"]["buy statement 2"].is_string(), "{checkout}");
+        assert!(checkout["outcome"]["writes"].as_u64().unwrap() > 0);
+        // Nine of ten events are one statement, one of ten is four with BEGIN and COMMIT.
+        let of_event = checkout["outcome"]["statements"].as_f64().unwrap()
+            / checkout["outcome"]["events"].as_f64().unwrap();
+        assert!((1.05..1.6).contains(&of_event), "{of_event}");
+    }
+}
+
+#[test]
+fn a_plan_holds_the_workload_and_refuses_another_file() {
+    let _turn = turn();
+    let folder = examples();
+    let mut command = rqps(folder.path());
+    let plan = command.args(["plan", "sqlite", "b=sqlite", "--bench", "sql:shop.toml"]);
+    let plan = plan.args(&SHORT[..8]).output().unwrap();
+    assert!(plan.status.success(), "{}", said(&plan));
+    let text = String::from_utf8(plan.stdout).unwrap();
+    assert!(text.contains("[[step]]\nname = \"customer-by-id\""), "{text}");
+    let path = folder.path().join("plan.toml");
+    fs::write(&path, &text).unwrap();
+    let run = || rqps(folder.path()).args(["run", "plan.toml", "--out", "out"]).output().unwrap();
+    edit(&folder.path().join("customer.csv"), "Ada", "Adam");
+    let refused = run();
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("customer.csv: it is not the file of the plan"));
+    edit(&folder.path().join("customer.csv"), "Adam", "Ada");
+    edit(&path, "customer WHERE id = :id", "customer WHERE id = :key");
+    let line = fs::read_to_string(&path).unwrap();
+    let line = line.lines().position(|line| line.contains(":key")).unwrap() + 1;
+    let wrong = said(&run());
+    let place =
+        format!("line {line}, column 7: step `customer-by-id`, statement 1: it uses `:key`");
+    assert!(wrong.contains(&place), "{wrong}");
+    edit(&path, ":key", ":id");
+    let done = run();
+    assert!(done.status.success(), "{}", said(&done));
+    assert_eq!(steps(&folder.path().join("out"), "b").len(), 3);
+}
+
+#[test]
+fn a_statement_that_fails_fails_its_step_alone() {
+    let _turn = turn();
+    let folder = examples();
+    let shop = folder.path().join("shop.toml");
+    edit(&shop, "count(*) FROM customer", "count(*) FROM supplier");
+    let output = compare(folder.path(), &["sqlite", "b=sqlite"], &[]);
+    let words = said(&output);
+    assert!(!output.status.success() && words.contains("no such table: supplier"), "{words}");
+    let status: Vec<String> = steps(&folder.path().join("out"), "b")
+        .iter()
+        .map(|step| step["status"].to_string())
+        .collect();
+    assert_eq!(status.len(), 3, "{status:?}");
+    assert!(status[0].contains("complete") && status[2].contains("complete"), "{status:?}");
+    assert!(status[1].contains("no such table: supplier"), "{status:?}");
+}
+
+#[test]
+fn rows_that_are_not_expected_fail_the_step_with_the_values() {
+    let _turn = turn();
+    let folder = examples();
+    let shop = folder.path().join("shop.toml");
+    edit(&shop, "expect.rows = 1", "expect.rows = 2");
+    let words = said(&compare(folder.path(), &["sqlite"], &["--steps", "customer-by-id"]));
+    assert!(words.contains("statement 1: it returned 1 rows, not 2 with the values "), "{words}");
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_before_anything_starts() {
+    let folder = examples();
+    let shop = folder.path().join("shop.toml");
+    let original = fs::read_to_string(&shop).unwrap();
+    let refused = |targets: &[&str], from: &str, to: &str| {
+        fs::write(&shop, original.replacen(from, to, 1)).unwrap();
+        let output = compare(folder.path(), targets, &[]);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(!folder.path().join("out").exists());
+        said(&output)
+    };
+    let check = |targets: &[&str], from: &str, to: &str, want: &str| {
+        let words = refused(targets, from, to);
+        assert!(words.contains(want), "{words}");
+    };
+    check(&["sqlite"], "customer.csv", "client.csv", "read ");
+    let line = |of: &str| original.lines().position(|line| line.starts_with(of)).unwrap() + 1;
+    let unknown = format!("line {}, column 10: unknown key `wieght`", line("weight = 9"));
+    check(&["sqlite"], "weight = 9", "wieght = 9", &unknown);
+    let broken = format!("at line {}, column 8", line("name = \"cities\""));
+    check(&["sqlite"], "name = \"cities\"", "name = cities", &broken);
+    let guest = "postgres://nobody@/none?host=/nowhere";
+    let question = "hint: add --yes to allow it, or leave the steps out with --steps";
+    check(&[guest], "x", "x", question);
+    let named = "checkout may change rows of the database of ";
+    check(&[guest], "x", "x", named);
+    let load = &original[original.find("[load]").unwrap()..original.find("[parameter]").unwrap()];
+    check(&["sqlite"], load, "", "rqps starts sqlite on an empty database");
+    let mut command = rqps(folder.path());
+    let output = command.args(["compare", "sqlite", "--bench", "sql"]).output().unwrap();
+    assert!(said(&output).contains("it needs a workload file"), "{}", said(&output));
+    let mut command = rqps(folder.path());
+    let output = command.args(["compare", "sqlite", "--bench", "kv:shop.toml"]).output().unwrap();
+    assert!(said(&output).contains("it takes no file; leave out `:shop.toml`"));
+}
