@@ -146,6 +146,140 @@ fn what_is_folded_is_there_when_it_is_wanted() {
     assert_eq!((&answer["leftAsText"], &answer["emptyFolds"]), (&0.into(), &0.into()), "{answer}");
 }
 
+/// What servers say of themselves, beside the made results.
+fn say_causes(set: &Path) {
+    for run in fs::read_dir(set).unwrap() {
+        let run = run.unwrap().path();
+        if !run.join("run.json").exists() {
+            continue;
+        }
+        let is_base = run.to_str().unwrap().ends_with(&made::label(0));
+        let (capacity, syncs) = if is_base { (200, 1000) } else { (400, 9_000_000) };
+        fs::create_dir_all(run.join("logs")).unwrap();
+        let settings = format!("name\tvalue\nio_capacity\t{capacity}\nsame\t1\n");
+        fs::write(run.join("logs/variables.tsv"), settings).unwrap();
+        for step in fs::read_dir(run.join("steps")).unwrap() {
+            let step = step.unwrap().path();
+            if step.extension().is_some_and(|extension| extension == "json") {
+                let counters = format!("counter,before,after\nlog_syncs,0,{syncs}\n");
+                fs::write(step.with_extension("counters.csv"), counters).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_may_explain_a_difference_stands_under_its_step() {
+    let Some(browser) = browser("what_may_explain_a_difference_stands_under_its_step") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    made::write_set(&set, FEW);
+    say_causes(&set);
+    let page = folder.path().join("report.html");
+    let (set, file) = (set.to_str().unwrap(), page.to_str().unwrap());
+    rqps(&["report", set, "--format", "html", "-o", file]);
+    let question = format!("{OPEN_ALL} {}", include_str!("browser/explained.js"));
+    let answer = quiet(browser.ask(&page, 1280, &question));
+    let explained = rqps(&["explain", set]);
+    let steps = texts(&answer["explained"]);
+    assert!(!steps.is_empty(), "{answer}");
+    for step in &steps {
+        assert!(explained.contains(&format!("\n{step}\n---")), "{step}\n{explained}");
+    }
+    assert_eq!(explained.matches("counters of the DBMS").count(), answer["counters"], "{answer}");
+    assert_eq!(answer["hasSettings"], true, "{answer}");
+    // The same sentence in both forms; text wraps it.
+    let words: Vec<&str> = explained.split_whitespace().collect();
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(sentence.contains(" times the rate of "), "{sentence}");
+    assert!(words.join(" ").contains(sentence), "{sentence}\n{explained}");
+    let markdown = rqps(&["report", set, "--format", "markdown"]);
+    assert!(markdown.contains("### What may explain the differences"), "{markdown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&rqps(&["report", set, "--format", "json"])).unwrap();
+    let causes = &json["comparison"]["causes"];
+    assert_eq!(causes["steps"].as_array().unwrap().len(), steps.len());
+    assert_eq!(causes["settings"][0]["differing"]["io_capacity"], "200");
+    let faults = quiet(browser.ask(&page, 390, include_str!("browser/layout.js")));
+    assert_eq!(texts(&faults["faults"]), [""; 0]);
+    keep_picture(&browser, &page, "explained");
+}
+
+/// A profiling pass beside the made results: the second target spends more time in `slow_path`.
+fn sample_stacks(set: &Path) {
+    use std::io::Write;
+    let runs: Vec<PathBuf> = fs::read_dir(set).unwrap().map(|run| run.unwrap().path()).collect();
+    let pass = set.join("profile");
+    fs::create_dir_all(&pass).unwrap();
+    for name in ["plan.toml", "host.json"] {
+        fs::copy(set.join(name), pass.join(name)).unwrap();
+    }
+    for run in runs.iter().filter(|run| run.join("run.json").exists()) {
+        let copy = pass.join(run.file_name().unwrap());
+        fs::create_dir_all(copy.join("steps")).unwrap();
+        let read = |path: &Path| -> serde_json::Value {
+            serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+        };
+        let mut record = read(&run.join("run.json"));
+        record["workload"]["profile_hertz"] = 997.into();
+        fs::write(copy.join("run.json"), record.to_string()).unwrap();
+        let slow = if run.to_str().unwrap().ends_with(&made::label(0)) { 300 } else { 900 };
+        let block = record["key"]["block"].as_u64().unwrap();
+        let folded = format!(
+            "main;run {}\nmain;run;parse<int> {}\nmain;run;slow_path;read_[k] {}\n",
+            2000 + 7 * block,
+            900 - 5 * block,
+            slow + 9 * block
+        );
+        for step in fs::read_dir(run.join("steps")).unwrap() {
+            let step = step.unwrap().path();
+            if step.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let mut record = read(&step);
+            record["sampled"] = serde_json::json!({
+                "tool": "perf version 6.1", "event": "cpu-clock", "hertz": 997,
+                "call_graph": "frame_pointers", "samples": 3000 + slow, "lost": 1, "broken": 2,
+                "nameless": 3,
+            });
+            let place = copy.join("steps").join(step.file_name().unwrap());
+            let file = fs::File::create(place.with_extension("folded.gz")).unwrap();
+            let mut packer = flate2::write::GzEncoder::new(file, flate2::Compression::default());
+            packer.write_all(folded.as_bytes()).unwrap();
+            packer.finish().unwrap();
+            fs::write(place, record.to_string()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_flame_graph_answers_to_pointer_keys_and_words() {
+    let Some(browser) = browser("a_flame_graph_answers_to_pointer_keys_and_words") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("set");
+    made::write_set(&set, FEW);
+    sample_stacks(&set);
+    let page = folder.path().join("report.html");
+    let (set, file) = (set.to_str().unwrap(), page.to_str().unwrap());
+    rqps(&["report", set, "--format", "html", "-o", file]);
+    let question = format!("{OPEN_ALL} {}", include_str!("browser/flame.js"));
+    let answer = quiet(browser.ask(&page, 1280, &question));
+    assert!(answer["graphs"].as_u64().unwrap() >= 4, "{answer}");
+    assert_eq!(texts(&answer["frames"]), ["main", "parse<int>", "read_[k]", "run", "slow_path"]);
+    assert_eq!(texts(&answer["worse"]), ["read_[k]", "slow_path"], "{answer}");
+    let keys = ["run", "slow_path", "parse<int>", "slow_path", "read_[k]", "slow_path"];
+    assert_eq!(texts(&answer["keys"]), keys);
+    assert_eq!(answer["zoomed"], true, "{answer}");
+    assert_eq!(answer["found"], 1, "{answer}");
+    assert!(answer["says"].as_str().unwrap().contains(" % of "), "{answer}");
+    assert_eq!(answer["contrast"], true, "{answer}");
+    let explained = rqps(&["explain", set]);
+    assert!(explained.contains("functions whose CPU time per operation differs"), "{explained}");
+    keep_picture(&browser, &page, "flame");
+}
+
 /// What a reader meets first must not sink below what only few ask for.
 #[test]
 fn the_order_of_the_page() {

@@ -74,6 +74,7 @@ fn workload() -> Workload {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         pace: Pace::Closed,
         placement: Placement::Together,
         idle: Idle::Awake,

@@ -12,7 +12,7 @@ use super::measure::measure;
 use super::measurement::Measurement;
 use super::pairing::divide;
 use super::verdict::{self, VerdictOptions, VerdictSummary};
-use super::{assembly, counted, remarks, write_rate};
+use super::{assembly, counted, remarks, sampled, write_rate};
 use crate::domain::benchmark::Group;
 use crate::domain::run::{Dataset, Run};
 use crate::parallel;
@@ -67,26 +67,35 @@ pub fn compare_measured(
     extensions: &[&Extension],
 ) -> Result<Comparison, AnalyzeError> {
     assert_eq!(measured.len(), dataset.runs.len(), "every run is measured");
-    let timed = dataset.runs.partition_point(|run| !run.is_counted());
-    if timed == 0 || timed == dataset.runs.len() {
-        return compare_alike(dataset, measured, options, extensions);
-    }
     let mut measured = measured;
-    let counted = measured.split_off(timed);
-    let part = |runs: &[Run]| Dataset { runs: runs.to_vec(), ..dataset.clone() };
-    let (of_time, of_counts) = (part(&dataset.runs[..timed]), part(&dataset.runs[timed..]));
-    let mut comparison = compare_alike(&of_time, measured, options, extensions)?;
-    // A base that cannot be counted is none of the counts.
-    let labels = ordered_labels(&of_counts, None)?;
-    let base = Some(comparison.base.clone()).filter(|base| labels.contains(base));
-    let options = VerdictOptions { base, ..options.clone() };
-    let counts = compare_alike(&of_counts, counted, &options, extensions)?;
-    counted::explain(&mut comparison, &counts);
-    comparison.counts = Some(Box::new(counts));
+    let mut passes: Vec<(Dataset, Vec<Vec<Option<Measurement>>>)> = Vec::new();
+    for runs in dataset.runs.chunk_by(|one, next| one.pass() == next.pass()) {
+        let rest = measured.split_off(runs.len());
+        let part = Dataset { runs: runs.to_vec(), ..dataset.clone() };
+        passes.push((part, std::mem::replace(&mut measured, rest)));
+    }
+    let mut passes = passes.into_iter();
+    let Some((first, measured)) = passes.next() else { return Err(AnalyzeError::NoRuns) };
+    let mut comparison = compare_alike(&first, measured, options, extensions)?;
+    for (part, measured) in passes {
+        // A base that has no part in this pass is none of it.
+        let labels = ordered_labels(&part, None)?;
+        let base = Some(comparison.base.clone()).filter(|base| labels.contains(base));
+        let options = VerdictOptions { base, ..options.clone() };
+        let beside = compare_alike(&part, measured, &options, extensions)?;
+        if part.runs.iter().any(Run::is_profiled) {
+            sampled::explain(&mut comparison, &beside);
+            comparison.overhead = sampled::overhead(&comparison, &beside);
+            comparison.profiles = Some(Box::new(beside));
+        } else {
+            counted::explain(&mut comparison, &beside);
+            comparison.counts = Some(Box::new(beside));
+        }
+    }
     Ok(comparison)
 }
 
-/// Compares runs that are all timed or all counted.
+/// Compares runs of one pass: all measured, all counted or all profiled.
 fn compare_alike(
     dataset: &Dataset,
     measured: Vec<Vec<Option<Measurement>>>,
@@ -120,6 +129,9 @@ fn compare_alike(
         summary: VerdictSummary::default(),
         gates: dataset.gates.clone(),
         counts: None,
+        profiles: None,
+        overhead: None,
+        causes: None,
         caveats: Vec::new(),
         remarks: remarks::find(dataset),
     };
@@ -145,6 +157,7 @@ fn judged(mut comparison: Comparison) -> Comparison {
         comparison.steps[at.step].targets[at.target].take_judgement(at.metric, judgement);
     }
     counted::compare(&mut comparison);
+    sampled::compare(&mut comparison);
     for target in comparison.steps.iter_mut().flat_map(|step| step.targets.iter_mut().skip(1)) {
         target.explanations = verdict::explanations(target);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::causes::Causes;
 use super::caveat::Caveat;
 use super::loads::Loads;
 use super::measurement::Measurement;
@@ -13,6 +14,7 @@ use super::remarks::Remark;
 use super::sessions::Sessions;
 use super::verdict::{Explanation, Judgement, VerdictSummary};
 use crate::analyze::counted::CountedChange;
+use crate::analyze::sampled::{Overhead, SampledChange};
 use crate::domain::benchmark::{ClientCount, Group, RateUnit, Workload};
 use crate::domain::build::{BuildSource, Manifest};
 use crate::domain::config::Config;
@@ -56,6 +58,16 @@ pub struct Comparison {
     /// those of this comparison in the dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Box<Comparison>>,
+    /// The runs of the same targets with a profiler at work, compared among themselves; their runs
+    /// come after those of this comparison and of its counts in the dataset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<Box<Comparison>>,
+    /// What the profiler cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
+    /// What else differs in the steps that differ, once the run folders were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causes: Option<Box<Causes>>,
     /// What imported files say besides numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
@@ -183,6 +195,9 @@ pub struct TargetResult {
     /// The change of counted instructions against the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<Box<CountedChange>>,
+    /// The change of sampled time against the base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Box<SampledChange>>,
 }
 
 impl Comparison {
@@ -213,6 +228,22 @@ impl Comparison {
         targets.flat_map(|target| target.metrics.keys().copied()).collect()
     }
 
+    /// The same step in the counted runs; of a comparison of counts, the step itself.
+    pub fn counted_step<'a>(&'a self, step: &'a StepComparison) -> Option<&'a StepComparison> {
+        match &self.counts {
+            Some(counts) => counts.steps.iter().find(|other| other.name == step.name),
+            None => Some(step),
+        }
+    }
+
+    /// The same step in the profiled runs; of a comparison without such runs, the step itself.
+    pub fn profiled_step<'a>(&'a self, step: &'a StepComparison) -> Option<&'a StepComparison> {
+        match &self.profiles {
+            Some(profiles) => profiles.steps.iter().find(|other| other.name == step.name),
+            None => Some(step),
+        }
+    }
+
     /// The steps that were measured under their own names.
     pub fn measured_steps(&self) -> impl Iterator<Item = &StepComparison> {
         self.steps.iter().filter(|step| !step.is_choice())
@@ -240,6 +271,7 @@ impl TargetResult {
             not_comparable: Vec::new(),
             explanations: Vec::new(),
             counted: None,
+            sampled: None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::metrics::operations;
 use crate::domain::run::{Counter, StepRecord};
 use crate::stats::summary::mean;
@@ -15,7 +17,7 @@ const OFTEN_LEAST: f64 = 0.001;
 pub type CounterValues = BTreeMap<String, f64>;
 
 /// A counter that differs between two targets, means per operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MovedCounter {
     /// Its name.
     pub name: String,

@@ -3,6 +3,7 @@
 
 mod assembly;
 pub mod calibration;
+pub mod causes;
 pub mod caveat;
 mod clusters;
 mod compare;
@@ -23,6 +24,7 @@ mod number;
 pub mod pairing;
 pub mod plans;
 pub mod remarks;
+pub mod sampled;
 mod seconds;
 pub mod sessions;
 pub mod turns;

@@ -135,6 +135,10 @@ pub(super) struct Compare {
     /// 1000 statements, into the folder `count` of the result folder
     #[arg(long, help_heading = "What to compare")]
     pub count: bool,
+    /// Sample the stacks of the servers with perf, too, in 6 blocks after the others, into the
+    /// folder `profile` of the result folder: functions whose CPU time per operation differs
+    #[arg(long, help_heading = "What to compare")]
+    pub profile: bool,
     /// Format of the report on stdout; the result folder also gets report.html
     #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
@@ -402,7 +406,8 @@ pub(super) struct Export {
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
     pub baseline: Option<String>,
-    /// A folder of CSV files or one SQLite database
+    /// csv: a folder of tables; sqlite: one database; folded, pprof: a folder with the sampled
+    /// stacks of each step and target
     #[arg(long, value_enum)]
     pub format: ExportFormat,
     /// The folder or the database to write
@@ -416,6 +421,8 @@ pub(super) struct Export {
 pub(super) enum ExportFormat {
     Csv,
     Sqlite,
+    Folded,
+    Pprof,
 }
 
 #[derive(Debug, Args)]

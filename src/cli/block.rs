@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::cli::block_args::BlockArgs;
 use crate::cli::measure::stop_flag;
-use crate::cli::program::{program, valgrind};
+use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::{exit, folders, vector};
 use crate::lab::{self, ExecutionOptions};
@@ -20,6 +20,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     let (spec, plan) = read.with_context(|| format!("carry out {}", path.display()))?;
     vector::check_files(&plan)?;
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
+    let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     let options = ExecutionOptions {
         plan,
         out: words.out.clone(),
@@ -29,6 +30,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         work: words.work.clone(),
         program: program()?,
         valgrind,
+        perf,
         host_lock: folders::host_lock(),
         keep: false,
         replace: Vec::new(),

@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::analyze::causes::{self, CauseReaders, Causes};
+use crate::analyze::comparison::StepComparison;
 use crate::analyze::{Comparison, VerdictOptions};
-use crate::domain::run::Dataset;
+use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::domain::verdict::Rules;
+use crate::lab::fault;
 use crate::{benchmarks, results};
 
 /// Result folders and their comparison.
@@ -30,5 +33,26 @@ impl Compared {
         let comparison = benchmarks::compare_measured(&dataset, measured, &options)
             .context("compare the runs")?;
         Ok(Compared { dataset, comparison })
+    }
+
+    /// What else differs in these steps of the comparison.
+    pub(super) fn causes(&self, steps: &[&StepComparison]) -> Causes {
+        let settings =
+            |run: &Run| results::settings_of(run).map_err(|error| fault::text(&error.into()));
+        let counters = |run: &Run, step: &StepRecord| {
+            results::counters_of(run, step).map_err(|error| fault::text(&error.into()))
+        };
+        let readers = CauseReaders { settings: &settings, counters: &counters };
+        causes::find(&self.comparison, &self.dataset, steps, readers)
+    }
+
+    /// The same with what else differs in the steps that differ.
+    pub(super) fn explained(mut self) -> Compared {
+        let steps = causes::differing_steps(&self.comparison);
+        self.comparison.causes = match steps.is_empty() {
+            true => None,
+            false => Some(Box::new(self.causes(&steps))),
+        };
+        self
     }
 }

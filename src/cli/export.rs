@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::analyze::Comparison;
 use crate::cli::args::{Export, ExportFormat};
@@ -15,6 +17,7 @@ use crate::domain::run::{Dataset, Run, StepRecord};
 use crate::embed::sqlite::{Sqlite, SqliteConnection, SqliteValue, Statement};
 use crate::report::export::{Beside, Flat, SqlType, TABLES, rows};
 use crate::report::quoted;
+use crate::report::stacks::{StepStacks, stacks};
 use crate::results;
 
 /// `rqps export`.
@@ -25,9 +28,21 @@ pub(super) fn export(words: &Export) -> Result<u8> {
     let count = match words.format {
         ExportFormat::Csv => to_csv(&words.output, &comparison, &dataset),
         ExportFormat::Sqlite => to_sqlite(&words.output, &comparison, &dataset),
+        ExportFormat::Folded => to_files(&words.output, &comparison, "folded", |stacks| {
+            Ok(stacks.folded().into_bytes())
+        }),
+        ExportFormat::Pprof => to_files(&words.output, &comparison, "pb.gz", |stacks| {
+            let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+            packer.write_all(&stacks.pprof())?;
+            packer.finish()
+        }),
     }
     .with_context(|| format!("export to {}", words.output.display()))?;
-    tell!("rqps: {count} rows in {}", words.output.display());
+    let what = match words.format {
+        ExportFormat::Csv | ExportFormat::Sqlite => "rows",
+        ExportFormat::Folded | ExportFormat::Pprof => "profiles",
+    };
+    tell!("rqps: {count} {what} in {}", words.output.display());
     Ok(report::ended(&comparison))
 }
 
@@ -64,6 +79,26 @@ fn to_csv(folder: &Path, comparison: &Comparison, dataset: &Dataset) -> Result<u
         file.flush()?;
     }
     Ok(count)
+}
+
+/// Writes a file with the sampled stacks of each step and target into a folder.
+fn to_files(
+    folder: &Path,
+    comparison: &Comparison,
+    extension: &str,
+    bytes: impl Fn(&StepStacks) -> std::io::Result<Vec<u8>>,
+) -> Result<u64> {
+    let all = stacks(comparison);
+    if all.is_empty() {
+        bail!("no stacks were sampled\nhint: measure with `rqps compare --profile`");
+    }
+    fs::create_dir_all(folder)?;
+    for one in &all {
+        let name = format!("{}.{}.{extension}", one.step, one.label).replace('/', "_");
+        let path = folder.join(name);
+        fs::write(&path, bytes(one)?).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(all.len() as u64)
 }
 
 /// Writes all tables with the compiled-in SQLite, in one transaction.

@@ -12,7 +12,7 @@ use crate::campaign;
 use crate::cli::args::{
     CacheFolder, Compare, Count, Folders, Format, GuestOptions, Quickstart, RuleOptions, RunArgs,
 };
-use crate::cli::program::{program, valgrind};
+use crate::cli::program::{perf, program, valgrind};
 use crate::cli::progress::Display;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
@@ -25,7 +25,7 @@ use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
 use crate::lab::{self, ExecutionOptions, fault};
 use crate::os::affinity;
-use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, cost, file, words};
+use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words};
 use crate::{results, units};
 
 /// The embedded default compared with a configuration that differs in one important setting.
@@ -94,10 +94,16 @@ fn compared(words: &Compare) -> Result<Plan> {
     plan.gate = gate::said(&words.rules);
     if words.count {
         plan.count = Some(COUNTING_PASS);
-        file::check(&plan).context("make a plan from these arguments")?;
     }
+    if words.profile {
+        plan.profile = Some(PROFILING_PASS);
+    }
+    file::check(&plan).context("make a plan from these arguments")?;
     Ok(plan)
 }
+
+/// The pass of `compare --profile`. An odd rate does not keep step with timers.
+const PROFILING_PASS: ProfilingPass = ProfilingPass { blocks: 6, hertz: 997 };
 
 /// The pass of `compare --count`.
 const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3 };
@@ -270,6 +276,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         canaries: shape.canaries == Switch::On,
         gate: None,
         count: None,
+        profile: None,
     };
     file::check(&plan).with_context(|| match &own_file {
         Some(path) => format!("use the workload file {}", path.display()),
@@ -344,13 +351,17 @@ fn carry_out(
         // Missed now, not after the blocks.
         valgrind()?;
     }
-    let counting = plan.counting();
+    if plan.profile.is_some() {
+        perf()?;
+    }
+    let passes = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
     let (mut summary, out) = measure(plan, folders, guest, calibrations)?;
-    if let Some(counting) = counting.filter(|_| !summary.interrupted) {
-        let folders = Folders { out: Some(out.join(results::COUNTS)), ..folders.clone() };
-        let (counted, _) = measure(counting, &folders, guest, Vec::new())?;
-        summary.faults.extend(counted.faults);
-        summary.interrupted = counted.interrupted;
+    for (pass, name) in passes {
+        let Some(pass) = pass.filter(|_| !summary.interrupted) else { continue };
+        let folders = Folders { out: Some(out.join(name)), ..folders.clone() };
+        let (of_pass, _) = measure(pass, &folders, guest, Vec::new())?;
+        summary.faults.extend(of_pass.faults);
+        summary.interrupted = of_pass.interrupted;
     }
     finish(&summary, &out, format, rules)
 }
@@ -365,6 +376,7 @@ pub(super) fn measure(
     vector::check_files(&plan)?;
     own_files::ask(&plan, guest)?;
     let valgrind = plan.workload.counted_statements.map(|_| valgrind()).transpose()?;
+    let perf = plan.workload.profile_hertz.map(|_| perf()).transpose()?;
     let labels: Vec<_> = plan.targets.iter().map(|target| target.label.clone()).collect();
     let out = folders::results(folders.out.as_deref(), &labels);
     let assignment = ExecutionOptions {
@@ -376,6 +388,7 @@ pub(super) fn measure(
         work: folders.work.clone(),
         program: program()?,
         valgrind,
+        perf,
         host_lock: folders::host_lock(),
         keep: guest.keep,
         replace: guest.replace.clone(),

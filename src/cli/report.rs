@@ -66,7 +66,7 @@ pub(super) fn of_new_results(
 }
 
 fn read(folders: &[PathBuf], baseline: Option<&str>, rules: &RuleOptions) -> Result<Compared> {
-    Compared::read(folders, baseline, gate::rules(folders, rules)?)
+    Ok(Compared::read(folders, baseline, gate::rules(folders, rules)?)?.explained())
 }
 
 impl Compared {

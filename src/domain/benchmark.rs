@@ -62,6 +62,10 @@ pub struct Workload {
     /// measured. A counted run has one client, and its windows are statements instead of seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_statements: Option<u64>,
+    /// Samples of the server's stacks per second of CPU time; `None` without a profiler. The rates
+    /// of a profiled run are none of a measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_hertz: Option<u32>,
     /// What one benchmark alone asks for.
     #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
     pub shape: BenchmarkParameters,

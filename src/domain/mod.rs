@@ -20,6 +20,7 @@ pub mod pace;
 pub mod prerequisite;
 pub mod rocksdb;
 pub mod run;
+pub mod sampled;
 pub mod script;
 pub mod session;
 pub mod sql_workload;

@@ -12,6 +12,7 @@ use crate::domain::config::Config;
 use crate::domain::counted::Counted;
 pub use crate::domain::dataset::{Dataset, LeftOut};
 use crate::domain::metric::Metric;
+use crate::domain::sampled::Profiled;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::target::Target;
 pub use crate::domain::usage::{CpuTime, DiskUsage, HostUsage, Usage};
@@ -167,6 +168,9 @@ pub struct StepRecord {
     /// How its instructions were counted, if they were: then its times mean nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
+    /// How its stacks were sampled, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Profiled>,
     /// Where the numbers came from, if rqps did not measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
@@ -193,6 +197,7 @@ impl StepRecord {
             per_second: Vec::new(),
             stalled: Vec::new(),
             counted: None,
+            sampled: None,
             imported: None,
         }
     }
@@ -437,6 +442,20 @@ impl Run {
     /// True if instructions were counted instead of time.
     pub fn is_counted(&self) -> bool {
         self.record.workload.counted_statements.is_some()
+    }
+
+    /// True if a profiler was at work beside it: its rates are none of a measurement.
+    pub fn is_profiled(&self) -> bool {
+        self.record.workload.profile_hertz.is_some()
+    }
+
+    /// Which pass it is of: measured runs come first, then counted, then profiled ones.
+    pub fn pass(&self) -> u8 {
+        match self {
+            run if run.is_profiled() => 2,
+            run if run.is_counted() => 1,
+            _ => 0,
+        }
     }
 }
 

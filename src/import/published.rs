@@ -231,6 +231,7 @@ fn unknown_workload() -> Workload {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         shape: BenchmarkParameters::default(),
     }
 }

@@ -9,7 +9,8 @@ use crate::dbms::ControlPlane;
 use crate::domain::benchmark::{Phase, Prerequisite, Step};
 use crate::domain::block::BlockRun;
 use crate::domain::build::Version;
-use crate::domain::run::{FORMAT, RunKey, RunRecord, Status};
+use crate::domain::run::{FORMAT, RunKey, RunRecord, Status, StepRecord};
+use crate::domain::sampled::CallGraph;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
@@ -23,6 +24,9 @@ use crate::os::{clock, disk};
 use crate::plan::cost;
 use crate::plan::file::without_password;
 use crate::results::RunFolder;
+
+/// With a larger share of broken stacks, frame pointers do not lead to callers.
+const BROKEN_MOST: f64 = 0.2;
 
 /// One target at work in this block.
 pub(super) struct ActiveRun<'a> {
@@ -275,6 +279,7 @@ impl ActiveRun<'_> {
             label: &self.record.key.label,
             logs: self.folder.folder().join("logs"),
             taking,
+            call_graph: self.state.call_graph,
         }
     }
 
@@ -329,14 +334,16 @@ impl ActiveRun<'_> {
         execution: &Execution<'_>,
         step: &Step,
         number: u32,
-        measured: step_runner::Measured,
+        mut measured: step_runner::Measured,
         tables: Option<&Path>,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let rate = step_runner::rate(&measured.outcome, step.rate);
         let (seconds, turns) = (measured.seconds.clone(), measured.turns.clone());
         let counters = measured.counters.clone();
+        let folded = measured.stacks.as_mut().map(|stacks| std::mem::take(&mut stacks.folded));
         let mut record = step_runner::record(step, number, measured, (&self.data, tables));
+        self.choose_call_graph(&record);
         if let (Some(why), Some(made)) = (&record.outcome.cut, step.makes) {
             record.status = Status::Failed(why.clone());
             let run = self.record.key.folder();
@@ -348,6 +355,9 @@ impl ActiveRun<'_> {
         }
         if !counters.is_empty() {
             self.folder.write_counters(&record, &counters)?;
+        }
+        if let Some(folded) = folded {
+            self.folder.write_stacks(&record, &folded)?;
         }
         self.folder.write_step(&record, &seconds)?;
         if record.status == Status::Complete {
@@ -361,6 +371,14 @@ impl ActiveRun<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Goes over to unwinding where the build keeps no frame pointers.
+    fn choose_call_graph(&mut self, record: &StepRecord) {
+        let Some(sampled) = &record.sampled else { return };
+        if sampled.broken as f64 > BROKEN_MOST * sampled.samples as f64 {
+            self.state.call_graph = CallGraph::Dwarf;
+        }
     }
 
     /// The failed step that this one rests on. What it makes anew is no longer lost.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::domain::gate::Calibration;
 use crate::domain::session::Session;
 use crate::lab::work_folders::WorkFolders;
+use crate::os::perf::Perf;
 use crate::os::spinner::Spinner;
 use crate::os::valgrind::Valgrind;
 use crate::plan::Plan;
@@ -31,6 +32,8 @@ pub struct ExecutionOptions {
     pub program: PathBuf,
     /// Valgrind, if the plan counts instructions.
     pub valgrind: Option<Valgrind>,
+    /// The profiler, if the plan samples stacks.
+    pub perf: Option<Perf>,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
     /// True to leave the tables on servers that rqps does not run.

@@ -158,6 +158,7 @@ mod tests {
             canaries: false,
             gate: None,
             count: None,
+            profile: None,
         };
         ExecutionOptions {
             plan,
@@ -168,6 +169,7 @@ mod tests {
             work: None,
             program: PathBuf::new(),
             valgrind: None,
+            perf: None,
             host_lock: PathBuf::new(),
             keep: false,
             replace: replace.iter().map(|name| (*name).to_owned()).collect(),

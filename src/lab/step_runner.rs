@@ -16,13 +16,14 @@ use crate::domain::metric::Metric;
 use crate::domain::run::{
     Counter, CpuTime, LoadRecord, Outcome, SECOND_MIN, Second, Status, StepRecord, Turn, Usage,
 };
+use crate::domain::sampled::CallGraph;
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::request::{DriverRequest, RequestBody, StepRequest, VERSION};
 use crate::lab::driver_process::{DriverProcess, Start};
 use crate::lab::execution::Execution;
 use crate::lab::observe::{
     CounterObserver, DbmsCounterObserver, DisturbanceObserver, Edge, Observed, Observers,
-    ServerLogObserver, StepObserver,
+    ProfileObserver, SampledStacks, ServerLogObserver, StepObserver,
 };
 use crate::lab::progress::Progress;
 use crate::lab::turn_taking::{self, Taking};
@@ -55,6 +56,8 @@ pub(super) struct StepRunner<'a> {
     pub(super) logs: PathBuf,
     /// How this target takes turns with others within the step, if it does.
     pub(super) taking: Option<Taking<'a>>,
+    /// How stacks of this build are found, if they are sampled.
+    pub(super) call_graph: CallGraph,
 }
 
 /// What came of a load.
@@ -96,6 +99,8 @@ pub(super) struct Measured {
     pub(super) turns: Vec<Turn>,
     /// What moved of the DBMS's counters.
     pub(super) counters: Vec<Counter>,
+    /// Stacks of the server, if they were sampled.
+    pub(super) stacks: Option<SampledStacks>,
 }
 
 impl StepRunner<'_> {
@@ -221,6 +226,7 @@ impl StepRunner<'_> {
         let job = self.job(seed, RequestBody::Step(Box::new(request)));
         let mut observers = self.observers(&job.endpoint);
         let mut driver = self.driver(&job, None)?;
+        self.profile(&driver, &mut observers);
         let targets = self.taking.as_ref().map_or(1, Taking::targets);
         let seconds = (step.seconds + step.warmup_seconds) * f64::from(targets);
         let patience = PATIENCE + Duration::from_secs_f64(seconds);
@@ -271,6 +277,22 @@ impl StepRunner<'_> {
         CounterSampler::new(self.control.server_pid(), self.execution.disk.clone(), spinner)
     }
 
+    /// Adds the profiler, if the plan has one.
+    fn profile(&self, driver: &DriverProcess, observers: &mut Observers) {
+        let options = &self.execution.options;
+        let Some((perf, hertz)) = options.perf.as_ref().zip(options.plan.workload.profile_hertz)
+        else {
+            return;
+        };
+        let process = match self.control.server_pid() {
+            Some(pid) => (pid, false),
+            None => (driver.pid(), true),
+        };
+        let folder = self.execution.folders.target(".profile");
+        let how = (hertz, self.call_graph);
+        observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));
+    }
+
     /// What is observed beside the clients, from before they start.
     fn observers(&self, endpoint: &Endpoint) -> Observers {
         let server_pid = self.control.server_pid();
@@ -318,8 +340,8 @@ impl Window {
         outcome.server_log = observed.server_log;
         let usage = Usage { disturbance: observed.disturbance, ..observed.usage };
         let (seconds, started) = (self.seconds, self.started);
-        let counters = observed.counters;
-        Measured { outcome, usage, seconds, started, turns: Vec::new(), counters }
+        let Observed { counters, stacks, .. } = observed;
+        Measured { outcome, usage, seconds, started, turns: Vec::new(), counters, stacks }
     }
 }
 
@@ -377,6 +399,7 @@ pub(super) fn record(
             .map(|s| s.second)
             .collect(),
         started: measured.started,
+        sampled: measured.stacks.map(|stacks| stacks.sampled),
         outcome: measured.outcome,
         usage: measured.usage,
         // A fact of a run, and never a reason to stop one.

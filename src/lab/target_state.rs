@@ -13,6 +13,7 @@ use crate::domain::benchmark::Phase;
 use crate::domain::build::{Build, BuildSource};
 use crate::domain::config::Config;
 use crate::domain::run::{LoadRecord, StepRecord};
+use crate::domain::sampled::CallGraph;
 use crate::domain::target::Target;
 use crate::lab::execution::Execution;
 use crate::lab::guest;
@@ -48,6 +49,8 @@ pub(super) struct TargetState {
     pub(super) loads: BTreeMap<u32, KeptLoad>,
     /// Set if it cannot be measured at all.
     pub(super) broken: bool,
+    /// How stacks of its build are found.
+    pub(super) call_graph: CallGraph,
     /// One line for each thing that went wrong.
     pub(super) faults: Vec<String>,
 }
@@ -127,6 +130,7 @@ pub(super) fn all(
             config: resolved.config,
             loads: BTreeMap::new(),
             broken: false,
+            call_graph: CallGraph::default(),
             faults: Vec::new(),
         })
     });

@@ -11,6 +11,8 @@ pub mod lock;
 #[cfg(test)]
 mod made_root;
 pub mod noise;
+pub mod perf;
+mod perf_script;
 pub mod proc;
 pub mod process;
 pub mod sample;

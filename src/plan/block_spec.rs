@@ -233,6 +233,7 @@ mod tests {
             canaries: rng.below(2) == 1,
             gate: None,
             count: None,
+            profile: None,
         }
     }
 

@@ -48,6 +48,19 @@ pub struct Plan {
     /// The pass after the blocks that counts instructions, if there is one. It measures no rate,
     /// so the plan's hash does not hold it.
     pub count: Option<CountingPass>,
+    /// The pass after the blocks that samples stacks, if there is one. Its rates are no evidence,
+    /// so the plan's hash does not hold it.
+    pub profile: Option<ProfilingPass>,
+}
+
+/// The pass that samples the stacks of servers in each step, after the blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilingPass {
+    /// Blocks of the pass.
+    pub blocks: u32,
+    /// Samples per second of CPU time.
+    pub hertz: u32,
 }
 
 /// The pass that counts the instructions of each step, after the blocks.
@@ -133,6 +146,40 @@ impl Plan {
             canaries: false,
             gate: None,
             count: None,
+            profile: None,
+            ..self.clone()
+        })
+    }
+
+    /// The plan of the profiling pass, if there is one: the same steps on the same rows, on the
+    /// targets that rqps starts itself. A profiler of a server that others wait for would sample
+    /// their turns, so whole steps alternate.
+    pub fn profiling(&self) -> Option<Plan> {
+        let ProfilingPass { blocks, hertz } = self.profile?;
+        let starts = |target: &&Target| {
+            let ours = !matches!(target.source, BuildSource::Dsn(_));
+            ours && target.dbms.dialect() != Dialect::Fake
+        };
+        let workload = Workload {
+            turn_ms: None,
+            waiting: None,
+            profile_hertz: Some(hertz),
+            ..self.workload.clone()
+        };
+        let interleave = match self.interleave {
+            Interleave::Turns => Interleave::Step,
+            other => other,
+        };
+        Some(Plan {
+            targets: self.targets.iter().filter(starts).cloned().collect(),
+            workload,
+            blocks: Blocks::Fixed(blocks),
+            loads: 1,
+            interleave,
+            canaries: false,
+            gate: None,
+            count: None,
+            profile: None,
             ..self.clone()
         })
     }
@@ -265,6 +312,7 @@ mod tests {
             canaries: true,
             gate: None,
             count: None,
+            profile: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, S
 use crate::domain::target::Target;
 use crate::domain::verdict::GateRules;
 use crate::plan::blocks::Spelled;
-use crate::plan::definition::{CountingPass, Interleave, Plan};
+use crate::plan::definition::{CountingPass, Interleave, Plan, ProfilingPass};
 use crate::plan::words::{self, WordError};
 use crate::wire::dsn;
 use crate::workload::select::SelectError;
@@ -60,6 +60,8 @@ struct PlanFile {
     gate: Option<GateRules>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<CountingPass>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfilingPass>,
     /// With `benchmark = "sql"`, the tables of a workload file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     variables: BTreeMap<String, i64>,
@@ -162,6 +164,7 @@ pub fn parse(text: &str) -> Result<Plan, PlanError> {
         canaries: file.canaries,
         gate: file.gate,
         count: file.count,
+        profile: file.profile,
     };
     check(&plan)?;
     Ok(plan)
@@ -207,19 +210,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return wrong(&format!("[gate]: {fault}"));
     }
     check_products(plan)?;
-    check_counted(plan).map_err(PlanError::Value)?;
-    if let Some(counting) = plan.counting() {
-        if counting.targets.is_empty() {
-            return wrong(
-                "count instructions: rqps starts none of these targets itself; leave \
-                          --count out",
-            );
-        }
-        if !(1..=100).contains(&counting.blocks.most()) {
-            return wrong("repeats of the counting pass must be from 1 to 100");
-        }
-        check_counted(&counting).map_err(PlanError::Value)?;
-    }
+    check_passes(plan)?;
     if let Some(fault) = plan.blocks.fault() {
         return wrong(&fault);
     }
@@ -318,6 +309,35 @@ fn check_loads(plan: &Plan) -> Result<(), PlanError> {
     Err(PlanError::Value(fault))
 }
 
+/// Refuses passes after the blocks that nothing can come of.
+fn check_passes(plan: &Plan) -> Result<(), PlanError> {
+    let wrong = |text: &str| Err(PlanError::Value(text.to_owned()));
+    check_counted(plan).map_err(PlanError::Value)?;
+    if let Some(counting) = plan.counting() {
+        if counting.targets.is_empty() {
+            return wrong(
+                "count instructions: rqps starts none of these targets itself; leave \
+                          --count out",
+            );
+        }
+        if !(1..=100).contains(&counting.blocks.most()) {
+            return wrong("repeats of the counting pass must be from 1 to 100");
+        }
+        check_counted(&counting).map_err(PlanError::Value)?;
+    }
+    if let Some(profiling) = plan.profiling() {
+        if profiling.targets.is_empty() {
+            return wrong("profile: rqps starts none of these targets itself; leave --profile out");
+        }
+        if !(1..=100).contains(&profiling.blocks.most()) {
+            return wrong("blocks of the profiling pass must be from 1 to 100");
+        }
+        check_profiled(&profiling.workload).map_err(PlanError::Value)?;
+    }
+    check_profiled(&plan.workload).map_err(PlanError::Value)?;
+    Ok(())
+}
+
 /// Refuses a plan that cannot be counted. The error is a sentence.
 fn check_counted(plan: &Plan) -> Result<(), String> {
     let Some(statements) = plan.workload.counted_statements else { return Ok(()) };
@@ -351,6 +371,16 @@ fn check_counted(plan: &Plan) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Refuses a rate of samples that tells nothing, or costs too much. The error is a sentence.
+fn check_profiled(workload: &Workload) -> Result<(), String> {
+    match workload.profile_hertz {
+        Some(hertz) if !(10..=10_000).contains(&hertz) => {
+            Err(format!("samples of a profile must be from 10 to 10000 per second, not {hertz}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a benchmark on a DBMS that cannot do it.
@@ -388,6 +418,7 @@ pub fn print(plan: &Plan) -> String {
         workload: plan.workload.clone(),
         gate: plan.gate.clone(),
         count: plan.count,
+        profile: plan.profile,
         variables: BTreeMap::new(),
         files: BTreeMap::new(),
         load: None,
@@ -398,10 +429,10 @@ pub fn print(plan: &Plan) -> String {
         .unwrap_or_else(|error| format!("# failed to print the plan: {error}\n"))
 }
 
-/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]` and
-/// `[count]`.
+/// The first 12 hex digits of the SHA-256 of the printed plan, without its `[gate]`, `[count]`
+/// and `[profile]`.
 pub fn hash(plan: &Plan) -> String {
-    let measured = Plan { gate: None, count: None, ..plan.clone() };
+    let measured = Plan { gate: None, count: None, profile: None, ..plan.clone() };
     let digest = Sha256::digest(print(&measured).as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -437,6 +468,7 @@ mod tests {
             canaries: true,
             gate: None,
             count: None,
+            profile: None,
         }
     }
 

@@ -10,4 +10,4 @@ pub mod words;
 
 pub use block_spec::{BlockSpec, SpecError, TargetSlot};
 pub use blocks::{Auto, Blocks};
-pub use definition::{CountingPass, Interleave, Plan};
+pub use definition::{CountingPass, Interleave, Plan, ProfilingPass};

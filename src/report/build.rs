@@ -6,8 +6,8 @@ use crate::analyze::counted::is_counted;
 use crate::analyze::{Caveat, Comparison};
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, counted, evenness, facts, other_metrics, remarks, scaling, sessions, settings, tables,
-    turns, verdicts,
+    blocks, counted, evenness, explain, facts, other_metrics, remarks, scaling, sessions, settings,
+    tables, turns, verdicts,
 };
 
 /// Parts that a report omits.
@@ -56,6 +56,12 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     Document { title: title(comparison), sections }
 }
 
+/// Builds the page about the steps that are explained.
+pub fn explanation(comparison: &Comparison) -> Document {
+    let title = format!("{}: what may explain it", title(comparison));
+    Document { title, sections: explain::sections(comparison) }
+}
+
 /// Builds the report of counted runs, which have no rates.
 pub(super) fn of_count(comparison: &Comparison, own: &[&Sections]) -> Document {
     let mut sections = Vec::new();
@@ -69,16 +75,19 @@ pub(super) fn of_count(comparison: &Comparison, own: &[&Sections]) -> Document {
     Document { title, sections }
 }
 
-/// Builds the report with the settings that differ.
+/// Builds the report with what may explain differences: causes, settings.
 pub(super) fn bug_report(comparison: &Comparison, own: &[&Sections]) -> Document {
     let mut document = document(comparison, &ReportOptions::default(), own);
     if is_counted(comparison) {
         return document;
     }
     let before_runs = document.sections.len().saturating_sub(1);
-    if let Some(section) = settings::section(comparison) {
-        document.sections.insert(before_runs, section);
-    }
+    let added = [
+        explain::section(comparison),
+        settings::section(comparison),
+        explain::server_settings(comparison),
+    ];
+    document.sections.splice(before_runs..before_runs, added.into_iter().flatten());
     document
 }
 

@@ -249,7 +249,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A name that fits into a line.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     match name.char_indices().nth(NAME_MOST) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),

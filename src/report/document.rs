@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::chart::Chart;
+use super::flame::Flame;
 use super::heat::Heat;
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
@@ -50,6 +51,8 @@ pub enum Block {
     /// Overview of all steps and targets. Only forms with colours show it; the rate tables hold the
     /// same data.
     Heat(Heat),
+    /// Call stacks of two targets. Only forms that can draw show it; a table has the functions.
+    Flame(Flame),
     /// Optional detail; forms that can fold show it closed.
     Fold(Fold),
 }

@@ -1,133 +1,142 @@
-//! What may explain the differences between builds: for each step that differs the cheap causes
-//! first, then the functions that were counted.
+//! What may explain the differences between targets: for each step that differs the cheap causes
+//! first, then the functions that were counted or sampled. Text, HTML and Markdown share it.
 
 use std::collections::BTreeMap;
 
-use super::document::{Block, Cell, Column, Digits, Document, Section, Table};
-use super::{build, counted, settings, verdicts};
+use super::document::{Block, Cell, Column, Digits, Fold, Section, Table};
+use super::{counted, flame, sampled, settings, verdicts};
 use crate::analyze::Comparison;
+use crate::analyze::causes::{Causes, SettingsOfTarget};
 use crate::analyze::comparison::{StepComparison, TargetResult};
-use crate::analyze::counted::TotalChange;
 use crate::analyze::counters::MovedCounter;
 use crate::domain::metric::Metric;
 
 /// Counters that are listed at most.
 const COUNTERS_MOST: usize = 15;
+/// Settings that a step names at most; a section has all of them.
+const SETTINGS_MOST: usize = 8;
 
-/// What is known besides the comparison.
-#[derive(Clone, Debug, Default)]
-pub struct Causes {
-    /// The settings that each target said it had, in the order of the targets; empty where none
-    /// were kept.
-    pub settings: Vec<BTreeMap<String, String>>,
-    /// (step, label of the target) → counters of the DBMS that moved.
-    pub counters: BTreeMap<(String, String), Vec<MovedCounter>>,
-}
-
-/// True if a rate was shown to differ, or counted instructions.
-pub fn differs(comparison: &Comparison, step: &StepComparison) -> bool {
-    let of_rate = |target: &TargetResult| {
-        let verdict = target.relative(Metric::Rate).and_then(|it| it.judgement.as_ref());
-        verdict
-            .is_some_and(|judgement| judgement.verdict.is_worse() || judgement.verdict.is_better())
-    };
-    let moved = |target: &TargetResult| {
-        let change = target.counted.as_ref().map(|counted| counted.change);
-        matches!(change, Some(TotalChange::More | TotalChange::Fewer))
-    };
-    let counted = counted_step(comparison, step);
-    step.targets.iter().any(of_rate) || counted.is_some_and(|step| step.targets.iter().any(moved))
-}
-
-/// The same step in the counted runs.
-fn counted_step<'a>(
-    comparison: &'a Comparison,
-    step: &'a StepComparison,
-) -> Option<&'a StepComparison> {
-    match &comparison.counts {
-        Some(counts) => counts.steps.iter().find(|other| other.name == step.name),
-        None => Some(step),
-    }
-}
-
-/// The page about these steps of a comparison.
-pub fn document(comparison: &Comparison, causes: &Causes, steps: &[&StepComparison]) -> Document {
-    let mut sections: Vec<Section> = effective_settings(comparison, causes).into_iter().collect();
-    sections.extend(steps.iter().map(|step| Section {
+/// The page about the explained steps of a comparison.
+pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
+    let mut sections: Vec<Section> = server_settings(comparison).into_iter().collect();
+    sections.extend(explained(comparison).map(|step| Section {
         id: "step",
         heading: step.name.clone(),
-        blocks: of_step(comparison, causes, step),
+        blocks: of_step(comparison, step),
     }));
-    sections.push(honesty());
-    Document { title: format!("{}: what may explain it", build::title(comparison)), sections }
+    sections.push(limits());
+    sections
 }
 
-fn effective_settings(comparison: &Comparison, causes: &Causes) -> Option<Section> {
-    let labels: Vec<&str> = comparison.targets.iter().map(|it| it.label.as_str()).collect();
-    let heading = "Settings of the servers".to_owned();
-    let none = causes.settings.iter().any(BTreeMap::is_empty) || causes.settings.is_empty();
-    if none {
-        let text = "The run folders do not hold the settings of all targets.".to_owned();
-        return Some(Section { id: "settings", heading, blocks: vec![Block::Paragraph(text)] });
-    }
-    let everywhere = |name: &String| causes.settings.iter().all(|all| all.contains_key(name));
-    let common = |all: &BTreeMap<String, String>| -> BTreeMap<String, String> {
-        let kept = all.iter().filter(|(name, value)| everywhere(name) && !is_place(name, value));
-        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+/// The same in a report: a fold for each explained step.
+pub(super) fn section(comparison: &Comparison) -> Option<Section> {
+    let fold = |step: &StepComparison| {
+        Block::Fold(Fold { summary: step.name.clone(), blocks: of_step(comparison, step) })
     };
-    let known: Vec<BTreeMap<String, String>> = causes.settings.iter().map(common).collect();
-    let mut blocks = vec![match settings::differing(&labels, &known) {
+    let blocks: Vec<Block> = explained(comparison).map(fold).collect();
+    let heading = "What may explain the differences".to_owned();
+    (!blocks.is_empty()).then_some(Section { id: "explained", heading, blocks })
+}
+
+fn explained(comparison: &Comparison) -> impl Iterator<Item = &StepComparison> {
+    let causes = comparison.causes.as_deref();
+    comparison
+        .measured_steps()
+        .filter(move |step| causes.is_some_and(|it| it.of_step(&step.name).is_some()))
+}
+
+/// The settings that the servers said they had, as far as they differ; `None` if nobody asked.
+pub(super) fn server_settings(comparison: &Comparison) -> Option<Section> {
+    let causes = comparison.causes.as_ref()?;
+    let labels: Vec<&str> = comparison.targets.iter().map(|it| it.label.as_str()).collect();
+    let differing: Vec<BTreeMap<String, String>> =
+        causes.settings.iter().map(|all| all.differing.clone()).collect();
+    let mut blocks = vec![match settings::differing(&labels, &differing) {
+        _ if causes.settings.is_empty() => {
+            Block::Paragraph("The run folders do not hold the settings of all servers.".to_owned())
+        }
         Some(table) => Block::Table(table),
         None => Block::Paragraph("Settings that all targets have are the same.".to_owned()),
     }];
-    for (label, all) in labels.iter().zip(&causes.settings) {
-        let own = all.iter().filter(|(name, _)| !everywhere(name));
-        let names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
-        if !names.is_empty() {
+    for (label, SettingsOfTarget { unknown_elsewhere: own, .. }) in
+        labels.iter().zip(&causes.settings)
+    {
+        if !own.is_empty() {
             let text = format!(
                 "{} settings of {label} are unknown to another target: {}.",
-                names.len(),
-                names.join(", ")
+                own.len(),
+                own.join(", ")
             );
             blocks.push(Block::Paragraph(text));
         }
     }
-    Some(Section { id: "settings", heading, blocks })
+    let heading = "Settings of the servers".to_owned();
+    Some(Section { id: "server-settings", heading, blocks })
 }
 
-/// Settings that say who or where a server is, not what it does.
-fn is_place(name: &str, value: &str) -> bool {
-    const NAMES: [&str; 10] = [
-        "hostname",
-        "port",
-        "pseudo_thread_id",
-        "rand_seed1",
-        "rand_seed2",
-        "server_uuid",
-        "server_version",
-        "server_version_num",
-        "timestamp",
-        "version",
-    ];
-    value.contains('/') || NAMES.contains(&name)
-}
-
-fn of_step(comparison: &Comparison, causes: &Causes, step: &StepComparison) -> Vec<Block> {
+/// What is known of a step that is explained; nothing of another one.
+pub(super) fn of_step(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
+    let Some(causes) = comparison.causes.as_deref() else { return Vec::new() };
+    let Some(of_step) = causes.of_step(&step.name) else { return Vec::new() };
     let mut blocks = Vec::new();
     let rates = step.targets.iter().skip(1).filter_map(|target| rate(comparison, target));
     let rates: Vec<String> = rates.collect();
     blocks.extend((!rates.is_empty()).then_some(Block::List(rates)));
+    blocks.extend(setting_names(causes));
     blocks.extend(plans(step));
-    for target in step.targets.iter().skip(1) {
-        let key = (step.name.clone(), target.label.clone());
-        let moved = causes.counters.get(&key).map(Vec::as_slice).unwrap_or_default();
+    for (target, moved) in step.targets.iter().zip(&of_step.counters).skip(1) {
         blocks.extend(counters(&target.label, moved));
     }
-    if let Some(counted) = counted_step(comparison, step) {
+    let counted = comparison.counted_step(step);
+    if let Some(counted) = counted {
         let functions = counted.targets.iter().skip(1);
         blocks.extend(functions.flat_map(|target| instructions(counted, target)));
     }
+    let profiled = comparison.profiled_step(step);
+    let profiled = profiled.map(|step| step.targets.as_slice()).unwrap_or_default();
+    for target in profiled {
+        blocks.extend(sampled::of_target(target));
+        blocks.extend(flame::of_target(&comparison.base, &step.name, target).map(Block::Flame));
+    }
+    let samples = sampled::honesty(comparison, profiled);
+    blocks.push(Block::Paragraph(honesty(counted, &samples)));
     blocks
+}
+
+/// `2 settings of the servers differ: a, b.`
+fn setting_names(causes: &Causes) -> Option<Block> {
+    let names: Vec<&str> = causes.settings.first()?.differing.keys().map(String::as_str).collect();
+    let more = match names.len().saturating_sub(SETTINGS_MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let first = names[..names.len().min(SETTINGS_MOST)].join(", ");
+    Some(Block::Paragraph(match names.len() {
+        0 => "The servers have the same settings.".to_owned(),
+        1 => format!("1 setting of the servers differs: {first}."),
+        count => format!("{count} settings of the servers differ: {first}{more}."),
+    }))
+}
+
+/// What the numbers about a step do not contain, in a line.
+fn honesty(counted: Option<&StepComparison>, samples: &str) -> String {
+    let is_counted =
+        counted.is_some_and(|step| step.targets.iter().any(|target| target.counted.is_some()));
+    let instructions = match is_counted {
+        true => {
+            "Counted instructions are those of user space for one client, without the kernel, \
+             waiting and caches."
+        }
+        false => "Its instructions were not counted (`--count`).",
+    };
+    format!(
+        "What differs together with a rate may be its cause; nothing here proves it. \
+         {instructions} {}",
+        match samples {
+            "" => "Where time goes was not sampled (`--profile`).",
+            said => said,
+        }
+    )
 }
 
 /// `B: o/s x0.930 [0.920, 0.941] SLOWER; server_cpu_us/o x1.09 [1.07, 1.11]`.
@@ -200,7 +209,7 @@ fn instructions(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
 }
 
 /// What these numbers do not contain.
-fn honesty() -> Section {
+fn limits() -> Section {
     let rules = [
         "What differs together with a rate may be its cause; nothing here proves that it is.",
         "Plans are compared by shape, without costs and estimates, those of the first run of each \
@@ -211,7 +220,8 @@ fn honesty() -> Section {
          rates do.",
         "Instructions are those of user space under valgrind. The kernel, waiting, caches and \
          branches are not in them.",
-        "Where time goes was not sampled.",
+        "Samples are of CPU time: waiting is not in them. An inlined function is part of its \
+         caller. Differences up to 0.2 % of an operation are attributed to the layout of code.",
     ];
     Section {
         id: "limits",
@@ -223,14 +233,6 @@ fn honesty() -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_are_no_causes() {
-        let check = |name, value, expected| assert_eq!(is_place(name, value), expected, "{name}");
-        check("datadir", "/tmp/x", true);
-        check("server_uuid", "1-2", true);
-        check("innodb_io_capacity", "200", false);
-    }
 
     #[test]
     fn counters_have_their_ratio() {

@@ -173,7 +173,8 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         return line;
     }
     let limit = workload.memory_limit.map(|limit| format!(", memory limit {} MiB", limit >> 20));
-    let limit = limit.unwrap_or_default();
+    let profiler = workload.profile_hertz.map(|hertz| format!(", a profiler at {hertz} Hz"));
+    let limit = limit.unwrap_or_default() + &profiler.unwrap_or_default();
     format!(
         "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}{limit}",
         count(u64::from(workload.tables), "table"),

@@ -17,8 +17,16 @@ pub(super) fn render(document: &Document) -> String {
 
 /// Sections that are rarely needed in a bug report: folded, whatever their length.
 fn is_aside(section: &Section) -> bool {
-    let asides =
-        ["efficiency", "other-metrics", "how-to-read", "details", "runs", "settings", "plans"];
+    let asides = [
+        "efficiency",
+        "other-metrics",
+        "how-to-read",
+        "details",
+        "runs",
+        "settings",
+        "server-settings",
+        "plans",
+    ];
     asides.contains(&section.id)
 }
 
@@ -38,7 +46,7 @@ fn push_section(text: &mut String, section: &Section) {
 fn push_blocks(text: &mut String, blocks: &[Block], folded: bool) {
     for block in blocks {
         match block {
-            Block::Chart(_) | Block::Heat(_) => {}
+            Block::Chart(_) | Block::Heat(_) | Block::Flame(_) => {}
             Block::Paragraph(prose) => text.push_str(&format!("\n{}\n", escaped(prose))),
             Block::Facts(facts) => {
                 text.push('\n');

@@ -13,8 +13,8 @@ use crate::domain::verdict::Verdict;
 use crate::parallel;
 use crate::report::sections::Sections;
 use crate::report::{
-    blocks, build, counted, facts, figures, heat, other_metrics, remarks, sessions, settings,
-    tables, timeline, verdicts,
+    blocks, build, counted, explain, facts, figures, heat, other_metrics, remarks, sessions,
+    settings, tables, timeline, verdicts,
 };
 
 /// Reports with at most this many targets name each one.
@@ -47,6 +47,7 @@ pub(super) fn document(
     sections.extend(build::of_benchmarks(comparison, own));
     sections.extend(steps(comparison, dataset, seconds));
     sections.extend(settings::section(comparison));
+    sections.extend(explain::server_settings(comparison));
     sections.extend(settings::plans(comparison));
     sections.extend(tables::load(comparison));
     sections.extend(other_metrics::section(comparison, &sections));
@@ -193,7 +194,11 @@ fn step_fold(
         blocks.push(Block::Paragraph(step.detail.clone()));
     }
     blocks.push(Block::Table(tables::results_of(step)));
-    blocks.extend(why(step));
+    let explained = explain::of_step(comparison, step);
+    match explained.is_empty() {
+        true => blocks.extend(why(step)),
+        false => blocks.extend(explained),
+    }
     let charts = timeline::charts(comparison, dataset, step, seconds);
     blocks.extend(charts.into_iter().map(Block::Chart));
     blocks.extend(tables::efficiency_of(comparison, step));

@@ -40,7 +40,7 @@ fn render_blocks(blocks: &[Block], text: &mut String) {
             Block::Lines(lines) => lines.iter().for_each(|line| push_line(line, text)),
             Block::List(points) => points.iter().for_each(|point| wrap(point, "- ", "  ", text)),
             Block::Table(table) => render_table(table, text),
-            Block::Chart(_) | Block::Heat(_) => {}
+            Block::Chart(_) | Block::Heat(_) | Block::Flame(_) => {}
             Block::Fold(fold) => {
                 push_line(&fold.summary, text);
                 render_blocks(&fold.blocks, text);
@@ -52,7 +52,7 @@ fn render_blocks(blocks: &[Block], text: &mut String) {
 /// Returns false for charts and for folds that contain only charts.
 fn is_shown(block: &Block) -> bool {
     match block {
-        Block::Chart(_) | Block::Heat(_) => false,
+        Block::Chart(_) | Block::Heat(_) | Block::Flame(_) => false,
         Block::Fold(fold) => fold.blocks.iter().any(is_shown),
         _ => true,
     }

@@ -11,13 +11,17 @@ use crate::domain::host::{Host, Tuning, fingerprint};
 use crate::domain::run::{Dataset, LeftOut, ReadSeconds, Run, StepRecord};
 use crate::parallel;
 use crate::results::files::{entries, run_folders, versioned, versioned_run};
-use crate::results::{ResultSet, ResultsError, callgrind, seconds};
+use crate::results::{ResultSet, ResultsError, callgrind, folded, seconds};
 
 /// The folder in a result folder that holds the runs of its counting pass: a result set of its own.
 pub const COUNTS: &str = "count";
 
+/// The folder that holds the runs of its profiling pass: a result set, too.
+pub const PROFILES: &str = "profile";
+
 /// Reads result sets and single run folders into one dataset. What is named twice is read once. The
-/// counts of a result set are read with it; counted runs come after all others.
+/// counts and profiles of a result set are read with it; counted runs come after measured ones, and
+/// profiled runs last.
 ///
 /// Runs come in the order of the folders given, and by key within each. Temporary files, folders
 /// without a `run.json` and files that are no steps are passed over. A run with a value that only a
@@ -38,9 +42,10 @@ pub fn read_each<T: Send>(
     let mut known = BTreeSet::new();
     for dir in dirs {
         let mut of_dir = places_of(dir, &mut sets)?;
-        let counts = dir.join(COUNTS);
-        if counts.join("plan.toml").is_file() {
-            of_dir.extend(places_of(&counts, &mut sets)?);
+        for pass in [COUNTS, PROFILES].map(|name| dir.join(name)) {
+            if pass.join("plan.toml").is_file() {
+                of_dir.extend(places_of(&pass, &mut sets)?);
+            }
         }
         places.extend(of_dir.into_iter().filter(|place| known.insert(place.real.clone())));
     }
@@ -72,7 +77,7 @@ pub fn read_each<T: Send>(
         ranks.entry(run.result_set.clone()).or_insert(next);
     }
     runs.sort_by_cached_key(|(run, _)| {
-        (run.is_counted(), ranks.get(&run.result_set), run.record.key.clone())
+        (run.pass(), ranks.get(&run.result_set), run.record.key.clone())
     });
     let (runs, taken) = runs.into_iter().unzip();
     let Sets { hosts, tunings, gates, unknown, left_out, .. } = sets;
@@ -172,6 +177,7 @@ pub fn read_run(folder: &Path, result_set: &str) -> Result<Run, ResultsError> {
         let mut step: StepRecord =
             versioned(&path, &mut text, &mut unknown, |step: &StepRecord| step.format)?;
         callgrind::attach(&steps_folder, &mut step)?;
+        folded::attach(&steps_folder, &mut step)?;
         steps.push(step);
     }
     steps.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));

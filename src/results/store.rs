@@ -1,6 +1,6 @@
 //! Writing result sets and run folders.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::gate::{GATE_FORMAT, HostLog};
 use crate::domain::host::{Host, fingerprint};
 use crate::domain::run::{Counter, RunKey, RunRecord, Second, StepRecord, Turn};
-use crate::results::{ResultsError, atomic, callgrind, counters, files, seconds};
+use crate::results::{ResultsError, atomic, callgrind, counters, files, folded, seconds};
 
 /// A folder that holds `plan.toml`, `host.json` and run folders.
 #[derive(Clone, Debug)]
@@ -261,6 +261,24 @@ impl RunFolder {
         let what = format!("steps/{name}");
         let packed = callgrind::pack(text)
             .map_err(|why| ResultsError::Unwritable { what: what.clone(), why })?;
+        atomic::write(&self.folder.join("steps").join(name), &packed)
+    }
+
+    /// Writes the sampled stacks of a step, before the step itself.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_stacks(
+        &self,
+        step: &StepRecord,
+        stacks: &HashMap<String, u64>,
+    ) -> Result<(), ResultsError> {
+        let name = folded::file_name(step);
+        check_name(&name, "step")?;
+        let packed = folded::pack(stacks).map_err(|error| ResultsError::Unwritable {
+            what: format!("steps/{name}"),
+            why: error.to_string(),
+        })?;
         atomic::write(&self.folder.join("steps").join(name), &packed)
     }
 

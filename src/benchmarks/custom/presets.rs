@@ -34,6 +34,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         shape: BenchmarkParameters::Sql(Box::default()),
     };
     Ok((workload, StepSet::default()))

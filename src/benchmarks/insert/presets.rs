@@ -182,6 +182,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         shape: BenchmarkParameters::Insert(shape),
     })
 }

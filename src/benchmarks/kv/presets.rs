@@ -189,6 +189,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         shape: BenchmarkParameters::Sysbench,
     };
     let shape = KvShape {

@@ -67,6 +67,7 @@ impl SysbenchPreset {
             turn_ms: None,
             waiting: None,
             counted_statements: None,
+            profile_hertz: None,
             shape: BenchmarkParameters::Sysbench,
         }
     }

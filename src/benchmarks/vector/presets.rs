@@ -135,6 +135,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         turn_ms: None,
         waiting: None,
         counted_statements: None,
+        profile_hertz: None,
         shape: BenchmarkParameters::Vector(Box::new(shape)),
     })
 }

@@ -1,14 +1,16 @@
 //! What is observed beside the clients of a step: counters of host and server, who else is at work,
-//! the server's log, the counters of the DBMS. One file for each [`StepObserver`].
+//! the server's log, the counters of the DBMS, its stacks. One file for each [`StepObserver`].
 
 mod counters;
 mod dbms_counters;
 mod disturbance;
 mod observer;
+mod profile;
 mod server_log;
 
 pub(super) use counters::CounterObserver;
 pub(super) use dbms_counters::DbmsCounterObserver;
 pub(super) use disturbance::DisturbanceObserver;
-pub(super) use observer::{Edge, Observed, Observers, StepObserver};
+pub(super) use observer::{Edge, Observed, Observers, SampledStacks, StepObserver};
+pub(super) use profile::ProfileObserver;
 pub(super) use server_log::ServerLogObserver;

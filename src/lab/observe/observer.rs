@@ -1,10 +1,11 @@
 //! What an observer of a step is, and all those of one step together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::dbms::ControlPlane;
 use crate::domain::gate::Disturbance;
 use crate::domain::run::{Counter, Outcome, ServerEvent, Usage};
+use crate::domain::sampled::Profiled;
 
 /// A moment of a step, in this order. A second may come after the end of the window, where work
 /// went on.
@@ -50,6 +51,15 @@ pub(crate) struct Observed {
     pub(crate) server_log: Vec<ServerEvent>,
     /// Counters of the DBMS that moved.
     pub(crate) counters: Vec<Counter>,
+    /// Its stacks, if they were sampled.
+    pub(crate) stacks: Option<SampledStacks>,
+}
+
+/// Stacks of the server's processes.
+pub(crate) struct SampledStacks {
+    pub(crate) sampled: Profiled,
+    /// `outer;inner;innermost` → samples.
+    pub(crate) folded: HashMap<String, u64>,
 }
 
 /// The observers of one step.
@@ -63,6 +73,11 @@ impl Observers {
     /// These observers, which see each moment in this order.
     pub(crate) fn new(all: Vec<Box<dyn StepObserver>>) -> Observers {
         Observers { all, missing: BTreeMap::new() }
+    }
+
+    /// One more, which sees each moment after the others.
+    pub(crate) fn add(&mut self, observer: Box<dyn StepObserver>) {
+        self.all.push(observer);
     }
 
     /// Lets all see a moment. One that cannot is left out from then on.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::super::chart::Chart;
 use super::super::document::{Block, Cell, CellValue, Column, Digits, Fold, Mark, Table};
+use super::super::flame::Flame;
 use super::super::heat::Heat;
 use super::data;
 use super::escape::{attribute, id, text};
@@ -59,6 +60,7 @@ impl Writer {
                 Block::Table(table) => self.push_table(html, table),
                 Block::Chart(chart) => self.push_chart(html, chart),
                 Block::Heat(heat) => self.push_heat(html, heat),
+                Block::Flame(flame) => self.push_flame(html, flame),
                 Block::Fold(fold) => self.push_fold(html, within, fold),
             }
         }
@@ -107,6 +109,17 @@ impl Writer {
              below have the same numbers.</p></div>"
         );
         data::push_json(&mut self.data, &id, &data::heat(heat, &self.places));
+    }
+
+    fn push_flame(&mut self, html: &mut String, flame: &Flame) {
+        let id = self.unique(&id(&flame.title));
+        let _ = writeln!(
+            html,
+            "<figure id=\"{id}\" data-flame=\"{id}\"><figcaption>{}</figcaption>\
+             <div class=\"flame needs-script\"></div></figure>",
+            text(&flame.title),
+        );
+        data::push_json(&mut self.data, &id, &data::flame(flame));
     }
 
     fn push_table(&mut self, html: &mut String, table: &Table) {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::super::chart::{Axis, Chart, Form, Line, Point, Scale, Series};
 use super::super::document::Digits;
+use super::super::flame::Flame;
 use super::super::heat::{self, Heat};
 use super::escape::{address, id, in_script};
 use super::links::RunLink;
@@ -78,6 +79,28 @@ fn all_series(chart: &Chart, places: &Places) -> String {
     let before = |place: usize| place.checked_sub(1).map(|before| &chart.series[before]);
     let all: Vec<(usize, &Series)> = chart.series.iter().enumerate().collect();
     list(&all, |(place, one)| series(one, before(*place), places))
+}
+
+/// A flame graph: each frame is its caller + 1 (0 for none), name, times of baseline and target,
+/// and 1 if its function differs.
+pub(super) fn flame(flame: &Flame) -> String {
+    let mut frames = String::from("[");
+    for (place, frame) in flame.frames.iter().enumerate() {
+        let comma = if place == 0 { "" } else { "," };
+        let caller = frame.caller.map_or(0, |caller| caller + 1);
+        let digits = Digits::Significant(4);
+        let (baseline, target) = (digits.write(frame.baseline), digits.write(frame.target));
+        let differs = u8::from(frame.differs);
+        let _ = write!(frames, "{comma}{caller},{},{baseline},{target},{differs}", frame.name);
+    }
+    frames.push(']');
+    format!(
+        "{{\"title\":{},\"baseline\":{},\"target\":{},\"names\":{},\"frames\":{frames}}}",
+        quoted(&flame.title),
+        quoted(&flame.baseline),
+        quoted(&flame.target),
+        list(&flame.names, |name| quoted(name)),
+    )
 }
 
 fn axis(axis: &Axis) -> String {

@@ -20,8 +20,9 @@ use crate::report::{facts, page};
 pub const ECHARTS: &str = include_str!("assets/echarts.common.min.js");
 
 const STYLE: &str = include_str!("assets/report.css");
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("assets/page.js"),
+    include_str!("assets/flame.js"),
     include_str!("assets/heat.js"),
     include_str!("assets/forest.js"),
     include_str!("assets/charts.js"),

@@ -389,6 +389,7 @@ function watchCharts(root) {
 
 function initCharts() {
   watchCharts(document);
+  watchFlames(document);
   showForestChoices();
   let waiting = 0;
   addEventListener("resize", () => {

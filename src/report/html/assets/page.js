@@ -161,6 +161,7 @@ function unfold(fold) {
   addSources(box);
   initDetails(box);
   watchCharts(box);
+  watchFlames(box);
 }
 
 const unfoldAll = which => $$(which).forEach(unfold);

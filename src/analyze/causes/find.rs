@@ -1,0 +1,223 @@
+//! Finds what else differs: settings that servers had, and counters of the DBMS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::found::{Causes, CausesOfStep, SettingsOfTarget};
+use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
+use crate::analyze::counted::TotalChange;
+use crate::analyze::counters::{CounterValues, MovedCounter, moved, per_operation};
+use crate::analyze::measurement::Measurement;
+use crate::domain::metric::Metric;
+use crate::domain::run::{Counter, Dataset, Run, StepRecord};
+
+/// Settings that say who a server is, not what it does.
+const NAMES_OF_PLACES: [&str; 10] = [
+    "hostname",
+    "port",
+    "pseudo_thread_id",
+    "rand_seed1",
+    "rand_seed2",
+    "server_uuid",
+    "server_version",
+    "server_version_num",
+    "timestamp",
+    "version",
+];
+
+/// Reads the settings that the server of a run said it had.
+pub type ReadSettings<'a> = &'a dyn Fn(&Run) -> Result<BTreeMap<String, String>, String>;
+
+/// Reads the counters of the DBMS that moved in a step of a run.
+pub type ReadCounters<'a> = &'a dyn Fn(&Run, &StepRecord) -> Result<Vec<Counter>, String>;
+
+/// Readers of run folders: analysis reads no files itself.
+#[derive(Clone, Copy)]
+pub struct CauseReaders<'a> {
+    /// The settings that the server of a run said it had.
+    pub settings: ReadSettings<'a>,
+    /// The counters of the DBMS that moved in a step of a run.
+    pub counters: ReadCounters<'a>,
+}
+
+/// The steps whose rate was shown to differ in any target, or counted instructions, or the time of
+/// a sampled function.
+pub fn differing_steps(comparison: &Comparison) -> Vec<&StepComparison> {
+    comparison.measured_steps().filter(|step| differs(comparison, step)).collect()
+}
+
+fn differs(comparison: &Comparison, step: &StepComparison) -> bool {
+    let of_rate = |target: &TargetResult| {
+        let verdict = target.relative(Metric::Rate).and_then(|it| it.judgement.as_ref());
+        verdict
+            .is_some_and(|judgement| judgement.verdict.is_worse() || judgement.verdict.is_better())
+    };
+    let moved = |target: &TargetResult| {
+        let change = target.counted.as_ref().map(|counted| counted.change);
+        matches!(change, Some(TotalChange::More | TotalChange::Fewer))
+    };
+    let counted = comparison.counted_step(step);
+    let sampled = comparison.profiled_step(step);
+    let differs = |target: &TargetResult| {
+        target.sampled.as_ref().is_some_and(|change| !change.functions.is_empty())
+    };
+    step.targets.iter().any(of_rate)
+        || counted.is_some_and(|step| step.targets.iter().any(moved))
+        || sampled.is_some_and(|step| step.targets.iter().any(differs))
+}
+
+/// The causes of these steps of a comparison, which came from this dataset.
+pub fn find(
+    comparison: &Comparison,
+    dataset: &Dataset,
+    steps: &[&StepComparison],
+    read: CauseReaders,
+) -> Causes {
+    let mut finder = Finder { comparison, dataset, read, faults: BTreeSet::new() };
+    let settings = finder.settings();
+    let known: Vec<BTreeSet<String>> = match steps.is_empty() {
+        true => Vec::new(),
+        false => {
+            comparison.targets.iter().map(|target| finder.known_counters(&target.runs)).collect()
+        }
+    };
+    let steps = steps.iter().map(|step| finder.of_step(step, &known)).collect();
+    Causes { settings, steps, faults: finder.faults.into_iter().collect() }
+}
+
+struct Finder<'a> {
+    comparison: &'a Comparison,
+    dataset: &'a Dataset,
+    read: CauseReaders<'a>,
+    faults: BTreeSet<String>,
+}
+
+impl Finder<'_> {
+    /// Those of the first run of each target.
+    fn settings(&mut self) -> Vec<SettingsOfTarget> {
+        let mut all = Vec::new();
+        for target in &self.comparison.targets {
+            let run = target.runs.first().map(|run| &self.dataset.runs[*run]);
+            let found = run.map_or(Ok(BTreeMap::new()), |run| (self.read.settings)(run));
+            all.push(self.heard(found));
+        }
+        differing_settings(&all)
+    }
+
+    fn of_step(&mut self, step: &StepComparison, known: &[BTreeSet<String>]) -> CausesOfStep {
+        let mut counters = vec![Vec::new(); step.targets.len()];
+        for place in 1..step.targets.len() {
+            let shared = &known[0] & &known[place];
+            let (base, target) = (&step.targets[0], &step.targets[place]);
+            counters[place] = self.moved_counters(base, target, &shared);
+        }
+        CausesOfStep { name: step.name.clone(), counters }
+    }
+
+    /// Counters that moved in any step of these runs. A version may lack what another one counts,
+    /// and folders hold only what moved: a counter that never did says nothing.
+    fn known_counters(&mut self, runs: &[usize]) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for run in runs.iter().map(|run| &self.dataset.runs[*run]) {
+            for step in &run.steps {
+                let counters = (self.read.counters)(run, step);
+                names.extend(self.heard(counters).into_iter().map(|counter| counter.name));
+            }
+        }
+        names
+    }
+
+    /// The counters of both targets that differ, from the blocks in which both were measured.
+    fn moved_counters(
+        &mut self,
+        base: &TargetResult,
+        target: &TargetResult,
+        shared: &BTreeSet<String>,
+    ) -> Vec<MovedCounter> {
+        let runs = &self.comparison.runs;
+        let block =
+            |run: usize| (&runs[run].result_set, runs[run].key.block, runs[run].key.attempt);
+        let mut pairs: Vec<(CounterValues, CounterValues)> = Vec::new();
+        for before in &base.samples {
+            let partner = target.samples.iter().find(|after| block(after.run) == block(before.run));
+            let Some(after) = partner else { continue };
+            pairs.push((self.values(before, shared), self.values(after, shared)));
+        }
+        moved(&pairs)
+    }
+
+    fn values(&mut self, sample: &Measurement, shared: &BTreeSet<String>) -> CounterValues {
+        let all = (self.read.counters)(&self.dataset.runs[sample.run], &sample.record);
+        let all = self.heard(all).into_iter().filter(|counter| shared.contains(&counter.name));
+        all.filter_map(|counter| {
+            let value = per_operation(&sample.record, &counter)?;
+            Some((counter.name, value))
+        })
+        .collect()
+    }
+
+    /// What was read; where that failed, nothing, and the fault is kept.
+    fn heard<T: Default>(&mut self, read: Result<T, String>) -> T {
+        read.unwrap_or_else(|fault| {
+            self.faults.insert(fault);
+            T::default()
+        })
+    }
+}
+
+fn differing_settings(all: &[BTreeMap<String, String>]) -> Vec<SettingsOfTarget> {
+    if all.iter().any(BTreeMap::is_empty) {
+        return Vec::new();
+    }
+    let everywhere = |name: &String| all.iter().all(|other| other.contains_key(name));
+    let differs = |name: &String| all.iter().any(|other| other.get(name) != all[0].get(name));
+    let is_place = |name: &String| all.iter().any(|other| is_place(name, other.get(name)));
+    let of_target = |own: &BTreeMap<String, String>| SettingsOfTarget {
+        differing: own
+            .iter()
+            .filter(|(name, _)| everywhere(name) && differs(name) && !is_place(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        unknown_elsewhere: own.keys().filter(|name| !everywhere(name)).cloned().collect(),
+    };
+    all.iter().map(of_target).collect()
+}
+
+/// Settings that say who or where a server is, not what it does.
+fn is_place(name: &str, value: Option<&String>) -> bool {
+    value.is_some_and(|value| value.contains('/')) || NAMES_OF_PLACES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_and_settings_of_one_server() {
+        let server = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+            all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let same = ("work_mem", "4MB");
+        let a = server(&[same, ("datadir", "/a"), ("io_capacity", "200"), ("old", "on")]);
+        let b = server(&[same, ("datadir", "/b"), ("io_capacity", "400"), ("new", "on")]);
+        let [a, b]: [SettingsOfTarget; 2] =
+            differing_settings(&[a, b]).try_into().expect("one for each target");
+        let names = |all: &SettingsOfTarget| all.differing.keys().cloned().collect::<Vec<_>>();
+        assert_eq!((names(&a), names(&b)), (vec!["io_capacity".to_owned()], names(&a)));
+        assert_eq!(
+            (a.unknown_elsewhere, b.unknown_elsewhere),
+            (vec!["old".to_owned()], vec!["new".to_owned()])
+        );
+        let unknown = differing_settings(&[BTreeMap::new(), server(&[same])]);
+        assert_eq!(unknown, []);
+    }
+
+    #[test]
+    fn places_are_no_causes() {
+        let check = |name, value: &str, expected| {
+            assert_eq!(is_place(name, Some(&value.to_owned())), expected, "{name}");
+        };
+        check("datadir", "/tmp/x", true);
+        check("server_uuid", "1-2", true);
+        check("innodb_io_capacity", "200", false);
+    }
+}

@@ -1,0 +1,122 @@
+//! The change of a step's sampled CPU time, as reports show it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use super::tree::MergedTree;
+use crate::domain::sampled::{CallGraph, Profiled};
+use crate::stats::Interval;
+
+/// The sampled CPU time of a step: target against base. Times are CPU microseconds per operation of
+/// the server's processes, or of the client that a library works in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampledChange {
+    /// Of the baseline.
+    pub baseline_total: f64,
+    /// Of the target.
+    pub target_total: f64,
+    /// Pairs of blocks.
+    pub pairs: usize,
+    /// Functions with enough samples to be tested.
+    pub tested: usize,
+    /// Functions that were shown to differ, the largest difference first.
+    pub functions: Vec<SampledFunction>,
+    /// Where the samples of both came from.
+    pub facts: [ProfileFacts; 2],
+    /// The stacks of both.
+    #[serde(skip)]
+    pub tree: Arc<MergedTree>,
+}
+
+/// One function in both targets, means over the pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampledFunction {
+    /// Its name.
+    #[serde(serialize_with = "text")]
+    pub name: Arc<str>,
+    /// In the baseline.
+    pub baseline: FunctionTime,
+    /// In the target.
+    pub target: FunctionTime,
+    /// 95 % interval of the difference of its own time; `None` if that is too little to be tested.
+    pub interval: Option<Interval>,
+    /// q of its own time.
+    pub q_own: Option<f64>,
+    /// q of its time with the functions that it calls.
+    pub q_inclusive: Option<f64>,
+}
+
+impl SampledFunction {
+    /// Its own time: target − baseline.
+    pub fn difference(&self) -> f64 {
+        self.target.own - self.baseline.own
+    }
+
+    /// The same with the functions that it calls.
+    pub fn inclusive_difference(&self) -> f64 {
+        self.target.inclusive - self.baseline.inclusive
+    }
+}
+
+/// CPU microseconds per operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct FunctionTime {
+    /// Of its own.
+    pub own: f64,
+    /// With the functions that it calls.
+    pub inclusive: f64,
+}
+
+/// What the profiles of one target hold, over all blocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProfileFacts {
+    /// The programs that sampled.
+    pub tools: BTreeSet<String>,
+    /// How stacks were found, one for each block, in their order.
+    pub call_graphs: Vec<CallGraph>,
+    /// True if the samples are of a client with a library in it.
+    pub in_client: bool,
+    /// Samples.
+    pub samples: u64,
+    /// Samples that were lost.
+    pub lost: u64,
+    /// Samples whose stack is broken.
+    pub broken: u64,
+    /// Samples whose function has no symbol.
+    pub nameless: u64,
+}
+
+impl ProfileFacts {
+    /// One more profile.
+    pub(super) fn add(&mut self, sampled: &Profiled) {
+        self.tools.insert(sampled.tool.clone());
+        self.call_graphs.push(sampled.call_graph);
+        self.in_client |= sampled.in_client;
+        self.samples += sampled.samples;
+        self.lost += sampled.lost;
+        self.broken += sampled.broken;
+        self.nameless += sampled.nameless;
+    }
+
+    /// A number of samples as a share of all.
+    pub fn share(&self, samples: u64) -> f64 {
+        samples as f64 / self.samples.max(1) as f64
+    }
+}
+
+/// Rates of sampled blocks relative to those of the blocks without a profiler.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Overhead {
+    /// Geometric mean over all steps and targets that have both.
+    pub ratio: f64,
+    /// 95 % t interval over them; `None` for a single one.
+    pub interval: Option<Interval>,
+    /// How many there are.
+    pub count: usize,
+}
+
+fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}

@@ -1,0 +1,73 @@
+//! Where a step's CPU time went: how its server was sampled, and the stacks that were found.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// How a step was sampled. The stacks are in a file beside the step's record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profiled {
+    /// The program that sampled: `perf version 6.1.187`.
+    pub tool: String,
+    /// What one sample stands for: an event of the kernel.
+    pub event: String,
+    /// Samples that were asked for, per second of CPU time.
+    pub hertz: u32,
+    /// How stacks were found.
+    pub call_graph: CallGraph,
+    /// True if the DBMS is a library in the process of the client: then samples are of both.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_client: bool,
+    /// Samples in the measured window.
+    pub samples: u64,
+    /// Samples that the kernel or the program lost.
+    pub lost: u64,
+    /// Samples whose stack does not go back to where a thread began.
+    pub broken: u64,
+    /// Samples whose own function has no symbol.
+    pub nameless: u64,
+    /// The stacks, once they are read.
+    #[serde(skip)]
+    pub profile: Option<Arc<CallTree>>,
+}
+
+/// How the stack of a sample is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallGraph {
+    /// By the chain of frame pointers, where the compiler kept them.
+    #[default]
+    FramePointers,
+    /// By a copy of the stack and the tables that exceptions use.
+    Dwarf,
+}
+
+impl CallGraph {
+    /// Words for a reader.
+    pub fn words(self) -> &'static str {
+        match self {
+            CallGraph::FramePointers => "frame pointers",
+            CallGraph::Dwarf => "DWARF unwinding",
+        }
+    }
+}
+
+/// All stacks of a profile, those with a common beginning joined.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallTree {
+    /// Names of functions.
+    pub names: Vec<Arc<str>>,
+    /// A caller comes before those that it calls.
+    pub nodes: Vec<CallNode>,
+}
+
+/// A function in the place where it was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallNode {
+    /// Place of its caller among the nodes; `None` for where a thread began.
+    pub caller: Option<u32>,
+    /// Place of its name.
+    pub name: u32,
+    /// Samples that it was itself at work in.
+    pub own: u64,
+}

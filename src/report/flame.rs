@@ -1,0 +1,71 @@
+//! The flame graph of a step: the sampled call stacks of a target and the baseline in one picture.
+
+use std::collections::BTreeSet;
+
+use crate::analyze::comparison::TargetResult;
+
+/// Frames with a smaller share of the time, in both targets, are narrower than a pixel or two.
+const SHARE_LEAST: f64 = 0.002;
+
+/// Call stacks of two targets, with CPU microseconds per operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flame {
+    /// Title.
+    pub title: String,
+    /// Label of the baseline.
+    pub baseline: String,
+    /// Label of the target.
+    pub target: String,
+    /// Names of functions.
+    pub names: Vec<String>,
+    /// A caller comes before those that it calls.
+    pub frames: Vec<Frame>,
+}
+
+/// A function in the place where it was called, with all that it calls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Place of its caller among the frames; `None` for where a thread began.
+    pub caller: Option<usize>,
+    /// Place of its name.
+    pub name: usize,
+    /// Microseconds per operation of the baseline.
+    pub baseline: f64,
+    /// Those of the target.
+    pub target: f64,
+    /// True if the function was shown to differ, wherever it is called.
+    pub differs: bool,
+}
+
+/// The flame graph of a target; `None` without samples, and where stacks do not lead to callers.
+pub(super) fn of_target(base: &str, step: &str, target: &TargetResult) -> Option<Flame> {
+    let change = target.sampled.as_ref()?;
+    let tree = &change.tree;
+    let differing: BTreeSet<&str> = change.functions.iter().map(|it| &*it.name).collect();
+    let mut flame = Flame {
+        title: format!("{step}: CPU time per operation, {} and {base}", target.label),
+        baseline: base.to_owned(),
+        target: target.label.clone(),
+        ..Flame::default()
+    };
+    let mut places: Vec<Option<usize>> = vec![None; tree.nodes.len()];
+    let mut names: Vec<Option<usize>> = vec![None; tree.names.len()];
+    for (place, (baseline, target)) in tree.inclusive().into_iter().enumerate() {
+        let least = (SHARE_LEAST * change.baseline_total, SHARE_LEAST * change.target_total);
+        if baseline < least.0 && target < least.1 {
+            continue;
+        }
+        let node = tree.nodes[place];
+        // A caller has at least the time of those that it calls, so it is there.
+        let caller = node.caller.and_then(|caller| places[caller as usize]);
+        let text = &*tree.names[node.name as usize];
+        let name = *names[node.name as usize].get_or_insert_with(|| {
+            flame.names.push(text.to_owned());
+            flame.names.len() - 1
+        });
+        places[place] = Some(flame.frames.len());
+        let differs = differing.contains(text);
+        flame.frames.push(Frame { caller, name, baseline, target, differs });
+    }
+    (!flame.frames.is_empty()).then_some(flame)
+}

@@ -1,0 +1,163 @@
+//! Sampled time in reports: the functions of a step that differ.
+
+use super::counted::shown;
+use super::document::{Block, Cell, Column, Digits, Table};
+use crate::analyze::Comparison;
+use crate::analyze::comparison::TargetResult;
+use crate::analyze::sampled::{LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction};
+use crate::domain::sampled::CallGraph;
+
+/// With a larger share of samples that miss something, the report says what can be done.
+const MANY: f64 = 0.1;
+
+/// What was sampled of a target in a step: a sentence, and the functions that differ.
+pub(super) fn of_target(target: &TargetResult) -> Vec<Block> {
+    let Some(change) = &target.sampled else { return Vec::new() };
+    let mut blocks = vec![Block::Paragraph(sentence(&target.label, change))];
+    if !change.functions.is_empty() {
+        let rows = change.functions.iter().map(|it| cells(change, it)).collect();
+        let caption = format!("{}: functions whose CPU time per operation differs", target.label);
+        blocks.push(Block::Table(Table { caption, columns: columns(), rows }));
+    }
+    blocks
+}
+
+/// `B: 48.20 us of server CPU per operation, 1.85 more than the baseline's 46.35 (+4.0 %); 3 of 214
+/// functions differ`.
+fn sentence(label: &str, change: &SampledChange) -> String {
+    let SampledChange { baseline_total: before, target_total: after, .. } = change;
+    let who = match change.facts[1].in_client {
+        true => "the client with the library",
+        false => "the server",
+    };
+    let differ = match change.functions.len() {
+        0 => format!("none of {} functions is shown to differ", change.tested),
+        1 => format!("1 of {} functions differs", change.tested),
+        count => format!("{count} of {} functions differ", change.tested),
+    };
+    let pairs = if change.pairs == 1 { "pair" } else { "pairs" };
+    format!(
+        "{label}: {after:.2} us of CPU per operation in {who}, {:+.2} ({:+.1} %) from the \
+         baseline's {before:.2}, by samples in {} {pairs} of blocks; {differ} by more than {:.1} % \
+         of the operation.",
+        after - before,
+        100.0 * (after / before - 1.0),
+        change.pairs,
+        100.0 * LAYOUT_SHARE,
+    )
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::numbers("difference").told("own CPU us per operation, target - baseline; 95 %"),
+        Column::numbers("%").told("difference / all CPU time per operation of the baseline"),
+        Column::numbers("baseline").told("own CPU us per operation"),
+        Column::numbers("target").told("own CPU us per operation"),
+        Column::numbers("incl.").told("with the functions that it calls, baseline"),
+        Column::numbers("incl. target").told("with the functions that it calls, target"),
+        Column::numbers("q").told("of its own time"),
+        Column::numbers("q incl.").told("of its time with the functions that it calls"),
+        Column::of_row("function"),
+    ]
+}
+
+fn cells(change: &SampledChange, it: &SampledFunction) -> Vec<Cell> {
+    let time = |value: f64| Cell::number(value, Digits::Fixed(3), "us/op");
+    let q = |q: Option<f64>| match q {
+        Some(q) if q < 0.0001 => Cell::text("<0.0001"),
+        Some(q) => Cell::number(q, Digits::Fixed(4), "probability"),
+        None => Cell::missing("too few samples"),
+    };
+    vec![
+        time(it.difference()).within(it.interval),
+        Cell::text(format!("{:+.2} %", 100.0 * it.difference() / change.baseline_total)),
+        time(it.baseline.own),
+        time(it.target.own),
+        time(it.baseline.inclusive),
+        time(it.target.inclusive),
+        q(it.q_own),
+        q(it.q_inclusive),
+        Cell::text(shown(&it.name)),
+    ]
+}
+
+/// What is to be known of the samples, in a sentence or some; empty without samples.
+pub(super) fn honesty(comparison: &Comparison, targets: &[TargetResult]) -> String {
+    let mut parts = Vec::new();
+    for target in targets {
+        let Some(change) = &target.sampled else { continue };
+        if parts.is_empty() {
+            parts.push(facts(&comparison.base, &change.facts[0]));
+        }
+        parts.push(facts(&target.label, &change.facts[1]));
+    }
+    if parts.is_empty() {
+        return missing(comparison, targets);
+    }
+    let overhead = comparison.overhead.map_or_else(String::new, |overhead| {
+        let ratio = Cell::number(overhead.ratio, Digits::Fixed(3), "ratio");
+        format!(
+            " Rates with the profiler at work were {} times those without.",
+            ratio.within(overhead.interval).plain()
+        )
+    });
+    let all: Vec<&ProfileFacts> =
+        targets.iter().filter_map(|it| it.sampled.as_ref()).flat_map(|it| &it.facts).collect();
+    format!("Samples of CPU time: {}.{overhead}{}", parts.join("; "), ways_out(&all))
+}
+
+/// Why a profiled step has no samples; empty if it was not profiled.
+fn missing(comparison: &Comparison, targets: &[TargetResult]) -> String {
+    if comparison.profiles.is_none() {
+        return String::new();
+    }
+    let records = targets.iter().flat_map(|target| &target.samples).map(|sample| &sample.record);
+    let mut reasons = records.filter_map(|record| record.usage.missing.get("profile"));
+    let why = reasons.next().map_or("no block has samples of both targets", String::as_str);
+    format!("Where time goes is not known: {why}.")
+}
+
+/// What can be done about samples that tell less than they could.
+fn ways_out(all: &[&ProfileFacts]) -> String {
+    let worst = |of: fn(&ProfileFacts) -> u64| {
+        all.iter().map(|facts| facts.share(of(facts))).fold(0.0, f64::max)
+    };
+    let ways = [
+        (
+            worst(|facts| facts.nameless),
+            " Functions without a symbol get names from a build that is not stripped; those of the \
+             kernel, if kernel.kptr_restrict is 0 or rqps runs as root.",
+        ),
+        (
+            worst(|facts| facts.broken),
+            " Where stacks are broken, inclusive times and the flame graph lack callers: a build \
+             with -fno-omit-frame-pointer has them.",
+        ),
+        (
+            worst(|facts| facts.lost),
+            " The samples that were lost may not be like the others: a smaller `hertz` in \
+             `[profile]` of the plan loses fewer.",
+        ),
+    ];
+    ways.iter().filter(|(share, _)| *share > MANY).map(|(_, way)| *way).collect()
+}
+
+/// `A: 81,000, 0.2 % without a symbol, 3.1 % of stacks broken (frame pointers)`.
+fn facts(label: &str, facts: &ProfileFacts) -> String {
+    let percent = |samples: u64| format!("{:.1} %", 100.0 * facts.share(samples));
+    let how = match facts.call_graphs.contains(&CallGraph::Dwarf) {
+        true => CallGraph::Dwarf,
+        false => CallGraph::FramePointers,
+    };
+    let lost = match facts.lost {
+        0 => String::new(),
+        lost => format!(", {lost} lost"),
+    };
+    format!(
+        "{label} {}{lost}, {} without a symbol, {} of stacks broken ({})",
+        facts.samples,
+        percent(facts.nameless),
+        percent(facts.broken),
+        how.words()
+    )
+}
