@@ -261,12 +261,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
     let plan = Plan {
         targets: all,
         benchmark: spec.name.to_owned(),
-        order: match shape.order {
-            None => order,
-            Some(OrderWord::Abbreviated) => StepSet::Abbreviated,
-            Some(OrderWord::January2025) => StepSet::January2025,
-            Some(OrderWord::Full) => StepSet::Full,
-        },
+        order: shape.order.map_or(order, step_set),
         steps: shape.steps.clone(),
         workload,
         blocks: blocks(shape)?,
@@ -283,6 +278,14 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         None => "make a plan from these arguments".to_owned(),
     })?;
     Ok(plan)
+}
+
+fn step_set(word: OrderWord) -> StepSet {
+    match word {
+        OrderWord::Abbreviated => StepSet::Abbreviated,
+        OrderWord::January2025 => StepSet::January2025,
+        OrderWord::Full => StepSet::Full,
+    }
 }
 
 /// The targets. A target without a configuration gets that of the preset.
