@@ -13,6 +13,7 @@ mod skipped;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -194,14 +195,14 @@ impl Theirs {
     }
 
     /// Runs rqps to its end; its exit code and what it said.
-    fn measure(&self, mut command: std::process::Command) -> (Option<i32>, String) {
+    fn measure(&self, mut command: Command) -> (Option<i32>, String) {
         let output = command.output().unwrap();
         let said = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
 
     /// A comparison of the sysbench steps in a result folder of its own.
-    fn sysbench(&self, out: &str, targets: &[&str], more: &[&str]) -> std::process::Command {
+    fn sysbench(&self, out: &str, targets: &[&str], more: &[&str]) -> Command {
         let words = ["--steps", "point-query,update-index,!*.warm", "--blocks", "1"];
         let words: Vec<&str> = words.iter().chain(more).copied().collect();
         let mut command = self.scene.rqps();
@@ -215,7 +216,7 @@ impl Theirs {
         command
     }
 
-    fn insert(&self, out: &str, target: &str, more: &[&str]) -> std::process::Command {
+    fn insert(&self, out: &str, target: &str, more: &[&str]) -> Command {
         let mut command = self.scene.rqps();
         command.args(["compare", target, "--bench", "insert", "--blocks", "1"]);
         command.args(["--canaries", "off", "--out"]).arg(self.scene.path(out));
@@ -228,7 +229,7 @@ impl Theirs {
         command
     }
 
-    fn vector(&self, out: &str, targets: &[&str], more: &[&str]) -> std::process::Command {
+    fn vector(&self, out: &str, targets: &[&str], more: &[&str]) -> Command {
         let mut command = self.scene.rqps();
         command.arg("compare").args(targets).args(["--bench", "vector", "--blocks", "1"]);
         command.args(["--canaries", "off", "--out"]).arg(self.scene.path(out));
@@ -373,6 +374,52 @@ fn benchmarks_of_mysql_touch_nothing_of_others() {
         }
         assert_eq!(theirs.everything("app"), before, "{target}");
         assert_eq!(theirs.settings(), settings, "{target}");
+        passwords_stay_out_of_what_is_written(&theirs);
+    }
+}
+
+/// A password from the environment reaches the server and no file; one in the DSN is told to be
+/// visible.
+fn passwords_stay_out_of_what_is_written(theirs: &Theirs) {
+    let secret = "Pass-7f3d";
+    let statements = [
+        &format!("CREATE USER bench IDENTIFIED BY '{secret}'"),
+        "CREATE DATABASE own",
+        "GRANT ALL ON *.* TO bench",
+    ];
+    theirs.owner("app", &statements);
+    let dsn = theirs.dsn("a", "bench", "own");
+    let home = theirs.scene.path("home-of-nobody");
+    let compare = |out: &str, dsn: &str| {
+        let mut command = theirs.sysbench(out, &[dsn], &[]);
+        command.env_remove("MYSQL_PWD").env("HOME", &home);
+        command
+    };
+    let (code, said) = theirs.measure(compare("none", &dsn));
+    assert_eq!(code, Some(4), "{said}");
+    let mut command = compare("variable", &dsn);
+    command.env("MYSQL_PWD", secret);
+    let (code, said) = theirs.measure(command);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains(secret) && !said.contains("contains its password"), "{said}");
+    theirs.check_measured("variable", "database rqps_");
+    let named = dsn.replace("bench@", "bench:${RQPS_TEST_SECRET}@");
+    let (code, said) = theirs.measure(compare("named", &named));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("RQPS_TEST_SECRET, which is not set"), "{said}");
+    let mut command = compare("named", &named);
+    command.env("RQPS_TEST_SECRET", secret);
+    let (code, said) = theirs.measure(command);
+    assert_eq!(code, Some(0), "{said}");
+    let plan = std::fs::read_to_string(theirs.scene.path("named/plan.toml")).unwrap();
+    assert!(plan.contains("bench:${RQPS_TEST_SECRET}@"), "{plan}");
+    let visible = dsn.replace("bench@", &format!("bench:{secret}@"));
+    let (code, said) = theirs.measure(compare("visible", &visible));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("leave it out and set MYSQL_PWD"), "{said}");
+    for out in ["variable", "named", "visible"] {
+        let found = Command::new("grep").args(["-rl", secret]).arg(theirs.scene.path(out)).output();
+        assert_eq!(String::from_utf8_lossy(&found.unwrap().stdout), "", "{out}");
     }
 }
 

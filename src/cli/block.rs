@@ -33,6 +33,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         perf,
         host_lock: folders::host_lock(),
         keep: false,
+        variable: folders::variable,
         replace: Vec::new(),
         stop: stop_flag()?,
     };

@@ -15,28 +15,36 @@ pub(super) fn cache(said: Option<&Path>) -> Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Ok(PathBuf::from("/var/cache/rqps"));
     }
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(folder) = variable("XDG_CACHE_HOME") {
-        return Ok(PathBuf::from(folder).join("rqps"));
+    if let Some(folder) = path("XDG_CACHE_HOME") {
+        return Ok(folder.join("rqps"));
     }
-    match variable("HOME") {
-        Some(home) => Ok(PathBuf::from(home).join(".cache/rqps")),
+    match path("HOME") {
+        Some(home) => Ok(home.join(".cache/rqps")),
         None => bail!("find a folder for builds: neither --cache nor RQPS_CACHE nor HOME is set"),
     }
+}
+
+/// A folder in an environment variable that is not empty.
+fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// An environment variable that is not empty, as text.
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The folder of A/A calibrations: below RQPS_STATE, else /var/lib/rqps for root, else in the XDG
 /// state folder. Not in the cache, because each calibration takes an hour.
 pub(super) fn calibrations() -> Result<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let state = if let Some(folder) = variable("RQPS_STATE") {
-        PathBuf::from(folder)
+    let state = if let Some(folder) = path("RQPS_STATE") {
+        folder
     } else if rustix::process::geteuid().is_root() {
         PathBuf::from("/var/lib/rqps")
-    } else if let Some(folder) = variable("XDG_STATE_HOME") {
-        PathBuf::from(folder).join("rqps")
-    } else if let Some(home) = variable("HOME") {
-        PathBuf::from(home).join(".local/state/rqps")
+    } else if let Some(folder) = path("XDG_STATE_HOME") {
+        folder.join("rqps")
+    } else if let Some(home) = path("HOME") {
+        home.join(".local/state/rqps")
     } else {
         bail!("find a folder for calibrations: neither RQPS_STATE nor HOME is set")
     };

@@ -394,6 +394,7 @@ pub(super) fn measure(
         perf,
         host_lock: folders::host_lock(),
         keep: guest.keep,
+        variable: folders::variable,
         replace: guest.replace.clone(),
         stop: stop_flag()?,
     };

@@ -71,6 +71,27 @@ pub struct ServerProtocol {
     pub socket: SocketName,
     /// What serves a connection.
     pub backend: Backend,
+    /// The client whose habits users know.
+    pub client: OwnClient,
+}
+
+/// The DBMS's own client: where it looks for a password that a DSN leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnClient {
+    /// PGPASSWORD, then ~/.pgpass.
+    Libpq,
+    /// ~/.my.cnf, then MYSQL_PWD.
+    Mysql,
+}
+
+impl OwnClient {
+    /// The environment variable of a password.
+    pub fn variable(self) -> &'static str {
+        match self {
+            OwnClient::Libpq => "PGPASSWORD",
+            OwnClient::Mysql => "MYSQL_PWD",
+        }
+    }
 }
 
 /// What a DSN says of a unix socket.
@@ -137,6 +158,7 @@ const POSTGRES: DialectSpec = DialectSpec {
         port: 5432,
         socket: SocketName::HostFolder,
         backend: Backend::Process,
+        client: OwnClient::Libpq,
     }),
     has_sql: true,
     placeholder: Placeholder::Numbered,
@@ -163,7 +185,12 @@ const POSTGRES: DialectSpec = DialectSpec {
 
 const MYSQL: DialectSpec = DialectSpec {
     dialect: Dialect::Mysql,
-    server: Some(ServerProtocol { port: 3306, socket: SocketName::File, backend: Backend::Thread }),
+    server: Some(ServerProtocol {
+        port: 3306,
+        socket: SocketName::File,
+        backend: Backend::Thread,
+        client: OwnClient::Mysql,
+    }),
     has_sql: true,
     placeholder: Placeholder::InOrder,
     explain: "EXPLAIN ",

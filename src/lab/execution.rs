@@ -38,6 +38,8 @@ pub struct ExecutionOptions {
     pub host_lock: PathBuf,
     /// True to leave the tables on servers that rqps does not run.
     pub keep: bool,
+    /// Looks a name up in the environment: passwords for such servers.
+    pub variable: fn(&str) -> Option<String>,
     /// Tables of others on such servers that may be dropped for their names.
     pub replace: Vec<String>,
     /// Becomes true when the user wants to stop.

@@ -15,14 +15,15 @@ use crate::lab::work_folders::short_name;
 use crate::os::{clock, host};
 use crate::plan::{Interleave, file};
 use crate::wire::dsn::Dsn;
+use crate::wire::password;
 
 /// The control plane of a target that is given by a DSN; `None` for others.
 ///
 /// # Errors
-/// The DSN cannot be used.
+/// The DSN cannot be used, or its password cannot be had.
 pub(super) fn control(options: &ExecutionOptions, target: &Target) -> Result<Option<External>> {
     let BuildSource::Dsn(dsn) = &target.source else { return Ok(None) };
-    let dsn = Dsn::parse(dsn).with_context(|| format!("measure {}", target.label))?;
+    let (dsn, _) = login(options, target, dsn)?;
     let interrupt = Interrupt(Arc::clone(&options.stop));
     let guest = guest(options, target)?;
     Ok(Some(dbms::external(dsn.dialect(), dsn.address, dsn.login, guest, interrupt)?))
@@ -60,6 +61,11 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
     for target in &plan.targets {
         let label = &target.label;
         let Some(mut external) = control(options, target)? else { continue };
+        if let BuildSource::Dsn(dsn) = &target.source
+            && let (_, Some(note)) = login(options, target, dsn)?
+        {
+            progress.note(&note);
+        }
         progress.doing(label, "look for a place for tables", None);
         match external.survey() {
             Ok(words) => progress.note(&format!("{label}: {words}")),
@@ -76,6 +82,30 @@ pub(super) fn survey(options: &ExecutionOptions, progress: &mut Progress<'_>) ->
     }
     surveyed.iter_mut().for_each(External::end_survey);
     Ok(())
+}
+
+/// Where a target is and who logs in, and what to say of its password.
+fn login(options: &ExecutionOptions, target: &Target, dsn: &str) -> Result<(Dsn, Option<String>)> {
+    let label = &target.label;
+    let mut dsn = Dsn::parse(dsn).with_context(|| format!("measure {label}"))?;
+    let is_visible = !dsn.login.password.is_empty();
+    let unused = password::complete(&mut dsn, &options.variable)
+        .with_context(|| format!("log in to {label}"))?;
+    let client = dsn.dialect().spec().server.as_ref().map(|server| server.client);
+    let visible = client.filter(|_| is_visible).map(|client| {
+        format!(
+            "{label}: the DSN contains its password, which `ps` shows to other users of this \
+             host; leave it out and set {}",
+            client.variable()
+        )
+    });
+    let note = visible.or_else(|| {
+        let unused = unused?.display().to_string();
+        Some(format!(
+            "{label}: {unused} is not used, because others can read or write it; chmod 600 it"
+        ))
+    });
+    Ok((dsn, note))
 }
 
 /// Before the first block: removes what killed runs of this plan left on the server of a target,
@@ -172,6 +202,7 @@ mod tests {
             perf: None,
             host_lock: PathBuf::new(),
             keep: false,
+            variable: |_| None,
             replace: replace.iter().map(|name| (*name).to_owned()).collect(),
             stop: Arc::default(),
         }

@@ -7,8 +7,9 @@
 //! mariadb://user@/database?socket=/run/mysqld/mysqld.sock
 //! ```
 //!
-//! Whatever is in a part may be percent-encoded. Nothing is taken from the environment: the same
-//! DSN means the same server everywhere, so user and host must be named.
+//! Whatever is in a part may be percent-encoded. The same DSN means the same server everywhere, so
+//! user and host must be named. Only the password may come from the environment (password.rs); a
+//! password `${NAME}` names the variable.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct Dsn {
     pub address: Address,
     /// As whom.
     pub login: Login,
+    /// The environment variable that has the password, from `${NAME}` in its place.
+    pub password_variable: Option<String>,
 }
 
 /// What is wrong with a DSN. No message holds the password.
@@ -105,10 +108,13 @@ impl Dsn {
         // A password may hold an unencoded @; a host cannot.
         let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
         let (user, password) = user.split_once(':').unwrap_or((user, ""));
+        let password_variable = variable(password).map(str::to_owned);
+        let password = if password_variable.is_some() { "" } else { password };
         let mut parts = Parts {
             dbms,
             user: decode(user, "user")?,
             password: decode(password, "password")?,
+            password_variable,
             database: decode(database, "database")?,
             ..Parts::default_of(dbms)
         };
@@ -155,8 +161,18 @@ impl fmt::Display for Dsn {
     }
 }
 
-/// A DSN that may be shown and stored. Where it is not clear what belongs to the password, rather
-/// more is left out than less.
+/// The name in `${NAME}`, where a password stands.
+fn variable(password: &str) -> Option<&str> {
+    let name = password.strip_prefix("${")?.strip_suffix('}')?;
+    let is_name = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !name.starts_with(|first: char| first.is_ascii_digit())
+    };
+    (!name.is_empty() && is_name(name)).then_some(name)
+}
+
+/// A DSN that may be shown and stored. It keeps the name of a variable, but no password. Where it is
+/// not clear what belongs to the password, rather more is left out than less.
 pub fn without_password(dsn: &str) -> String {
     let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
     let (place, query) = match rest.split_once('?') {
@@ -165,8 +181,11 @@ pub fn without_password(dsn: &str) -> String {
     };
     let place = match place.rsplit_once('@') {
         Some((login, host)) => {
-            let user = login.split_once(':').map_or(login, |(user, _)| user);
-            format!("{user}@{host}")
+            let (user, password) = login.split_once(':').unwrap_or((login, ""));
+            match variable(password) {
+                Some(name) => format!("{user}:${{{name}}}@{host}"),
+                None => format!("{user}@{host}"),
+            }
         }
         None => place.to_string(),
     };
@@ -200,6 +219,7 @@ struct Parts {
     dbms: Dbms,
     user: String,
     password: String,
+    password_variable: Option<String>,
     database: String,
     /// A name, an address, or for Postgres the folder of the socket.
     host: String,
@@ -216,6 +236,7 @@ impl Parts {
             dbms,
             user: String::new(),
             password: String::new(),
+            password_variable: None,
             database: String::new(),
             host: String::new(),
             port: dbms.dialect().spec().server.as_ref().map_or(0, |server| server.port),
@@ -310,8 +331,8 @@ impl Parts {
             None => Address::Tcp { host: self.host, port: self.port, tls },
         };
         check_tls(&address).map_err(|error| DsnError::NoTls(error.to_string()))?;
-        let Parts { dbms, user, password, database, .. } = self;
-        Ok(Dsn { dbms, address, login: Login { user, password, database } })
+        let Parts { dbms, user, password, password_variable, database, .. } = self;
+        Ok(Dsn { dbms, address, login: Login { user, password, database }, password_variable })
     }
 
     /// The socket's file, if it is a unix socket.
@@ -420,6 +441,9 @@ mod tests {
     #[test]
     fn a_dsn_is_stored_without_its_password() {
         let check = |dsn: &str, stored: &str| assert_eq!(without_password(dsn), stored);
+        check("postgres://me:${SECRET}@host/db", "postgres://me:${SECRET}@host/db");
+        check("postgres://me:${SEC RET}@host/db", "postgres://me@host/db");
+        check("postgres://me:x${SECRET}@host/db", "postgres://me@host/db");
         check("postgres://me:secret@db:5432/app", "postgres://me@db:5432/app");
         check("postgres://me@db/app", "postgres://me@db/app");
         check("mysql://db:3306/app", "mysql://db:3306/app");
@@ -595,7 +619,7 @@ mod tests {
                 _ => (Dbms::Postgres, Address::Unix(format!("{path}/.s.PGSQL.{port}").into())),
             };
             let login = Login { user, password: String::new(), database };
-            let dsn = Dsn { dbms, address, login };
+            let dsn = Dsn { dbms, address, login, password_variable: None };
             prop_assert_eq!(Dsn::parse(&dsn.to_string()), Ok(dsn));
         }
     }

@@ -6,6 +6,7 @@
 pub mod dsn;
 mod error;
 pub mod mysql;
+pub mod password;
 pub mod postgres;
 mod rows;
 mod rsa;

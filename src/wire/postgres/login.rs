@@ -155,7 +155,8 @@ impl Exchange<'_> {
     fn need_password(&self) -> Result<(), String> {
         if self.login.password.is_empty() {
             return Err(format!(
-                "the server requires a password for user {:?}; add one to the DSN",
+                "the server requires a password for user {:?}: set PGPASSWORD or add a line to \
+                 ~/.pgpass",
                 self.login.user
             ));
         }
