@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -178,6 +179,157 @@ fn a_valgrind_that_dies_fails_the_steps() {
     assert!(!out.join(".work").exists(), "nothing but results stays");
 }
 
+/// The process under callgrind that this process started, once it is there.
+fn counted_child(parent: u32) -> u32 {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let children = children.expect("rqps runs");
+        let is_counted = |pid: &&str| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            text(&words).contains("callgrind")
+        };
+        if let Some(pid) = children.split_whitespace().find(is_counted) {
+            return pid.parse().expect("a process id");
+        }
+        assert!(Instant::now() < end, "no process under valgrind");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(pid: u32, signal: &str) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("kill");
+    assert!(sent.success(), "kill {signal} {pid}");
+}
+
+fn small_count(out: &Path, more: &str) -> Vec<String> {
+    let out = out.display();
+    let words = format!("count sqlite again=sqlite --set rows=1000 --statements 20 --out {out}");
+    format!("{words} {more}").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_hangs_under_valgrind_is_given_up_and_ended() {
+    if !has_valgrind("what_hangs_under_valgrind_is_given_up_and_ended") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let words = small_count(&out, "--steps point-query --repeats 1");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = rqps(&words, folder.path());
+    command.env("RQPS_VALGRIND_PATIENCE", "2").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let counting = command.spawn().expect("start rqps");
+    let hung = counted_child(counting.id());
+    signal(hung, "-STOP");
+    let output = counting.wait_with_output().expect("rqps ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    // It hangs before its first word, or while it is asked to count.
+    let reasons = ["no message from the driver for", "it does not answer within"];
+    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+    assert!(!Path::new(&format!("/proc/{hung}")).exists(), "an orphan is left");
+    assert!(!out.join(".work").exists(), "nothing but results stays");
+}
+
+#[test]
+fn a_killed_count_is_resumed() {
+    if !has_valgrind("a_killed_count_is_resumed") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let words = small_count(&out, "--steps point-query,update-index --repeats 2");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = rqps(&words, folder.path());
+    let mut counting =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start rqps");
+    counted_child(counting.id());
+    counting.kill().expect("kill rqps");
+    counting.wait().expect("rqps ends");
+    assert!(out.join(".work/.counted").exists(), "it was killed while it counted");
+    let resumed = run(&["run", "--resume", &out.to_string_lossy()], folder.path());
+    let shown = text(&resumed.stdout);
+    assert!(resumed.status.success(), "{}\n{shown}", text(&resumed.stderr));
+    let json = run(&["report", &out.to_string_lossy(), "--format", "json"], folder.path());
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    for target in [0, 1] {
+        let counts = values(&report, "update-index", target, "instructions_per_op");
+        assert_eq!(counts.len(), 2, "{report}");
+    }
+}
+
+/// Gives a run the version of another build.
+fn set_version(run: &Path, version: &str) {
+    let path = run.join("run.json");
+    let read = std::fs::read(&path).expect("run.json");
+    let mut record: Value = serde_json::from_slice(&read).expect("JSON");
+    record["manifest"]["version"] = version.into();
+    std::fs::write(&path, record.to_string()).expect("write run.json");
+}
+
+#[test]
+fn a_history_has_counts_alone_and_beside_rates() {
+    if !has_valgrind("a_history_has_counts_alone_and_beside_rates") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let out_word = out.to_string_lossy().into_owned();
+    let words = format!(
+        "compare sqlite other=sqlite:small-cache --count --steps point-query --blocks 1 --out \
+         {out_word} --set rows=2000 --set read_seconds=0.1 --set warmup_seconds=0.1 --set \
+         settle_scale=0"
+    );
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let done = run(&words, folder.path());
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    for results in [out.clone(), out.join("count")] {
+        for entry in std::fs::read_dir(&results).expect("the result folder") {
+            let run = entry.expect("an entry").path();
+            if run.join("run.json").is_file() && run.to_string_lossy().ends_with("-other") {
+                set_version(&run, "3.99.0");
+            }
+        }
+    }
+    let both = [out_word.clone(), format!("{out_word}/count")];
+    for results in &both {
+        let history = run(&["history", results, "--metric", "instr/o"], folder.path());
+        let shown = text(&history.stdout);
+        assert!(history.status.success(), "{}", text(&history.stderr));
+        assert!(shown.contains("3.99.0") && shown.contains("point-query"), "{shown}");
+    }
+    let rates = run(&["history", &out_word], folder.path());
+    assert!(text(&rates.stdout).contains("3.99.0"), "{}", text(&rates.stderr));
+    let unknown = run(&["history", &both[1], "--metric", "ops"], folder.path());
+    assert!(text(&unknown.stderr).contains("instr/o"), "{}", text(&unknown.stderr));
+}
+
+#[test]
+fn a_simulation_adds_misses_and_mispredictions() {
+    if !has_valgrind("a_simulation_adds_misses_and_mispredictions") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("folder");
+    let out = folder.path().join("out");
+    let words = small_count(&out, "--steps point-query --repeats 1 --simulate");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let counted = run(&words, folder.path());
+    let shown = text(&counted.stdout);
+    assert!(counted.status.success(), "{}\n{shown}", text(&counted.stderr));
+    for part in ["simulated misses of the first-level caches", "simulated mispredicted branches"] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    let json = run(&["report", &out.to_string_lossy(), "--format", "json"], folder.path());
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let of = |metric| values(&report, "point-query", 0, metric)[0];
+    let instructions = of("instructions_per_op");
+    for metric in ["simulated_first_level_misses_per_op", "simulated_mispredictions_per_op"] {
+        assert!(of(metric) > 0.0 && of(metric) < instructions, "{metric}: {}", of(metric));
+    }
+    assert!(of("simulated_last_level_misses_per_op") <= of("simulated_first_level_misses_per_op"));
+}
+
 #[test]
 fn what_cannot_be_counted_is_refused() {
     let folder = tempfile::tempdir().expect("folder");
@@ -193,4 +345,7 @@ fn what_cannot_be_counted_is_refused() {
     check(&["count", "sqlite", "--statements", "5"], "from 10 to 1000000");
     check(&["count", "sqlite", "--set", "clients=2"], "one client");
     check(&["count", "sqlite", "--steps", "no-such-step"], "no-such-step");
+    let load = ["count", "postgres@17+pgvector", "--bench", "vector", "--steps", "load"];
+    check(&load, "no step of it can be counted; load: it makes what the steps after it search");
+    check(&["count", "sqlite", "--debug-dir", "/no/such/folder"], "no such folder");
 }

@@ -75,6 +75,7 @@ fn workload() -> Workload {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         pace: Pace::Closed,
         placement: Placement::Together,
         idle: Idle::Awake,

@@ -1,6 +1,7 @@
 //! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
 //! folder and a row of [`ALL`].
 
+mod counting;
 pub mod custom;
 pub mod insert;
 mod judging;
@@ -15,7 +16,7 @@ pub use judging::{
     sections, write_report,
 };
 pub use registry::{
-    ALL, check, choose, driver_parts, finish, load_task, memory_limit, named, names_made, of,
-    phases, set, workload,
+    ALL, check, choose, counted, driver_parts, finish, load_task, memory_limit, named, names_made,
+    of, phases, set, workload,
 };
 pub use spec::{BenchmarkSpec, StepSet};

@@ -2,7 +2,8 @@
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
 use crate::benchmarks::{custom, insert, kv, sysbench, vector};
-use crate::domain::benchmark::{Phase, Workload};
+use crate::domain::benchmark::{Phase, Step, Workload};
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::driver::DriverPart;
 use crate::driver::request::RequestBody;
@@ -99,6 +100,14 @@ pub fn load_task(
     storage_engine: Option<&str>,
 ) -> Option<RequestBody> {
     of(workload).load.map(|load| load(dialect, workload, storage_engine))
+}
+
+/// What a counted run does with a step. A workload that is not counted counts nothing.
+pub fn counted(step: &Step, workload: &Workload) -> StepCount {
+    match workload.counted_statements {
+        Some(statements) => (of(workload).counting.step)(step, workload, statements),
+        None => StepCount::CarriedOut("this run measures rates".to_owned()),
+    }
 }
 
 /// Every name that the benchmark gives in a database: see [`BenchmarkSpec::names_made`].

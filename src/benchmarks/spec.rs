@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::Extension;
-use crate::domain::benchmark::{Phase, Placement, Workload};
+use crate::domain::benchmark::{Phase, Placement, Step, Workload};
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::PinnedFile;
 use crate::domain::target::Target;
@@ -55,6 +56,8 @@ pub struct BenchmarkSpec {
     /// The file that follows the benchmark's name, as in `--bench sql:shop.toml`; `None` where
     /// nothing does.
     pub file: Option<WorkloadFile>,
+    /// What `rqps count` does with its steps.
+    pub counting: Counting,
     /// What the benchmark has of its own in the driver.
     pub driver: DriverPart,
     /// The name of a table, with `{table}` for its number; empty without tables.
@@ -93,6 +96,7 @@ impl BenchmarkSpec {
         placement: Some(|workload| workload.placement),
         load: None,
         file: None,
+        counting: Counting::SCRIPTS,
         driver: DriverPart::NONE,
         table_name: "",
         names_made: |_, _| Vec::new(),
@@ -125,6 +129,15 @@ pub struct WorkloadFile {
     pub writes: fn(&Workload) -> Vec<String>,
     /// True if it says how tables are made and filled.
     pub has_load: fn(&Workload) -> bool,
+}
+
+/// The counted runs of a benchmark.
+#[derive(Clone, Copy)]
+pub struct Counting {
+    /// What becomes of a step, given the statements that are asked for.
+    pub step: fn(&Step, &Workload, u64) -> StepCount,
+    /// Settings (`key=value`) that `rqps count` begins with: a size that valgrind can manage.
+    pub settings: &'static [&'static str],
 }
 
 /// Which of the published sets of steps.

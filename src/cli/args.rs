@@ -139,6 +139,9 @@ pub(super) struct Compare {
     /// folder `profile` of the result folder: functions whose CPU time per operation differs
     #[arg(long, help_heading = "What to compare")]
     pub profile: bool,
+    /// With --count, simulate caches and branches, too: misses and mispredictions per operation
+    #[arg(long, requires = "count", help_heading = "What to compare")]
+    pub simulate: bool,
     /// Format of the report on stdout; the result folder also gets report.html
     #[arg(long, value_enum, default_value = "text", help_heading = OUTPUT)]
     pub format: Format,
@@ -150,14 +153,21 @@ pub(super) struct Count {
     /// server under valgrind
     #[arg(required = true, value_name = "TARGET")]
     pub targets: Vec<String>,
+    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert or sql:FILE, as for `compare`
+    #[arg(long, value_name = "NAME", default_value = "sysbench")]
+    pub bench: String,
     /// Count only steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub steps: Vec<String>,
     /// Statements of each step that are counted, after as many to warm up. Steps with long scans
-    /// execute fewer
+    /// execute fewer, those of kv ten times as many operations
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>)]
     #[arg(allow_hyphen_values = true)]
     pub statements: u64,
+    /// Simulate caches and branches, too: misses and mispredictions per operation. Takes 2 to 4
+    /// times as long
+    #[arg(long)]
+    pub simulate: bool,
     /// Counts of each step and target, each with other random keys on fresh data: their scatter
     /// gives the interval
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_1())]
@@ -211,6 +221,10 @@ pub(super) struct Folders {
     /// [default: beside the results]
     #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
     pub work: Option<PathBuf>,
+    /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of
+    /// stripped builds in counts; repeatable
+    #[arg(long = "debug-dir", value_name = "DIR")]
+    pub debug: Vec<PathBuf>,
     #[command(flatten)]
     pub cache: CacheFolder,
 }

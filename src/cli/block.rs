@@ -31,6 +31,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         program: program()?,
         valgrind,
         perf,
+        debug_folders: Vec::new(),
         host_lock: folders::host_lock(),
         keep: false,
         variable: folders::variable,

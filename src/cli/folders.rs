@@ -73,6 +73,14 @@ pub(super) fn configs(said: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
+/// The folders of debug files, which must exist.
+pub(super) fn debug(said: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    match said.iter().find(|folder| !folder.is_dir()) {
+        None => Ok(said.to_vec()),
+        Some(folder) => bail!("look for debug files in {}: no such folder", folder.display()),
+    }
+}
+
 /// The folder whose disk a plan would use, or the nearest one above it that exists.
 pub(super) fn existing(said: Option<&Path>) -> PathBuf {
     let here = Path::new(".");

@@ -18,9 +18,9 @@ use crate::report::{history_csv, history_document, history_json, render_markdown
 pub(super) fn print(words: &History) -> Result<u8> {
     let rules = gate::rules(&words.folders, &words.rules)?;
     let Compared { comparison, .. } = Compared::read(&words.folders, None, rules)?;
-    let metric = metric(&comparison, &words.metric)?;
+    let (comparison, metric) = metric(&comparison, &words.metric)?;
     let order = words.order.as_deref().map(order).transpose()?;
-    let found = ladders(&comparison, &LadderOptions { metric, order })
+    let found = ladders(comparison, &LadderOptions { metric, order })
         .context("order the versions of --order")?;
     if found.is_empty() {
         bail!(
@@ -45,13 +45,15 @@ pub(super) fn print(words: &History) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// The metric of this name among those that were measured.
-fn metric(comparison: &Comparison, name: &str) -> Result<Metric> {
-    let known = comparison.metrics();
-    match known.iter().find(|metric| metric.name() == name) {
-        Some(metric) => Ok(*metric),
+/// The metric of this name, and the comparison that has it: that of the rates, or that of the
+/// counts beside them.
+fn metric<'a>(comparison: &'a Comparison, name: &str) -> Result<(&'a Comparison, Metric)> {
+    let all = || std::iter::once(comparison).chain(comparison.counts.as_deref());
+    let known = || all().flat_map(|one| one.metrics().into_iter().map(move |it| (one, it)));
+    match known().find(|(_, metric)| metric.name() == name) {
+        Some(found) => Ok(found),
         None => {
-            let names: Vec<&str> = known.iter().map(|metric| metric.name()).collect();
+            let names: Vec<&str> = known().map(|(_, metric)| metric.name()).collect();
             bail!("find the metric `{name}`: these results have {}", names.join(", "))
         }
     }

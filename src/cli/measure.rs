@@ -54,6 +54,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         out: words.out.clone(),
         configs: "configs".into(),
         work: None,
+        debug: Vec::new(),
         cache: CacheFolder { cache: None },
     };
     carry_out(plan, &folders, &GuestOptions::default(), words.format, &RuleOptions::default())
@@ -93,7 +94,7 @@ fn compared(words: &Compare) -> Result<Plan> {
     let mut plan = plan_of(&words.targets, &words.shape)?;
     plan.gate = gate::said(&words.rules);
     if words.count {
-        plan.count = Some(COUNTING_PASS);
+        plan.count = Some(CountingPass { simulate: words.simulate, ..COUNTING_PASS });
     }
     if words.profile {
         plan.profile = Some(PROFILING_PASS);
@@ -106,21 +107,19 @@ fn compared(words: &Compare) -> Result<Plan> {
 const PROFILING_PASS: ProfilingPass = ProfilingPass { blocks: 6, hertz: 997 };
 
 /// The pass of `compare --count`.
-const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3 };
-
-/// Seconds of a counted step in the first estimate of the time left.
-const COUNTED_STEP_SECONDS: [&str; 4] =
-    ["read_seconds=1", "write_seconds=1", "warmup_seconds=0", "settle_scale=0"];
+const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3, simulate: false };
 
 /// `rqps count`.
 pub(super) fn count(words: &Count) -> Result<u8> {
-    let own = COUNTED_STEP_SECONDS.map(str::to_owned);
+    let (spec, _) = own_files::benchmark(&words.bench)?;
+    let own = spec.counting.settings.iter().map(|setting| (*setting).to_owned());
     let shape = WorkloadArgs {
+        bench: words.bench.clone(),
         order: words.order,
         steps: words.steps.clone(),
         blocks: Some(BlocksWord::Number(words.repeats)),
         canaries: Switch::Off,
-        settings: own.into_iter().chain(words.settings.iter().cloned()).collect(),
+        settings: own.chain(words.settings.iter().cloned()).collect(),
         interleave: Some(InterleaveWord::Run),
         placement: Some(PlacementWord::Os),
         seed: words.seed,
@@ -128,6 +127,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
     };
     let mut plan = plan_of(&words.targets, &shape)?;
     plan.workload.counted_statements = Some(words.statements);
+    plan.workload.simulated_caches = words.simulate;
     file::check(&plan).context("make a plan from these arguments")?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
     carry_out(plan, &words.folders, &guest, words.format, &rules)
@@ -201,6 +201,7 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
         out: words.folders.out.clone(),
         configs: words.folders.configs.clone(),
         work: words.folders.work.clone(),
+        debug: words.folders.debug.clone(),
         cache: CacheFolder { cache: words.folders.cache.cache.clone() },
     };
     if words.resume && words.plan.is_dir() {
@@ -392,6 +393,7 @@ pub(super) fn measure(
         program: program()?,
         valgrind,
         perf,
+        debug_folders: folders::debug(&folders.debug)?,
         host_lock: folders::host_lock(),
         keep: guest.keep,
         variable: folders::variable,

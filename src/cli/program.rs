@@ -1,20 +1,29 @@
-//! The rqps program itself.
+//! The rqps program itself, and the programs that it needs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::os::perf::Perf;
-use crate::os::valgrind::Valgrind;
+use crate::os::valgrind::{PATIENCE, Valgrind};
 
 /// The path of this program, which also runs drivers and wardens.
 pub(super) fn program() -> Result<PathBuf> {
     std::env::current_exe().context("find the rqps program itself")
 }
 
-/// Valgrind, as PATH has it.
+/// Valgrind, as PATH has it. RQPS_VALGRIND_PATIENCE is how many seconds a process under it may be
+/// silent: a slow host needs more.
 pub(super) fn valgrind() -> Result<Valgrind> {
-    Ok(Valgrind::find(&folders_of_path())?)
+    let patience = match std::env::var("RQPS_VALGRIND_PATIENCE") {
+        Err(_) => PATIENCE,
+        Ok(text) => match text.parse() {
+            Ok(seconds @ 1..=86_400) => Duration::from_secs(seconds),
+            _ => bail!("RQPS_VALGRIND_PATIENCE must be seconds from 1 to 86400, not `{text}`"),
+        },
+    };
+    Ok(Valgrind::find(&folders_of_path(), patience)?)
 }
 
 /// perf, as PATH has it, if it may sample.

@@ -66,6 +66,9 @@ pub struct Workload {
     /// of a profiled run are none of a measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile_hertz: Option<u32>,
+    /// True if a counted run simulates caches and branches, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated_caches: bool,
     /// What one benchmark alone asks for.
     #[serde(default, skip_serializing_if = "BenchmarkParameters::is_sysbench")]
     pub shape: BenchmarkParameters,

@@ -22,9 +22,34 @@ pub struct Counted {
     /// without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// Why this step was not counted; then there is no profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncounted: Option<String>,
     /// The counts, once they are read.
     #[serde(skip)]
     pub profile: Option<Arc<CountedProfile>>,
+}
+
+/// What a counted run does with a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepCount {
+    /// Counts the instructions of so many events.
+    Events(u64),
+    /// Carries it out and counts nothing, because steps after it need it. Why it is not counted, as
+    /// a clause.
+    CarriedOut(String),
+    /// Leaves it out. Why, as a clause.
+    LeftOut(String),
+}
+
+impl StepCount {
+    /// Why the step is not counted; `None` if it is.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            StepCount::Events(_) => None,
+            StepCount::CarriedOut(why) | StepCount::LeftOut(why) => Some(why),
+        }
+    }
 }
 
 /// What one dump of callgrind holds: a part for each thread.
@@ -45,6 +70,8 @@ pub struct ProfilePart {
     pub thread: Option<u32>,
     /// Instructions of all functions: the `totals:` of the part.
     pub total: u64,
+    /// True if caches and branches were simulated, too.
+    pub simulated: bool,
     /// Functions with instructions of their own, or with calls.
     pub functions: Vec<ProfileFunction>,
     /// Who called whom; places are those in `functions`.
@@ -60,6 +87,19 @@ pub struct ProfileFunction {
     pub name: Arc<str>,
     /// Instructions of its own, without those of the functions that it called.
     pub own: u64,
+    /// What the simulation of its own instructions found; zeros without one.
+    pub simulated: Simulated,
+}
+
+/// Events of callgrind's simulated processor: two levels of caches and a branch predictor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Simulated {
+    /// Accesses to instructions and data that the first level of caches did not hold.
+    pub first_level_misses: u64,
+    /// Those of them that the last level did not hold, either.
+    pub last_level_misses: u64,
+    /// Conditional branches and indirect jumps that were predicted wrongly.
+    pub mispredictions: u64,
 }
 
 /// All calls of one function by another.

@@ -17,6 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::counting::Events;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;

@@ -11,7 +11,7 @@ use crate::driver::attempt::ClientEvent;
 use crate::driver::client::{Client, Counts};
 use crate::driver::clock::{Clock, SECOND};
 use crate::driver::connection::{Connection, Connector};
-use crate::driver::crew::{Crew, Intervals, Member, Order, Ready, Spent, Stand};
+use crate::driver::crew::{Crew, Events, Intervals, Member, Order, Ready, Spent, Stand};
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::interval::{self, IntervalMeter};
 use crate::driver::link::LabLink;
@@ -118,7 +118,8 @@ pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
         }
         (None, Some(events)) => {
             let serving = server.serving(&mut crew, &ready, link)?;
-            crew.count_events(events, serving, link)?
+            let events = Events { warm_up: events, counted: events };
+            crew.count_events(events, serving, &mut |_| Ok(()), link)?
         }
         (None, None) => {
             let window = shared.warm_up(&mut crew, link)?;

@@ -232,6 +232,7 @@ fn unknown_workload() -> Workload {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         shape: BenchmarkParameters::default(),
     }
 }

@@ -1,5 +1,7 @@
 //! One target at work in a block: its server, its steps, and the run folder that they go to.
 
+mod counting;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +16,13 @@ use crate::domain::sampled::CallGraph;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::progress::Progress;
-use crate::lab::step_runner::{self, Measured, Silence, StepRunner};
+use crate::lab::step_runner::{self, Measured, StepRunner};
 use crate::lab::target_state::{KeptLoad, TargetState};
 use crate::lab::turn_taking::Taking;
-use crate::lab::{fault, memory, prepare};
+use crate::lab::{count, fault, memory, prepare};
 use crate::os::cgroup::MemoryGroup;
-use crate::os::valgrind::{Callgrind, ValgrindError};
+use crate::os::profile_names::ProfileNames;
+use crate::os::valgrind::Callgrind;
 use crate::os::{clock, disk};
 use crate::plan::cost;
 use crate::plan::file::without_password;
@@ -43,6 +46,10 @@ pub(super) struct ActiveRun<'a> {
     group: Option<MemoryGroup>,
     /// Set if instructions are counted instead of time.
     callgrind: Option<Callgrind>,
+    /// True once the server runs under callgrind.
+    is_under: bool,
+    /// Names of functions that valgrind does not know.
+    names: ProfileNames,
 }
 
 /// What came of a start.
@@ -69,29 +76,18 @@ pub(super) fn start<'a>(
         Some(_) => execution.folders.counted(),
         None => state.folder.join(&name),
     };
+    // All counted runs share a folder, and one that was killed left its data there.
+    remove(&data, progress);
     let logs = folder.folder().join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("make {}", logs.display()))?;
     progress.doing(&state.target.label, "restore the snapshot and start", None);
-    let restored = if state.is_external() {
-        Ok(())
-    } else {
-        disk::copy_tree(&prepare::snapshot(state, number), &data, &mut |_, _| {})
-            .map(|_| ())
-            .and_then(|()| match execution.options.plan.memory_limit() {
-                // Cached by this process, they would be outside of the limit.
-                Some(_) => disk::drop_cached(&data),
-                None => Ok(()),
-            })
-            .with_context(|| format!("restore the snapshot of {}", state.target.label))
-    };
-    let valgrind = execution.options.valgrind.as_ref();
-    let user = execution.folders.run_as.as_ref().filter(|_| !state.target.dbms.is_embedded());
-    let user = user.map(|user| user.identity());
-    let callgrind = valgrind.map(|valgrind| valgrind.in_folder(data.join("counts"), user));
-    let started = restored.and_then(|()| {
+    let callgrind = count::callgrind(execution, state, &data);
+    // What only prepares is faster without valgrind.
+    let is_under = count::counts_next(execution, &state.phases);
+    let started = restore(execution, state, number, &data).and_then(|()| {
         let group = memory::group(&execution.options.plan, &state.target)?;
         let path = group.as_ref().map(|group| group.path().to_owned());
-        let under = callgrind.clone();
+        let under = callgrind.clone().filter(|_| is_under);
         let mut control = state.control(execution, data.clone(), logs.clone(), path, under)?;
         control.start().map_err(|error| match memory::killed(group.as_ref()) {
             Some(why) => anyhow::Error::new(error).context(why),
@@ -112,12 +108,39 @@ pub(super) fn start<'a>(
             return Ok(Started::Failed(BlockRun { key: record.key, status: record.status }));
         }
     };
-    let mut run =
-        ActiveRun { state, record, folder, data, control, load, lost: None, group, callgrind };
+    let names = ProfileNames::new(execution.options.debug_folders.clone());
+    let mut run = ActiveRun {
+        state,
+        record,
+        folder,
+        data,
+        control,
+        load,
+        lost: None,
+        group,
+        callgrind,
+        is_under,
+        names,
+    };
     if let Err(error) = run.settle_in(execution, &logs, progress) {
         run.fail(execution, &error, progress);
     }
     Ok(Started::Runs(Box::new(run)))
+}
+
+/// Copies the snapshot of a load to where the server finds its data.
+fn restore(execution: &Execution<'_>, state: &TargetState, load: u32, data: &Path) -> Result<()> {
+    if state.is_external() {
+        return Ok(());
+    }
+    disk::copy_tree(&prepare::snapshot(state, load), data, &mut |_, _| {})
+        .map(|_| ())
+        .and_then(|()| match execution.options.plan.memory_limit() {
+            // Cached by this process, they would be outside of the limit.
+            Some(_) => disk::drop_cached(data),
+            None => Ok(()),
+        })
+        .with_context(|| format!("restore the snapshot of {}", state.target.label))
 }
 
 fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRecord {
@@ -170,7 +193,7 @@ impl ActiveRun<'_> {
             self.load = prepare::keep(execution, loaded);
             self.record.load = self.load.load.clone();
         }
-        if self.callgrind.is_some() {
+        if self.is_under && execution.options.plan.load_request(&self.state.target).is_some() {
             prepare::read_all(execution, self.state, self.control.as_mut(), progress)?;
         }
         self.folder.update(&self.record)?;
@@ -233,36 +256,13 @@ impl ActiveRun<'_> {
         }
         progress.doing(&label, &step.name, None);
         let seed = step_runner::seed_of(execution.options.plan.seed, self.record.key.block, number);
-        if let Some(callgrind) = self.callgrind.clone() {
-            return self.count(execution, (step, number), seed, &callgrind, progress);
+        if let Some(callgrind) = self.callgrind.clone()
+            && self.count_or_leave_out(execution, (step, index), seed, &callgrind, progress)?
+        {
+            return Ok(());
         }
         let result = self.runner(execution, None).measure(step, seed);
         self.conclude(execution, (step, number), result, progress)
-    }
-
-    /// Counts the instructions of a step. A server or a valgrind that was silent for too long may
-    /// never answer again: then the run ends.
-    fn count(
-        &mut self,
-        execution: &Execution<'_>,
-        (step, number): (&Step, u32),
-        seed: u64,
-        callgrind: &Callgrind,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let counted = self.runner(execution, None).count(step, number, seed, callgrind);
-        match counted {
-            Ok((record, profile)) => {
-                if let Some(profile) = profile {
-                    self.folder.write_profile(&record, &profile)?;
-                }
-                Ok(self.folder.write_step(&record, &[])?)
-            }
-            Err(error) if error.is::<Silence>() || error.is::<ValgrindError>() => {
-                Err(error.context(format!("count {}", step.name)))
-            }
-            Err(error) => self.conclude(execution, (step, number), Err(error), progress),
-        }
     }
 
     /// What a step is carried out on.
@@ -344,6 +344,11 @@ impl ActiveRun<'_> {
         let folded = measured.stacks.as_mut().map(|stacks| std::mem::take(&mut stacks.folded));
         let mut record = step_runner::record(step, number, measured, (&self.data, tables));
         self.choose_call_graph(&record);
+        if self.callgrind.is_some()
+            && let Some(why) = execution.options.plan.counted(step).reason()
+        {
+            record.counted = count::uncounted(step, why.to_owned());
+        }
         if let (Some(why), Some(made)) = (&record.outcome.cut, step.makes) {
             record.status = Status::Failed(why.clone());
             let run = self.record.key.folder();

@@ -2,31 +2,26 @@
 //! switched on before the first and off after the last of them.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::domain::benchmark::{RateUnit, Step};
-use crate::domain::counted::Counted;
+use crate::domain::benchmark::{Phase, Step};
+use crate::domain::counted::{Counted, StepCount};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::Endpoint;
 use crate::domain::run::{Outcome, Status, StepRecord};
-use crate::domain::script::{Parameter, Script};
 use crate::driver::event::DriverEvent;
 use crate::driver::request::{DriverRequest, RequestBody, StepRequest};
 use crate::lab::driver_process::DriverProcess;
+use crate::lab::execution::Execution;
 use crate::lab::step_runner::{self, StepRunner};
+use crate::lab::target_state::TargetState;
 use crate::os::valgrind::Callgrind;
 
-/// A driver that is silent for so long waits for a server that hangs.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Each statement may take so much longer.
+/// A driver that is silent waits for a server that hangs. Each statement may take so much longer.
 const PATIENCE_OF_A_STATEMENT: Duration = Duration::from_millis(50);
-/// Rows that all events of a step read, for each statement asked for: long scans and ranges are
-/// carried out fewer times, or they would take hours under valgrind.
-const ROWS_PER_STATEMENT: u64 = 200;
-/// Events of a step at least.
-const EVENTS_LEAST: u64 = 3;
 
 /// What is counted: a process, and its thread if it serves others, too.
 struct CountedProcess {
@@ -35,22 +30,18 @@ struct CountedProcess {
 }
 
 impl StepRunner<'_> {
-    /// Carries out a step and counts its instructions, unless it only warms caches. Returns its
-    /// record, and what callgrind wrote.
+    /// Carries out so many events of a step and counts their instructions, unless it only warms
+    /// caches. Returns its record, and what callgrind wrote.
     ///
     /// # Errors
     /// The server, the driver or valgrind fails; the user stops.
     pub(super) fn count(
         &mut self,
-        step: &Step,
-        number: u32,
-        seed: u64,
+        (step, number): (&Step, u32),
+        (seed, events): (u64, u64),
         callgrind: &Callgrind,
     ) -> Result<(StepRecord, Option<String>)> {
         let workload = self.execution.options.plan.workload.clone();
-        let Some(script) = step.script() else { bail!("its work is no script of statements") };
-        let statements = workload.counted_statements.unwrap_or_default();
-        let events = events(script, step.rate, statements, workload.rows);
         let request = StepRequest {
             server_pid: self.control.server_pid(),
             storage_engine: self.storage_engine.map(str::to_owned),
@@ -66,8 +57,8 @@ impl StepRunner<'_> {
         fs::create_dir_all(callgrind.folder())
             .with_context(|| format!("make {}", callgrind.folder().display()))?;
         let mut driver = self.driver(&job, in_client.then_some(callgrind))?;
-        let patience =
-            PATIENCE + PATIENCE_OF_A_STATEMENT * u32::try_from(events).unwrap_or(1 << 20);
+        let more = PATIENCE_OF_A_STATEMENT * u32::try_from(events).unwrap_or(1 << 20);
+        let patience = callgrind.patience() + more;
         let mut counted = step.reported.then(|| Counted {
             tool: callgrind.version().to_owned(),
             in_client,
@@ -113,16 +104,17 @@ impl StepRunner<'_> {
         callgrind: &Callgrind,
     ) -> Result<CountedProcess> {
         if in_client {
-            return Ok(CountedProcess { pid: driver.pid(), thread: None });
+            let pid = driver.pid();
+            // Without a thread the library has none of its own, and all work is the client's.
+            let Some(serving) = serving else { return Ok(CountedProcess { pid, thread: None }) };
+            return thread_of(pid, serving, callgrind);
         }
         let serving = serving.context("find the thread that serves the client: it is not known")?;
         if self.dialect == Dialect::Postgres {
             return Ok(CountedProcess { pid: serving, thread: None });
         }
         let pid = self.control.server_pid().context("count in a server without a process")?;
-        let thread = callgrind.thread_number(pid, serving)?;
-        let unknown = || format!("find thread {serving} of process {pid} among those of valgrind");
-        Ok(CountedProcess { pid, thread: Some(thread.with_context(unknown)?) })
+        thread_of(pid, serving, callgrind)
     }
 
     /// The end of the server, if that is the reason of an error.
@@ -131,23 +123,11 @@ impl StepRunner<'_> {
     }
 }
 
-/// Events of which the statements are counted.
-fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
-    let events = statements / script.statements_per_event().max(1);
-    let spans = script.operations().map(|operation| {
-        let spans = operation.parameters.iter().map(|parameter| match parameter {
-            Parameter::RangeEnd { span } => u64::from(*span),
-            Parameter::Id | Parameter::HotId { .. } => 1,
-            _ => 0,
-        });
-        u64::from(operation.repeat) * spans.sum::<u64>()
-    });
-    let of_event = match rate {
-        RateUnit::RowsScanned => rows,
-        _ => spans.sum(),
-    };
-    let affordable = statements * ROWS_PER_STATEMENT / of_event.max(1);
-    events.min(affordable).max(EVENTS_LEAST)
+/// A thread of a process, by its id of the operating system.
+fn thread_of(pid: u32, serving: u32, callgrind: &Callgrind) -> Result<CountedProcess> {
+    let thread = callgrind.thread_number(pid, serving)?;
+    let unknown = || format!("find thread {serving} of process {pid} among those of valgrind");
+    Ok(CountedProcess { pid, thread: Some(thread.with_context(unknown)?) })
 }
 
 /// The record of a counted step. Times under valgrind mean nothing, so they are left out.
@@ -156,30 +136,31 @@ fn record(step: &Step, number: u32, outcome: Outcome, counted: Option<Counted>) 
     StepRecord { outcome, counted, ..step_runner::empty_record(step, number, Status::Complete) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::script::{Distribution, Operation};
+/// What the server of a run goes under, or the driver that loads the library, if it is counted.
+pub(super) fn callgrind(
+    execution: &Execution<'_>,
+    state: &TargetState,
+    data: &Path,
+) -> Option<Callgrind> {
+    let user = execution.folders.run_as.as_ref().filter(|_| !state.target.dbms.is_embedded());
+    let user = user.map(|user| user.identity());
+    let callgrind = execution.options.valgrind.as_ref()?.in_folder(data.join("counts"), user);
+    Some(callgrind.simulating(execution.options.plan.workload.simulated_caches))
+}
 
-    #[test]
-    fn long_ranges_are_carried_out_fewer_times() {
-        let check = |transaction, parameters: &[Parameter], rate, expected| {
-            let operation = Operation {
-                kind: "read".to_owned(),
-                sql: "SELECT 1".to_owned(),
-                parameters: parameters.to_vec(),
-                repeat: 2,
-                ..Operation::PLAIN
-            };
-            let script = Script::of(transaction, vec![operation], Distribution::Uniform);
-            assert_eq!(events(&script, rate, 1000, 100_000), expected);
-        };
-        let range = |span| [Parameter::RangeStart, Parameter::RangeEnd { span }];
-        check(false, &[Parameter::Id], RateUnit::Queries, 500);
-        check(true, &[Parameter::Id], RateUnit::Queries, 250);
-        check(false, &range(99), RateUnit::Queries, 500);
-        check(false, &range(9999), RateUnit::Queries, 10);
-        check(false, &range(99_999), RateUnit::Queries, 3);
-        check(false, &[], RateUnit::RowsScanned, 3);
-    }
+/// True if the first step that is carried out is counted.
+pub(super) fn counts_next(execution: &Execution<'_>, phases: &[Phase]) -> bool {
+    let is_step = |phase: &&Phase| matches!(phase, Phase::Measure(_));
+    phases.iter().find(is_step).is_some_and(|phase| counts(execution, phase))
+}
+
+/// True if the phase is a step that is counted.
+pub(super) fn counts(execution: &Execution<'_>, phase: &Phase) -> bool {
+    let Phase::Measure(step) = phase else { return false };
+    matches!(execution.options.plan.counted(step), StepCount::Events(_))
+}
+
+/// What the record of a step says that a counted run does not count.
+pub(super) fn uncounted(step: &Step, why: String) -> Option<Counted> {
+    step.reported.then(|| Counted { uncounted: Some(why), ..Counted::default() })
 }

@@ -34,6 +34,8 @@ pub struct ExecutionOptions {
     pub valgrind: Option<Valgrind>,
     /// The profiler, if the plan samples stacks.
     pub perf: Option<Perf>,
+    /// Folders of debug files by build id, for the names of functions of stripped builds.
+    pub debug_folders: Vec<PathBuf>,
     /// The lock that keeps a second rqps from measuring on this host.
     pub host_lock: PathBuf,
     /// True to leave the tables on servers that rqps does not run.

@@ -200,6 +200,7 @@ mod tests {
             program: PathBuf::new(),
             valgrind: None,
             perf: None,
+            debug_folders: Vec::new(),
             host_lock: PathBuf::new(),
             keep: false,
             variable: |_| None,

@@ -253,6 +253,11 @@ pub fn own_cpu() -> Cpu {
     Cpu { total_ns: timespec_ns(now), user_ticks: stat.user, system_ticks: stat.system }
 }
 
+/// The id of the calling thread.
+pub fn thread_id() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
+}
+
 /// CPU time of the calling thread so far, ns.
 pub fn thread_cpu_ns() -> u64 {
     timespec_ns(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime))

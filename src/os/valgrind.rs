@@ -13,8 +13,15 @@ use thiserror::Error;
 
 use crate::os::process::Identity;
 
-/// How long a process may take to obey an order. One that works does so within a second.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a process under valgrind may be silent, unless the user says otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A process obeys within this share of that time, or not at all: one that works does so within a
+/// second.
+const ORDER_SHARE: u32 = 10;
+
+/// Two levels of caches as large as those of this host, and a branch predictor.
+const SIMULATE: [&str; 2] = ["--cache-sim=yes", "--branch-sim=yes"];
 
 /// Between two looks at the program that passes an order on.
 const LOOK: Duration = Duration::from_millis(10);
@@ -67,14 +74,16 @@ pub struct Valgrind {
     vgdb: PathBuf,
     /// `valgrind-3.19.0`.
     version: String,
+    patience: Duration,
 }
 
 impl Valgrind {
-    /// Finds the programs in these folders, those of PATH.
+    /// Finds the programs in these folders, those of PATH. A process under valgrind that is silent
+    /// for longer than `patience` is given up.
     ///
     /// # Errors
     /// One of them is not there, or valgrind does not tell its version.
-    pub fn find(folders: &[PathBuf]) -> Result<Valgrind, ValgrindError> {
+    pub fn find(folders: &[PathBuf], patience: Duration) -> Result<Valgrind, ValgrindError> {
         let find = |program: &'static str| {
             let mut places = folders.iter().map(|folder| folder.join(program));
             let found = places.find(|place| place.is_absolute() && place.is_file());
@@ -91,7 +100,7 @@ impl Valgrind {
         if !said.status.success() || !version.starts_with("valgrind") {
             return Err(broken(format!("it ended with {} and said `{version}`", said.status)));
         }
-        Ok(Valgrind { valgrind, vgdb, version })
+        Ok(Valgrind { valgrind, vgdb, version, patience })
     }
 
     /// `valgrind-3.19.0`.
@@ -102,7 +111,7 @@ impl Valgrind {
     /// Counts in processes of `user` with its files in `folder`, which that user can write. `None`
     /// is the user of rqps itself.
     pub fn in_folder(&self, folder: PathBuf, user: Option<Identity>) -> Callgrind {
-        Callgrind { programs: self.clone(), folder, user }
+        Callgrind { programs: self.clone(), folder, user, simulate: false }
     }
 }
 
@@ -112,12 +121,24 @@ pub struct Callgrind {
     programs: Valgrind,
     folder: PathBuf,
     user: Option<Identity>,
+    simulate: bool,
 }
 
 impl Callgrind {
+    /// Simulates caches and branches, too, if `simulate` is true.
+    #[must_use]
+    pub fn simulating(self, simulate: bool) -> Callgrind {
+        Callgrind { simulate, ..self }
+    }
+
     /// The folder of its files.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// How long a process under valgrind may be silent.
+    pub fn patience(&self) -> Duration {
+        self.programs.patience
     }
 
     /// The version of valgrind.
@@ -144,6 +165,9 @@ impl Callgrind {
             format!("--vgdb-prefix={}", self.pipes().display()),
             program.display().to_string(),
         ];
+        if self.simulate {
+            all.splice(1..1, SIMULATE.map(str::to_owned));
+        }
         all.extend(args);
         (self.programs.valgrind.clone(), all)
     }
@@ -232,7 +256,7 @@ impl Callgrind {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|error| fault(format!("{}: {error}", self.programs.vgdb.display())))?;
-        let (status, said) = hear(child, PATIENCE).map_err(fault)?;
+        let (status, said) = hear(child, self.programs.patience / ORDER_SHARE).map_err(fault)?;
         if !status {
             return Err(fault(said.trim().replace('\n', "; ")));
         }
@@ -317,11 +341,11 @@ mod tests {
     fn a_missing_valgrind_names_its_package() {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_owned()];
-        let error = Valgrind::find(&folders).unwrap_err().to_string();
+        let error = Valgrind::find(&folders, PATIENCE).unwrap_err().to_string();
         assert!(error.contains("find valgrind in PATH"), "{error}");
         assert!(error.contains("apt-get install valgrind"), "{error}");
         fs::write(folder.path().join("valgrind"), "").unwrap();
-        let error = Valgrind::find(&folders).unwrap_err().to_string();
+        let error = Valgrind::find(&folders, PATIENCE).unwrap_err().to_string();
         assert!(error.contains("find vgdb in PATH"), "{error}");
     }
 }

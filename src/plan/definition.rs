@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::benchmarks::spec::{DataSize, DefaultTurns};
 use crate::benchmarks::{self, StepSet};
 use crate::datagen::rng::Rng;
-use crate::domain::benchmark::{Idle, Pace, Phase, Placement, Workload};
+use crate::domain::benchmark::{Idle, Pace, Phase, Placement, Step, Workload};
 use crate::domain::build::BuildSource;
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
@@ -71,6 +72,9 @@ pub struct CountingPass {
     pub statements: u64,
     /// Counts of each step and target.
     pub repeats: u32,
+    /// True to simulate caches and branches, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulate: bool,
 }
 
 /// How targets take turns in a block.
@@ -115,7 +119,7 @@ impl Plan {
     /// The plan of the counting pass, if there is one: the same steps on the same rows, with one
     /// client, on the targets that rqps starts itself.
     pub fn counting(&self) -> Option<Plan> {
-        let CountingPass { statements, repeats } = self.count?;
+        let CountingPass { statements, repeats, simulate } = self.count?;
         let starts = |target: &&Target| {
             let ours = !matches!(target.source, BuildSource::Dsn(_));
             ours && target.dbms.dialect() != Dialect::Fake
@@ -135,6 +139,7 @@ impl Plan {
             turn_ms: None,
             waiting: None,
             counted_statements: Some(statements),
+            simulated_caches: simulate,
             ..self.workload.clone()
         };
         Some(Plan {
@@ -182,6 +187,11 @@ impl Plan {
             profile: None,
             ..self.clone()
         })
+    }
+
+    /// What a counted run does with a step.
+    pub fn counted(&self, step: &Step) -> StepCount {
+        benchmarks::counted(step, &self.workload)
     }
 
     /// The phases of one target. Phases depend on the target through its dialect and, in vector
@@ -348,6 +358,20 @@ mod tests {
         stored.push(known("here", true, Dbms::Mysql, "1"));
         stored.push(known("here", true, Dbms::Mysql, "2"));
         assert_eq!(made(&stored), "2");
+    }
+
+    #[test]
+    fn a_counting_pass_leaves_out_servers_that_somebody_else_runs() {
+        let mut plan = plan_in_turns();
+        let theirs = words::targets(&["theirs=mysql://me@host/db".to_owned()]);
+        plan.targets.extend(theirs.expect("a DSN"));
+        assert_eq!(plan.counting(), None);
+        plan.count = Some(CountingPass { statements: 100, repeats: 2, simulate: true });
+        let counting = plan.counting().expect("a pass");
+        let labels: Vec<&str> = counting.targets.iter().map(|it| it.label.as_str()).collect();
+        assert_eq!(labels, ["mysql-8.0.33", "b"]);
+        let Workload { counted_statements, simulated_caches, clients, .. } = counting.workload;
+        assert_eq!((counted_statements, simulated_caches, clients), (Some(100), true, 1));
     }
 
     #[test]

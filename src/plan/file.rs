@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::benchmarks::spec::Interface;
 use crate::benchmarks::{self, StepSet};
-use crate::domain::benchmark::{BenchmarkParameters, Pace, Waiting, Workload};
+use crate::domain::benchmark::{BenchmarkParameters, Pace, Phase, Waiting, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::dialect::Dialect;
 use crate::domain::sql_workload::{PinnedFile, SqlLoad, SqlParameter, SqlShape, SqlStep};
@@ -344,12 +344,6 @@ fn check_counted(plan: &Plan) -> Result<(), String> {
     if !(10..=1_000_000).contains(&statements) {
         return Err(format!("counted statements must be from 10 to 1000000, not {statements}"));
     }
-    if !["sysbench", SQL].contains(&plan.benchmark.as_str()) {
-        return Err(format!(
-            "rqps counts the instructions of statements (sysbench, sql) only, not those of {}",
-            plan.benchmark
-        ));
-    }
     if plan.workload.clients != 1 || plan.workload.pace != Pace::Closed {
         return Err("a count needs one client with a closed pace, because threads under valgrind \
                     run one at a time"
@@ -369,6 +363,7 @@ fn check_counted(plan: &Plan) -> Result<(), String> {
         if target.dbms.dialect() == Dialect::Fake {
             return Err(format!("count in {label}: it executes nothing"));
         }
+        check_counted_steps(plan, target)?;
     }
     Ok(())
 }
@@ -381,6 +376,28 @@ fn check_profiled(workload: &Workload) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a plan of which no step can be counted on a target. The error is a sentence.
+fn check_counted_steps(plan: &Plan, target: &Target) -> Result<(), String> {
+    // A glob that matches no step is told where phases are needed.
+    let Ok(phases) = plan.phases(target) else { return Ok(()) };
+    let mut first = None;
+    for phase in &phases {
+        let Phase::Measure(step) = phase else { continue };
+        match plan.counted(step).reason() {
+            None => return Ok(()),
+            Some(why) if step.reported => {
+                first.get_or_insert_with(|| format!("{}: {why}", step.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let why = first.unwrap_or_else(|| "no step is reported".to_owned());
+    Err(format!(
+        "count {} on {}: no step of it can be counted; {why}",
+        plan.benchmark, target.label
+    ))
 }
 
 /// Refuses a benchmark on a DBMS that cannot do it.

@@ -13,6 +13,9 @@ use crate::units;
 
 /// Functions that the sentence about a step names.
 const NAMED: usize = 3;
+/// With less of the baseline's instructions in functions that both builds have by name, the table
+/// of functions is no comparison.
+const COMMON_LEAST: f64 = 0.3;
 /// Characters of a name that are shown: those of C++ templates are longer than a page.
 const NAME_MOST: usize = 90;
 
@@ -36,53 +39,153 @@ pub(super) fn sections(comparison: &Comparison) -> Vec<Section> {
     sections
 }
 
+/// What a table of totals shows.
+#[derive(Clone, Copy, PartialEq)]
+struct Count {
+    metric: Metric,
+    /// Of whom, in a caption; empty for the thread that serves the client.
+    of: &'static str,
+    /// Whether the intervals are judged.
+    judged: bool,
+}
+
+/// Instructions of the thread that serves the client.
+const CLIENT: Count = Count { metric: Metric::InstructionsPerOp, of: "", judged: true };
+
+/// What is shown where a step has it.
+const BESIDE: [Count; 4] = [
+    Count {
+        metric: Metric::BackgroundInstructionsPerOp,
+        of: "instructions per operation of other threads of the process",
+        judged: true,
+    },
+    Count {
+        metric: Metric::SimulatedFirstLevelMisses,
+        of: "simulated misses of the first-level caches per operation",
+        judged: false,
+    },
+    Count {
+        metric: Metric::SimulatedLastLevelMisses,
+        of: "simulated misses of the last-level cache per operation",
+        judged: false,
+    },
+    Count {
+        metric: Metric::SimulatedMispredictions,
+        of: "simulated mispredicted branches per operation",
+        judged: false,
+    },
+];
+
 /// One row for each step and target, with the verdicts on its rate where that was measured.
 fn totals(comparison: &Comparison, rates: Option<&Comparison>) -> Section {
     let mut blocks = Vec::new();
     for (place, target) in comparison.targets.iter().enumerate().skip(1) {
-        let row = |step| total_cells(step, place, rates);
-        let rows = comparison.steps.iter().map(row).collect();
-        let mut columns = vec![
-            Column::numbers("baseline").told("instructions per operation"),
-            Column::numbers("target").told("instructions per operation"),
-            Column::numbers("ratio").told("target / baseline; [low, high]: 95 % interval"),
-            Column::numbers("n").told("repeats of both targets with the same statements"),
-            Column::words("change"),
-        ];
-        if rates.is_some() {
-            columns.push(Column::words("rate").told("verdict on the rate that was measured"));
+        for count in std::iter::once(CLIENT).chain(BESIDE) {
+            let is_main = count == CLIENT;
+            let steps = comparison.steps.iter().filter(|step| has(step, count.metric));
+            let rates = rates.filter(|_| is_main);
+            let rows: Vec<Vec<Cell>> =
+                steps.map(|step| total_cells(step, place, count, rates)).collect();
+            if !is_main && rows.is_empty() {
+                continue;
+            }
+            let pair = format!("{} relative to {}", target.label, comparison.base);
+            let caption = match is_main {
+                true => pair,
+                false => format!("{}: {pair}", count.of),
+            };
+            let columns = total_columns(count, rates.is_some());
+            blocks.push(Block::Table(Table { caption, columns, rows }));
         }
-        columns.push(Column::of_row("step"));
-        let caption = format!("{} relative to {}", target.label, comparison.base);
-        blocks.push(Block::Table(Table { caption, columns, rows }));
     }
     if comparison.targets.len() == 1 {
-        let rows = comparison
-            .steps
-            .iter()
-            .map(|step| vec![instructions(&step.targets[0]), Cell::text(step.name.clone())]);
-        let columns = vec![
-            Column::numbers(comparison.base.clone()).told("instructions per operation"),
-            Column::of_row("step"),
-        ];
-        let caption = String::new();
-        blocks.push(Block::Table(Table { caption, columns, rows: rows.collect() }));
+        blocks.push(alone(comparison));
     }
+    blocks.extend(uncounted(comparison));
     Section { id: "instructions", heading: "Instructions per operation".to_owned(), blocks }
 }
 
-fn total_cells(step: &StepComparison, place: usize, rates: Option<&Comparison>) -> Vec<Cell> {
+/// True if a target has the metric in this step.
+fn has(step: &StepComparison, metric: Metric) -> bool {
+    let number = |target: &TargetResult| target.metrics.get(&metric)?.absolute;
+    step.targets.iter().any(|target| number(target).is_some())
+}
+
+fn total_columns(count: Count, with_rates: bool) -> Vec<Column> {
+    let mut columns = vec![
+        Column::numbers("baseline").told("per operation"),
+        Column::numbers("target").told("per operation"),
+        Column::numbers("ratio").told("target / baseline; [low, high]: 95 % interval"),
+        Column::numbers("n").told("repeats of both targets with the same statements"),
+    ];
+    if count.judged {
+        columns.push(Column::words("change"));
+    }
+    if with_rates {
+        columns.push(Column::words("rate").told("verdict on the rate that was measured"));
+    }
+    columns.push(Column::of_row("step"));
+    columns
+}
+
+/// The counts of a single target.
+fn alone(comparison: &Comparison) -> Block {
+    let all = std::iter::once(CLIENT).chain(BESIDE);
+    let is_there = |count: &Count| comparison.steps.iter().any(|step| has(step, count.metric));
+    let counts: Vec<Count> = all.filter(is_there).collect();
+    let rows = comparison.steps.iter().filter(|step| has(step, CLIENT.metric)).map(|step| {
+        let cells = counts.iter().map(|count| number(&step.targets[0], count.metric));
+        cells.chain([Cell::text(step.name.clone())]).collect()
+    });
+    let rows = rows.collect();
+    let columns = counts.iter().map(|count| match *count == CLIENT {
+        true => Column::numbers(comparison.base.clone()).told("instructions per operation"),
+        false => Column::numbers(count.metric.name()).told(count.of),
+    });
+    let columns = columns.chain([Column::of_row("step")]).collect();
+    Block::Table(Table { caption: String::new(), columns, rows })
+}
+
+/// The steps that were not counted in any target, and why.
+fn uncounted(comparison: &Comparison) -> Option<Block> {
+    let steps = comparison.steps.iter().filter(|step| !has(step, CLIENT.metric));
+    let why = |target: &TargetResult| {
+        let result = target.metrics.get(&CLIENT.metric)?;
+        result.missing.clone()
+    };
+    let line = |step: &StepComparison| {
+        let why = step.targets.iter().find_map(why);
+        format!("{}: {}", step.name, why.unwrap_or_else(|| "not counted".to_owned()))
+    };
+    let lines: Vec<String> = steps.map(line).collect();
+    let summary = match lines.len() {
+        0 => return None,
+        1 => "1 step is not counted".to_owned(),
+        count => format!("{count} steps are not counted"),
+    };
+    Some(Block::Fold(Fold { summary, blocks: vec![Block::List(lines)] }))
+}
+
+fn total_cells(
+    step: &StepComparison,
+    place: usize,
+    Count { metric, judged, .. }: Count,
+    rates: Option<&Comparison>,
+) -> Vec<Cell> {
     let target = &step.targets[place];
-    let mut cells = vec![instructions(&step.targets[0]), instructions(target)];
-    match target.comparable(Metric::InstructionsPerOp) {
+    let mut cells = vec![number(&step.targets[0], metric), number(target, metric)];
+    match target.comparable(metric) {
         Some(relative) => {
             let ratio = Cell::number(relative.ratio, Digits::Fixed(4), "ratio");
-            let tone = Some(-relative.ratio.ln());
+            let tone = judged.then(|| -relative.ratio.ln());
             cells.push(ratio.within(relative.interval).toned(tone));
             cells.push(Cell::number(relative.pairs as f64, Digits::Fixed(0), ""));
-            cells.push(Cell::text(TotalChange::of(relative).word()));
+            cells.extend(judged.then(|| Cell::text(TotalChange::of(relative).word())));
         }
-        None => cells.extend([(); 3].map(|()| Cell::missing("not counted in both targets"))),
+        None => {
+            let missing = || Cell::missing("not counted in both targets");
+            cells.extend(std::iter::repeat_with(missing).take(if judged { 3 } else { 2 }));
+        }
     }
     cells.extend(rates.map(|rates| match rate_verdict(rates, &step.name, &target.label) {
         Some(verdict) => Cell::text(verdict.name()),
@@ -99,11 +202,14 @@ fn rate_verdict(rates: &Comparison, step: &str, label: &str) -> Option<Verdict> 
 }
 
 /// The median over the repeats.
-fn instructions(target: &TargetResult) -> Cell {
-    let result = target.metrics.get(&Metric::InstructionsPerOp);
+fn number(target: &TargetResult, metric: Metric) -> Cell {
+    let result = target.metrics.get(&metric);
     match result.and_then(|result| result.absolute) {
         Some(number) => {
-            let digits = Digits::Fixed(if number < 1000.0 { 1 } else { 0 });
+            let digits = match number {
+                small if small < 10.0 => Digits::Significant(3),
+                middle => Digits::Fixed(if middle < 1000.0 { 1 } else { 0 }),
+            };
             Cell::number(number, digits, "1/op").from_runs(target.folders.clone())
         }
         None => {
@@ -117,23 +223,38 @@ fn instructions(target: &TargetResult) -> Cell {
 fn functions(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
-        blocks.extend(step.targets.iter().filter_map(|target| of_target(step, target)));
+        blocks.extend(step.targets.iter().flat_map(|target| of_target(step, target)));
     }
     let heading = "Functions that changed".to_owned();
     (!blocks.is_empty()).then_some(Section { id: "functions", heading, blocks })
 }
 
-/// The functions of one step and target, under a sentence. `None` if none is listed.
-pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Option<Block> {
-    let found = target.counted.as_ref()?.functions.as_ref()?;
-    if found.changes.is_empty() {
-        return None;
-    }
-    let rows = found.changes.iter().map(|change| cells(found, change));
-    let rows = rows.chain([other_cells(found)]).collect();
-    let table = Table { caption: String::new(), columns: columns(), rows };
-    let summary = format!("{}: {}", step.name, sentence(&target.label, found));
-    Some(Block::Fold(Fold { summary, blocks: vec![Block::Table(table)] }))
+/// The functions of one step and target, under a sentence, and those of other threads. Nothing for
+/// threads of which no function is listed.
+pub(super) fn of_target(step: &StepComparison, target: &TargetResult) -> Vec<Block> {
+    let Some(counted) = &target.counted else { return Vec::new() };
+    let background = counted.background.as_ref().map(|background| &background.functions);
+    let all = [
+        (counted.functions.as_ref(), step.name.clone()),
+        (background, format!("{}, other threads", step.name)),
+    ];
+    let block = |(found, name): (Option<&FunctionComparison>, String)| {
+        let found = found.filter(|found| !found.changes.is_empty())?;
+        let rows = found.changes.iter().map(|change| cells(found, change));
+        let rows = rows.chain([other_cells(found)]).collect();
+        let table = Table { caption: String::new(), columns: columns(), rows };
+        let summary = format!("{name}: {}", sentence(&target.label, found));
+        let strangers = (found.common < COMMON_LEAST).then(|| {
+            Block::Paragraph(format!(
+                "Only {:.0} % of the baseline's instructions are in functions that both builds \
+                 have by name, so this table says where each build works, not what changed.",
+                100.0 * found.common
+            ))
+        });
+        let blocks = strangers.into_iter().chain([Block::Table(table)]).collect();
+        Some(Block::Fold(Fold { summary, blocks }))
+    };
+    all.into_iter().filter_map(block).collect()
 }
 
 fn columns() -> Vec<Column> {
@@ -264,6 +385,9 @@ fn what_counts() -> Section {
          waiting, cache misses and instructions per cycle are not in these numbers: they explain \
          a rate, they do not replace it."
             .to_owned(),
+        "Other threads of the same process, such as those that flush and compact, count apart. \
+         Misses and mispredictions are those of caches and a predictor that valgrind simulates."
+            .to_owned(),
         "An operation is a statement, including BEGIN and COMMIT, or 1000 rows of scan. Both \
          targets of a pair execute the same statements on the same rows."
             .to_owned(),
@@ -312,6 +436,7 @@ mod tests {
                 change("g", cost(90.5, 1.0), cost(0.0, 0.0), Change::Gone),
             ],
             others: (7, 190.4),
+            common: 0.9,
         };
         assert_eq!(
             sentence("B", &found),

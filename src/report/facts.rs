@@ -159,8 +159,13 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
         Pace::Open { events_per_second } => format!("open pace at {events_per_second} events/s"),
     };
     if let Some(statements) = workload.counted_statements {
+        let simulated = match workload.simulated_caches {
+            true => ", caches and branches simulated",
+            false => "",
+        };
         return format!(
-            "{} x {}, 1 client, {statements} statements of each step counted under valgrind",
+            "{} x {}, 1 client, {statements} statements of each step counted under \
+             valgrind{simulated}",
             count(u64::from(workload.tables), "table"),
             count(workload.rows, "row"),
         );

@@ -15,7 +15,9 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::domain::counted::{CountedProfile, ProfileCall, ProfileFunction, ProfilePart};
+use crate::domain::counted::{
+    CountedProfile, ProfileCall, ProfileFunction, ProfilePart, Simulated,
+};
 use crate::domain::run::StepRecord;
 use crate::results::ResultsError;
 
@@ -56,6 +58,17 @@ pub(super) fn attach(folder: &Path, step: &mut StepRecord) -> Result<(), Results
     })?;
     counted.profile = Some(Arc::new(profile));
     Ok(())
+}
+
+/// Events of caches of the first level, of caches of the last level, and of branches, as callgrind
+/// names them.
+const SIMULATED: [&[&str]; 3] =
+    [&["I1mr", "D1mr", "D1mw"], &["ILmr", "DLmr", "DLmw"], &["Bcm", "Bim"]];
+
+/// Places of some events in the line `events:`.
+fn places_of(line: &str, events: &[&str]) -> Vec<usize> {
+    let all = line.split_whitespace().enumerate();
+    all.filter(|(_, event)| events.contains(event)).map(|(place, _)| place).collect()
 }
 
 /// Why a text is no profile: the line, from 1, and what is wrong with it.
@@ -111,6 +124,8 @@ struct Reader {
     positions: Option<usize>,
     /// Place of the instructions among the costs.
     instructions: Option<usize>,
+    /// Places of what is simulated, of each kind; empty without a simulation.
+    simulated: [Vec<usize>; 3],
     object: Arc<str>,
     /// Place of the function that cost lines belong to.
     function: Option<usize>,
@@ -157,6 +172,8 @@ impl Reader {
                 let place = value.split_whitespace().position(|event| event == "Ir");
                 let place = place.ok_or_else(|| format!("no instructions among `{value}`"))?;
                 self.instructions = Some(place);
+                self.simulated = SIMULATED.map(|events| places_of(value, events));
+                self.part.simulated = self.simulated.iter().any(|places| !places.is_empty());
             }
             "totals" => {
                 let costs: Vec<&str> = value.split_whitespace().collect();
@@ -213,8 +230,14 @@ impl Reader {
         match next {
             NextCost::Calls { callee, count } => self.call(function, callee, count, cost),
             NextCost::Own | NextCost::Jump => {
-                let own = &mut self.part.functions[function].own;
-                *own = own.checked_add(cost).ok_or("costs that are too large")?;
+                let [first_level, last_level, branches] = self.simulated_of(&words[positions..])?;
+                let function = &mut self.part.functions[function];
+                let total = function.own.checked_add(cost);
+                function.own = total.ok_or("costs that are too large")?;
+                let found = &mut function.simulated;
+                found.first_level_misses = found.first_level_misses.saturating_add(first_level);
+                found.last_level_misses = found.last_level_misses.saturating_add(last_level);
+                found.mispredictions = found.mispredictions.saturating_add(branches);
             }
         }
         Ok(())
@@ -226,17 +249,33 @@ impl Reader {
         costs.get(place).map_or(Ok(0), |cost| number(cost))
     }
 
+    /// The same of what is simulated, kind by kind.
+    fn simulated_of(&self, costs: &[&str]) -> Result<[u64; 3], String> {
+        let mut sums = [0u64; 3];
+        for (sum, places) in sums.iter_mut().zip(&self.simulated) {
+            for cost in places.iter().filter_map(|place| costs.get(*place)) {
+                *sum = sum.saturating_add(number(cost)?);
+            }
+        }
+        Ok(sums)
+    }
+
     /// Place of a function in the part.
     fn place(&mut self, object: Arc<str>, name: Arc<str>) -> usize {
         let functions = &mut self.part.functions;
         *self.places.entry((object, name)).or_insert_with_key(|(object, name)| {
             let (object, name) = (Arc::clone(object), Arc::clone(name));
-            functions.push(ProfileFunction { object, name, own: 0 });
+            let simulated = Simulated::default();
+            functions.push(ProfileFunction { object, name, own: 0, simulated });
             functions.len() - 1
         })
     }
 
     fn call(&mut self, caller: usize, callee: usize, count: u64, inclusive: u64) {
+        // Callgrind takes the jumps within a function without a name for calls.
+        if caller == callee && self.part.functions[caller].name.contains("+0x") {
+            return;
+        }
         let calls = &mut self.part.calls;
         let place = *self.edges.entry((caller, callee)).or_insert_with(|| {
             calls.push(ProfileCall { caller, callee, count: 0, inclusive: 0 });
@@ -262,11 +301,12 @@ impl Reader {
         if sum != total {
             return Err(format!("its functions have {sum} instructions, its total is {total}"));
         }
-        let pid = self.part.pid;
         let mut part = std::mem::take(&mut self.part);
+        // The next part may be of the same process, with a head of its own for the rest.
+        self.part.pid = part.pid;
+        self.part.simulated = part.simulated;
         part.total = total;
         self.profile.parts.push(part);
-        self.part.pid = pid;
         self.in_body = false;
         self.function = None;
         self.object = Arc::default();
@@ -379,6 +419,17 @@ mod tests {
         let body = "fn=f\n1 4\ncfn=g\ncalls=1 0\n1 18446744073709551615\n\
                     cfn=g\ncalls=1 0\n1 7\ntotals: 4\n";
         check(&format!("{HEAD}{body}"), &["/f 4", "/g 0", "f>g 2 7"]);
+    }
+
+    #[test]
+    fn simulated_events_are_summed_by_kind() {
+        let text = "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim\nfn=f\n\
+                    1 9 4 3 1 2 3 1 1 0 5 2 1 1\n+1 2 1 0 1\ntotals: 11\n";
+        let profile = check(text, &["/f 11"]);
+        let part = &profile.parts[0];
+        let expected = Simulated { first_level_misses: 7, last_level_misses: 2, mispredictions: 3 };
+        assert_eq!((part.simulated, part.functions[0].simulated), (true, expected));
+        assert!(!check("events: Ir\nfn=f\n1 2\ntotals: 2\n", &["/f 2"]).parts[0].simulated);
     }
 
     #[test]

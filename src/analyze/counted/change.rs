@@ -1,12 +1,16 @@
 //! What counts add to a comparison: the change of each total with its functions, and what moved
 //! with a rate.
 
-use super::difference::{Change, CountedChange, FunctionComparison, TotalChange};
-use super::functions::compare_functions;
+use super::difference::{BackgroundChange, Change, CountedChange, FunctionComparison, TotalChange};
+use super::functions::{ComparedFunctions, compare_functions};
 use crate::analyze::comparison::{Comparison, StepComparison, TargetResult};
 use crate::analyze::verdict::Explanation;
 use crate::domain::metric::Metric;
 use crate::domain::verdict::Verdict;
+
+/// Functions of other threads are compared where these execute more than this share of what the
+/// thread that serves the client executes.
+const BACKGROUND_LEAST: f64 = 0.01;
 
 /// Adds the changes of a comparison whose steps are counted.
 pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
@@ -14,10 +18,21 @@ pub(in crate::analyze) fn compare(comparison: &mut Comparison) {
         let Some((base, targets)) = step.targets.split_first_mut() else { continue };
         for target in targets {
             let total = target.comparable(Metric::InstructionsPerOp).map(TotalChange::of);
-            target.counted = total.map(|change| {
-                let functions = compare_functions(base, target, &comparison.runs);
-                Box::new(CountedChange { change, functions })
-            });
+            let Some(change) = total else { continue };
+            let ComparedFunctions { client, background } =
+                compare_functions(base, target, &comparison.runs);
+            let other = target.comparable(Metric::BackgroundInstructionsPerOp).map(TotalChange::of);
+            let is_much = |of: &FunctionComparison| {
+                let most = of.baseline_total.max(of.target_total);
+                client.as_ref().is_none_or(|it| most > BACKGROUND_LEAST * it.baseline_total)
+            };
+            let background = other.zip(background.filter(is_much));
+            target.counted = Some(Box::new(CountedChange {
+                change,
+                functions: client,
+                background: background
+                    .map(|(change, functions)| BackgroundChange { change, functions }),
+            }));
         }
     }
 }

@@ -11,6 +11,18 @@ pub struct CountedChange {
     pub change: TotalChange,
     /// The functions behind it; `None` without profiles of both.
     pub functions: Option<FunctionComparison>,
+    /// Other threads of the process, where it has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundChange>,
+}
+
+/// The counted instructions of the threads that do not serve the client: target against base.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BackgroundChange {
+    /// Whether the total changed.
+    pub change: TotalChange,
+    /// The functions behind it.
+    pub functions: FunctionComparison,
 }
 
 /// Whether a target executes more instructions per operation than the baseline.
@@ -51,6 +63,8 @@ pub struct FunctionComparison {
     /// Functions that are not listed, and the sum of their differences: with the list it is the
     /// difference of the totals.
     pub others: (usize, f64),
+    /// Share of the baseline's instructions in functions that both have by name.
+    pub common: f64,
 }
 
 /// One function in both targets, means over the repeats.

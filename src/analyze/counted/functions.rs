@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::difference::{Change, FunctionChange, FunctionComparison, FunctionCost};
-use super::moved;
-use super::work::{Callers, CountedWork, work};
+use super::work::{Callers, CountedWork, ThreadWork, work};
+use super::{moved, nameless};
 use crate::analyze::comparison::{RunFacts, TargetResult};
 use crate::analyze::measurement::Measurement;
 use crate::stats::summary::{mean, stddev};
@@ -21,18 +21,42 @@ const SAME_SHARE: f64 = 0.005;
 
 /// One repeat: result set, block and attempt, which it shares with its partner of the other
 /// target, and what it executed.
-type Repeat = ((String, u32, u32), CountedWork);
+type Repeat<T = ThreadWork> = ((String, u32, u32), T);
 
-/// Compares the functions of two targets in a step; `None` if one of them has no profile.
+/// The functions of a step in two targets: those of the thread that serves the client, and those of
+/// all other threads.
+pub(super) struct ComparedFunctions {
+    pub(super) client: Option<FunctionComparison>,
+    pub(super) background: Option<FunctionComparison>,
+}
+
+/// Compares the functions of two targets in a step; `None` where one of them has no profile, or no
+/// instructions.
 pub(super) fn compare_functions(
     baseline: &TargetResult,
     target: &TargetResult,
     runs: &[RunFacts],
-) -> Option<FunctionComparison> {
+) -> ComparedFunctions {
     let (baseline, target) = (repeats(baseline, runs), repeats(target, runs));
-    if baseline.is_empty() || target.is_empty() {
+    let of = |all: &[Repeat<CountedWork>], threads: fn(&CountedWork) -> &ThreadWork| {
+        all.iter().map(|(pair, work)| (pair.clone(), threads(work).clone())).collect()
+    };
+    let compare = |threads: fn(&CountedWork) -> &ThreadWork| {
+        compare(of(&baseline, threads), of(&target, threads))
+    };
+    ComparedFunctions {
+        client: compare(|work| &work.client),
+        background: compare(|work| &work.background),
+    }
+}
+
+fn compare(mut baseline: Vec<Repeat>, mut target: Vec<Repeat>) -> Option<FunctionComparison> {
+    let executes = |all: &[Repeat]| all.iter().any(|(_, work)| work.total > 0.0);
+    if !executes(&baseline) || !executes(&target) {
         return None;
     }
+    let works = baseline.iter_mut().chain(&mut target).map(|(_, work)| work);
+    nameless::roll_up(works.collect());
     let total =
         |all: &[Repeat]| mean(&all.iter().map(|(_, work)| work.total).collect::<Vec<f64>>());
     let (baseline_total, target_total) = (total(&baseline), total(&target));
@@ -42,15 +66,18 @@ pub(super) fn compare_functions(
         names.into_iter().map(|name| change(name, &baseline, &target)).collect();
     changes.sort_by(|a, b| b.difference().abs().total_cmp(&a.difference().abs()));
     moved::mark(&mut changes, &callers(&baseline), &callers(&target));
+    let is_common = |it: &&FunctionChange| it.baseline.own > 0.0 && it.target.own > 0.0;
+    let both: f64 = changes.iter().filter(is_common).map(|it| it.baseline.own).sum();
+    let common = both / baseline_total;
     let least = SHARE_LEAST * baseline_total;
     let listed = changes.iter().take(ROWS_MOST).take_while(|it| it.difference().abs() >= least);
     let count = listed.count();
     let rest = changes.split_off(count);
     let others = (rest.len(), rest.iter().map(FunctionChange::difference).sum());
-    Some(FunctionComparison { baseline_total, target_total, changes, others })
+    Some(FunctionComparison { baseline_total, target_total, changes, others, common })
 }
 
-fn repeats(target: &TargetResult, runs: &[RunFacts]) -> Vec<Repeat> {
+fn repeats(target: &TargetResult, runs: &[RunFacts]) -> Vec<Repeat<CountedWork>> {
     let repeat = |sample: &Measurement| {
         let record = &sample.record;
         let work = work(record, record.counted.as_ref()?).ok()?;
@@ -71,7 +98,7 @@ fn callers(repeats: &[Repeat]) -> Callers {
 
 fn change(name: &Arc<str>, baseline: &[Repeat], target: &[Repeat]) -> FunctionChange {
     let (before, after) = (cost(name, baseline), cost(name, target));
-    let own = |work: &CountedWork| work.functions.get(name).map_or(0.0, |cost| cost.own);
+    let own = |work: &ThreadWork| work.functions.get(name).map_or(0.0, |cost| cost.own);
     let pairs = baseline.iter().filter_map(|(pair, before)| {
         let (_, after) = target.iter().find(|(other, _)| other == pair)?;
         Some(own(after) - own(before))
@@ -149,13 +176,13 @@ mod tests {
     }
 
     fn target(works: &[&[(&str, f64, f64)]]) -> Vec<Repeat> {
-        let work = |functions: &&[(&str, f64, f64)]| CountedWork {
+        let work = |functions: &&[(&str, f64, f64)]| ThreadWork {
             total: functions.iter().map(|function| function.1).sum(),
             functions: functions
                 .iter()
                 .map(|(name, own, calls)| (Arc::from(*name), cost(*own, *calls)))
                 .collect(),
-            ..CountedWork::default()
+            ..ThreadWork::default()
         };
         let pair = |block| (String::new(), block, 1);
         (1..).map(pair).zip(works.iter().map(work)).collect()

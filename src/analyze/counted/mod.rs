@@ -5,12 +5,15 @@ mod change;
 mod difference;
 mod functions;
 mod moved;
+mod nameless;
+mod names;
 mod total;
 mod work;
 
 pub(super) use change::{compare, explain};
 pub use difference::{
-    Change, CountedChange, FunctionChange, FunctionComparison, FunctionCost, TotalChange,
+    BackgroundChange, Change, CountedChange, FunctionChange, FunctionComparison, FunctionCost,
+    TotalChange,
 };
 pub use total::SAME_WITHIN;
 pub use work::is_counted;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::difference::FunctionCost;
+use super::names;
 use crate::analyze::comparison::Comparison;
 use crate::analyze::measurement::MetricValue;
 use crate::domain::benchmark::RateUnit;
@@ -26,14 +27,31 @@ pub(crate) type Callers = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
 /// The work of one counted step, per operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CountedWork {
-    /// Instructions of the thread or process that served the client, in user space.
+    /// Of the thread or process that served the client, in user space.
+    pub(crate) client: ThreadWork,
+    /// Of all other threads of that process.
+    pub(crate) background: ThreadWork,
+}
+
+/// The work of threads, per operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ThreadWork {
+    /// Instructions.
     pub(crate) total: f64,
-    /// Instructions of all other threads of that process.
-    pub(crate) background: f64,
     /// By name.
     pub(crate) functions: BTreeMap<Arc<str>, FunctionCost>,
     /// Function → those that call it.
     pub(crate) callers: Callers,
+    /// What the simulation of caches and branches found; `None` without one.
+    pub(crate) simulated: Option<SimulatedWork>,
+}
+
+/// Events of simulated caches and branches, per operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SimulatedWork {
+    pub(crate) first_level_misses: f64,
+    pub(crate) last_level_misses: f64,
+    pub(crate) mispredictions: f64,
 }
 
 /// True if instructions were counted instead of time.
@@ -52,12 +70,19 @@ pub fn is_counted(comparison: &Comparison) -> bool {
 /// - `instr/o`: instructions of the thread or process that serves the client, in user space /
 ///   operations. An operation is a statement, or 1000 rows of `scan`.
 /// - `instr_bg/o`: those of all other threads of the same process.
+/// - `sim_…`: events of simulated caches and branches of the thread that serves the client.
 pub(in crate::analyze) fn metrics(step: &StepRecord, counted: &Counted) -> Vec<MetricValue> {
     let work = work(step, counted);
-    let total = work.as_ref().map(|work| work.total).map_err(Clone::clone);
+    let total = work.as_ref().map(|work| work.client.total).map_err(Clone::clone);
     let mut values = vec![(Metric::InstructionsPerOp, total)];
-    if let (Some(_), Ok(work)) = (counted.thread, &work) {
-        values.push((Metric::BackgroundInstructionsPerOp, Ok(work.background)));
+    let Ok(work) = work else { return values };
+    if counted.thread.is_some() {
+        values.push((Metric::BackgroundInstructionsPerOp, Ok(work.background.total)));
+    }
+    if let Some(found) = work.client.simulated {
+        values.push((Metric::SimulatedFirstLevelMisses, Ok(found.first_level_misses)));
+        values.push((Metric::SimulatedLastLevelMisses, Ok(found.last_level_misses)));
+        values.push((Metric::SimulatedMispredictions, Ok(found.mispredictions)));
     }
     values
 }
@@ -67,6 +92,9 @@ pub(in crate::analyze) fn metrics(step: &StepRecord, counted: &Counted) -> Vec<M
 /// # Errors
 /// Why there is none.
 pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, String> {
+    if let Some(why) = &counted.uncounted {
+        return Err(format!("not counted: {why}"));
+    }
     let Some(profile) = &counted.profile else {
         return Err("the file of its profile is missing".to_owned());
     };
@@ -84,26 +112,25 @@ pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, 
     };
     let mut work = CountedWork::default();
     for part in &profile.parts {
-        if counted.thread.is_some() && counted.thread != part.thread {
-            work.background += part.total as f64 / operations;
-            continue;
-        }
+        let serves = counted.thread.is_none() || counted.thread == part.thread;
+        let work = if serves { &mut work.client } else { &mut work.background };
         let shares = client.map(|client| shares(part, client));
-        add(&mut work, part, shares.as_deref(), operations);
+        add(work, part, shares.as_deref(), operations);
     }
-    let total = work.total;
-    for cost in work.functions.values_mut() {
-        // Calls of a function within itself are in its inclusive cost more than once.
-        cost.inclusive = cost.inclusive.min(total);
+    for work in [&mut work.client, &mut work.background] {
+        for cost in work.functions.values_mut() {
+            // Calls of a function within itself are in its inclusive cost more than once.
+            cost.inclusive = cost.inclusive.min(work.total);
+        }
     }
-    match total > 0.0 {
+    match work.client.total > 0.0 {
         true => Ok(work),
         false => Err("no instruction was counted".to_owned()),
     }
 }
 
 /// Adds the functions of a part, each with the share of it that counts; without shares, all.
-fn add(work: &mut CountedWork, part: &ProfilePart, shares: Option<&[f64]>, operations: f64) {
+fn add(work: &mut ThreadWork, part: &ProfilePart, shares: Option<&[f64]>, operations: f64) {
     let share = |place: usize| shares.map_or(1.0, |shares| shares[place]);
     let names: Vec<Arc<str>> = part.functions.iter().map(name).collect();
     let mut costs = vec![FunctionCost::default(); part.functions.len()];
@@ -112,6 +139,13 @@ fn add(work: &mut CountedWork, part: &ProfilePart, shares: Option<&[f64]>, opera
         work.total += own;
         costs[place].own += own;
         costs[place].inclusive += own;
+        if part.simulated {
+            let (found, each) = (function.simulated, share(place) / operations);
+            let sum = work.simulated.get_or_insert_default();
+            sum.first_level_misses += found.first_level_misses as f64 * each;
+            sum.last_level_misses += found.last_level_misses as f64 * each;
+            sum.mispredictions += found.mispredictions as f64 * each;
+        }
     }
     for call in &part.calls {
         let by = share(call.caller) / operations;
@@ -140,14 +174,15 @@ fn add(work: &mut CountedWork, part: &ProfilePart, shares: Option<&[f64]>, opera
 /// The name of a function. Those without a symbol are one in each object file, because their
 /// addresses are others in each process.
 fn name(function: &ProfileFunction) -> Arc<str> {
-    match has_symbol(function) {
-        true => Arc::clone(&function.name),
-        false => Arc::from(format!("(no symbol) {}", file_name(&function.object))),
+    match is_bare(function) {
+        false => Arc::clone(&function.name),
+        true => names::all_of(file_name(&function.object)),
     }
 }
 
-fn has_symbol(function: &ProfileFunction) -> bool {
-    !function.name.starts_with("0x") && &*function.name != "???"
+/// True for an address whose file is not known.
+fn is_bare(function: &ProfileFunction) -> bool {
+    function.name.starts_with("0x") || &*function.name == "???"
 }
 
 fn file_name(object: &str) -> &str {
@@ -193,7 +228,8 @@ fn fixed_share(function: &ProfileFunction, client: &str) -> Option<f64> {
         let rust = ["_R", "_ZN", "__rust", "__rdl", "__rg_", "rust_", "main", "_start", "("];
         let name = &*function.name;
         let is_rust = name.contains("::") || rust.iter().any(|prefix| name.starts_with(prefix));
-        return has_symbol(function).then_some(if is_rust { 0.0 } else { 1.0 });
+        let has_symbol = !is_bare(function) && names::file_of(name).is_none();
+        return has_symbol.then_some(if is_rust { 0.0 } else { 1.0 });
     }
     let file = file_name(object);
     let is_system = object.is_empty() || SYSTEM.iter().any(|prefix| file.starts_with(prefix));
@@ -204,13 +240,14 @@ fn fixed_share(function: &ProfileFunction, client: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::counted::ProfileCall;
+    use crate::domain::counted::{ProfileCall, Simulated};
 
     fn part(functions: &[(&str, &str, u64)], calls: &[(usize, usize, u64, u64)]) -> ProfilePart {
         let functions = functions.iter().map(|(object, name, own)| ProfileFunction {
             object: Arc::from(*object),
             name: Arc::from(*name),
             own: *own,
+            simulated: Simulated { mispredictions: *own / 10, ..Simulated::default() },
         });
         let calls = calls.iter().map(|(caller, callee, count, inclusive)| ProfileCall {
             caller: *caller,
@@ -220,7 +257,8 @@ mod tests {
         });
         let (functions, calls): (Vec<_>, Vec<_>) = (functions.collect(), calls.collect());
         let total = functions.iter().map(|function| function.own).sum();
-        ProfilePart { pid: None, thread: None, total, functions, calls }
+        let simulated = true;
+        ProfilePart { pid: None, thread: None, total, simulated, functions, calls }
     }
 
     #[test]
@@ -244,13 +282,16 @@ mod tests {
             ],
         );
         assert_eq!(shares(&part, "/x/rqps"), [0.0, 1.0, 0.75, 0.75, 1.0, 0.0]);
-        let mut work = CountedWork::default();
+        let mut work = ThreadWork::default();
         add(&mut work, &part, Some(&shares(&part, "/x/rqps")), 10.0);
         assert_eq!(work.total, 20.0 + 6.75 + 0.75 + 0.5);
         let names: Vec<&str> = work.functions.keys().map(|name| &**name).collect();
         assert_eq!(names, ["balance", "memcpy", "memcpy_inner", "sqlite3_step"]);
         let step = &work.functions["sqlite3_step"];
         assert_eq!((step.own, step.inclusive, step.calls), (20.0, 27.5, 1.0));
+        let simulated = work.simulated.unwrap();
+        assert_eq!(simulated.first_level_misses, 0.0);
+        assert!((simulated.mispredictions - 2.75).abs() < 1e-9, "{simulated:?}");
     }
 
     #[test]
@@ -259,7 +300,7 @@ mod tests {
             &[("/bin/db", "0x00012", 30), ("/bin/db", "0x00034", 10), ("", "???", 1)],
             &[(0, 1, 2, 10), (1, 1, 5, 99)],
         );
-        let mut work = CountedWork::default();
+        let mut work = ThreadWork::default();
         add(&mut work, &part, None, 1.0);
         let names: Vec<&str> = work.functions.keys().map(|name| &**name).collect();
         assert_eq!(names, ["(no symbol) db", "(no symbol) unknown file"]);

@@ -35,6 +35,7 @@ pub(super) fn workload(name: &str) -> Result<(Workload, StepSet), String> {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         shape: BenchmarkParameters::Sql(Box::default()),
     };
     Ok((workload, StepSet::default()))

@@ -41,6 +41,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     table_name: schema::TABLE,
     names_made: schema::names_made,
     size: schema::data_size,
+    counting: steps::COUNTING,
     memory_limit: |workload| shape(workload)?.memory_limit,
     driver: DriverPart { benchmark: "insert", step_loop: Some(driver::step_loop), rows: None },
     extension: analyze::EXTENSION,

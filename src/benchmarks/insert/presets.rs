@@ -183,6 +183,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         shape: BenchmarkParameters::Insert(shape),
     })
 }

@@ -2,9 +2,11 @@
 
 use crate::benchmarks::insert::schema::{self, Partitioning};
 use crate::benchmarks::insert::settings::shape;
+use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{
     Group, OwnWork, Phase, Prerequisite, RateUnit, Step, StepBody, Workload,
 };
+use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
 use crate::domain::insert::{
     InsertShape, InsertWork, Maintenance, PriceKind, Profile, QueryKind, QueryStep, Writes,
@@ -18,6 +20,8 @@ const QUEUES: (u32, u32) = (4, 8);
 const LX_ROWS_2021: u64 = 100_000;
 /// The same since 2023; at least one batch per client.
 const LX_ROWS: u64 = 100;
+/// Rows that are counted for each statement that is asked for: an operation here is a row.
+const ROWS_PER_STATEMENT: u64 = 5;
 /// Rows beyond those that the steps insert which the ranges of partitions are made for.
 const SPARE_ROWS: u64 = 100;
 /// For its time limit a step without a rate is taken to be so many times as slow as estimated, and
@@ -66,6 +70,43 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
         }
     }
     Ok(chosen)
+}
+
+/// Which steps are counted, and at which size.
+pub(super) const COUNTING: Counting = Counting {
+    step: counted,
+    settings: &[
+        "clients=1",
+        "rows=20000",
+        "i1_rows=20000",
+        "i2_rows=5000",
+        "deletes=no",
+        "settle_scale=0",
+    ],
+};
+
+/// What a counted run does with a step: it counts the batches of an inserter that is alone.
+fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
+    let Some(work) = step.own::<InsertWork>() else {
+        return StepCount::LeftOut("its work is not known".to_owned());
+    };
+    let carried_out = |why: &str| StepCount::CarriedOut(why.to_owned());
+    if work.queries.is_some() {
+        let why = "the inserts beside its queries keep to a clock, which valgrind slows down";
+        return StepCount::LeftOut(why.to_owned());
+    }
+    if !step.reported {
+        return carried_out("it prepares the steps after it");
+    }
+    if !work.indexes.is_empty() {
+        return carried_out("it makes indexes, with one statement each");
+    }
+    if work.writes.deletes.is_some() {
+        return carried_out("a second connection deletes what it inserts; set deletes=no");
+    }
+    let per_batch = u64::from(work.writes.rows_per_commit.max(1));
+    let rows = (statements * ROWS_PER_STATEMENT).min(work.writes.rows);
+    StepCount::Events((rows / per_batch).max(1))
 }
 
 struct Maker<'a> {

@@ -30,6 +30,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     choose: steps::choose,
     turns: DefaultTurns::Within,
     size: steps::size,
+    counting: steps::COUNTING,
     driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), rows: None },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,

@@ -190,6 +190,7 @@ fn published(hardware: &Hardware) -> (Workload, KvShape) {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         shape: BenchmarkParameters::Sysbench,
     };
     let shape = KvShape {

@@ -1,9 +1,10 @@
 //! Which steps, in which order, with which options.
 
-use crate::benchmarks::spec::{DataSize, all_rows};
+use crate::benchmarks::spec::{Counting, DataSize, all_rows};
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Pace, Phase, RateUnit, Step, StepBody, Workload,
 };
+use crate::domain::counted::StepCount;
 use crate::domain::kv::{Compression, KvMaintenance, KvOperation, KvShape, KvWork, Style};
 use crate::domain::rocksdb::{KEY_BYTES, KvOption, READAHEAD_BYTES, READAHEAD_OPTION};
 use crate::domain::step_parameters::StepParameters;
@@ -13,6 +14,9 @@ use crate::workload::select::{Companions, SelectError, select};
 const DRAIN_KEYS: u64 = 100;
 /// Keys of a call of multireadrandom.
 const BATCH: u32 = 10;
+/// Counted operations of a step for each statement that is asked for: they are shorter than those
+/// of SQL, and the flush of too few puts is mostly its overhead.
+const OPERATIONS_PER_STATEMENT: u64 = 10;
 /// Puts per second that a step with a count is expected to make at least: for estimates only.
 const EXPECTED_RATE: f64 = 200_000.0;
 /// Seconds that putting the tree in order is expected to take: for estimates only.
@@ -68,6 +72,28 @@ pub(super) fn phases(workload: &Workload) -> Vec<Phase> {
 /// Keeps the steps that `globs` choose, and the load, without which no other can be.
 pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, SelectError> {
     select(phases, globs, &Companions { is_needed: fills, ..Companions::NONE })
+}
+
+/// Which steps are counted, and at which size.
+pub(super) const COUNTING: Counting = Counting {
+    step: counted,
+    settings: &["keys=100000", "clients=1", "seconds=1", "drain_seconds=1"],
+};
+
+/// What a counted run does with a step: it counts reads and writes of the one client alone.
+fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
+    let Some(work) = step.own::<KvWork>() else {
+        return StepCount::LeftOut("its work is not known".to_owned());
+    };
+    if !step.reported || work.action == KvOperation::Maintain {
+        return StepCount::CarriedOut("it prepares the steps after it".to_owned());
+    }
+    match work.writer_mb {
+        Some(_) => StepCount::LeftOut(
+            "the writer beside its client keeps to a clock, which valgrind slows down".to_owned(),
+        ),
+        None => StepCount::Events((statements * OPERATIONS_PER_STATEMENT).min(work.keys)),
+    }
 }
 
 fn fills(step: &Step) -> bool {

@@ -68,6 +68,7 @@ impl SysbenchPreset {
             waiting: None,
             counted_statements: None,
             profile_hertz: None,
+            simulated_caches: false,
             shape: BenchmarkParameters::Sysbench,
         }
     }

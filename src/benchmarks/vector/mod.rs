@@ -37,6 +37,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         Dialect::Mysql => vec!["items".to_owned()],
         _ => vec!["items".to_owned(), "items_v".to_owned()],
     },
+    counting: steps::COUNTING,
     driver: DriverPart { benchmark: "vector", step_loop: Some(driver::step_loop), rows: None },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,

@@ -136,6 +136,7 @@ pub fn workload(preset: &str) -> Result<Workload, String> {
         waiting: None,
         counted_statements: None,
         profile_hertz: None,
+        simulated_caches: false,
         shape: BenchmarkParameters::Vector(Box::new(shape)),
     })
 }

@@ -1,5 +1,8 @@
 //! The steps of a workload in their order.
 
+mod counted;
+
+use crate::benchmarks::spec::Counting;
 use crate::domain::benchmark::{
     BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
 };
@@ -52,6 +55,12 @@ pub(crate) fn phases(dialect: Dialect, workload: &Workload) -> Vec<Phase> {
     }
     steps.phases
 }
+
+/// Which steps are counted, and at which size.
+pub(super) const COUNTING: Counting = Counting {
+    step: counted::counted,
+    settings: &["rows=5000", "queries=500", "seconds=1", "warmup_seconds=0"],
+};
 
 /// Rows that are left out of the table when the case `mixed` begins: what it can insert in its
 /// warm-up and window, and half as much again.

@@ -115,6 +115,16 @@ metrics! {
         /// in counted runs.
         BackgroundInstructionsPerOp, "background_instructions_per_op", "instr_bg/o", "1/op",
             Neither, Activity, Fixed(0), [];
+        /// Simulated misses of the first level of caches per operation, of the same thread; only in
+        /// counted runs with a simulation.
+        SimulatedFirstLevelMisses, "simulated_first_level_misses_per_op", "sim_l1_misses/o",
+            "1/op", Neither, Activity, Fixed(1), [];
+        /// Simulated misses of the last level of caches per operation.
+        SimulatedLastLevelMisses, "simulated_last_level_misses_per_op", "sim_ll_misses/o", "1/op",
+            Neither, Activity, Fixed(1), [];
+        /// Simulated branches per operation that were predicted wrongly.
+        SimulatedMispredictions, "simulated_mispredictions_per_op", "sim_mispredictions/o", "1/op",
+            Neither, Activity, Fixed(1), [];
     }
     // The Insert Benchmark.
     "insert" => {

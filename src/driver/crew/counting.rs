@@ -9,23 +9,34 @@ use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::os::tree;
 
+/// Events of each member of a counted step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Events {
+    pub(crate) warm_up: u64,
+    pub(crate) counted: u64,
+}
+
 impl<T: Send + 'static> Crew<T> {
-    /// Sends all members through `events` events each, twice: to warm up, and to be counted, with a
-    /// pause before and after in which the lab switches the counting on and off.
+    /// Sends all members through the events of the warm-up and through those that count, with a
+    /// pause before and after the latter in which the lab switches the counting on and off.
+    /// `settle` has what the events left to do done, before each pause.
     pub(crate) fn count_events<W: Write>(
         &mut self,
-        events: u64,
+        Events { warm_up, counted }: Events,
         serving: Option<u32>,
+        settle: &mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>,
         link: &mut LabLink<W>,
     ) -> Result<Finished<T>, Stop> {
-        self.order(Order::WarmUpEvents(events));
+        self.order(Order::WarmUpEvents(warm_up));
         self.answers(link)?;
+        settle(link)?;
         link.pause_at(&DriverEvent::BeforeCount { serving })?;
         let cpu_start = tree::own_cpu();
-        self.order(Order::MeasureEvents(events));
+        self.order(Order::MeasureEvents(counted));
         while self.is_working() {
             self.hear(None, link)?;
         }
+        settle(link)?;
         let cpu = tree::own_cpu().since(cpu_start);
         let end = self.clock.now();
         link.pause_at(&DriverEvent::AfterCount)?;

@@ -1,5 +1,6 @@
 //! Carries out the steps of the Insert Benchmark.
 
+mod counted;
 mod fake;
 mod make;
 mod meter;

@@ -18,7 +18,7 @@ use crate::benchmarks::insert::driver::outcome::Ended;
 use crate::benchmarks::insert::driver::pair::Pair;
 use crate::benchmarks::insert::driver::turns::{Side, WriterTurn};
 use crate::benchmarks::insert::driver::writer::Writer;
-use crate::benchmarks::insert::driver::{fake, make, outcome, prepare};
+use crate::benchmarks::insert::driver::{counted, fake, make, outcome, prepare};
 use crate::domain::endpoint::Endpoint;
 use crate::domain::insert::InsertWork;
 use crate::domain::metric::Metric;
@@ -26,7 +26,7 @@ use crate::domain::run::Outcome;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;
 use crate::driver::clock::SECOND;
-use crate::driver::connection::{Connection, Connector};
+use crate::driver::connection::Connector;
 use crate::driver::crew::{Crew, Intervals, LEAD_NS, Member, Order, Ready, Spent, Stand};
 use crate::driver::event::{DriverEvent, StepInterval};
 use crate::driver::link::LabLink;
@@ -174,6 +174,12 @@ fn run<W: Write>(
     };
     let mut notes: Vec<String> = ready.iter().flat_map(|ready| ready.notes.clone()).collect();
     notes.extend(server.seat_all(crew, &ready, &shared.seats, link)?);
+    if let Some(batches) = job.counted_events {
+        let serving = server.serving(crew, &ready, link)?;
+        let mut outcome = counted::lead(&task.work, batches, crew, serving, link)?;
+        outcome.notes = notes;
+        return Ok(outcome);
+    }
     let observer = Observer::start(job, task, &shared.connector);
     if job.pause {
         link.pause()?;
@@ -244,13 +250,26 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
     let maker = shared.maker();
     let pair = &shared.pairs[post.client as usize];
     let seated = placement::seat_client(&shared.seats[index]);
-    let session = maker.open(post, index)?;
+    let mut session = maker.open(post, index)?;
+    let is_counted = shared.job.counted_events.is_some();
+    let thread = is_counted.then(|| session.serving_thread()).flatten();
     let connection_id = session.connection_id();
     let recorder = Arc::clone(&shared.recorders[index]);
     let mut worker = maker.worker(post, session, shared.clock.clone(), recorder, pair)?;
     let notes = Vec::from_iter(seated.err());
-    stand.ready(Ready { connection_id, notes, ..Ready::default() });
-    let Some(start) = start_of_window(stand, worker.session()) else { return Ok(()) };
+    stand.ready(Ready { connection_id, thread, notes, ..Ready::default() });
+    let Some(order) = first_order(shared, &mut worker, stand)? else { return Ok(()) };
+    let start = match order {
+        Order::Measure(window) => window.start,
+        Order::MeasureEvents(batches) => {
+            let write = || counted::write(&mut worker, batches, &shared.clock, true);
+            let (written, spent) = Spent::on(&shared.clock, write);
+            written.map_err(|fault| format!("{}: {fault}", said(post)))?;
+            stand.done(outcome::ended(worker, WorkerCpu::default()), spent);
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
     shared.clock.wait_until(start);
     let work = || work(shared, post, &mut worker, start, stand);
     let (worked, mut spent) = Spent::on(&shared.clock, work);
@@ -264,15 +283,23 @@ fn live(shared: &Shared, index: usize, stand: &Stand<Ended>) -> Result<(), Strin
     Ok(())
 }
 
-/// Answers pings until the window comes; `None` if the step ends before.
-fn start_of_window(stand: &Stand<Ended>, session: &mut Connection) -> Option<u64> {
-    loop {
-        match stand.order()? {
-            Order::Measure(window) => return Some(window.start),
-            Order::Ping => stand.answer(session.ping(PINGS)),
+/// Answers pings and warms up until the order to measure comes; `None` if the step ends before.
+fn first_order(
+    shared: &Shared,
+    worker: &mut Worker,
+    stand: &Stand<Ended>,
+) -> Result<Option<Order>, String> {
+    while let Some(order) = stand.order() {
+        match order {
+            Order::Measure(_) | Order::MeasureEvents(_) => return Ok(Some(order)),
+            Order::Ping => stand.answer(worker.session().ping(PINGS)),
+            Order::WarmUpEvents(batches) => {
+                stand.answer(counted::write(worker, batches, &shared.clock, false));
+            }
             _ => {}
         }
     }
+    Ok(None)
 }
 
 /// All that a worker does in the window.

@@ -143,7 +143,21 @@ pub(super) struct Until {
     pub(super) least: u64,
 }
 
+impl Until {
+    /// After so many operations, however long they take.
+    pub(super) fn operations(operations: u64) -> Until {
+        Until { time: u64::MAX, operations, least: 0 }
+    }
+}
+
 impl<S: Store> Client<S> {
+    /// Runs so many operations, which go before those of later runs.
+    pub(super) fn warm_up(&mut self, work: &KvWork, operations: u64) -> Result<(), String> {
+        let counts = self.run(work, Until::operations(operations))?;
+        self.before += counts.operations;
+        Ok(())
+    }
+
     /// Runs operations from now on. The error is a whole fault.
     pub(super) fn run(&mut self, work: &KvWork, until: Until) -> Result<Counts, String> {
         let Client { store, numbers, values, clock, recorder, schedule, before } = self;
@@ -153,7 +167,7 @@ impl<S: Store> Client<S> {
         let mut pace = Pacer { clock, recorder, until, schedule, before: *before };
         let counts = match work.action {
             KvOperation::FillSequential => {
-                let mut next = 0;
+                let mut next = *before;
                 pace.drive(1, || {
                     let key = key(next);
                     next += 1;
@@ -298,7 +312,7 @@ pub(super) fn overhead(work: &KvWork) -> Option<f64> {
         schedule: None,
         before: 0,
     };
-    let until = Until { time: u64::MAX, operations: CALIBRATION, least: 0 };
+    let until = Until::operations(CALIBRATION);
     client.run(work, until).ok()?;
     let counts = client.run(work, until).ok()?;
     Some((counts.end - counts.start) as f64 / counts.operations.max(1) as f64)
@@ -392,7 +406,7 @@ pub(super) mod tests {
 
     fn run(action: KvOperation, operations: u64) -> (Counts, Notebook) {
         let mut client = client();
-        let until = Until { time: u64::MAX, operations, least: 0 };
+        let until = Until::operations(operations);
         (client.run(&work(action), until).unwrap(), client.store)
     }
 
@@ -400,6 +414,10 @@ pub(super) mod tests {
     fn each_action_draws_its_keys_as_db_bench_does() {
         // Seed 1000: docs of datagen::dbbench have the sequence.
         assert_eq!(run(KvOperation::FillSequential, 4).1.keys, [0, 1, 2, 3]);
+        let (mut filler, fill) = (client(), work(KvOperation::FillSequential));
+        filler.warm_up(&fill, 2).unwrap();
+        filler.run(&fill, Until::operations(2)).unwrap();
+        assert_eq!(filler.store.keys, [0, 1, 2, 3], "a warm-up is the beginning of the load");
         assert_eq!(run(KvOperation::Overwrite, 2).1.keys, [239_071, 130_198]);
         assert_eq!(run(KvOperation::Read, 3).1.keys, [239_071, 130_198, 572_195]);
         let range = KvOperation::Range { nexts: 10, reverse: false };

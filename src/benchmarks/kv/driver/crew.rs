@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::benchmarks::kv::driver::client::{Client, Counts, Store, Until};
-use crate::benchmarks::kv::driver::maintain;
 use crate::benchmarks::kv::driver::player::TurnClient;
 use crate::benchmarks::kv::driver::writer::Writer;
+use crate::benchmarks::kv::driver::{counted, maintain};
 use crate::benchmarks::kv::rows::{KeyNumbers, ValuePool};
 use crate::domain::benchmark::Pace;
 use crate::domain::kv::{KvOperation, KvWork};
@@ -34,7 +34,7 @@ use crate::driver::window::Window;
 use crate::embed::rocksdb::{Database, Durability, Handle};
 use crate::os::affinity::CpuAssignment;
 use crate::os::clock::RealClock;
-use crate::os::tree::Cpu;
+use crate::os::tree::{self, Cpu};
 
 /// RocksDB reads and writes with the stack of its callers.
 const STACK: usize = 2 << 20;
@@ -60,6 +60,17 @@ struct Shared<S> {
     team: Option<Team>,
 }
 
+/// How a step runs.
+enum ClientCourse<'a, W> {
+    /// Through a window.
+    Window,
+    /// In turns with other targets.
+    Turns(&'a TurnRequest),
+    /// Through so many operations that count. The function has the work done that operations leave
+    /// to the threads of the library.
+    Counted(u64, &'a mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>),
+}
+
 /// Runs the clients of a step, and the writer if there is a limit for one.
 pub(super) fn measure<W: Write>(
     job: &DriverRequest,
@@ -72,13 +83,22 @@ pub(super) fn measure<W: Write>(
     let durability = if logged { Durability::Log } else { Durability::NoLog };
     let opened = Arc::clone(database);
     let open: Open<Handle> = Box::new(move || Handle::new(&opened, durability));
-    run(job.seed, task, job.turns.as_ref(), beside, open, &|| tree_state(database), link)
+    let mut settle = |link: &mut LabLink<W>| counted::settle(database, &task.work, link);
+    let course = match (&job.turns, job.counted_events) {
+        (Some(turns), _) => ClientCourse::Turns(turns),
+        (None, Some(operations)) => {
+            counted::prepare(database, &task.work, link)?;
+            ClientCourse::Counted(operations, &mut settle)
+        }
+        (None, None) => ClientCourse::Window,
+    };
+    run(job.seed, task, course, beside, open, &|| tree_state(database), link)
 }
 
 fn run<S: Store + 'static, W: Write>(
     seed: u64,
     task: &StepRequest<KvWork>,
-    turns: Option<&TurnRequest>,
+    course: ClientCourse<'_, W>,
     (writer_mb, seating): (Option<f64>, Seating),
     open: Open<S>,
     tree: &TreeState<'_>,
@@ -86,8 +106,10 @@ fn run<S: Store + 'static, W: Write>(
 ) -> Result<Outcome, Stop> {
     let begun = Instant::now();
     let clock = Clock::Real(RealClock::starting_at(begun));
-    let team =
-        turns.map(|turns| Team::join(turns, task.work.clients, clock.clone())).transpose()?;
+    let team = match course {
+        ClientCourse::Turns(turns) => Some(Team::join(turns, task.work.clients, clock.clone())?),
+        ClientCourse::Window | ClientCourse::Counted(..) => None,
+    };
     let is_open = matches!(task.work.pace, Pace::Open { .. });
     let recorder = |scheduled| Arc::new(Recorder::new(scheduled));
     let shared = Arc::new(Shared {
@@ -101,17 +123,21 @@ fn run<S: Store + 'static, W: Write>(
         team,
     });
     let mut crew = Crew::start(begun, members(&shared))?;
-    crew.gather(link)?;
-    let finished = match &shared.team {
-        Some(team) => {
+    let ready = crew.gather(link)?;
+    let finished = match (&shared.team, course) {
+        (None, ClientCourse::Counted(operations, settle)) => {
+            let serving = ready.first().and_then(|ready| ready.thread);
+            crew.count_events(counted::events(&task.work, operations), serving, settle, link)?
+        }
+        (Some(team), _) => {
             let window = Window { start: 0, end: u64::MAX, whole_events: true };
             let mut seconds = Seconds::new(&shared, window, tree);
             team.lead(&mut crew, &mut |own| seconds.cut(own), link)?
         }
-        None => {
+        (None, _) => {
             let start = shared.clock.now() + LEAD_NS;
-            let counted = shared.work.operations.is_some();
-            let end = if counted { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
+            let limited = shared.work.operations.is_some();
+            let end = if limited { u64::MAX } else { start + (task.seconds * SECOND) as u64 };
             let window = Window { start, end, whole_events: true };
             crew.measure(window, &mut Seconds::new(&shared, window, tree), link)?
         }
@@ -169,17 +195,29 @@ impl<S: Store> Shared<S> {
             schedule: ArrivalSchedule::of(work.pace, self.seed, index as u32, work.clients),
             before: 0,
         };
-        stand.ready(Ready::default());
+        stand.ready(Ready { thread: Some(tree::thread_id()), ..Ready::default() });
         if let Some(team) = &self.team {
             return play(team, index as u32, TurnClient::new(client, work), stand);
         }
-        let Some(window) = stand.window() else { return Ok(()) };
-        self.clock.wait_until(window.start);
-        // A thread that wakes after the window makes one call, so that the step has a rate.
-        let operations = work.operations.unwrap_or(u64::MAX);
-        let until = Until { time: window.end, operations, least: 1 };
-        let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
-        stand.done(counts?, spent);
+        while let Some(order) = stand.order() {
+            let until = match order {
+                Order::WarmUpEvents(operations) => {
+                    stand.answer(client.warm_up(work, operations));
+                    continue;
+                }
+                Order::MeasureEvents(operations) => Until::operations(operations),
+                Order::Measure(window) => {
+                    self.clock.wait_until(window.start);
+                    // A thread that wakes after the window makes one call, so that the step has a
+                    // rate.
+                    let operations = work.operations.unwrap_or(u64::MAX);
+                    Until { time: window.end, operations, least: 1 }
+                }
+                _ => continue,
+            };
+            let (counts, spent) = Spent::on(&self.clock, || client.run(work, until));
+            stand.done(counts?, spent);
+        }
         Ok(())
     }
 
@@ -430,12 +468,11 @@ mod tests {
         });
         let mut link = LabLink::alone(Vec::new());
         let seating = Seating { seats: Vec::new(), notes: Vec::new() };
-        run(1, &task, None, (Some(2.0), seating), open, &Vec::new, &mut link).map_err(|stop| {
-            match stop {
+        run(1, &task, ClientCourse::Window, (Some(2.0), seating), open, &Vec::new, &mut link)
+            .map_err(|stop| match stop {
                 Stop::Fault(fault) => fault,
                 Stop::Gone => "gone".to_owned(),
-            }
-        })
+            })
     }
 
     #[test]

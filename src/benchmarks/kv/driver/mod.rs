@@ -1,6 +1,7 @@
 //! Carries out the steps of the RocksDB sequence.
 
 mod client;
+mod counted;
 mod crew;
 mod limiter;
 mod maintain;

@@ -75,7 +75,9 @@ fn run<W: Write>(
     link: &mut LabLink<W>,
 ) -> Result<Outcome, Stop> {
     let work = &task.work;
-    let overhead = client::overhead(work);
+    // Time under valgrind means nothing, and what operations leave to do is counted with them.
+    let is_timed = job.counted_events.is_none();
+    let overhead = is_timed.then(|| client::overhead(work)).flatten();
     let opened = Instant::now();
     let writer_mb = setup.writer_mb(work);
     let cpus = affinity::allowed_cpus();
@@ -89,7 +91,7 @@ fn run<W: Write>(
         KvOperation::Maintain => maintain_alone(&database, work, link)?,
         _ => crew::measure(job, task, (writer_mb, seating), &database, link)?,
     };
-    if work.action != KvOperation::Maintain && !work.after.is_empty() {
+    if is_timed && work.action != KvOperation::Maintain && !work.after.is_empty() {
         link.say(&DriverEvent::WindowEnd)?;
         let begun = Instant::now();
         maintain::carry_out(&database, &work.after, link)?;

@@ -1,0 +1,75 @@
+//! How many events of a script of statements a counted run carries out.
+
+use crate::benchmarks::spec::Counting;
+use crate::domain::benchmark::{RateUnit, Step, Workload};
+use crate::domain::counted::StepCount;
+use crate::domain::script::{Parameter, Script};
+
+/// Rows that all events of a step read, for each statement asked for: long scans and ranges are
+/// carried out fewer times, or they would take hours under valgrind.
+const ROWS_PER_STATEMENT: u64 = 200;
+/// Events of a step at least.
+const EVENTS_LEAST: u64 = 3;
+
+impl Counting {
+    /// Counts steps that are scripts, on few rows and in windows of a second: their seconds only
+    /// enter the estimate.
+    pub const SCRIPTS: Counting = Counting {
+        step: of_script,
+        settings: &["read_seconds=1", "write_seconds=1", "warmup_seconds=0", "settle_scale=0"],
+    };
+}
+
+fn of_script(step: &Step, workload: &Workload, statements: u64) -> StepCount {
+    match step.script() {
+        Some(script) => StepCount::Events(events(script, step.rate, statements, workload.rows)),
+        None => StepCount::LeftOut("its work is no script of statements".to_owned()),
+    }
+}
+
+/// Events of which the statements are counted.
+fn events(script: &Script, rate: RateUnit, statements: u64, rows: u64) -> u64 {
+    let events = statements / script.statements_per_event().max(1);
+    let spans = script.operations().map(|operation| {
+        let spans = operation.parameters.iter().map(|parameter| match parameter {
+            Parameter::RangeEnd { span } => u64::from(*span),
+            Parameter::Id | Parameter::HotId { .. } => 1,
+            _ => 0,
+        });
+        u64::from(operation.repeat) * spans.sum::<u64>()
+    });
+    let of_event = match rate {
+        RateUnit::RowsScanned => rows,
+        _ => spans.sum(),
+    };
+    let affordable = statements * ROWS_PER_STATEMENT / of_event.max(1);
+    events.min(affordable).max(EVENTS_LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::script::{Distribution, Operation};
+
+    #[test]
+    fn long_ranges_are_carried_out_fewer_times() {
+        let check = |transaction, parameters: &[Parameter], rate, expected| {
+            let operation = Operation {
+                kind: "read".to_owned(),
+                sql: "SELECT 1".to_owned(),
+                parameters: parameters.to_vec(),
+                repeat: 2,
+                ..Operation::PLAIN
+            };
+            let script = Script::of(transaction, vec![operation], Distribution::Uniform);
+            assert_eq!(events(&script, rate, 1000, 100_000), expected);
+        };
+        let range = |span| [Parameter::RangeStart, Parameter::RangeEnd { span }];
+        check(false, &[Parameter::Id], RateUnit::Queries, 500);
+        check(true, &[Parameter::Id], RateUnit::Queries, 250);
+        check(false, &range(99), RateUnit::Queries, 500);
+        check(false, &range(9999), RateUnit::Queries, 10);
+        check(false, &range(99_999), RateUnit::Queries, 3);
+        check(false, &[], RateUnit::RowsScanned, 3);
+    }
+}

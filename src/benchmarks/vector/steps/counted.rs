@@ -1,0 +1,39 @@
+//! Which searches a counted run counts.
+
+use crate::domain::benchmark::{Step, Workload};
+use crate::domain::counted::StepCount;
+use crate::domain::vector::{VectorOperation, VectorWork};
+
+/// Searches of a step that are counted: a share of the statements that are asked for, because each
+/// is worth many.
+const STATEMENTS_PER_SEARCH: u64 = 5;
+
+/// What a counted run does with a step: it counts the searches of one client, on whatever the steps
+/// before made.
+pub(super) fn counted(step: &Step, _: &Workload, statements: u64) -> StepCount {
+    let left_out = |why: &str| StepCount::LeftOut(why.to_owned());
+    let Some(work) = step.own::<VectorWork>() else { return left_out("its work is not known") };
+    match &work.act {
+        VectorOperation::Search(search) | VectorOperation::Payload(search) => {
+            if search.clients > 1 {
+                left_out("it has several clients, and threads under valgrind run one at a time")
+            } else if search.cold {
+                left_out("it measures how long the first query waits for data")
+            } else {
+                StepCount::Events((statements / STATEMENTS_PER_SEARCH).max(1))
+            }
+        }
+        VectorOperation::Load { .. }
+        | VectorOperation::Build(_)
+        | VectorOperation::Delete { .. }
+        | VectorOperation::Clean => {
+            StepCount::CarriedOut("it makes what the steps after it search".to_owned())
+        }
+        VectorOperation::Target { .. } => left_out("it tries widths until the recall is reached"),
+        VectorOperation::Mixed { .. } => {
+            left_out("the inserts beside its queries keep to a clock, which valgrind slows down")
+        }
+        VectorOperation::Isolate { .. } => left_out("it tests what transactions see"),
+        VectorOperation::Fill { .. } => left_out("it inserts until a time is over"),
+    }
+}
