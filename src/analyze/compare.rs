@@ -85,7 +85,7 @@ pub fn compare_measured(
         let beside = compare_alike(&part, measured, &options, extensions)?;
         if part.runs.iter().any(Run::is_profiled) {
             sampled::explain(&mut comparison, &beside);
-            comparison.overhead = sampled::overhead(&comparison, &beside);
+            comparison.overhead = sampled::overhead(&beside);
             comparison.profiles = Some(Box::new(beside));
         } else {
             counted::explain(&mut comparison, &beside);

@@ -135,8 +135,9 @@ pub(super) struct Compare {
     /// 1000 statements, into the folder `count` of the result folder
     #[arg(long, help_heading = "What to compare")]
     pub count: bool,
-    /// Sample the stacks of the servers with perf, too, in 6 blocks after the others, into the
-    /// folder `profile` of the result folder: functions whose CPU time per operation differs
+    /// Sample the stacks of the servers with perf, too, after the blocks: 6 blocks with perf and 3
+    /// without, into the folder `profile` of the result folder. Shows functions whose CPU time per
+    /// operation differs
     #[arg(long, help_heading = "What to compare")]
     pub profile: bool,
     /// With --count, simulate caches and branches, too: misses and mispredictions per operation

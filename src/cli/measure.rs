@@ -104,7 +104,7 @@ fn compared(words: &Compare) -> Result<Plan> {
 }
 
 /// The pass of `compare --profile`. An odd rate does not keep step with timers.
-const PROFILING_PASS: ProfilingPass = ProfilingPass { blocks: 6, hertz: 997 };
+const PROFILING_PASS: ProfilingPass = ProfilingPass { blocks: 9, hertz: 997 };
 
 /// The pass of `compare --count`.
 const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3, simulate: false };

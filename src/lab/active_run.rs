@@ -24,8 +24,8 @@ use crate::os::cgroup::MemoryGroup;
 use crate::os::profile_names::ProfileNames;
 use crate::os::valgrind::Callgrind;
 use crate::os::{clock, disk};
-use crate::plan::cost;
 use crate::plan::file::without_password;
+use crate::plan::{ProfilingPass, cost};
 use crate::results::RunFolder;
 
 /// With a larger share of broken stacks, frame pointers do not lead to callers.
@@ -271,6 +271,7 @@ impl ActiveRun<'_> {
         execution: &'s Execution<'s>,
         taking: Option<Taking<'s>>,
     ) -> StepRunner<'s> {
+        let is_sampled = ProfilingPass::is_sampled(self.record.key.block);
         StepRunner {
             execution,
             control: self.control.as_mut(),
@@ -279,7 +280,7 @@ impl ActiveRun<'_> {
             label: &self.record.key.label,
             logs: self.folder.folder().join("logs"),
             taking,
-            call_graph: self.state.call_graph,
+            call_graph: is_sampled.then_some(self.state.call_graph),
         }
     }
 

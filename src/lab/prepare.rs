@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::dbms::{ControlPlane, SettleLoad};
-use crate::domain::sampled::CallGraph;
 use crate::lab::event::Event;
 use crate::lab::execution::Execution;
 use crate::lab::fault;
@@ -201,7 +200,7 @@ pub(super) fn load(
         label,
         logs,
         taking: None,
-        call_graph: CallGraph::default(),
+        call_graph: None,
     };
     let loaded = runner.load((task, number), progress)?;
     drop(runner);

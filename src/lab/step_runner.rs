@@ -56,8 +56,8 @@ pub(super) struct StepRunner<'a> {
     pub(super) logs: PathBuf,
     /// How this target takes turns with others within the step, if it does.
     pub(super) taking: Option<Taking<'a>>,
-    /// How stacks of this build are found, if they are sampled.
-    pub(super) call_graph: CallGraph,
+    /// How stacks of this build are found; `None` where they are not sampled.
+    pub(super) call_graph: Option<CallGraph>,
 }
 
 /// What came of a load.
@@ -280,7 +280,9 @@ impl StepRunner<'_> {
     /// Adds the profiler, if the plan has one.
     fn profile(&self, driver: &DriverProcess, observers: &mut Observers) {
         let options = &self.execution.options;
-        let Some((perf, hertz)) = options.perf.as_ref().zip(options.plan.workload.profile_hertz)
+        let hertz = options.plan.workload.profile_hertz;
+        let (Some(perf), Some(hertz), Some(call_graph)) =
+            (options.perf.as_ref(), hertz, self.call_graph)
         else {
             return;
         };
@@ -289,7 +291,7 @@ impl StepRunner<'_> {
             None => (driver.pid(), true),
         };
         let folder = self.execution.folders.target(".profile");
-        let how = (hertz, self.call_graph);
+        let how = (hertz, call_graph);
         observers.add(Box::new(ProfileObserver::new(perf, how, process, folder)));
     }
 

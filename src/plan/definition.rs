@@ -64,6 +64,13 @@ pub struct ProfilingPass {
     pub hertz: u32,
 }
 
+impl ProfilingPass {
+    /// False for each third block: it goes without the profiler, so that its cost is known.
+    pub fn is_sampled(block: u32) -> bool {
+        !block.is_multiple_of(3)
+    }
+}
+
 /// The pass that counts the instructions of each step, after the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

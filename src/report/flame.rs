@@ -1,8 +1,9 @@
 //! The flame graph of a step: the sampled call stacks of a target and the baseline in one picture.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::analyze::comparison::TargetResult;
+use crate::analyze::sampled::SampledFunction;
 
 /// Frames with a smaller share of the time, in both targets, are narrower than a pixel or two.
 const SHARE_LEAST: f64 = 0.002;
@@ -33,15 +34,17 @@ pub struct Frame {
     pub baseline: f64,
     /// Those of the target.
     pub target: f64,
-    /// True if the function was shown to differ, wherever it is called.
-    pub differs: bool,
+    /// How the function differs over all places that it is called in: log2 of target / baseline, at
+    /// most 1 in size; 0 if it was not shown to differ.
+    pub change: f64,
 }
 
 /// The flame graph of a target; `None` without samples, and where stacks do not lead to callers.
 pub(super) fn of_target(base: &str, step: &str, target: &TargetResult) -> Option<Flame> {
     let change = target.sampled.as_ref()?;
     let tree = &change.tree;
-    let differing: BTreeSet<&str> = change.functions.iter().map(|it| &*it.name).collect();
+    let changes: BTreeMap<&str, f64> =
+        change.functions.iter().map(|it| (&*it.name, of_function(it))).collect();
     let mut flame = Flame {
         title: format!("{step}: CPU time per operation, {} and {base}", target.label),
         baseline: base.to_owned(),
@@ -64,8 +67,22 @@ pub(super) fn of_target(base: &str, step: &str, target: &TargetResult) -> Option
             flame.names.len() - 1
         });
         places[place] = Some(flame.frames.len());
-        let differs = differing.contains(text);
-        flame.frames.push(Frame { caller, name, baseline, target, differs });
+        let change = changes.get(text).copied().unwrap_or(0.0);
+        flame.frames.push(Frame { caller, name, baseline, target, change });
     }
     (!flame.frames.is_empty()).then_some(flame)
+}
+
+/// The change of a function that was shown to differ: of its own time, or if that was not shown to,
+/// with those that it calls.
+fn of_function(it: &SampledFunction) -> f64 {
+    let (before, after) = match it.q_own.is_some_and(|q| q <= it.q_inclusive.unwrap_or(1.0)) {
+        true => (it.baseline.own, it.target.own),
+        false => (it.baseline.inclusive, it.target.inclusive),
+    };
+    match (before > 0.0, after > 0.0) {
+        (true, true) => (after / before).log2().clamp(-1.0, 1.0),
+        (false, _) => 1.0,
+        (true, false) => -1.0,
+    }
 }

@@ -7,9 +7,6 @@ use crate::analyze::comparison::TargetResult;
 use crate::analyze::sampled::{LAYOUT_SHARE, ProfileFacts, SampledChange, SampledFunction};
 use crate::domain::sampled::CallGraph;
 
-/// With a larger share of samples that miss something, the report says what can be done.
-const MANY: f64 = 0.1;
-
 /// What was sampled of a target in a step: a sentence, and the functions that differ.
 pub(super) fn of_target(target: &TargetResult) -> Vec<Block> {
     let Some(change) = &target.sampled else { return Vec::new() };
@@ -33,6 +30,12 @@ fn sentence(label: &str, change: &SampledChange) -> String {
     let differ = match change.functions.len() {
         0 => format!("none of {} functions is shown to differ", change.tested),
         1 => format!("1 of {} functions differs", change.tested),
+        count if count < change.differing => {
+            format!(
+                "{} of {} functions differ, {count} are listed",
+                change.differing, change.tested
+            )
+        }
         count => format!("{count} of {} functions differ", change.tested),
     };
     let pairs = if change.pairs == 1 { "pair" } else { "pairs" };
@@ -97,7 +100,7 @@ pub(super) fn honesty(comparison: &Comparison, targets: &[TargetResult]) -> Stri
     let overhead = comparison.overhead.map_or_else(String::new, |overhead| {
         let ratio = Cell::number(overhead.ratio, Digits::Fixed(3), "ratio");
         format!(
-            " Rates with the profiler at work were {} times those without.",
+            " Rates of blocks with the profiler were {} times those of blocks without.",
             ratio.within(overhead.interval).plain()
         )
     });
@@ -125,21 +128,24 @@ fn ways_out(all: &[&ProfileFacts]) -> String {
     let ways = [
         (
             worst(|facts| facts.nameless),
+            0.1,
             " Functions without a symbol get names from a build that is not stripped; those of the \
              kernel, if kernel.kptr_restrict is 0 or rqps runs as root.",
         ),
         (
             worst(|facts| facts.broken),
+            0.2,
             " Where stacks are broken, inclusive times and the flame graph lack callers: a build \
              with -fno-omit-frame-pointer has them.",
         ),
         (
             worst(|facts| facts.lost),
+            0.01,
             " The samples that were lost may not be like the others: a smaller `hertz` in \
              `[profile]` of the plan loses fewer.",
         ),
     ];
-    ways.iter().filter(|(share, _)| *share > MANY).map(|(_, way)| *way).collect()
+    ways.iter().filter(|(share, many, _)| share > many).map(|(_, _, way)| *way).collect()
 }
 
 /// `A: 81,000, 0.2 % without a symbol, 3.1 % of stacks broken (frame pointers)`.

@@ -74,7 +74,9 @@ fn explanation(target: &TargetResult, counted: &StepComparison) -> Option<Explan
 /// The function that changed most in the direction of the total.
 fn largest(found: &FunctionComparison) -> Option<String> {
     let total = found.target_total - found.baseline_total;
-    let mut changes = found.changes.iter().filter(|it| it.change != Change::Scatter);
+    // A function that only has another name explains nothing.
+    let explains = |change| !matches!(change, Change::Scatter | Change::Renamed);
+    let mut changes = found.changes.iter().filter(|it| explains(it.change));
     let first = changes.find(|it| it.difference() * total > 0.0)?;
     Some(format!("{} {:+.0}", first.name, first.difference()))
 }

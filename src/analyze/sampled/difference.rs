@@ -21,7 +21,9 @@ pub struct SampledChange {
     pub pairs: usize,
     /// Functions with enough samples to be tested.
     pub tested: usize,
-    /// Functions that were shown to differ, the largest difference first.
+    /// How many of them were shown to differ.
+    pub differing: usize,
+    /// Those that are listed, the largest difference first.
     pub functions: Vec<SampledFunction>,
     /// Where the samples of both came from.
     pub facts: [ProfileFacts; 2],
@@ -106,7 +108,7 @@ impl ProfileFacts {
     }
 }
 
-/// Rates of sampled blocks relative to those of the blocks without a profiler.
+/// Rates of sampled blocks relative to those of the blocks of the same pass without a profiler.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Overhead {
     /// Geometric mean over all steps and targets that have both.

@@ -110,7 +110,7 @@ fn change(
     let names: Vec<&Arc<str>> = names.into_iter().collect();
     let with_stacks: Vec<Pair<'_>> =
         pairs.iter().filter(|(a, b)| a.has_stacks() && b.has_stacks()).copied().collect();
-    let (tested, functions) = differing((&pairs, &with_stacks), &names, rules);
+    let Found { tested, differing, functions } = differing((&pairs, &with_stacks), &names, rules);
     let mut merger = Merger::default();
     for (one, other) in &with_stacks {
         let share = 1.0 / with_stacks.len() as f64;
@@ -123,25 +123,33 @@ fn change(
         target_total: cost(|(_, other)| other.block.cost),
         pairs: pairs.len(),
         tested,
+        differing,
         functions,
         facts,
         tree: Arc::new(merger.end()),
     })
 }
 
-/// How many functions were tested, and those that were shown to differ.
+/// What the tests of a step found.
+struct Found {
+    tested: usize,
+    differing: usize,
+    functions: Vec<SampledFunction>,
+}
+
+/// Tests the functions of a step.
 fn differing(
     (pairs, with_stacks): (&[Pair<'_>], &[Pair<'_>]),
     names: &[&Arc<str>],
     rules: &Rules,
-) -> (usize, Vec<SampledFunction>) {
+) -> Found {
     let families = [
         family(pairs, names, |samples| samples.0),
         family(with_stacks, names, |samples| samples.1),
     ];
     let mut found = judge_functions(&families, rules).into_iter();
     let (own, inclusive) = (found.next().unwrap_or_default(), found.next().unwrap_or_default());
-    let tested = own.iter().filter(|test| test.is_some()).count();
+    let tested = own.iter().zip(&inclusive).filter(|(own, all)| own.or(**all).is_some()).count();
     let differs = |test: &Option<TimeTest>| test.is_some_and(|test| test.q <= rules.q);
     let mut functions: Vec<SampledFunction> = Vec::new();
     for ((name, own), inclusive) in names.iter().zip(own).zip(inclusive) {
@@ -158,8 +166,9 @@ fn differing(
     }
     let size = |it: &SampledFunction| it.difference().abs();
     functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+    let differing = functions.len();
     functions.truncate(ROWS_MOST);
-    (tested, functions)
+    Found { tested, differing, functions }
 }
 
 /// Result set, block and attempt, which a pair shares.

@@ -1,4 +1,4 @@
-//! What sampling cost: rates with a profiler at work beside those without.
+//! What sampling cost: rates of blocks with the profiler beside those of blocks without.
 
 use super::difference::Overhead;
 use crate::analyze::comparison::{Comparison, TargetResult};
@@ -7,30 +7,22 @@ use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::mean;
 
-/// What sampling cost; `None` if nothing was measured both ways.
-pub(in crate::analyze) fn overhead(
-    comparison: &Comparison,
-    profiles: &Comparison,
-) -> Option<Overhead> {
-    let mut differences = Vec::new();
-    for step in &comparison.steps {
-        let Some(sampled) = profiles.steps.iter().find(|other| other.name == step.name) else {
-            continue;
-        };
-        for target in &step.targets {
-            let with = sampled.targets.iter().find(|other| other.label == target.label);
-            let with = with.and_then(log_rate);
-            differences.extend(with.zip(log_rate(target)).map(|(with, without)| with - without));
-        }
-    }
+/// What sampling cost in a profiling pass; `None` if nothing was measured both ways.
+pub(in crate::analyze) fn overhead(profiles: &Comparison) -> Option<Overhead> {
+    let targets = profiles.steps.iter().flat_map(|step| &step.targets);
+    let difference =
+        |target: &TargetResult| Some(log_rate(target, true)? - log_rate(target, false)?);
+    let differences: Vec<f64> = targets.filter_map(difference).collect();
     let ratio = (!differences.is_empty()).then(|| mean(&differences).exp())?;
     let interval = mean_interval(&differences, 0.95).and_then(|it| it.interval).map(Interval::exp);
     Some(Overhead { ratio, interval, count: differences.len() })
 }
 
-/// The mean logarithm of the rate over the blocks.
-fn log_rate(target: &TargetResult) -> Option<f64> {
-    let rates = target.samples.iter().filter_map(|sample| sample.get(Metric::Rate));
-    let logs: Vec<f64> = rates.filter(|rate| *rate > 0.0).map(f64::ln).collect();
+/// The mean logarithm of the rate over the blocks with samples, or over those without.
+fn log_rate(target: &TargetResult, is_sampled: bool) -> Option<f64> {
+    let samples = target.samples.iter();
+    let samples = samples.filter(|sample| sample.record.sampled.is_some() == is_sampled);
+    let rates = samples.filter_map(|sample| sample.get(Metric::Rate)).filter(|rate| *rate > 0.0);
+    let logs: Vec<f64> = rates.map(f64::ln).collect();
     (!logs.is_empty()).then(|| mean(&logs))
 }

@@ -82,7 +82,7 @@ fn all_series(chart: &Chart, places: &Places) -> String {
 }
 
 /// A flame graph: each frame is its caller + 1 (0 for none), name, times of baseline and target,
-/// and 1 if its function differs.
+/// and the change of its function.
 pub(super) fn flame(flame: &Flame) -> String {
     let mut frames = String::from("[");
     for (place, frame) in flame.frames.iter().enumerate() {
@@ -90,8 +90,8 @@ pub(super) fn flame(flame: &Flame) -> String {
         let caller = frame.caller.map_or(0, |caller| caller + 1);
         let digits = Digits::Significant(4);
         let (baseline, target) = (digits.write(frame.baseline), digits.write(frame.target));
-        let differs = u8::from(frame.differs);
-        let _ = write!(frames, "{comma}{caller},{},{baseline},{target},{differs}", frame.name);
+        let change = Digits::Significant(2).write(frame.change);
+        let _ = write!(frames, "{comma}{caller},{},{baseline},{target},{change}", frame.name);
     }
     frames.push(']');
     format!(

@@ -12,13 +12,14 @@ function drawing(tag, attributes = {}, ...children) {
 
 const microseconds = time => `${text(time, 4)} µs`;
 
-// Frames are five numbers each: caller + 1, name, baseline, target, 1 if the function differs.
+// Frames are five numbers each: caller + 1, name, baseline, target, and how the function differs
+// wherever it is called: from -1 to 1, 0 if it was not shown to.
 function flameFrames(flame) {
   const frames = [];
   for (let at = 0; at < flame.frames.length; at += 5) {
-    const [caller, name, baseline, target, differs] = flame.frames.slice(at, at + 5);
+    const [caller, name, baseline, target, change] = flame.frames.slice(at, at + 5);
     const frame = { place: frames.length, up: caller ? frames[caller - 1] : null, down: [],
-      name: flame.names[name], times: [baseline, target], differs: differs === 1 };
+      name: flame.names[name], times: [baseline, target], change };
     frame.depth = frame.up ? frame.up.depth + 1 : 0;
     if (frame.up) frame.up.down.push(frame);
     frames.push(frame);
@@ -32,7 +33,7 @@ function flameWords(flame, frame) {
   const sign = more < 0 ? "−" : "+";
   return `${frame.name}: ${flame.target} ${microseconds(target)}, ${flame.baseline} ` +
     `${microseconds(baseline)}, ${sign}${microseconds(Math.abs(more))}` +
-    (frame.differs ? "; shown to differ" : "");
+    (frame.change ? `; shown to take ${frame.change > 0 ? "more" : "less"}` : "");
 }
 
 class FlameGraph {
@@ -129,9 +130,8 @@ class FlameGraph {
   }
 
   group({ frame, left, wide, row, above }) {
-    const [baseline, target] = frame.times;
-    const kind = !frame.differs ? "" : target > baseline ? " worse" : " better";
-    const strength = Math.min(Math.abs(Math.log2((target + 1e-9) / (baseline + 1e-9))), 1);
+    const kind = frame.change > 0 ? " worse" : frame.change < 0 ? " better" : "";
+    const strength = Math.abs(frame.change);
     const group = drawing("g", { "data-place": frame.place, role: "treeitem",
       "aria-level": frame.depth + 1, "aria-label": flameWords(this.flame, frame),
       tabindex: frame === this.focus ? 0 : -1,
