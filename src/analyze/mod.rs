@@ -2,6 +2,7 @@
 //! Pure functions over a dataset; the same runs always give the same numbers.
 
 mod assembly;
+pub mod bisection;
 pub mod calibration;
 pub mod causes;
 pub mod caveat;

@@ -1,6 +1,7 @@
 //! Loops of measuring, judging and deciding: when a plan has measured enough, and what an A/A run
 //! tells about its host. The lab below measures and judges nothing.
 
+pub mod bisect;
 mod calibrate;
 mod stopping;
 

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::bisect_args::{self, BisectArgs};
 use crate::cli::block_args::BlockArgs;
+pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
 use crate::cli::import_args::Import;
+pub(super) use crate::cli::rule_args::RuleOptions;
+use crate::cli::rule_args::share;
 use crate::cli::workload_args::{HOST, OrderWord, WorkloadArgs, whole};
 
 /// Headings of the help.
 const OUTPUT: &str = "Output";
-const VERDICT: &str = "Verdict";
 
 /// Database performance-regression lab: which build got slower, on which operation, by how much.
 #[derive(Debug, Parser)]
@@ -43,6 +46,9 @@ pub(super) enum Command {
     Explain(Explain),
     /// Find the versions in which a step changed its level, among many versions of a DBMS
     History(History),
+    /// Find the version, or the commit, that changed a step: between two, or among those given
+    #[command(mut_args(bisect_args::hide_options_without_effect))]
+    Bisect(BisectArgs),
     /// Export result folders as flat tables: runs, steps, metrics, seconds, relative
     Export(Export),
     /// Check result folders for regressions in a CI job (exit code: 0 nothing is slower,
@@ -208,35 +214,6 @@ pub(super) struct GuestOptions {
     pub yes: bool,
 }
 
-/// Folders of results, configurations, work and builds.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = OUTPUT)]
-pub(super) struct Folders {
-    /// Result folder [default: a new folder in ./rqps-results]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Your configurations: DIR/DBMS/NAME.conf
-    #[arg(long, value_name = "DIR", default_value = "configs")]
-    pub configs: PathBuf,
-    /// Parent of the temporary folder for data and snapshots, which rqps removes at the end
-    /// [default: beside the results]
-    #[arg(long, value_name = "DIR", env = "RQPS_WORK")]
-    pub work: Option<PathBuf>,
-    /// Folder of debug files by build id (DIR/.build-id/ab/cdef.debug): names of functions of
-    /// stripped builds in counts; repeatable
-    #[arg(long = "debug-dir", value_name = "DIR")]
-    pub debug: Vec<PathBuf>,
-    #[command(flatten)]
-    pub cache: CacheFolder,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(super) struct CacheFolder {
-    /// Cache of builds and data sets [default: /var/cache/rqps as root, else the XDG cache folder]
-    #[arg(long = "cache", value_name = "DIR", env = "RQPS_CACHE")]
-    pub cache: Option<PathBuf>,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// A plan file; with --resume, the result folder
@@ -294,33 +271,6 @@ pub(super) struct Gate {
     pub output: Option<PathBuf>,
 }
 
-/// Thresholds of verdicts (docs/verdicts.md).
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = VERDICT)]
-pub(super) struct RuleOptions {
-    /// Equivalence margin: smallest relative difference that matters [default: 2%]
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
-    pub delta: Option<f64>,
-    /// Relative differences up to this size are attributed to code layout [default: 1%]
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
-    pub tau: Option<f64>,
-    /// False discovery rate of the listed differences [default: 0.05]
-    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
-    pub q: Option<f64>,
-}
-
-/// `2%`, `2 %` or `0.02`.
-fn share(word: &str) -> Result<f64, String> {
-    let (number, scale) = match word.trim().strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (word.trim(), 1.0),
-    };
-    match number.parse::<f64>() {
-        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number / scale),
-        _ => Err("write a share as 2% or 0.02".to_owned()),
-    }
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum GateForm {
     Text,
@@ -365,9 +315,18 @@ pub(super) struct Report {
 
 #[derive(Debug, Args)]
 pub(super) struct History {
-    /// Result folders with two or more versions of a DBMS
+    /// Result folders with two or more versions of a DBMS; with --by date, of two or more days
     #[arg(required = true, value_name = "DIR")]
     pub folders: Vec<PathBuf>,
+    /// What follows on each other: the versions of a DBMS, or the result sets of each target
+    #[arg(long, value_enum, default_value = "version")]
+    pub by: HistoryOrder,
+    /// With --by date: compute as Apache Otava 0.8.0 does, digit for digit
+    #[arg(long)]
+    pub otava: bool,
+    /// With --by date: changes up to this share are none [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
+    pub min_magnitude: Option<f64>,
     /// Metric, such as o/s, server_cpu_us/o or instr/o
     #[arg(long, value_name = "NAME", default_value = "o/s")]
     pub metric: String,
@@ -382,6 +341,12 @@ pub(super) struct History {
     /// Write the report to this file instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum HistoryOrder {
+    Version,
+    Date,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,18 +7,30 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::analyze::Comparison;
-use crate::analyze::history::{LadderOptions, ladders};
-use crate::cli::args::{History, HistoryFormat};
+use crate::analyze::history::{DateOptions, LadderOptions, date_histories, ladders};
+use crate::cli::args::{History, HistoryFormat, HistoryOrder};
 use crate::cli::compared::Compared;
 use crate::cli::{exit, gate};
 use crate::domain::metric::Metric;
-use crate::report::{history_csv, history_document, history_json, render_markdown, render_text};
+use crate::report::{
+    dates_csv, dates_document, dates_json, history_csv, history_document, history_json,
+    render_markdown, render_text,
+};
+
+/// A change over time must be less probable than this without a change: Otava's default.
+const MAX_P: f64 = 0.001;
 
 /// `rqps history`.
 pub(super) fn print(words: &History) -> Result<u8> {
     let rules = gate::rules(&words.folders, &words.rules)?;
     let Compared { comparison, .. } = Compared::read(&words.folders, None, rules)?;
     let (comparison, metric) = metric(&comparison, &words.metric)?;
+    if words.by == HistoryOrder::Date {
+        return by_date(words, comparison, metric);
+    }
+    if words.otava || words.min_magnitude.is_some() {
+        bail!("find changes between versions: --otava and --min-magnitude need --by date");
+    }
     let order = words.order.as_deref().map(order).transpose()?;
     let found = ladders(comparison, &LadderOptions { metric, order })
         .context("order the versions of --order")?;
@@ -36,6 +48,38 @@ pub(super) fn print(words: &History) -> Result<u8> {
         HistoryFormat::Csv => history_csv(&found),
         HistoryFormat::Json => history_json(&found)?,
     };
+    write(words, &text)
+}
+
+/// Changes over time.
+fn by_date(words: &History, comparison: &Comparison, metric: Metric) -> Result<u8> {
+    if words.order.is_some() {
+        bail!("order result sets by date: leave out --order");
+    }
+    let of = DateOptions {
+        metric,
+        as_otava: words.otava,
+        max_p: MAX_P,
+        min_magnitude: words.min_magnitude.unwrap_or(0.0),
+    };
+    let found = date_histories(comparison, &of);
+    if found.is_empty() {
+        bail!(
+            "find a history in these results: no target has values of {} in two result sets of \
+             one host; name the folders of several days",
+            words.metric
+        );
+    }
+    let text = match words.format {
+        HistoryFormat::Text => render_text(&dates_document(&found)),
+        HistoryFormat::Markdown => render_markdown(&dates_document(&found)),
+        HistoryFormat::Csv => dates_csv(&found),
+        HistoryFormat::Json => dates_json(&found)?,
+    };
+    write(words, &text)
+}
+
+fn write(words: &History, text: &str) -> Result<u8> {
     match &words.output {
         Some(path) => {
             fs::write(path, text).with_context(|| format!("write {}", path.display()))?;

@@ -4,6 +4,8 @@
 mod print;
 
 mod args;
+mod bisect;
+mod bisect_args;
 mod block;
 mod block_args;
 mod builds;
@@ -12,6 +14,7 @@ mod doctor;
 pub mod exit;
 mod explain;
 mod export;
+mod folder_args;
 mod folders;
 mod forecast;
 mod gate;
@@ -24,6 +27,7 @@ mod own_files;
 mod program;
 mod progress;
 mod report;
+mod rule_args;
 mod run;
 mod vector;
 mod workload_args;

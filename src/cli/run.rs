@@ -7,8 +7,8 @@ use clap::Parser;
 
 use crate::cli::args::{self, Arguments, Command};
 use crate::cli::{
-    block, builds, doctor, exit, explain, export, gate, hidden, history, import, measure, report,
-    vector,
+    bisect, block, builds, doctor, exit, explain, export, gate, hidden, history, import, measure,
+    report, vector,
 };
 use crate::lab::fault;
 
@@ -50,6 +50,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
         Command::Explain(words) => explain::explain(&words),
+        Command::Bisect(words) => bisect::search(&words),
         Command::History(words) => history::print(&words),
         Command::Export(export) => export::export(&export),
         Command::Gate(gate) => gate::judge(&gate),

@@ -167,6 +167,16 @@ pub enum BuildSource {
         /// The packages asked for, in order; separated by commas in the word.
         packages: Vec<String>,
     },
+    /// `postgres=src:DIR@REF+VARIANT`: built from a commit of a git repository, or from a folder of
+    /// sources.
+    Source {
+        /// The folder.
+        folder: PathBuf,
+        /// The commit, by any name that git knows; `None` for the files as they are.
+        reference: Option<String>,
+        /// Words joined by `+`: `O3+native`.
+        variant: Option<String>,
+    },
     /// `sqlite`: what is compiled into this program.
     CompiledIn,
     /// `postgres://…`: a server that somebody else runs.

@@ -2,6 +2,7 @@
 //! parsing.
 
 pub mod benchmark;
+pub mod bisection;
 pub mod block;
 pub mod build;
 pub mod config;

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::results::ResultSet;
 
 /// What to carry out and where.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ExecutionOptions {
     /// The plan.
     pub plan: Plan,

@@ -7,6 +7,7 @@
 //!   partial/KEY/package-PID/   what the package client is downloading
 //!   partial/KEY/build/         a build that is being unpacked; renamed to builds/KEY when done
 //!   locks/KEY.lock             held while partial/KEY is in use
+//!   logs/KEY.log               what a build from sources printed
 //! ```
 //!
 //! The lock is the kernel's and ends with its process, so a partial folder whose lock is free was
@@ -94,6 +95,16 @@ impl Cache {
         let manifest = read_manifest(&folder.join(MANIFEST))?;
         let tree = folder.join(TREE);
         tree.is_dir().then_some(Build { root: Some(tree), manifest })
+    }
+
+    /// Where the tree of a build will be once it is whole.
+    pub(super) fn tree_of(&self, key: &str) -> PathBuf {
+        self.root.join("builds").join(key).join(TREE)
+    }
+
+    /// The log of a build from sources, which stays also where the build fails.
+    pub(super) fn log_of(&self, key: &str) -> PathBuf {
+        self.root.join("logs").join(format!("{key}.log"))
     }
 
     /// Waits until no other process works on that key, and takes its place. The caller must then

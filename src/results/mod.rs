@@ -2,6 +2,7 @@
 //! Written whole or not at all; nothing is computed here.
 
 mod atomic;
+mod bisection;
 mod calibrations;
 mod callgrind;
 mod counters;
@@ -13,6 +14,7 @@ mod seconds;
 mod settings;
 mod store;
 
+pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;
 pub use error::ResultsError;

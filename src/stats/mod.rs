@@ -1,5 +1,6 @@
 //! Pure mathematics of comparisons: no database, no clock, no randomness.
 
+pub mod bisection;
 pub mod change_points;
 pub mod gamma;
 mod interval;

@@ -1,11 +1,13 @@
 //! Ladders: many versions in one comparison, in the order of the versions, with the places where
-//! the level of a step changed.
+//! the level of a step changed. Histories: the same over the result sets of many days.
 
 mod changes;
+mod dates;
 mod fit;
 mod ladder;
 mod rung;
 
 pub use changes::{LevelChange, StepLadder, VersionPoint};
+pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
 pub use rung::Rung;

@@ -15,6 +15,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     package: None,
     debian: None,
     configs: &[("default", include_str!("../../../configs/fake/default.conf"))],
+    recipes: &[],
     tags: None,
     control: |site| Ok(Box::new(Fake::new(site))),
     guest: None,

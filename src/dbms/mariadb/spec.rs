@@ -9,6 +9,8 @@ use crate::dbms::spec::{
 };
 use crate::domain::build::{Dbms, Version};
 
+use super::recipes::RECIPES;
+
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mariadb,
     form: BuildForm::Server(ServerForm {
@@ -65,6 +67,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ),
         ("myrocks", include_str!("../../../configs/mariadb/myrocks.conf")),
     ],
+    recipes: RECIPES,
     tags: Some(TagScheme { prefixes: &[("ma", None)], version: tagged }),
     control: |site| Ok(Box::new(MysqlFamily::new(site, FLAVOR))),
     guest: Some(&GUEST),

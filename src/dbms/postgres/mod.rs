@@ -1,6 +1,7 @@
 //! PostgreSQL 9.6 and later.
 
 mod control;
+mod recipes;
 mod spec;
 
 pub(super) use self::spec::SPEC;

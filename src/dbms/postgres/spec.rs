@@ -9,6 +9,7 @@ use crate::dbms::spec::{
 use crate::domain::build::{Dbms, Version};
 
 use super::control::{GUEST, Postgres};
+use super::recipes::RECIPES;
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Postgres,
@@ -69,6 +70,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
             ),
         ),
     ],
+    recipes: RECIPES,
     tags: Some(TagScheme { prefixes: &[("pg", None)], version: tagged }),
     control: |site| Ok(Box::new(Postgres::new(site))),
     guest: Some(&GUEST),

@@ -2,6 +2,7 @@
 
 mod control;
 mod library;
+mod recipes;
 mod spec;
 
 pub(super) use self::control::KeyValue;

@@ -1,13 +1,15 @@
 //! What rqps knows about each DBMS: one row each, given by its folder, and the table of all.
 
 mod row;
+mod source;
 mod table;
 
 pub use self::row::{
     Arrangement, BuildForm, BuildRow, Connect, DbmsSpec, DebianLayout, GuestCalls, GuestSettle,
     LibraryForm, LibraryVersion, Machine, Numbering, Origin, Package, PackageFormat, RowSource,
-    ServerCounters, ServerForm, StatusFiles, TagScheme, Tell,
+    ServerCounters, ServerForm, SourceOrigin, StatusFiles, TagScheme, Tell,
 };
+pub use self::source::{BUILD_VARIANTS, BuildVariant, SourceRecipe, SourceVersion, build_variant};
 pub use self::table::{ALL, control_plane, of};
 
 pub(super) use self::table::guest_calls;

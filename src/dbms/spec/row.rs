@@ -10,6 +10,7 @@ use crate::dbms::control::ControlPlane;
 use crate::dbms::error::DbmsError;
 use crate::dbms::settle::SettleLoad;
 use crate::dbms::site::{Interrupt, Site};
+use crate::dbms::spec::source::SourceRecipe;
 use crate::domain::build::{Dbms, Version};
 use crate::wire::WireError;
 
@@ -34,6 +35,8 @@ pub struct DbmsSpec {
     pub debian: Option<DebianLayout>,
     /// Shipped configs: name and text.
     pub configs: &'static [(&'static str, &'static str)],
+    /// How builds are made from sources; the first whose marks are there is taken.
+    pub recipes: &'static [SourceRecipe],
     /// How tags of published results name it.
     pub tags: Option<TagScheme>,
     /// Makes the control plane of a target that rqps runs itself.
@@ -169,6 +172,33 @@ pub enum Origin {
         /// The folder in the package that holds `bin`, `lib` and `share`.
         folder: &'static str,
     },
+    /// Sources of the user.
+    Source(SourceOrigin),
+}
+
+/// Sources, and how they are compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceOrigin {
+    /// The repository, or the folder of sources.
+    pub folder: PathBuf,
+    /// The commit; `None` for a folder that is no repository.
+    pub commit: Option<String>,
+    /// What tells states of the sources apart: the commit, or a hash of all files.
+    pub state: String,
+    /// The variant: words joined by `+`.
+    pub variant: Option<String>,
+    /// Compiler and flags.
+    pub toolchain: String,
+    /// Hash of the toolchain and the recipes.
+    pub how: String,
+}
+
+impl fmt::Display for SourceOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = self.state.get(..12).unwrap_or(&self.state);
+        let variant = self.variant.as_ref().map(|name| format!("+{name}")).unwrap_or_default();
+        write!(f, "{}@{short}{variant}", self.folder.display())
+    }
 }
 
 impl fmt::Display for Origin {
@@ -177,6 +207,7 @@ impl fmt::Display for Origin {
             Origin::Maven { coordinates } => f.write_str(coordinates),
             Origin::Debian { suite, packages } => write!(f, "deb:{suite}/{}", packages.join(",")),
             Origin::Pip { requirement, .. } => write!(f, "pip {requirement}"),
+            Origin::Source(origin) => write!(f, "src:{origin}"),
         }
     }
 }
@@ -278,6 +309,8 @@ pub enum PackageFormat {
     Zip,
     /// A jar around a tar that is compressed with xz.
     JarOfTxz,
+    /// A zip; or a jar around a tar of this name that is compressed with gzip, if it has one.
+    ZipOrJarOf(&'static str),
 }
 
 /// Where Debian's packages have the files of a DBMS.

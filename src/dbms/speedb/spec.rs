@@ -27,6 +27,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("static-delay", include_str!("../../../configs/speedb/static-delay.conf")),
         ("hyperclock", include_str!("../../../configs/speedb/hyperclock.conf")),
     ],
+    recipes: &[],
     tags: None,
     control: |site| Ok(Box::new(KeyValue::new(site, FILE))),
     guest: None,

@@ -1,6 +1,7 @@
 //! SQLite, compiled into this program or loaded from a shared library.
 
 mod control;
+mod recipes;
 mod spec;
 
 pub use self::control::{SQLITE_COMMAND, sqlite_process};

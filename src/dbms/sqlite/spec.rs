@@ -7,6 +7,7 @@ use crate::dbms::spec::{
 use crate::domain::build::Dbms;
 
 use super::control::Sqlite;
+use super::recipes::RECIPES;
 
 pub(crate) const SPEC: DbmsSpec = DbmsSpec {
     dbms: Dbms::Sqlite,
@@ -40,6 +41,7 @@ pub(crate) const SPEC: DbmsSpec = DbmsSpec {
         ("default", include_str!("../../../configs/sqlite/default.conf")),
         ("small-cache", include_str!("../../../configs/sqlite/small-cache.conf")),
     ],
+    recipes: RECIPES,
     tags: None,
     control: |site| Ok(Box::new(Sqlite::new(site))),
     guest: None,

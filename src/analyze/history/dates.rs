@@ -1,0 +1,169 @@
+//! Histories over time: one point for each result set of a target, and the changes of its level by
+//! E-divisive means.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::analyze::Comparison;
+use crate::analyze::comparison::TargetResult;
+use crate::domain::metric::{Direction, Metric};
+use crate::stats::change_points::{Compatibility, EDivisive, e_divisive};
+use crate::stats::summary::mean;
+
+/// What a history over dates is computed by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DateOptions {
+    /// Of which metric.
+    pub metric: Metric,
+    /// True for the arithmetic of Otava 0.8.0, digit for digit.
+    pub as_otava: bool,
+    /// A change must be less probable than this without a change.
+    pub max_p: f64,
+    /// Changes up to this share are none.
+    pub min_magnitude: f64,
+}
+
+/// One target on one host over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DateHistory {
+    /// Label of the target.
+    pub label: String,
+    /// Fingerprint of the host.
+    pub host: String,
+    /// Key of the metric.
+    pub metric: String,
+    /// Which way is better.
+    pub better: Direction,
+    /// Steps in the order of reports.
+    pub steps: Vec<StepDates>,
+}
+
+/// A step over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepDates {
+    /// Its name.
+    pub step: String,
+    /// Points, the oldest first.
+    pub points: Vec<DatePoint>,
+    /// Changes of level, the oldest first.
+    pub changes: Vec<DateChange>,
+}
+
+/// One result set.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DatePoint {
+    /// When its first run began, RFC 3339.
+    pub date: String,
+    /// The result set.
+    pub result_set: String,
+    /// Geometric mean of its values.
+    pub value: f64,
+    /// How many values that rests on.
+    pub n: usize,
+}
+
+/// A change of level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DateChange {
+    /// Place of the first point of the new level.
+    pub at: usize,
+    /// Means before and after: to the changes beside it.
+    pub means: [f64; 2],
+    /// After / before.
+    pub ratio: f64,
+    /// Of Student's t test.
+    pub p: f64,
+}
+
+/// The histories of all targets that have two points or more, one for each host.
+pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHistory> {
+    let mut histories: BTreeMap<(usize, String), Vec<StepDates>> = BTreeMap::new();
+    for step in comparison.measured_steps() {
+        for (place, target) in step.targets.iter().enumerate() {
+            for (host, points) in points(comparison, target, of.metric) {
+                if points.len() > 1 {
+                    let changes = changes(&points, of);
+                    let dates = StepDates { step: step.name.clone(), points, changes };
+                    histories.entry((place, host)).or_default().push(dates);
+                }
+            }
+        }
+    }
+    let history = |((place, host), steps): ((usize, String), Vec<StepDates>)| DateHistory {
+        label: comparison.targets[place].label.clone(),
+        host,
+        metric: of.metric.name().to_owned(),
+        better: of.metric.better(),
+        steps,
+    };
+    histories.into_iter().map(history).collect()
+}
+
+/// Host → points of a target, the oldest first. Values that are no positive number are left out.
+fn points(
+    comparison: &Comparison,
+    target: &TargetResult,
+    metric: Metric,
+) -> BTreeMap<String, Vec<DatePoint>> {
+    let mut sets: BTreeMap<(&str, &str), (&str, Vec<f64>)> = BTreeMap::new();
+    for sample in &target.samples {
+        let value = sample.get(metric).filter(|value| *value > 0.0 && value.is_finite());
+        let Some(value) = value else { continue };
+        let run = &comparison.runs[sample.run];
+        let key = (run.host_fingerprint.as_str(), run.result_set.as_str());
+        let (date, values) = sets.entry(key).or_insert((run.started.as_str(), Vec::new()));
+        *date = (*date).min(run.started.as_str());
+        values.push(value.ln());
+    }
+    let mut hosts: BTreeMap<String, Vec<DatePoint>> = BTreeMap::new();
+    for ((host, result_set), (date, values)) in sets {
+        hosts.entry(host.to_owned()).or_default().push(DatePoint {
+            date: date.to_owned(),
+            result_set: result_set.to_owned(),
+            value: mean(&values).exp(),
+            n: values.len(),
+        });
+    }
+    for points in hosts.values_mut() {
+        points.sort_by(|a, b| (&a.date, &a.result_set).cmp(&(&b.date, &b.result_set)));
+    }
+    hosts
+}
+
+fn changes(points: &[DatePoint], of: &DateOptions) -> Vec<DateChange> {
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    let compatibility = if of.as_otava { Compatibility::Otava } else { Compatibility::Mended };
+    let rules = EDivisive {
+        max_p: of.max_p,
+        min_magnitude: of.min_magnitude,
+        compatibility,
+        ..EDivisive::default()
+    };
+    let found = e_divisive(&values, &rules);
+    let change = |shift: crate::stats::change_points::Shift| DateChange {
+        at: shift.index,
+        means: shift.means,
+        ratio: shift.means[1] / shift.means[0],
+        p: shift.p,
+    };
+    found.into_iter().map(change).collect()
+}
+
+impl StepDates {
+    /// Geometric mean of the points of the first level.
+    pub fn first_level(&self) -> f64 {
+        let end = self.changes.first().map_or(self.points.len(), |change| change.at);
+        level(&self.points[..end.min(self.points.len())])
+    }
+
+    /// Geometric mean of the points since the last change.
+    pub fn present_level(&self) -> f64 {
+        let begin = self.changes.last().map_or(0, |change| change.at);
+        level(&self.points[begin.min(self.points.len())..])
+    }
+}
+
+fn level(points: &[DatePoint]) -> f64 {
+    mean(&points.iter().map(|point| point.value.ln()).collect::<Vec<f64>>()).exp()
+}

@@ -1,0 +1,211 @@
+//! By which metric a bisection searches: counted instructions where they tell of the difference
+//! between the ends, else the rate or the server's CPU.
+
+use anyhow::{Result, bail};
+
+use super::measuring::{Asked, Measuring};
+use crate::analyze::counted::SAME_WITHIN;
+use crate::domain::bisection::{BisectionEntry, BisectionPass};
+use crate::domain::metric::Metric;
+use crate::stats::summary::{mean, stddev};
+
+/// Counts of each end.
+const END_COUNTS: u32 = 3;
+/// Blocks of the ends before a metric is chosen.
+const END_BLOCKS: u32 = 6;
+/// Counts scatter by so many of their standard deviations at most.
+const SCATTER: f64 = 4.0;
+/// Counts must explain this share of the difference of the rate.
+const EXPLAINED_LEAST: f64 = 0.5;
+/// A difference of so many standard errors is one.
+const ERRORS_LEAST: f64 = 3.0;
+
+/// How to search.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// The metric.
+    pub(super) metric: Metric,
+    /// Why, for the reader.
+    pub(super) reason: String,
+    /// Counted values of both ends, if the metric is counted.
+    pub(super) counts: Option<CountedEnds>,
+    /// ln ratios of the ends by block, if the metric is not.
+    pub(super) blocks: Vec<f64>,
+}
+
+/// Counted instructions of both ends, as logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CountedEnds {
+    pub(super) first: f64,
+    pub(super) last: f64,
+    /// Values that differ by no more than this are the same.
+    pub(super) same_within: f64,
+}
+
+/// Measures the ends and chooses.
+///
+/// # Errors
+/// An end cannot be measured; the metric that was asked for is not there.
+pub(super) fn choose(measuring: &mut Measuring<'_>) -> Result<Choice> {
+    let wanted = measuring.request().metric;
+    let counted = match (wanted, measuring.count_fault()) {
+        (None | Some(Metric::InstructionsPerOp), None) => counted_ends(measuring)?,
+        (_, Some(fault)) => Err(fault),
+        _ => Err("they were not asked for".to_owned()),
+    };
+    if wanted == Some(Metric::InstructionsPerOp) {
+        return match counted {
+            Ok(ends) => Ok(by_counts(ends, "as asked for".to_owned())),
+            Err(reason) => bail!("bisect by instructions: {reason}"),
+        };
+    }
+    let last = measuring.request().versions.len() - 1;
+    let ends = match measuring.ask(BisectionPass::Rate, &[0, last], END_BLOCKS)? {
+        Asked::Values(values) => values.values,
+        Asked::Lost(place) => return Err(lost_end(measuring, place)),
+    };
+    let blocks = |metric: Metric| ends.get(metric.name()).cloned().unwrap_or_default();
+    if let Some(metric) = wanted {
+        let blocks = blocks(metric);
+        if blocks.is_empty() {
+            bail!("bisect by {}: this step has no values of it", metric.name());
+        }
+        return Ok(Choice { metric, reason: "as asked for".to_owned(), counts: None, blocks });
+    }
+    let rate = Effect::of(&blocks(Metric::Rate));
+    let cpu = Effect::of(&blocks(Metric::ServerCpuPerOp));
+    let why_not = match counted {
+        Ok(counts) => match explained(counts, rate, cpu) {
+            Ok(reason) => return Ok(by_counts(counts, reason)),
+            Err(reason) => reason,
+        },
+        Err(reason) => reason,
+    };
+    let metric =
+        if cpu.strength() > rate.strength() { Metric::ServerCpuPerOp } else { Metric::Rate };
+    let reason = format!("largest difference per noise; instructions: {why_not}");
+    Ok(Choice { metric, reason, counts: None, blocks: blocks(metric) })
+}
+
+fn by_counts(ends: CountedEnds, reason: String) -> Choice {
+    let (metric, counts) = (Metric::InstructionsPerOp, Some(ends));
+    Choice { metric, reason, counts, blocks: Vec::new() }
+}
+
+/// Counts of both ends. The inner error says why there are none.
+fn counted_ends(measuring: &mut Measuring<'_>) -> Result<Result<CountedEnds, String>> {
+    let last = measuring.request().versions.len() - 1;
+    let mut both = Vec::new();
+    for place in [0, last] {
+        let values = match measuring.ask(BisectionPass::Count, &[place], END_COUNTS)? {
+            Asked::Values(measured) => measured.values,
+            // An end that does not build ends the search; one that cannot be counted does not.
+            Asked::Lost(place) => return Ok(Err(reason(measuring, place))),
+        };
+        match values.get(Metric::InstructionsPerOp.name()) {
+            Some(values) => both.push(values.clone()),
+            None => return Ok(Err("this step has no counts".to_owned())),
+        }
+    }
+    let pairs = both[0].iter().zip(&both[1]);
+    let differences: Vec<f64> = pairs.map(|(first, last)| (last / first).ln()).collect();
+    let scatter = stddev(&differences).unwrap_or(0.0);
+    Ok(Ok(CountedEnds {
+        first: both[0][0].ln(),
+        last: both[1][0].ln(),
+        same_within: (2.0 * SAME_WITHIN).max(SCATTER * scatter),
+    }))
+}
+
+/// Why a version cannot be measured, from the log.
+fn reason(measuring: &Measuring<'_>, place: usize) -> String {
+    let lost = measuring.entries().iter().rev().find_map(|entry| match entry {
+        BisectionEntry::Lost { place: at, reason } if *at == place => Some(reason.clone()),
+        _ => None,
+    });
+    lost.unwrap_or_else(|| "it cannot be measured".to_owned())
+}
+
+/// The error of an end that cannot be measured.
+pub(super) fn lost_end(measuring: &Measuring<'_>, place: usize) -> anyhow::Error {
+    let label = &measuring.request().versions[place].target.label;
+    anyhow::anyhow!("measure {label}, an end of the range: {}", reason(measuring, place))
+}
+
+/// The difference of the ends by some blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Effect {
+    ln: f64,
+    error: f64,
+}
+
+impl Effect {
+    fn of(blocks: &[f64]) -> Effect {
+        let sd = stddev(blocks).unwrap_or(f64::INFINITY);
+        Effect { ln: mean(blocks), error: sd / (blocks.len().max(1) as f64).sqrt() }
+    }
+
+    /// How many standard errors it is; 0 if it is not known.
+    fn strength(self) -> f64 {
+        let strength = (self.ln / self.error).abs();
+        if strength.is_nan() { 0.0 } else { strength }
+    }
+}
+
+/// Why counts do, or do not do.
+fn explained(counts: CountedEnds, rate: Effect, cpu: Effect) -> Result<String, String> {
+    let counted = counts.last - counts.first;
+    if counted.abs() <= counts.same_within {
+        return Err("the ends execute as many".to_owned());
+    }
+    let percent = |ln: f64| format!("{:+.1} %", 100.0 * (ln.exp() - 1.0));
+    // More instructions go with a lower rate, and with more CPU.
+    let (name, ln, strength) = if cpu.strength() > rate.strength() {
+        (Metric::ServerCpuPerOp.name(), cpu.ln, cpu.strength())
+    } else {
+        (Metric::Rate.name(), -rate.ln, rate.strength())
+    };
+    if strength < ERRORS_LEAST {
+        return Ok(format!(
+            "the ends differ by {} instructions per operation; {END_BLOCKS} blocks show no \
+             difference of the rate",
+            percent(counted)
+        ));
+    }
+    let share = counted / ln;
+    if share < EXPLAINED_LEAST {
+        return Err(format!(
+            "they differ by {}, which explains {:.0} % of the difference of {name}",
+            percent(counted),
+            100.0 * share
+        ));
+    }
+    Ok(format!(
+        "the ends differ by {} instructions per operation, which explains the difference of {name}",
+        percent(counted)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_chosen_where_they_explain_half_of_the_difference() {
+        let check = |counted: f64, rate: f64, error: f64, expected: bool| {
+            let counts = CountedEnds { first: 1.0, last: 1.0 + counted, same_within: 0.002 };
+            let rate = Effect { ln: rate, error };
+            let said = explained(counts, rate, Effect::default());
+            assert_eq!(said.is_ok(), expected, "{counted} {rate:?}: {said:?}");
+        };
+        check(0.02, -0.03, 0.001, true);
+        check(0.02, -0.05, 0.001, false);
+        check(0.02, 0.03, 0.001, false);
+        check(-0.10, 0.08, 0.01, true);
+        check(0.001, -0.08, 0.01, false);
+        // The rate is too noisy to say anything.
+        check(0.02, 0.03, 0.05, true);
+        assert_eq!(Effect::of(&[]).strength(), 0.0);
+        assert_eq!(Effect::of(&[0.1]).strength(), 0.0);
+    }
+}

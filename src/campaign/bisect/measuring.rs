@@ -1,0 +1,257 @@
+//! Measures single versions and pairs for a bisection, and remembers what was measured: a search
+//! that is resumed asks for the same again, and gets it from the log.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use thiserror::Error;
+
+use crate::analyze::VerdictOptions;
+use crate::analyze::comparison::{Comparison, StepComparison};
+use crate::benchmarks;
+use crate::campaign::stopping;
+use crate::domain::bisection::{
+    BisectionEntry, BisectionMeasurement, BisectionPass, BisectionRequest,
+};
+use crate::domain::metric::Metric;
+use crate::lab::{self, Event, ExecutionOptions};
+use crate::obtain::{self, ObtainError, PackageClients, Reason};
+use crate::plan::{Blocks, CountingPass, Plan, file};
+use crate::results::{self, BisectionFolder};
+
+/// True for the metrics that a bisection may search by.
+fn is_searched(metric: Metric) -> bool {
+    matches!(metric, Metric::Rate | Metric::ServerCpuPerOp | Metric::InstructionsPerOp)
+}
+
+/// Statements of a step that are counted.
+const COUNTED_STATEMENTS: u64 = 1000;
+
+/// The user wants to stop.
+#[derive(Debug, Error)]
+#[error("stopped")]
+pub(super) struct Stopped;
+
+/// What asking for a measurement gives.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Asked {
+    /// Values, and the result folder.
+    Values(BisectionMeasurement),
+    /// This version cannot be measured.
+    Lost(usize),
+}
+
+/// Measures, and keeps the log.
+pub(super) struct Measuring<'a> {
+    options: &'a ExecutionOptions,
+    folder: BisectionFolder,
+    request: BisectionRequest,
+    /// How many entries of the log were asked for again.
+    used: usize,
+    events: &'a mut dyn FnMut(Event),
+}
+
+impl<'a> Measuring<'a> {
+    pub(super) fn new(
+        options: &'a ExecutionOptions,
+        folder: BisectionFolder,
+        events: &'a mut dyn FnMut(Event),
+    ) -> Measuring<'a> {
+        let request = folder.log().request.clone();
+        Measuring { options, folder, request, used: 0, events }
+    }
+
+    /// What is searched.
+    pub(super) fn request(&self) -> &BisectionRequest {
+        &self.request
+    }
+
+    /// All entries that were asked for so far.
+    pub(super) fn entries(&self) -> &[BisectionEntry] {
+        &self.folder.log().entries[..self.used]
+    }
+
+    /// Says something that stays.
+    pub(super) fn note(&mut self, text: String) {
+        (self.events)(Event::Note(text));
+    }
+
+    /// Why versions cannot be counted; `None` if they can.
+    pub(super) fn count_fault(&self) -> Option<String> {
+        if self.options.valgrind.is_none() {
+            return Some("valgrind is not installed".to_owned());
+        }
+        let plan = self.plan(BisectionPass::Count, &[0], 1);
+        match plan.workload.counted_statements {
+            Some(_) => file::check(&plan).err().map(|error| error.to_string()),
+            None => Some("rqps does not start these targets under valgrind".to_owned()),
+        }
+    }
+
+    /// Measures versions, or finds in the log what was measured of them.
+    ///
+    /// # Errors
+    /// [`Stopped`]; what makes every measurement impossible; a log of another search.
+    pub(super) fn ask(
+        &mut self,
+        what: BisectionPass,
+        places: &[usize],
+        repeats: u32,
+    ) -> Result<Asked> {
+        if let Some(entry) = self.folder.log().entries.get(self.used) {
+            let asked = match entry {
+                BisectionEntry::Measured(known) if known.what == what && known.places == places => {
+                    Asked::Values(known.clone())
+                }
+                BisectionEntry::Lost { place, .. } if places.contains(place) => Asked::Lost(*place),
+                _ => bail!(
+                    "resume the bisection in {}: entry {} of its log belongs to another search; \
+                     begin anew with another --out",
+                    self.folder.path().display(),
+                    self.used + 1
+                ),
+            };
+            self.used += 1;
+            return Ok(asked);
+        }
+        let began = Instant::now();
+        for place in places {
+            if let Some(reason) = self.build_fault(*place)? {
+                return self.lose(*place, reason);
+            }
+        }
+        let labels: Vec<&str> =
+            places.iter().map(|at| self.request.versions[*at].target.label.as_str()).collect();
+        let mut name = format!("{:02}-{}-{}", self.used + 1, what.word(), labels.join("-vs-"));
+        name.truncate(120);
+        let values = match self.carried_out(what, places, repeats, &name)? {
+            Ok(values) => values,
+            Err((place, reason)) => return self.lose(place, reason),
+        };
+        let measured = BisectionMeasurement {
+            what,
+            places: places.to_vec(),
+            folder: name,
+            seconds: began.elapsed().as_secs_f64(),
+            values,
+        };
+        self.folder.add(BisectionEntry::Measured(measured.clone()))?;
+        self.used += 1;
+        Ok(Asked::Values(measured))
+    }
+
+    fn lose(&mut self, place: usize, reason: String) -> Result<Asked> {
+        let label = self.request.versions[place].target.label.clone();
+        self.note(format!("{label} cannot be measured: {}", first_line(&reason)));
+        self.folder.add(BisectionEntry::Lost { place, reason })?;
+        self.used += 1;
+        Ok(Asked::Lost(place))
+    }
+
+    /// Makes a build available. Returns why there is none, if that is the build's own fault.
+    fn build_fault(&mut self, place: usize) -> Result<Option<String>> {
+        let target = &self.request.versions[place].target;
+        let cache = lab::open_cache(&self.options.cache)?;
+        let stop = Arc::clone(&self.options.stop);
+        let clients = PackageClients { stop, ..PackageClients::default() };
+        let label = target.label.clone();
+        let mut say = |what: &str| {
+            let event = Event::Doing { label: label.clone(), what: what.to_owned(), done: None };
+            (self.events)(event);
+        };
+        let built = obtain::obtain_with(&clients, target.dbms, &target.source, &cache, &mut say);
+        match built {
+            Ok(_) => Ok(None),
+            Err(ObtainError::Build { reason, .. }) if matches!(*reason, Reason::Stopped) => {
+                Err(Stopped.into())
+            }
+            Err(ObtainError::Build { reason, .. }) if reason.is_of_the_build() => {
+                Ok(Some(reason.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Measures. The inner error names a version that cannot be measured, and why.
+    fn carried_out(
+        &mut self,
+        what: BisectionPass,
+        places: &[usize],
+        repeats: u32,
+        name: &str,
+    ) -> Result<Result<Values, (usize, String)>> {
+        let out = self.folder.path().join(name);
+        let plan = self.plan(what, places, repeats);
+        let valgrind = self.options.valgrind.clone().filter(|_| what == BisectionPass::Count);
+        let options = ExecutionOptions { plan, out, valgrind, ..self.options.clone() };
+        let summary = stopping::carry_out(&options, self.events)
+            .with_context(|| format!("measure {name}"))?;
+        if summary.interrupted {
+            return Err(Stopped.into());
+        }
+        if let Some(fault) = summary.faults.first() {
+            let label = |place: &usize| &self.request.versions[*place].target.label;
+            // The fault names its target; a pair without one has the newer version at fault.
+            let named = places.iter().find(|place| fault.contains(label(place).as_str()));
+            let place = named.or(places.last()).copied().unwrap_or_default();
+            return Ok(Err((place, fault.clone())));
+        }
+        let comparison = self.read(name)?;
+        Ok(Ok(values(step(&comparison, &self.request.step)?)))
+    }
+
+    /// The plan of a measurement: that of the request with other targets.
+    fn plan(&self, what: BisectionPass, places: &[usize], repeats: u32) -> Plan {
+        let targets = places.iter().map(|at| self.request.versions[*at].target.clone()).collect();
+        let base = Plan { targets, gate: None, count: None, ..self.options.plan.clone() };
+        if what == BisectionPass::Count {
+            // All versions get the same statements: counts differ by the version alone.
+            let count =
+                Some(CountingPass { statements: COUNTED_STATEMENTS, repeats, simulate: false });
+            let counting = Plan { count, ..base.clone() }.counting();
+            return counting.unwrap_or(base);
+        }
+        // Each measurement has another order and other keys.
+        let seed = base.seed.wrapping_add(1 + self.used as u64);
+        Plan { blocks: Blocks::Fixed(repeats), seed, ..base }
+    }
+
+    /// The comparison in a result folder.
+    pub(super) fn read(&self, name: &str) -> Result<Comparison> {
+        let folder: PathBuf = self.folder.path().join(name);
+        let dataset = results::read(&[folder]).context("read the results")?;
+        let options = VerdictOptions { rules: self.request.rules, ..VerdictOptions::default() };
+        benchmarks::compare(&dataset, &options).context("compare the runs")
+    }
+}
+
+/// Name of a metric → its values.
+type Values = BTreeMap<String, Vec<f64>>;
+
+/// A step of a comparison by its name.
+pub(super) fn step<'a>(comparison: &'a Comparison, name: &str) -> Result<&'a StepComparison> {
+    let found = comparison.steps.iter().find(|step| step.name == name);
+    found.with_context(|| format!("find the step {name} in the results"))
+}
+
+/// What was measured of a step: ln(second / first) by block, or the values of the only target.
+fn values(step: &StepComparison) -> Values {
+    let of = |metric: Metric| {
+        let values: Vec<f64> = match step.targets.as_slice() {
+            [only] => only.samples.iter().filter_map(|sample| sample.get(metric)).collect(),
+            all => {
+                let relative = all.last().and_then(|target| target.comparable(metric));
+                relative.map(|it| it.differences.clone()).unwrap_or_default()
+            }
+        };
+        (!values.is_empty()).then(|| (metric.name().to_owned(), values))
+    };
+    Metric::ALL.iter().copied().filter(|metric| is_searched(*metric)).filter_map(of).collect()
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

@@ -1,0 +1,10 @@
+//! `rqps bisect`: measures versions between two until it is known which of them changed a step.
+
+mod choice;
+mod measuring;
+mod outcome;
+mod search;
+mod versions;
+
+pub use search::{BisectionEnd, bisect};
+pub use versions::versions;

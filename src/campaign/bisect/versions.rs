@@ -1,0 +1,195 @@
+//! The versions of a bisection: those given, or those that lie between two ends.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::dbms::spec;
+use crate::domain::bisection::BisectedVersion;
+use crate::domain::build::{BuildSource, Version};
+use crate::domain::target::Target;
+use crate::obtain::catalogue;
+use crate::obtain::source::{self, Commit};
+use crate::plan::words;
+
+/// The versions of a bisection. Of two releases of one DBMS, those between them come from the
+/// catalogue; three or more targets are taken as they are.
+///
+/// # Errors
+/// Fewer than two targets; ends that do not say what lies between them, or in the wrong order.
+pub fn versions(targets: &[Target]) -> Result<Vec<BisectedVersion>> {
+    let as_given = |target: &Target| BisectedVersion {
+        target: target.clone(),
+        about: String::new(),
+        mass: 1.0,
+    };
+    match targets {
+        [] | [_] => bail!("bisect: name the baseline and the candidate"),
+        [baseline, candidate] => match (&baseline.source, &candidate.source) {
+            (BuildSource::Version { .. }, BuildSource::Version { .. })
+                if baseline.dbms == candidate.dbms =>
+            {
+                releases(baseline, candidate)
+            }
+            (
+                BuildSource::Source { folder, reference: Some(first), variant },
+                BuildSource::Source { folder: other, reference: Some(last), variant: another },
+            ) if baseline.dbms == candidate.dbms && (folder, variant) == (other, another) => {
+                commits((baseline, first), (candidate, last), folder)
+            }
+            _ => bail!(
+                "bisect from {} to {}: what lies between them is not known; give two versions of \
+                 one DBMS, two commits of one repository (src:DIR@REF), or all targets in their \
+                 order",
+                baseline.label,
+                candidate.label
+            ),
+        },
+        all => Ok(all.iter().map(as_given).collect()),
+    }
+}
+
+/// The releases from one to another, ends included.
+fn releases(baseline: &Target, candidate: &Target) -> Result<Vec<BisectedVersion>> {
+    let (
+        BuildSource::Version { version: first, variant },
+        BuildSource::Version { version: last, variant: other },
+    ) = (&baseline.source, &candidate.source)
+    else {
+        bail!("bisect: the ends are no releases");
+    };
+    if variant != other {
+        bail!("bisect from {} to {}: their variants differ", baseline.label, candidate.label);
+    }
+    if first.numbers() >= last.numbers() {
+        bail!(
+            "bisect from {} to {}: name the older version first",
+            baseline.label,
+            candidate.label
+        );
+    }
+    let is_between = |version: &Version| {
+        version.numbers() > first.numbers() && version.numbers() < last.numbers()
+    };
+    // `17` stands for the newest 17.x, so no other 17.x lies between.
+    let is_end = |version: &Version| {
+        let numbers = version.numbers();
+        [first, last].iter().any(|end| numbers.starts_with(&end.numbers()))
+    };
+    let mut known: Vec<Version> = catalogue::known(Some(baseline.dbms))
+        .into_iter()
+        .filter(|entry| entry.variant == *variant)
+        .map(|entry| entry.version)
+        .filter(|version| is_between(version) && !is_end(version))
+        .collect();
+    known.sort_by_key(Version::numbers);
+    known.dedup();
+    let between = known.into_iter().map(|version| {
+        let source = BuildSource::Version { version, variant: variant.clone() };
+        word_of(&Target { source, ..baseline.clone() })
+    });
+    let ends = [baseline, candidate].map(words::word);
+    let [first, last] = ends;
+    let all: Vec<String> = std::iter::once(first).chain(between).chain([last]).collect();
+    let targets = words::targets(&all)?;
+    let version = |target| BisectedVersion { target, about: String::new(), mass: 1.0 };
+    Ok(targets.into_iter().map(version).collect())
+}
+
+/// The commits from one to another along first parents, ends included.
+fn commits(
+    (baseline, first): (&Target, &str),
+    (candidate, last): (&Target, &str),
+    folder: &Path,
+) -> Result<Vec<BisectedVersion>> {
+    let doing = || format!("bisect from {} to {}", baseline.label, candidate.label);
+    let (first, between) = source::commits(folder, first, last).with_context(doing)?;
+    let Some((last, between)) = between.split_last() else {
+        bail!("{}: they are one commit", doing());
+    };
+    let at = |id: &str, label: String| {
+        let BuildSource::Source { folder, variant, .. } = &baseline.source else {
+            return Target { label, ..baseline.clone() };
+        };
+        let (folder, variant) = (folder.clone(), variant.clone());
+        let source = BuildSource::Source { folder, reference: Some(id.to_owned()), variant };
+        Target { label, source, ..baseline.clone() }
+    };
+    let version = |commit: &Commit, label: String| BisectedVersion {
+        target: at(&commit.id, label),
+        about: about(commit),
+        mass: mass(baseline, commit),
+    };
+    let dbms = baseline.dbms;
+    let first = BisectedVersion {
+        target: at(&first, baseline.label.clone()),
+        about: String::new(),
+        mass: 0.0,
+    };
+    let inner = between
+        .iter()
+        .map(|commit| version(commit, format!("{dbms}-{}", commit.id.get(..10).unwrap_or(""))));
+    let last = version(last, candidate.label.clone());
+    Ok(std::iter::once(first).chain(inner).chain([last]).collect())
+}
+
+fn about(commit: &Commit) -> String {
+    let merge = if commit.parents > 1 { " (merge)" } else { "" };
+    format!("{} {}{merge}", commit.date, commit.subject)
+}
+
+/// 0 for a commit of files that no build depends on.
+fn mass(target: &Target, commit: &Commit) -> f64 {
+    let recipes = spec::of(target.dbms).map_or(&[][..], |spec| spec.recipes);
+    let is_idle = |path: &String| recipes.iter().all(|recipe| recipe.is_idle(path));
+    if commit.paths.iter().all(is_idle) { 0.0 } else { 1.0 }
+}
+
+/// The word of a target without its label.
+fn word_of(target: &Target) -> String {
+    const LABEL: &str = "bisected";
+    let word = words::word(&Target { label: LABEL.to_owned(), ..target.clone() });
+    word.strip_prefix(&format!("{LABEL}=")).map_or(word.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(list: &[&str]) -> Result<Vec<String>> {
+        let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
+        let all = versions(&words::targets(&list)?)?;
+        Ok(all.into_iter().map(|version| version.target.label).collect())
+    }
+
+    #[test]
+    fn releases_between_the_ends_come_from_the_catalogue() {
+        let check = |list: &[&str], expected: &[&str]| {
+            assert_eq!(labels(list).unwrap(), expected, "{list:?}");
+        };
+        check(&["sqlite@3.34", "sqlite@3.46"], &["sqlite-3.34", "sqlite-3.40", "sqlite-3.46"]);
+        // A version that no row has is tried as it is named.
+        check(
+            &["rocksdb@10.5.1", "rocksdb@10.6.9"],
+            &["rocksdb-10.5.1", "rocksdb-10.6.2", "rocksdb-10.6.9"],
+        );
+        check(
+            &["postgres@15.14.0:./a.conf", "new=postgres@17.6"],
+            &["postgres-15.14.0.a", "postgres-16.10.0.a", "postgres-17.2.0.a", "new"],
+        );
+        check(&["sqlite@3.40", "sqlite@3.46"], &["sqlite-3.40", "sqlite-3.46"]);
+        check(&["a=sqlite", "b=sqlite", "c=sqlite"], &["a", "b", "c"]);
+    }
+
+    #[test]
+    fn ends_that_do_not_say_what_is_between_are_refused() {
+        let check = |list: &[&str], expected: &str| {
+            let said = labels(list).unwrap_err().to_string();
+            assert!(said.contains(expected), "{said}");
+        };
+        check(&["sqlite@3.46", "sqlite@3.34"], "name the older version first");
+        check(&["sqlite", "sqlite@3.46"], "what lies between them is not known");
+        check(&["mysql@5.6.14", "mariadb@11.4.5"], "what lies between them is not known");
+        check(&["sqlite"], "name the baseline and the candidate");
+    }
+}

@@ -1,0 +1,128 @@
+//! `rqps bisect`: which version changed a step.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
+
+use crate::campaign::bisect::{BisectionEnd, bisect, versions};
+use crate::cli::bisect_args::{BisectArgs, BisectFormat};
+use crate::cli::measure::{plan_of, stop_flag};
+use crate::cli::program::{program, valgrind};
+use crate::cli::progress::Display;
+use crate::cli::workload_args::WorkloadArgs;
+use crate::cli::{exit, folders, gate, vector};
+use crate::domain::benchmark::Phase;
+use crate::domain::bisection::{BisectedVersion, BisectionRequest};
+use crate::domain::metric::Metric;
+use crate::lab::ExecutionOptions;
+use crate::plan::{Plan, file, words};
+use crate::report::{bisection_document, bisection_json, render_markdown, render_text};
+use crate::results::BisectionFolder;
+
+/// `rqps bisect`.
+pub(super) fn search(words: &BisectArgs) -> Result<u8> {
+    let folder = match &words.resume {
+        Some(path) => BisectionFolder::open(path)
+            .context("resume a bisection; name the folder that the interrupted command printed")?,
+        None => begin(words)?,
+    };
+    let plan = file::parse(&folder.log().request.plan).context("use the plan of the bisection")?;
+    vector::check_files(&plan)?;
+    let out = folder.path().to_owned();
+    let options = ExecutionOptions {
+        plan,
+        out: out.clone(),
+        cache: folders::cache(words.folders.cache.cache.as_deref())?,
+        configs: folders::configs(&words.folders.configs)?,
+        calibrations: Vec::new(),
+        work: words.folders.work.clone(),
+        program: program()?,
+        // Without it rates do.
+        valgrind: valgrind().ok(),
+        perf: None,
+        debug_folders: folders::debug(&words.folders.debug)?,
+        host_lock: folders::host_lock(),
+        keep: false,
+        variable: folders::variable,
+        replace: Vec::new(),
+        stop: stop_flag()?,
+    };
+    let mut display = Display::new();
+    let end = bisect(&options, folder, &mut |event| display.show(event));
+    drop(display);
+    let found = match end.with_context(|| format!("bisect ({})", out.display()))? {
+        BisectionEnd::Found(found) => found,
+        BisectionEnd::Interrupted => {
+            tell!(
+                "rqps: stopped; what was measured is in {}\nhint: resume with `rqps bisect \
+                 --resume {}`",
+                out.display(),
+                out.display()
+            );
+            return Ok(exit::INTERRUPTED);
+        }
+    };
+    tell!("rqps: results are in {}", out.display());
+    let text = match words.format {
+        BisectFormat::Text => render_text(&bisection_document(&found)),
+        BisectFormat::Markdown => render_markdown(&bisection_document(&found)),
+        BisectFormat::Json => bisection_json(&found)?,
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(exit::FINE)
+}
+
+/// The folder of a new bisection.
+fn begin(words: &BisectArgs) -> Result<BisectionFolder> {
+    let rules = gate::rules(&[], &words.rules)?;
+    let metric = words.metric.as_deref().map(metric).transpose()?;
+    let Some(step) = words.step.clone() else { bail!("bisect: name the step with --step") };
+    let versions = versions(&words::targets(&words.targets)?)?;
+    let all: Vec<String> = versions.iter().map(|version| words::word(&version.target)).collect();
+    let shape = WorkloadArgs { steps: vec![step.clone()], ..words.shape.clone() };
+    // All versions must be able to carry the step out; the plan keeps the ends.
+    let plan = plan_of(&all, &shape)?;
+    check_step(&plan, &step)?;
+    let versions = versions.into_iter().zip(&plan.targets);
+    let versions: Vec<_> = versions
+        .map(|(version, target)| BisectedVersion { target: target.clone(), ..version })
+        .collect();
+    let [first, .., last] = versions.as_slice() else {
+        bail!("bisect: name the baseline and the candidate");
+    };
+    let ends = vec![first.target.clone(), last.target.clone()];
+    let labels: Vec<String> = ends.iter().map(|target| target.label.clone()).collect();
+    let plan = Plan { targets: ends, ..plan };
+    let out = folders::results(words.folders.out.as_deref(), &labels);
+    let request = BisectionRequest { plan: file::print(&plan), step, metric, versions, rules };
+    Ok(BisectionFolder::create(&out, request)?)
+}
+
+/// Refuses a word that is not the name of exactly one measured step.
+fn check_step(plan: &Plan, step: &str) -> Result<()> {
+    let Some(target) = plan.targets.first() else { bail!("bisect: no target") };
+    let phases = plan.phases(target)?;
+    let names: Vec<&str> = phases
+        .iter()
+        .filter_map(|phase| match phase {
+            Phase::Measure(step) if step.reported => Some(step.name.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !names.contains(&step) {
+        bail!("bisect the step `{step}`: name one of {}", names.join(", "));
+    }
+    Ok(())
+}
+
+/// The metric of this name that a search can use.
+fn metric(name: &str) -> Result<Metric> {
+    let known = [Metric::InstructionsPerOp, Metric::Rate, Metric::ServerCpuPerOp];
+    match known.into_iter().find(|metric| metric.name() == name) {
+        Some(metric) => Ok(metric),
+        None => {
+            let names: Vec<&str> = known.iter().map(|metric| metric.name()).collect();
+            bail!("search by `{name}`: write one of {}", names.join(", "))
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! How Postgres is built from sources.
+
+use crate::dbms::spec::SourceRecipe;
+
+pub(super) const RECIPES: &[SourceRecipe] = &[SourceRecipe {
+    name: "configure",
+    marks: &["configure", "src/backend/postmaster/postmaster.c"],
+    lines: &[
+        // Since version 16 ICU is on by default; older ones call the option unknown and go on.
+        "./configure --prefix=\"$PREFIX\" --without-readline --without-zlib --without-icu",
+        "make -s -j\"$JOBS\"",
+        "make -s install DESTDIR=\"$DEST\"",
+    ],
+    // A release has the output of bison and flex; make names them where a checkout needs them.
+    needs: &[("make", "the Debian package make")],
+    below_prefix: true,
+    version: None,
+    idle: &["doc/", "src/test/", "README", "*.md", "*.sgml", "*/README", ".github/", ".cirrus.yml"],
+}];

@@ -1,0 +1,30 @@
+//! How SQLite is built from sources.
+
+use crate::dbms::spec::SourceRecipe;
+
+/// Files of SQLite's sources that are in no library.
+const IDLE: &[&str] = &["test/", "doc/", "art/", "contrib/", "mptest/", "*.md", "*.html", "*.test"];
+
+pub(super) const RECIPES: &[SourceRecipe] = &[
+    SourceRecipe {
+        name: "amalgamation",
+        marks: &["sqlite3.c", "sqlite3.h"],
+        lines: &[COMPILE],
+        needs: &[],
+        below_prefix: false,
+        version: None,
+        idle: IDLE,
+    },
+    SourceRecipe {
+        name: "sources",
+        marks: &["configure", "src/main.c", "src/sqlite.h.in"],
+        lines: &["./configure --disable-tcl", "make sqlite3.c", COMPILE],
+        needs: &[("make", "the Debian package make"), ("tclsh", "the Debian package tcl")],
+        below_prefix: false,
+        version: None,
+        idle: IDLE,
+    },
+];
+
+const COMPILE: &str = "$CC $CFLAGS -DSQLITE_THREADSAFE=1 -fPIC -shared -o \"$DEST/libsqlite3.so\" \
+                       sqlite3.c -lpthread -ldl -lm";

@@ -1,0 +1,241 @@
+//! Carries out a recipe: in a copy of the sources, as an unprivileged user, with a log. The build
+//! is complete or it is not there.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::locate::put;
+use super::toolchain::Toolchain;
+use crate::dbms::spec::{self, SourceOrigin, SourceRecipe};
+use crate::domain::build::{Dbms, Manifest};
+use crate::obtain::client::shortened;
+use crate::obtain::error::Reason;
+use crate::obtain::find::library_as_root;
+use crate::obtain::progress::Progress;
+use crate::obtain::source_fault::SourceFault;
+use crate::obtain::{installed, layout};
+use crate::os::answer;
+use crate::os::user::{self, User};
+
+/// How often a running command is looked at.
+const POLL: Duration = Duration::from_millis(50);
+/// Lines of a log that an error shows.
+const LINES_SHOWN: usize = 4;
+
+/// What to build and where.
+pub(in crate::obtain) struct Compile<'a> {
+    pub(in crate::obtain) dbms: Dbms,
+    pub(in crate::obtain) origin: &'a SourceOrigin,
+    /// An empty folder for all that is needed on the way.
+    pub(in crate::obtain) scratch: &'a Path,
+    /// Where the build is put.
+    pub(in crate::obtain) tree: &'a Path,
+    /// Where it will be in the end.
+    pub(in crate::obtain) prefix: &'a Path,
+    /// The log of the build.
+    pub(in crate::obtain) log: &'a Path,
+}
+
+/// Builds. What is in `scratch` afterwards is of no use.
+pub(in crate::obtain) fn compile(
+    work: &Compile<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, origin, scratch, tree, prefix, log } = *work;
+    let sources = scratch.join("sources");
+    let dest = scratch.join("dest");
+    for folder in [&sources, &dest] {
+        fs::create_dir(folder).map_err(Reason::io("create", folder))?;
+    }
+    progress.begin(&format!("copying the sources {origin}"));
+    put(origin, &sources, progress)?;
+    let recipe = recipe(dbms, &sources)?;
+    check_programs(recipe)?;
+    let toolchain = Toolchain::of(origin.variant.as_deref())?;
+    let user = user::choose(None).map_err(|error| other("choose a user for", scratch, error))?;
+    give(scratch, user.as_ref())?;
+    if let Some(parent) = log.parent() {
+        fs::create_dir_all(parent).map_err(Reason::io("create", parent))?;
+    }
+    let mut log_file = File::create(log).map_err(Reason::io("create", log))?;
+    for (at, line) in recipe.lines.iter().enumerate() {
+        io::Write::write_all(&mut log_file, format!("+ {line}\n").as_bytes())
+            .map_err(Reason::io("write", log))?;
+        let mut command = command(line, &sources, &toolchain, user.as_ref());
+        command.env("DEST", &dest).env("PREFIX", prefix).env("TMPDIR", scratch);
+        command.env("HOME", scratch);
+        let text = format!("building {origin}, command {} of {}", at + 1, recipe.lines.len());
+        progress.begin(&text);
+        let ended = run(&mut command, &log_file, progress, &text)?;
+        if !ended.success() {
+            progress.check()?;
+            return Err(failed(ended, log, scratch));
+        }
+    }
+    let built = match recipe.below_prefix {
+        true => dest.join(prefix.strip_prefix("/").unwrap_or(prefix)),
+        false => dest,
+    };
+    if user.is_some() {
+        let root = User { name: "root".to_owned(), uid: 0, gid: 0 };
+        give(&built, Some(&root))?;
+    }
+    let wanted = if recipe.below_prefix { "files in its prefix" } else { "files" };
+    let nothing = |_| SourceFault::NothingBuilt { wanted: wanted.into(), log: log.into() };
+    fs::rename(&built, tree).map_err(nothing)?;
+    open_to_all(tree)?;
+    let told = told(work, recipe, &sources, progress)?;
+    let origin = format!("source {origin}");
+    Ok(Manifest { origin, compiler: Some(toolchain.text()), ..told })
+}
+
+/// What a finished tree tells of itself.
+fn told(
+    work: &Compile<'_>,
+    recipe: &SourceRecipe,
+    sources: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Manifest, Reason> {
+    let Compile { dbms, tree, log, .. } = *work;
+    let root = library_as_root(dbms).map_or(tree.to_owned(), |library| tree.join(library.file));
+    let in_tree = layout::library_in_tree(dbms).map(|library| tree.join(library.file));
+    let wanted = in_tree.as_deref().unwrap_or(&root);
+    if !wanted.exists() {
+        let wanted = wanted.strip_prefix(tree).unwrap_or(wanted).display().to_string();
+        return Err(SourceFault::NothingBuilt { wanted, log: log.to_owned() }.into());
+    }
+    let found = installed::build(dbms, wanted, progress)?.manifest;
+    let Some(known) = recipe.version else { return Ok(found) };
+    let file = sources.join(known.file);
+    let text = fs::read_to_string(&file).map_err(Reason::io("read", &file))?;
+    let version = (known.read)(&text).unwrap_or_else(|| found.version.clone());
+    Ok(Manifest { reported: format!("{version} according to its sources"), version, ..found })
+}
+
+/// The first recipe whose files are there.
+fn recipe(dbms: Dbms, sources: &Path) -> Result<&'static SourceRecipe, Reason> {
+    let all = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
+    let fits = |recipe: &&SourceRecipe| recipe.marks.iter().all(|it| sources.join(it).exists());
+    all.iter().find(fits).ok_or_else(|| {
+        let marks: Vec<String> = all.iter().map(|recipe| recipe.marks.join(" and ")).collect();
+        SourceFault::NoRecipe { dbms, marks: marks.join(", or ") }.into()
+    })
+}
+
+/// Refuses to begin where a program is missing: some builds would notice after minutes.
+fn check_programs(recipe: &SourceRecipe) -> Result<(), Reason> {
+    for (program, package) in recipe.needs {
+        let mut command = Command::new("sh");
+        command.args(["-c", "command -v \"$0\"", program]);
+        let found = answer::answer(command).is_ok_and(|answer| answer.success);
+        if !found {
+            return Err(Reason::MissingProgram {
+                program,
+                purpose: format!("to build from sources ({})", recipe.name),
+                said: "it is not on the path".to_owned(),
+                package,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn command(line: &str, folder: &Path, toolchain: &Toolchain, user: Option<&User>) -> Command {
+    let flags = toolchain.flags.join(" ");
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", line]).current_dir(folder).stdin(Stdio::null());
+    command.env("CC", &toolchain.cc).env("CXX", &toolchain.cxx);
+    command.env("CFLAGS", &flags).env("CXXFLAGS", &flags).env("JOBS", jobs.to_string());
+    // Those of a make that called rqps.
+    for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "DESTDIR"] {
+        command.env_remove(name);
+    }
+    // A group of its own, so that all of it can be ended.
+    command.process_group(0);
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command
+}
+
+/// Runs a command to its end with its words in the log; ends it with all its children if the
+/// caller wants to stop.
+fn run(
+    command: &mut Command,
+    log: &File,
+    progress: &mut Progress<'_>,
+    text: &str,
+) -> Result<ExitStatus, Reason> {
+    let pipe = || log.try_clone().map_err(Reason::io("share", "the log of the build"));
+    command.stdout(pipe()?).stderr(pipe()?);
+    let mut child = command.spawn().map_err(Reason::io("run", "sh"))?;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Reason::io("wait for", "sh"))? {
+            return Ok(status);
+        }
+        if let Err(stopped) = progress.tick(|| text.to_owned()) {
+            end(&mut child);
+            return Err(stopped);
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Ends a command and its children at once. They may have ended by themselves, which is as good.
+fn end(child: &mut Child) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+/// Why a build failed, from its log.
+fn failed(ended: ExitStatus, log: &Path, scratch: &Path) -> Reason {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    if text.contains("No space left on device") {
+        return SourceFault::DiskFull { folder: scratch.to_owned() }.into();
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let errors = lines.iter().filter(|line| line.contains("error:") || line.contains("Error:"));
+    let mut shown: Vec<&str> = errors.copied().take(LINES_SHOWN).collect();
+    if shown.is_empty() {
+        let from = lines.len().saturating_sub(LINES_SHOWN);
+        shown = lines[from..].to_vec();
+    }
+    let said = shown.into_iter().map(shortened).collect::<Vec<_>>().join("; ");
+    let ended = match (ended.code(), ended.signal()) {
+        (Some(code), _) => format!("exits with {code}"),
+        (None, Some(signal)) => format!("is killed by signal {signal}"),
+        (None, None) => "ends".to_owned(),
+    };
+    SourceFault::BuildFailed { ended, said, log: log.to_owned() }.into()
+}
+
+/// Gives a folder to the user that builds, if rqps runs as root.
+fn give(folder: &Path, user: Option<&User>) -> Result<(), Reason> {
+    match user {
+        Some(user) => {
+            user::chown_tree(folder, user).map_err(|error| other("give away", folder, error))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Servers may run as another user than rqps.
+fn open_to_all(tree: &Path) -> Result<(), Reason> {
+    use std::os::unix::fs::PermissionsExt;
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(tree, open).map_err(Reason::io("chmod", tree))
+}
+
+fn other(doing: &'static str, path: &Path, error: user::UserError) -> Reason {
+    Reason::io(doing, PathBuf::from(path))(io::Error::other(error))
+}

@@ -1,0 +1,200 @@
+//! A git repository as git itself reads it: references, commits between two, and the files of a
+//! commit. Nothing in it is changed: no checkout, no work tree, no index.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::obtain::client::shortened;
+use crate::obtain::error::Reason;
+use crate::obtain::source_fault::SourceFault;
+use crate::os::answer::{Answer, answer};
+
+/// A commit between two others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its id, 40 hexadecimal digits.
+    pub id: String,
+    /// The day it was committed.
+    pub date: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// The files that differ from its first parent.
+    pub paths: Vec<String>,
+    /// How many parents it has.
+    pub parents: usize,
+}
+
+/// A repository.
+pub(super) struct Repository<'a> {
+    folder: &'a Path,
+}
+
+impl<'a> Repository<'a> {
+    /// The repository of a folder; `None` if it belongs to none.
+    pub(super) fn of(folder: &'a Path) -> Result<Option<Repository<'a>>, Reason> {
+        let repository = Repository { folder };
+        let said = repository.ask(&["rev-parse", "--git-dir"])?;
+        if said.success {
+            // A folder of sources in somebody's repository is no repository of its own.
+            let top = repository.ask(&["rev-parse", "--show-toplevel"])?;
+            let is_top = !top.success
+                || folder.canonicalize().is_ok_and(|own| own == Path::new(top.output.trim()));
+            return Ok(is_top.then_some(repository));
+        }
+        if said.errors.contains("dubious ownership") {
+            return Err(SourceFault::ForeignRepository { folder: folder.to_path_buf() }.into());
+        }
+        Ok(None)
+    }
+
+    /// The id of the commit that a reference means.
+    pub(super) fn resolve(&self, reference: &str) -> Result<String, Reason> {
+        let unknown = |note: &'static str| {
+            Reason::from(SourceFault::NoSuchReference {
+                folder: self.folder.to_path_buf(),
+                reference: reference.to_owned(),
+                note,
+            })
+        };
+        if reference.starts_with('-') {
+            return Err(unknown("a reference does not begin with -"));
+        }
+        let wanted = format!("{reference}^{{commit}}");
+        let said = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted])?;
+        if said.success {
+            return Ok(said.output.trim().to_owned());
+        }
+        Err(unknown(self.shallow_note()?))
+    }
+
+    /// What to say where something is missing from a repository that has not all commits.
+    fn shallow_note(&self) -> Result<&'static str, Reason> {
+        let said = self.ask(&["rev-parse", "--is-shallow-repository"])?;
+        let shallow = said.output.trim() == "true";
+        Ok(if shallow {
+            "the repository is a shallow clone: `git fetch --unshallow` gets the other commits"
+        } else {
+            "`git log --all --oneline` lists those there are"
+        })
+    }
+
+    /// True if files that git knows were changed and not committed.
+    pub(super) fn is_dirty(&self) -> Result<bool, Reason> {
+        let bare = self.ask(&["rev-parse", "--is-bare-repository"])?;
+        if bare.output.trim() == "true" {
+            return Ok(false);
+        }
+        let words = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
+        let said = self.checked(&words)?;
+        Ok(!said.trim().is_empty())
+    }
+
+    /// Puts the files of a commit into a folder.
+    pub(super) fn export(&self, commit: &str, into: &Path) -> Result<(), Reason> {
+        let mut child = self
+            .command(&["archive", "--format=tar", commit])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(missing)?;
+        let said = crate::os::answer::gather(child.stderr.take());
+        let unpacked = match child.stdout.take() {
+            Some(pipe) => {
+                // All files have the time of the commit, so none looks older than its source.
+                let mut archive = tar::Archive::new(pipe);
+                let unpacked = archive.unpack(into);
+                // git pads the archive, and must be able to write all of it.
+                unpacked.and_then(|()| io::copy(&mut archive.into_inner(), &mut io::sink()))
+            }
+            None => Ok(0),
+        };
+        let status = child.wait().map_err(Reason::io("wait for", "git"))?;
+        let said = crate::os::answer::joined(said);
+        if !status.success() && !said.trim().is_empty() {
+            return Err(self.failed("archive", &said));
+        }
+        unpacked.map_err(Reason::io("unpack the sources in", into))?;
+        if status.success() { Ok(()) } else { Err(self.failed("archive", "it was stopped")) }
+    }
+
+    /// What git answers.
+    fn ask(&self, words: &[&str]) -> Result<Answer, Reason> {
+        answer(self.command(words)).map_err(|said| missing(io::Error::other(said)))
+    }
+
+    /// What git answers if it succeeds.
+    fn checked(&self, words: &[&str]) -> Result<String, Reason> {
+        let said = self.ask(words)?;
+        if said.success { Ok(said.output) } else { Err(self.failed(words[0], &said.complaint())) }
+    }
+
+    fn failed(&self, what: &str, said: &str) -> Reason {
+        let said = shortened(said.trim());
+        SourceFault::GitFailed { folder: self.folder.to_path_buf(), what: what.to_owned(), said }
+            .into()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.folder).args(words);
+        // Those of a hook that called rqps would name another repository.
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            command.env_remove(name);
+        }
+        command.env("LC_ALL", "C");
+        command
+    }
+}
+
+fn missing(error: io::Error) -> Reason {
+    SourceFault::NoGit { said: error.to_string() }.into()
+}
+
+/// The commits after `first` up to `last` along first parents, the oldest first.
+///
+/// # Errors
+/// No repository, unknown references, or a `first` that `last` does not come from.
+pub fn commits(folder: &Path, first: &str, last: &str) -> Result<(String, Vec<Commit>), Reason> {
+    let repository = Repository::of(folder)?
+        .ok_or(SourceFault::NotARepository { folder: folder.to_path_buf() })?;
+    let [first, last] = [repository.resolve(first)?, repository.resolve(last)?];
+    let ancestor = repository.ask(&["merge-base", "--is-ancestor", &first, &last])?;
+    if !ancestor.success {
+        let note = repository.shallow_note()?;
+        return Err(SourceFault::NotAnAncestor { first, last, note }.into());
+    }
+    let range = format!("{first}..{last}");
+    // Records begin with 1, fields are separated by 0x1f, and the files follow line by line.
+    let text = repository.checked(&[
+        "log",
+        "--first-parent",
+        "--diff-merges=first-parent",
+        "--reverse",
+        "--no-renames",
+        "--name-only",
+        "--format=%x01%H%x1f%cs%x1f%P%x1f%s",
+        &range,
+    ])?;
+    Ok((first, text.split('\u{1}').filter_map(commit).collect()))
+}
+
+/// One record of the log.
+fn commit(record: &str) -> Option<Commit> {
+    let mut lines = record.lines();
+    let mut fields = lines.next()?.split('\u{1f}');
+    let (id, date) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let parents = fields.next()?.split_whitespace().count();
+    let subject = fields.next().unwrap_or_default().to_owned();
+    let paths = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    Some(Commit { id, date, subject, paths, parents })
+}
+
+/// Where the sources are.
+pub(super) fn real(folder: &Path) -> Result<PathBuf, Reason> {
+    folder.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Reason::NoSuchPath { path: folder.to_path_buf() },
+        _ => Reason::io("find", folder)(error),
+    })
+}

@@ -1,0 +1,68 @@
+//! What a target word with `src:` means: a commit or a folder, a variant, and a toolchain.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::git::{Repository, real};
+use super::toolchain::Toolchain;
+use super::{folder, git};
+use crate::dbms::spec::{self, Origin, SourceOrigin};
+use crate::domain::build::Dbms;
+use crate::obtain::error::Reason;
+use crate::obtain::progress::Progress;
+use crate::obtain::source_fault::SourceFault;
+
+/// The origin of a build from sources. A work tree with changes that are not committed is built
+/// only where a commit is named.
+pub(in crate::obtain) fn locate(
+    dbms: Dbms,
+    (path, reference, variant): (&Path, Option<&str>, Option<&str>),
+    progress: &mut Progress<'_>,
+) -> Result<Origin, Reason> {
+    let recipes = spec::of(dbms).map_or(&[][..], |spec| spec.recipes);
+    if recipes.is_empty() {
+        return Err(SourceFault::NotFromSources { dbms }.into());
+    }
+    let toolchain = Toolchain::of(variant)?;
+    let folder = real(path)?;
+    let repository = Repository::of(&folder)?;
+    let (commit, state) = match (&repository, reference) {
+        (Some(repository), _) => {
+            let commit = repository.resolve(reference.unwrap_or("HEAD"))?;
+            if reference.is_none() && repository.is_dirty()? {
+                return Err(SourceFault::DirtyTree { folder }.into());
+            }
+            (Some(commit.clone()), commit)
+        }
+        (None, Some(_)) => return Err(SourceFault::NotARepository { folder }.into()),
+        (None, None) => (None, folder::hash(&folder, progress)?),
+    };
+    // What else decides the bytes of the build.
+    let mut hash = Sha256::new();
+    hash.update(toolchain.text());
+    for line in recipes.iter().flat_map(|recipe| recipe.lines) {
+        hash.update([0]);
+        hash.update(line);
+    }
+    let hash = hash.finalize();
+    let how = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let toolchain = toolchain.text();
+    let variant = variant.map(str::to_owned);
+    Ok(Origin::Source(SourceOrigin { folder, commit, state, variant, toolchain, how }))
+}
+
+/// Puts the sources of an origin into an empty folder.
+pub(super) fn put(
+    origin: &SourceOrigin,
+    into: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(), Reason> {
+    let Some(commit) = &origin.commit else {
+        return folder::copy(&origin.folder, into, progress);
+    };
+    let repository = git::Repository::of(&origin.folder)?;
+    let repository =
+        repository.ok_or(SourceFault::NotARepository { folder: origin.folder.clone() })?;
+    repository.export(commit, into)
+}

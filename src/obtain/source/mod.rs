@@ -1,0 +1,13 @@
+//! Builds from sources: a commit of a git repository or a folder of sources, compiled by the
+//! recipe of its DBMS into the cache. The user's tree is only read.
+
+mod compile;
+mod folder;
+mod git;
+mod locate;
+mod toolchain;
+
+pub use git::{Commit, commits};
+
+pub(super) use compile::{Compile, compile};
+pub(super) use locate::locate;

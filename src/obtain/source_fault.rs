@@ -1,0 +1,143 @@
+//! What can go wrong with a build from sources, and the way out of it.
+
+use std::path::PathBuf;
+
+use crate::dbms::spec::BUILD_VARIANTS;
+use crate::domain::build::Dbms;
+
+/// Why there is no build from sources. Reads after a colon.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceFault {
+    /// git does not trust the repository of somebody else.
+    #[error(
+        "{} belongs to another user, so git refuses to read it; if you trust it, run `git config \
+         --global --add safe.directory {}`",
+        folder.display(), folder.display()
+    )]
+    ForeignRepository {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The repository has no such commit.
+    #[error("{} has no commit {reference}; {note}", folder.display())]
+    NoSuchReference {
+        /// The folder.
+        folder: PathBuf,
+        /// What was asked for.
+        reference: String,
+        /// What to do.
+        note: &'static str,
+    },
+    /// git failed.
+    #[error("`git {what}` fails in {}: {said}", folder.display())]
+    GitFailed {
+        /// The folder.
+        folder: PathBuf,
+        /// Its command.
+        what: String,
+        /// Its words.
+        said: String,
+    },
+    /// git cannot be run.
+    #[error("git does not run: {said}; install the Debian package git")]
+    NoGit {
+        /// Why not.
+        said: String,
+    },
+    /// A reference into a folder that is no repository.
+    #[error(
+        "{} is not the top folder of a git repository, so it has no commits; leave out @REF to \
+         build its files",
+        folder.display()
+    )]
+    NotARepository {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The ends of a range do not follow on each other.
+    #[error("{last} does not come from {first}, so no commits lie between them; {note}")]
+    NotAnAncestor {
+        /// The older end.
+        first: String,
+        /// The newer end.
+        last: String,
+        /// What to do.
+        note: &'static str,
+    },
+    /// Files were changed and not committed.
+    #[error(
+        "{} has changes that are not committed; commit them, or write @HEAD to build the last \
+         commit without them",
+        folder.display()
+    )]
+    DirtyTree {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A word after `+` that means nothing.
+    #[error("no variant of builds is called {name:?} (known: {})", known_variants())]
+    NoBuildVariant {
+        /// The word.
+        name: String,
+    },
+    /// The DBMS has no recipe.
+    #[error("rqps has no recipe to build {dbms}; build it yourself and write {dbms}=PATH")]
+    NotFromSources {
+        /// The product.
+        dbms: Dbms,
+    },
+    /// No recipe knows these sources.
+    #[error("these are no sources of {dbms} that rqps can build: they lack {marks}")]
+    NoRecipe {
+        /// The product.
+        dbms: Dbms,
+        /// The files that were looked for.
+        marks: String,
+    },
+    /// A command of the recipe failed.
+    #[error("the build {ended}: {said}; the whole log is {}", log.display())]
+    BuildFailed {
+        /// "exited with 2".
+        ended: String,
+        /// The lines that name an error, or the last ones.
+        said: String,
+        /// The log.
+        log: PathBuf,
+    },
+    /// The disk is full.
+    #[error(
+        "the disk of {} is full; make room, or name another cache with --cache",
+        folder.display()
+    )]
+    DiskFull {
+        /// Where the build was made.
+        folder: PathBuf,
+    },
+    /// The recipe ended well and made no build.
+    #[error(
+        "the build ended without an error, but it made no {wanted}; its log is {}",
+        log.display()
+    )]
+    NothingBuilt {
+        /// The file that is missing.
+        wanted: String,
+        /// The log.
+        log: PathBuf,
+    },
+}
+
+impl SourceFault {
+    /// True if another commit may build where this one does not.
+    pub(super) fn is_of_the_build(&self) -> bool {
+        matches!(
+            self,
+            SourceFault::BuildFailed { .. }
+                | SourceFault::NoRecipe { .. }
+                | SourceFault::NothingBuilt { .. }
+        )
+    }
+}
+
+fn known_variants() -> String {
+    BUILD_VARIANTS.iter().map(|variant| variant.name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,90 @@
+//! The folder of a bisection: its log, and one result folder for each measurement.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{ResultsError, atomic};
+use crate::domain::bisection::{BISECTION_FORMAT, BisectionEntry, BisectionLog, BisectionRequest};
+
+const LOG: &str = "bisect.json";
+
+/// The folder of a bisection.
+#[derive(Debug)]
+pub struct BisectionFolder {
+    path: PathBuf,
+    log: BisectionLog,
+}
+
+impl BisectionFolder {
+    /// Makes the folder of a bisection, or opens the one that was begun there with this request.
+    ///
+    /// # Errors
+    /// It holds another bisection, or cannot be written.
+    pub fn create(path: &Path, request: BisectionRequest) -> Result<BisectionFolder, ResultsError> {
+        if path.join(LOG).exists() {
+            let folder = BisectionFolder::open(path)?;
+            if folder.log.request == request {
+                return Ok(folder);
+            }
+            let why = "it holds a bisection of something else".to_owned();
+            return Err(ResultsError::Occupied { path: path.to_owned(), why });
+        }
+        atomic::create_folder(path)?;
+        let log = BisectionLog { format: BISECTION_FORMAT, request, entries: Vec::new() };
+        let folder = BisectionFolder { path: path.to_owned(), log };
+        folder.write()?;
+        Ok(folder)
+    }
+
+    /// Opens the folder of a bisection that was begun.
+    ///
+    /// # Errors
+    /// It is none, or one of a newer rqps.
+    pub fn open(path: &Path) -> Result<BisectionFolder, ResultsError> {
+        let file = path.join(LOG);
+        let text = fs::read_to_string(&file).map_err(ResultsError::io("read", &file))?;
+        let log: BisectionLog = serde_json::from_str(&text)
+            .map_err(|error| ResultsError::json(&file, &text, &error))?;
+        if log.format > BISECTION_FORMAT {
+            let (found, known) = (log.format, BISECTION_FORMAT);
+            return Err(ResultsError::Newer { path: file, found, known });
+        }
+        let count = log.request.versions.len();
+        let places = log.entries.iter().flat_map(|entry| match entry {
+            BisectionEntry::Measured(measured) => measured.places.clone(),
+            BisectionEntry::Lost { place, .. } => vec![*place],
+        });
+        if count < 2 || places.max().is_some_and(|place| place >= count) {
+            let why = format!("it has {count} versions, and measurements of others");
+            return Err(ResultsError::Malformed { path: file, line: 0, field: None, why });
+        }
+        Ok(BisectionFolder { path: path.to_owned(), log })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is searched, and what was measured so far.
+    pub fn log(&self) -> &BisectionLog {
+        &self.log
+    }
+
+    /// Adds an entry, durably.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn add(&mut self, entry: BisectionEntry) -> Result<(), ResultsError> {
+        self.log.entries.push(entry);
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), ResultsError> {
+        let file = self.path.join(LOG);
+        let text = serde_json::to_string_pretty(&self.log).map_err(|error| {
+            ResultsError::io("write", &file)(std::io::Error::other(error.to_string()))
+        })?;
+        atomic::write(&file, format!("{text}\n").as_bytes())
+    }
+}

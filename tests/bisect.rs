@@ -1,0 +1,241 @@
+//! `rqps bisect` and `rqps history --by date`: from the command line to the result. By rates on the
+//! fake DBMS, by counted instructions on commits of a SQLite that the test makes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+mod skipped;
+
+fn rqps(words: &[String], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
+    command.args(words).stdin(Stdio::null()).current_dir(folder);
+    let (lock, state) = (folder.join("lock"), folder.join("state"));
+    command.env("RQPS_HOST_LOCK", lock).env("RQPS_STATE", state);
+    command.output().expect("start rqps")
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The bisection in the JSON form of what a command prints.
+fn found(said: &Output) -> Value {
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let whole: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    whole["bisection"].clone()
+}
+
+fn suspects(found: &Value) -> Vec<u64> {
+    let culprits = found["culprits"].as_array().expect("culprits");
+    let all = culprits.iter().flat_map(|it| it["suspects"].as_array().expect("suspects"));
+    all.map(|suspect| suspect[0].as_u64().expect("a place")).collect()
+}
+
+/// Fake versions, the later ones slow, and the words of their bisection.
+fn fake(folder: &Path, fast: usize, slow: usize) -> Vec<String> {
+    let luck = "own_luck = true\n";
+    fs::write(folder.join("a.conf"), format!("mean_us = 100\n{luck}")).expect("config");
+    fs::write(folder.join("b.conf"), format!("mean_us = 110\n{luck}")).expect("config");
+    let config = |at: usize| if at < fast { "a" } else { "b" };
+    let targets = (0..fast + slow)
+        .map(|at| format!("v{at}=fake@{}:{}/{}.conf", at + 1, folder.display(), config(at)));
+    let out = folder.join("out");
+    let rest = format!(
+        "--step point-query --format json --set rows=1000 --set read_seconds=1 --set \
+         warmup_seconds=0 --canaries off --out {}",
+        out.display()
+    );
+    std::iter::once("bisect".to_owned()).chain(targets).chain(words(&rest)).collect()
+}
+
+#[test]
+fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
+    let folder = tempfile::tempdir().expect("folder");
+    let said = rqps(&fake(folder.path(), 5, 3), folder.path());
+    let first = found(&said);
+    assert_eq!(suspects(&first), [5], "{first:#}");
+    assert_eq!(first["metric"], "o/s");
+    assert_eq!(first["culprits"][0]["check"]["verdict"], "slower", "{first:#}");
+    let ratio = first["culprits"][0]["ratio"].as_f64().expect("ratio");
+    assert!((ratio - 100.0 / 110.0).abs() < 0.01, "{ratio}");
+
+    let out = folder.path().join("out");
+    let again = format!("bisect --resume {} --format json", out.display());
+    let said = rqps(&words(&again), folder.path());
+    assert_eq!(found(&said), first);
+    // A bisection that was cut off measures what is missing.
+    let log = out.join("bisect.json");
+    let mut half: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
+    let entries = half["entries"].as_array_mut().expect("entries");
+    let all = entries.len();
+    entries.truncate(all / 2);
+    fs::write(&log, half.to_string()).expect("write");
+    let said = rqps(&words(&again), folder.path());
+    assert_eq!(suspects(&found(&said)), [5]);
+    let whole: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
+    assert_eq!(whole["entries"].as_array().expect("entries").len(), all);
+}
+
+#[test]
+fn versions_of_one_speed_are_not_searched() {
+    let folder = tempfile::tempdir().expect("folder");
+    let said = rqps(&fake(folder.path(), 6, 0), folder.path());
+    let found = found(&said);
+    assert_eq!((&found["reproduced"], suspects(&found).len()), (&Value::Bool(false), 0));
+    let words = words(&format!("bisect --resume {}", folder.path().join("out").display()));
+    let said = text(&rqps(&words, folder.path()).stdout);
+    assert!(said.contains("Not reproduced"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let folder = tempfile::tempdir().expect("folder");
+    let check = |line: &str, expected: &str| {
+        let said = rqps(&words(line), folder.path());
+        let complaint = text(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{line}: {complaint}");
+        assert!(complaint.contains(expected), "{line}: {complaint}");
+    };
+    check("bisect sqlite@3.46 sqlite@3.34 --step point-query", "name the older version first");
+    check("bisect sqlite@3.34 sqlite@3.46 --step nothing", "nothing");
+    check("bisect sqlite@3.34 sqlite@3.46 --step scan --metric qps", "write one of instr/o");
+    check("bisect sqlite@3.34 sqlite@3.46", "--step");
+    check("bisect --resume /nowhere", "resume a bisection");
+    assert!(!folder.path().join("rqps-results").exists(), "a refusal makes no folder");
+}
+
+#[test]
+fn a_change_over_time_is_found() {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut names = String::new();
+    for day in 0..14 {
+        let mean = if day < 8 { 100 } else { 108 };
+        let config = folder.path().join(format!("{day}.conf"));
+        fs::write(&config, format!("mean_us = {mean}\n")).expect("config");
+        let out = folder.path().join(format!("day{day:02}"));
+        let line = format!(
+            "compare nightly=fake@1:{} --steps point-query --blocks 2 --seed {day} --set \
+             rows=1000 --set read_seconds=1 --set warmup_seconds=0 --canaries off --out {}",
+            config.display(),
+            out.display()
+        );
+        let said = rqps(&words(&line), folder.path());
+        assert!(said.status.success(), "{}", text(&said.stderr));
+        names = format!("{names} {}", out.display());
+    }
+    for otava in ["", "--otava"] {
+        let said = rqps(
+            &words(&format!("history {names} --by date {otava} --format json")),
+            folder.path(),
+        );
+        assert!(said.status.success(), "{}", text(&said.stderr));
+        let whole: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let step = &whole["histories"][0]["steps"][0];
+        assert_eq!(step["points"].as_array().expect("points").len(), 14, "{whole:#}");
+        let changes = step["changes"].as_array().expect("changes");
+        let places: Vec<&Value> = changes.iter().map(|change| &change["at"]).collect();
+        assert_eq!(places, [8], "{changes:?}");
+        let ratio = changes[0]["ratio"].as_f64().expect("ratio");
+        assert!((ratio - 100.0 / 108.0).abs() < 0.01, "{ratio}");
+    }
+    let shown = text(&rqps(&words(&format!("history {names} --by date")), folder.path()).stdout);
+    assert!(shown.contains("Changes of o/s: nightly") && shown.contains("day08"), "{shown}");
+    let one = format!("history {}/day00 --by date", folder.path().display());
+    let said = text(&rqps(&words(&one), folder.path()).stderr);
+    assert!(said.contains("two result sets"), "{said}");
+    let csv = rqps(&words(&format!("history {names} --by date --format csv")), folder.path());
+    assert_eq!(text(&csv.stdout).lines().count(), 15);
+}
+
+/// The folder of the SQLite that rqps is built with.
+fn amalgamation() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let registries = fs::read_dir(home.join("registry/src")).ok()?;
+    let packages = registries.flatten().filter_map(|it| fs::read_dir(it.path()).ok()).flatten();
+    let mut folders = packages.flatten().map(|package| package.path()).filter(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libsqlite3-sys"))
+    });
+    folders.find_map(|path| Some(path.join("sqlite3")).filter(|it| it.join("sqlite3.c").exists()))
+}
+
+/// A repository of SQLite with a commit that makes each step of a statement execute more, one that
+/// does not build and two of documentation.
+fn repository(folder: &Path, sqlite: &Path) -> PathBuf {
+    let path = folder.join("repository");
+    fs::create_dir(&path).expect("folder");
+    let git = |words: &[&str]| {
+        let done = Command::new("git").arg("-C").arg(&path).args(words).output().expect("git");
+        assert!(done.status.success(), "{words:?}: {}", text(&done.stderr));
+    };
+    let write = |name: &str, content: &str| fs::write(path.join(name), content).expect("write");
+    git(&["init", "-q", "-b", "main", "."]);
+    git(&["config", "user.email", "test@localhost"]);
+    git(&["config", "user.name", "test"]);
+    fs::copy(sqlite.join("sqlite3.h"), path.join("sqlite3.h")).expect("copy");
+    let code = fs::read_to_string(sqlite.join("sqlite3.c")).expect("read");
+    let step = "SQLITE_API int sqlite3_step(sqlite3_stmt *pStmt){\n";
+    assert_eq!(code.matches(step).count(), 1);
+    let with = "static volatile int sink;\n#include \"work.h\"\n";
+    let patched = code.replace(step, &format!("{with}{step}  {{ int i; WORK }}\n"));
+    write("sqlite3.c", &patched);
+    let work = |times: u32| format!("#define WORK for(i=0;i<{times};i++) sink+=i;\n");
+    let commits: [(&str, &str, String); 8] = [
+        ("work.h", "Import", work(1)),
+        ("README.md", "Say what it is", "a".to_owned()),
+        ("work.h", "Say how often", format!("/* once */ {}", work(1))),
+        ("work.h", "Half of a change", "#error half done\n".to_owned()),
+        ("work.h", "The other half", work(40)),
+        ("README.md", "Say more", "b".to_owned()),
+        ("work.h", "Tidy", format!("/* often */ {}", work(40))),
+        ("work.h", "Tidy more", format!("/* very often */ {}", work(40))),
+    ];
+    for (file, subject, content) in &commits {
+        write(file, content);
+        git(&["add", "-A"]);
+        git(&["commit", "-q", "-m", subject]);
+    }
+    path
+}
+
+#[test]
+fn a_commit_is_found_by_its_instructions() {
+    let test = "a_commit_is_found_by_its_instructions";
+    let valgrind = Command::new("valgrind").arg("--version").output();
+    if !valgrind.is_ok_and(|said| said.status.success()) {
+        return skipped::note(test, "needs valgrind (package valgrind)");
+    }
+    let Some(sqlite) = amalgamation() else {
+        return skipped::note(test, "needs the sources of libsqlite3-sys in cargo's registry");
+    };
+    let folder = tempfile::tempdir().expect("folder");
+    // Builds run as an unprivileged user where the test runs as root.
+    use std::os::unix::fs::PermissionsExt;
+    let all = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder.path(), all).expect("chmod");
+    let repository = repository(folder.path(), &sqlite);
+    let line = format!(
+        "bisect sqlite=src:{0}@HEAD~7+O0 sqlite=src:{0}@HEAD+O0 --step point-query --metric \
+         instr/o --set rows=2000 --set read_seconds=0.1 --set warmup_seconds=0 --canaries off \
+         --out {1} --cache {2} --format json",
+        repository.display(),
+        folder.path().join("out").display(),
+        folder.path().join("cache").display()
+    );
+    let found = found(&rqps(&words(&line), folder.path()));
+    // The one that does not build cannot be told from the one behind it.
+    assert_eq!(suspects(&found), [3, 4], "{found:#}");
+    let versions = found["versions"].as_array().expect("versions");
+    assert!(versions[4]["about"].as_str().expect("about").ends_with("The other half"));
+    assert!(versions[3]["lost"].as_str().expect("a reason").contains("half done"));
+    assert_eq!(versions[1]["passed_over"], true);
+    let functions = found["culprits"][0]["functions"].as_array().expect("functions");
+    assert_eq!(functions[0][0], "sqlite3_step", "{functions:?}");
+}
