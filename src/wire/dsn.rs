@@ -171,8 +171,8 @@ fn variable(password: &str) -> Option<&str> {
     (!name.is_empty() && is_name(name)).then_some(name)
 }
 
-/// A DSN that may be shown and stored. It keeps the name of a variable, but no password. Where it is
-/// not clear what belongs to the password, rather more is left out than less.
+/// A DSN that may be shown and stored. It keeps the name of a variable, but no password. Where it
+/// is not clear what belongs to the password, rather more is left out than less.
 pub fn without_password(dsn: &str) -> String {
     let Some((scheme, rest)) = dsn.split_once("//") else { return dsn.to_string() };
     let (place, query) = match rest.split_once('?') {
