@@ -147,16 +147,16 @@ impl Callgrind {
     }
 
     /// The program and arguments that run `program` with `args` under callgrind, not counting yet.
-    /// Processes that it forks are under callgrind, too; programs that it executes are not.
+    /// Processes that it forks and programs that it executes are under callgrind, too.
     pub fn wrap(&self, program: &Path, args: Vec<String>) -> (PathBuf, Vec<String>) {
         let files = self.folder.join("out.%p");
         let mut all = vec![
             "--tool=callgrind".to_owned(),
             "-q".to_owned(),
             "--instr-atstart=no".to_owned(),
-            // A forked process takes orders only if children are traced.
+            // A forked process takes orders only if children are traced, and a build of another
+            // Debian release is executed by a script of its own.
             "--trace-children=yes".to_owned(),
-            "--trace-children-skip=*".to_owned(),
             // Threads apart: what works in the background is no part of a statement.
             "--separate-threads=yes".to_owned(),
             // Functions are enough, and the files a tenth of the size.
