@@ -131,7 +131,8 @@ fn place(path: &Path) -> Option<PathBuf> {
     const PROGRAMS: [&str; 3] = ["mysqld", "my_print_defaults", "resolveip"];
     let name = path.file_name()?.to_str()?;
     let wanted = match path.iter().next()?.to_str()? {
-        "bin" => PROGRAMS.contains(&name),
+        // Small packages have the libraries of TLS beside the server.
+        "bin" => PROGRAMS.contains(&name) || name.contains(".so."),
         "lib" => {
             let left_out = ["lib/plugin/debug", "lib/mecab", "lib/pkgconfig"];
             !left_out.iter().any(|folder| path.starts_with(folder))
