@@ -37,6 +37,9 @@ pub(super) enum Command {
     /// `compare`; output options have no effect
     #[command(mut_args(hide_options_without_effect))]
     Plan(Compare),
+    /// Write a workload file for `--bench sql:FILE` from a running database: its tables, and the
+    /// statements that took most of its time
+    Init(Init),
     /// Run a plan file, or resume an interrupted result folder
     Run(RunArgs),
     /// Report on result folders as text, Markdown, HTML, TSV, CSV or JSON
@@ -212,6 +215,16 @@ pub(super) struct GuestOptions {
     /// a question
     #[arg(long, help_heading = HOST)]
     pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// A DSN (postgres://user@host/db, mysql://…) or a file of SQLite
+    #[arg(value_name = "DATABASE")]
+    pub database: String,
+    /// The workload file to write; it must not be there yet
+    #[arg(short, long, value_name = "FILE", default_value = "workload.toml")]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -22,6 +22,7 @@ mod hidden;
 mod history;
 mod import;
 mod import_args;
+mod init;
 mod measure;
 mod own_files;
 mod program;

@@ -7,8 +7,8 @@ use clap::Parser;
 
 use crate::cli::args::{self, Arguments, Command};
 use crate::cli::{
-    bisect, block, builds, doctor, exit, explain, export, gate, hidden, history, import, measure,
-    report, vector,
+    bisect, block, builds, doctor, exit, explain, export, gate, hidden, history, import, init,
+    measure, report, vector,
 };
 use crate::lab::fault;
 
@@ -47,6 +47,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Compare(compare) => measure::compare(&compare),
         Command::Count(count) => measure::count(&count),
         Command::Plan(plan) => measure::print_plan(&plan),
+        Command::Init(words) => init::init(&words),
         Command::Run(run) => measure::run(&run),
         Command::Report(report) => report::print(&report),
         Command::Explain(words) => explain::explain(&words),

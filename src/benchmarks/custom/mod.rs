@@ -4,7 +4,7 @@
 //! carries out as it does those of the sysbench steps.
 
 mod check;
-mod driver;
+pub mod driver;
 mod presets;
 pub mod settings;
 pub mod steps;

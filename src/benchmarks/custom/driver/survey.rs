@@ -1,0 +1,310 @@
+//! What a database holds: tables with their sizes and keys, values of columns, and the statements
+//! that took most of its time.
+
+use crate::domain::dialect::Dialect;
+
+/// Tables that are looked at; the largest.
+const TABLES: usize = 40;
+
+/// Statements that are looked at; those that took most time.
+const STATEMENTS: usize = 15;
+
+/// Values that stand for a column.
+const SAMPLE: usize = 20;
+
+/// Longest value that stands for a column.
+const LONGEST: usize = 60;
+
+/// Rows up to which a table is searched for the smallest and the largest value of a column.
+const SEARCHED_ROWS: u64 = 20_000_000;
+
+/// Asks a database; the rows are text.
+pub type AskDatabase<'a> = dyn FnMut(&str) -> Result<Vec<Vec<Option<String>>>, String> + 'a;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DatabaseSurvey {
+    /// The largest first.
+    pub(super) tables: Vec<TableFacts>,
+    /// Those that took most time first.
+    pub(super) statements: Vec<TopStatement>,
+    /// What could not be found.
+    pub(super) notes: Vec<String>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TableFacts {
+    /// As SQL names it.
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) bytes: Option<u64>,
+    pub(super) columns: Vec<ColumnFacts>,
+    /// Numbers of the columns of the primary key in its order.
+    pub(super) key: Vec<usize>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ColumnFacts {
+    /// As SQL names it.
+    pub(super) name: String,
+    pub(super) type_name: String,
+    /// What it holds; unknown until somebody asks for it.
+    pub(super) values: ColumnValues,
+}
+
+/// What a column holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum ColumnValues {
+    #[default]
+    Unknown,
+    /// Whole numbers from the first to the second.
+    Whole(i64, i64),
+    /// Some of its values.
+    Sample(Vec<String>),
+}
+
+/// A statement of the database's own statistics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct TopStatement {
+    /// With `$1` or `?` for values.
+    pub(super) sql: String,
+    pub(super) calls: u64,
+    pub(super) mean_ms: f64,
+    /// Types of its values, where the server tells.
+    pub(super) types: Vec<String>,
+}
+
+impl ColumnFacts {
+    fn is_whole(&self) -> bool {
+        let name = self.type_name.to_lowercase();
+        ["int", "serial"].iter().any(|part| name.contains(part)) && !name.contains("interval")
+    }
+}
+
+/// Looks at a database.
+///
+/// # Errors
+/// It does not tell its tables.
+pub fn survey(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<DatabaseSurvey, String> {
+    let mut found = DatabaseSurvey { tables: tables(dialect, ask)?, ..DatabaseSurvey::default() };
+    match statements(dialect, ask) {
+        Ok(statements) => found.statements = statements,
+        Err(note) => found.notes.push(note),
+    }
+    for table in &mut found.tables {
+        for number in table.key.clone() {
+            learn(dialect, ask, table, number);
+        }
+    }
+    super::statements::learn_columns(&mut found, &mut |table, column| {
+        learn(dialect, ask, table, column);
+    });
+    Ok(found)
+}
+
+fn tables(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TableFacts>, String> {
+    let sql = match dialect {
+        Dialect::Postgres => {
+            "SELECT c.oid::regclass::text, greatest(c.reltuples, 0)::bigint, \
+             pg_total_relation_size(c.oid), c.oid FROM pg_class c \
+             JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') \
+             AND NOT c.relispartition AND n.nspname !~ '^pg_' \
+             AND n.nspname <> 'information_schema' ORDER BY 3 DESC, 1"
+        }
+        Dialect::Mysql => {
+            "SELECT CONCAT('`', REPLACE(TABLE_NAME, '`', '``'), '`'), TABLE_ROWS, \
+             DATA_LENGTH + INDEX_LENGTH, TABLE_NAME FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' ORDER BY 3 DESC, 1"
+        }
+        _ => {
+            "SELECT '\"' || replace(name, '\"', '\"\"') || '\"', NULL, NULL, name \
+             FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+        }
+    };
+    let rows = ask(sql)?;
+    let number = |cell: Option<&Option<String>>| cell?.as_ref()?.parse::<u64>().ok();
+    let mut tables = Vec::new();
+    for row in rows.iter().take(TABLES) {
+        let text = |index: usize| row.get(index).cloned().flatten().unwrap_or_default();
+        let mut table = TableFacts {
+            name: plain(&text(0)),
+            rows: number(row.get(1)).unwrap_or(0),
+            bytes: number(row.get(2)),
+            ..TableFacts::default()
+        };
+        if table.rows == 0 {
+            let counted = ask(&format!("SELECT count(*) FROM {}", table.name))?;
+            table.rows = number(counted.first().and_then(|row| row.first())).unwrap_or(0);
+        }
+        columns(dialect, ask, &mut table, &text(3))?;
+        tables.push(table);
+    }
+    Ok(tables)
+}
+
+/// A quoted name without quotes, where it needs none.
+fn plain(name: &str) -> String {
+    let bare = name.trim_matches(['"', '`']);
+    let begins = bare.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
+    let is_word = bare
+        .chars()
+        .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    const RESERVED: [&str; 10] =
+        ["order", "group", "user", "table", "select", "index", "key", "to", "from", "rank"];
+    match begins && is_word && !RESERVED.contains(&bare) {
+        true => bare.to_owned(),
+        false => name.to_owned(),
+    }
+}
+
+fn columns(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    table: &mut TableFacts,
+    id: &str,
+) -> Result<(), String> {
+    let quoted = id.replace('\'', "''");
+    let sql = match dialect {
+        Dialect::Postgres => format!(
+            "SELECT quote_ident(a.attname), a.atttypid::regtype::text, \
+             (SELECT array_position(i.indkey::int2[]::int[], a.attnum::int) FROM pg_index i \
+             WHERE i.indrelid = a.attrelid AND i.indisprimary) FROM pg_attribute a \
+             WHERE a.attrelid = {quoted} AND a.attnum > 0 AND NOT a.attisdropped \
+             ORDER BY a.attnum"
+        ),
+        Dialect::Mysql => format!(
+            "SELECT CONCAT('`', REPLACE(c.COLUMN_NAME, '`', '``'), '`'), c.DATA_TYPE, \
+             k.ORDINAL_POSITION FROM information_schema.COLUMNS c \
+             LEFT JOIN information_schema.KEY_COLUMN_USAGE k \
+             ON k.TABLE_SCHEMA = c.TABLE_SCHEMA AND k.TABLE_NAME = c.TABLE_NAME \
+             AND k.COLUMN_NAME = c.COLUMN_NAME AND k.CONSTRAINT_NAME = 'PRIMARY' \
+             WHERE c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = '{quoted}' \
+             ORDER BY c.ORDINAL_POSITION"
+        ),
+        _ => format!(
+            "SELECT '\"' || replace(name, '\"', '\"\"') || '\"', type, nullif(pk, 0) \
+             FROM pragma_table_info('{quoted}')"
+        ),
+    };
+    let mut key = Vec::new();
+    for (index, row) in ask(&sql)?.into_iter().enumerate() {
+        let mut cells = row.into_iter();
+        let mut cell = || cells.next().flatten();
+        let name = plain(&cell().unwrap_or_default());
+        let type_name = cell().unwrap_or_default();
+        if let Some(position) = cell().and_then(|text| text.parse::<u32>().ok()) {
+            key.push((position, index));
+        }
+        table.columns.push(ColumnFacts { name, type_name, values: ColumnValues::Unknown });
+    }
+    key.sort_unstable();
+    table.key = key.into_iter().map(|(_, index)| index).collect();
+    Ok(())
+}
+
+/// Finds what a column holds. One that cannot be read stays unknown, and the draft says so.
+fn learn(dialect: Dialect, ask: &mut AskDatabase<'_>, table: &mut TableFacts, number: usize) {
+    let Some(column) = table.columns.get(number) else { return };
+    if column.values != ColumnValues::Unknown || table.rows == 0 {
+        return;
+    }
+    let (name, from) = (&column.name, &table.name);
+    let mut values = ColumnValues::Unknown;
+    if column.is_whole() && table.rows <= SEARCHED_ROWS {
+        let bounds = ask(&format!("SELECT min({name}), max({name}) FROM {from}"));
+        let bounds = bounds.ok().and_then(|rows| {
+            let mut numbers = rows.into_iter().next()?.into_iter();
+            let mut number = || numbers.next()??.parse::<i64>().ok();
+            Some((number()?, number()?))
+        });
+        if let Some((least, most)) = bounds {
+            values = ColumnValues::Whole(least, most);
+        }
+    }
+    if values == ColumnValues::Unknown {
+        let random = if dialect == Dialect::Mysql { "rand()" } else { "random()" };
+        let sql = format!(
+            "SELECT {name} FROM (SELECT {name} FROM {from} WHERE {name} IS NOT NULL LIMIT 10000) \
+             AS few ORDER BY {random} LIMIT {SAMPLE}"
+        );
+        let sample = ask(&sql).unwrap_or_default().into_iter().flatten().flatten();
+        let mut sample: Vec<String> = sample.filter(|text| text.len() <= LONGEST).collect();
+        sample.sort_unstable();
+        sample.dedup();
+        if !sample.is_empty() {
+            values = ColumnValues::Sample(sample);
+        }
+    }
+    if let Some(column) = table.columns.get_mut(number) {
+        column.values = values;
+    }
+}
+
+/// The statements that took most time.
+fn statements(dialect: Dialect, ask: &mut AskDatabase<'_>) -> Result<Vec<TopStatement>, String> {
+    let rows = match dialect {
+        Dialect::Postgres => postgres_statements(ask)?,
+        Dialect::Mysql => ask("SELECT DIGEST_TEXT, COUNT_STAR, AVG_TIMER_WAIT / 1e9 \
+             FROM performance_schema.events_statements_summary_by_digest \
+             WHERE SCHEMA_NAME = DATABASE() AND DIGEST_TEXT NOT LIKE '%...' \
+             ORDER BY SUM_TIMER_WAIT DESC LIMIT 100")
+        .map_err(|why| format!("performance_schema has no statements: {why}"))?,
+        _ => return Err("SQLite keeps no statistics of statements".to_owned()),
+    };
+    let mut found: Vec<TopStatement> = Vec::new();
+    for row in rows {
+        let mut cells = row.into_iter().flatten();
+        let (Some(sql), Some(calls), Some(mean)) = (cells.next(), cells.next(), cells.next())
+        else {
+            continue;
+        };
+        if found.len() == STATEMENTS || !super::statements::is_of_tables(&sql) {
+            continue;
+        }
+        let statement = TopStatement {
+            sql,
+            calls: calls.parse().unwrap_or(1),
+            mean_ms: mean.parse().unwrap_or(0.0),
+            types: Vec::new(),
+        };
+        found.extend(described(dialect, ask, statement));
+    }
+    match found.is_empty() {
+        true => Err("the server's statistics hold no statement on these tables".to_owned()),
+        false => Ok(found),
+    }
+}
+
+fn postgres_statements(ask: &mut AskDatabase<'_>) -> Result<Vec<Vec<Option<String>>>, String> {
+    let sql = |mean: &str, total: &str| {
+        format!(
+            "SELECT query, calls, {mean} FROM pg_stat_statements \
+             WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+             ORDER BY {total} DESC LIMIT 100"
+        )
+    };
+    // Named so since 13.
+    ask(&sql("mean_exec_time", "total_exec_time"))
+        .or_else(|_| ask(&sql("mean_time", "total_time")))
+        .map_err(|why| format!("pg_stat_statements has no statements: {why}"))
+}
+
+/// A statement with the types of its values. `None` for one that the server does not prepare.
+fn described(
+    dialect: Dialect,
+    ask: &mut AskDatabase<'_>,
+    mut statement: TopStatement,
+) -> Option<TopStatement> {
+    if dialect != Dialect::Postgres {
+        return Some(statement);
+    }
+    ask(&format!("PREPARE rqps_draft AS {}", statement.sql)).ok()?;
+    let types = ask("SELECT unnest(parameter_types)::text FROM pg_prepared_statements \
+         WHERE name = 'rqps_draft'");
+    statement.types = types.unwrap_or_default().into_iter().flatten().flatten().collect();
+    // It ends with the session at the latest.
+    ask("DEALLOCATE rqps_draft").ok()?;
+    Some(statement)
+}

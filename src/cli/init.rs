@@ -1,0 +1,76 @@
+//! `rqps init`: a workload file from a running database.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::benchmarks::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
+use crate::cli::args::Init;
+use crate::cli::exit;
+use crate::domain::dialect::Dialect;
+use crate::embed::sqlite::{Sqlite, SqliteConnection};
+use crate::wire::dsn::{self, Dsn};
+use crate::wire::mysql::MysqlClient;
+use crate::wire::postgres::PostgresClient;
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(20);
+
+/// `rqps init`.
+pub(super) fn init(words: &Init) -> Result<u8> {
+    let out = &words.out;
+    if out.exists() {
+        bail!("write {}: it is there already\nhint: name another file with -o", out.display());
+    }
+    let (dialect, from, found) = match Dsn::looks_like(&words.database) {
+        true => of_server(&words.database)?,
+        false => of_file(Path::new(&words.database))?,
+    };
+    let text = draft(dialect, &from, &found);
+    std::fs::write(out, &text).with_context(|| format!("write {}", out.display()))?;
+    let edits = text.matches("# EDIT").count();
+    tell!("rqps: wrote {}", out.display());
+    if edits > 0 {
+        tell!("rqps: {edits} values are marked with EDIT, because nothing tells what they are");
+    }
+    tell!("hint: rqps compare A B --bench sql:{}", out.display());
+    Ok(exit::FINE)
+}
+
+fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
+    let from = dsn::without_password(text);
+    let doing = || format!("draft a workload from {from}");
+    let dsn = Dsn::parse(text).with_context(doing)?;
+    let dialect = dsn.dialect();
+    let mut ask: Box<AskDatabase<'_>> = match dialect {
+        Dialect::Mysql => {
+            let client = MysqlClient::connect(&dsn.address, &dsn.login, CONNECT);
+            let mut client = client.with_context(doing)?;
+            Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
+        }
+        _ => {
+            let client = PostgresClient::connect(&dsn.address, &dsn.login, CONNECT);
+            let mut client = client.with_context(doing)?;
+            Box::new(move |sql| client.rows(sql).map_err(|error| error.to_string()))
+        }
+    };
+    let found = survey(dialect, &mut *ask).map_err(anyhow::Error::msg).with_context(doing)?;
+    Ok((dialect, from, found))
+}
+
+fn of_file(path: &Path) -> Result<(Dialect, String, DatabaseSurvey)> {
+    let doing = || format!("draft a workload from {}", path.display());
+    if !path.is_file() {
+        bail!(
+            "{}: there is no such file, and it is no DSN such as postgres://user@host/db",
+            doing()
+        );
+    }
+    let library = Arc::new(Sqlite::compiled_in());
+    let mut connection = SqliteConnection::open(&library, path, 1000).with_context(doing)?;
+    let mut ask = |sql: &str| connection.rows(sql).map_err(|error| error.to_string());
+    let found = survey(Dialect::Sqlite, &mut ask).map_err(anyhow::Error::msg);
+    Ok((Dialect::Sqlite, path.display().to_string(), found.with_context(doing)?))
+}
