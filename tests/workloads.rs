@@ -1,10 +1,18 @@
-//! Workloads of the user's own SQL, through the whole program: the examples of docs/workloads.md,
-//! on SQLite, as they stand there; what is refused; and what fails in one step only.
+//! Workloads of the user's own SQL, through the whole program: the examples of docs/workloads.md as
+//! they stand there, on SQLite; what Postgres receives, by its own log; what is refused; and what
+//! fails in one step only.
 
 // The lints know tests by their attribute; what they share has none.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod builds;
+#[allow(dead_code, reason = "another test reads logs of MySQL, too")]
+#[path = "statements/log.rs"]
+mod log;
+mod skipped;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -265,4 +273,93 @@ fn a_draft_from_a_database_runs_as_it_is_written() {
         let (events, rows) = (&step["outcome"]["events"], &step["outcome"]["rows"]);
         assert_eq!(events, rows, "{step}");
     }
+}
+
+/// What a session of Postgres executed: statements with the values of `$1` …, by the server's log.
+fn logged_events(log: &str) -> Vec<Vec<(String, Vec<String>)>> {
+    let sessions = log::postgres(log).into_iter();
+    let seen = |seen: log::Seen| (seen.sql, seen.parameters);
+    sessions.map(|session| session.into_iter().map(seen).collect()).collect()
+}
+
+#[test]
+fn a_server_receives_the_statements_of_the_file_with_the_values_of_their_kinds() {
+    let test = "a_server_receives_the_statements_of_the_file";
+    let _turn = turn();
+    let folder = examples();
+    let root = match builds::roots("", &["postgres@17.2.0"]) {
+        Ok(_) => folder.path(),
+        Err(why) => return skipped::note(test, &why),
+    };
+    // The server's own user goes through it.
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/postgres/default.conf");
+    let more = "\nlog_statement = all\nlog_line_prefix = '@%p '\n";
+    fs::create_dir_all(root.join("configs/postgres")).unwrap();
+    let config = fs::read_to_string(shipped).unwrap() + more;
+    fs::write(root.join("configs/postgres/logging.conf"), config).unwrap();
+    let targets = ["a=postgres@17.2.0:logging", "b=postgres@17.2.0:logging"];
+    let words = ["--interleave", "step", "--steps", "checkout", "--configs", "configs"];
+    let output = compare(root, &targets, &words);
+    assert!(output.status.success(), "{}", said(&output));
+    let logs = ["a", "b"].map(|label| {
+        let runs = fs::read_dir(root.join("out")).unwrap().flatten().map(|entry| entry.path());
+        let mut runs = runs.filter(|path| path.to_string_lossy().ends_with(&format!("-{label}")));
+        fs::read_to_string(runs.next().unwrap().join("logs/server.log")).unwrap()
+    });
+    let sent = logs.map(|log| {
+        let mut sessions = logged_events(&log).into_iter();
+        let is_client = |session: &Vec<(String, Vec<String>)>| {
+            session.iter().any(|(sql, _)| sql.starts_with("SELECT total"))
+        };
+        let session = sessions.find(is_client).expect("a client");
+        let mut session: Vec<_> = session
+            .into_iter()
+            .filter(|(sql, _)| !sql.starts_with("EXPLAIN") && sql != "SELECT 1")
+            .collect();
+        // The last event may have been cut off by the end of the window.
+        let end = session.iter().rposition(|(sql, _)| sql == "COMMIT").expect("a transaction");
+        session.truncate(end + 1);
+        session
+    });
+    let same = sent[0].len().min(sent[1].len());
+    assert!(same > 50, "{same}");
+    assert_eq!(sent[0][..same], sent[1][..same], "one seed, one sequence");
+    check_checkout(&sent[0]);
+}
+
+/// Holds the statements of the step `checkout` against docs/workloads.md, by hand.
+fn check_checkout(sent: &[(String, Vec<String>)]) {
+    let (mut reads, mut buys, mut at) = (0, 0, 0);
+    let is_id = |text: &str| (1..=4).contains(&text.parse::<i32>().unwrap());
+    while let Some((sql, values)) = sent.get(at) {
+        if sql == "SELECT total FROM orders WHERE customer_id = $1 LIMIT 20" {
+            assert!(values.len() == 1 && is_id(&values[0]), "{values:?}");
+            (reads, at) = (reads + 1, at + 1);
+            continue;
+        }
+        let [begin, insert, update, commit] = &sent[at..at + 4] else { panic!("{sql}") };
+        assert_eq!(begin.0, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+        assert_eq!(
+            insert.0,
+            "INSERT INTO orders (id, customer_id, total, day) VALUES ($1, $2, $3, $4::date)"
+        );
+        let [order, id, total, day] = insert.1.as_slice() else { panic!("{insert:?}") };
+        buys += 1;
+        assert_eq!(*order, buys.to_string(), "a sequence");
+        assert!(is_id(id), "{id}");
+        assert!((1.0..=999.0).contains(&total.parse::<f64>().unwrap()), "{total}");
+        assert_eq!(total.split_once('.').unwrap().1.len(), 2, "{total}");
+        assert!(day.starts_with("2024-") && day.len() == 10, "{day}");
+        assert_eq!(update.0, "UPDATE customer SET note = $1 WHERE id = $2");
+        let [note, same] = update.1.as_slice() else { panic!("{update:?}") };
+        assert!(note == "NULL" || (20..=60).contains(&note.len()), "{note}");
+        assert_eq!(same, id, "one value for the whole event");
+        assert_eq!(commit.0, "COMMIT");
+        at += 4;
+    }
+    let events = f64::from(reads + buys);
+    let off = (f64::from(buys) - 0.1 * events).abs() / (0.09 * events).sqrt();
+    // The sequence ends with a transaction: one more than by chance.
+    assert!(off < 6.5, "{buys} of {events} events, where one of ten is wanted");
 }

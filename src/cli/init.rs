@@ -8,11 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::benchmarks::custom::driver::{AskDatabase, DatabaseSurvey, draft, survey};
 use crate::cli::args::Init;
-use crate::cli::exit;
+use crate::cli::{exit, folders};
 use crate::domain::dialect::Dialect;
 use crate::embed::sqlite::{Sqlite, SqliteConnection};
 use crate::wire::dsn::{self, Dsn};
 use crate::wire::mysql::MysqlClient;
+use crate::wire::password;
 use crate::wire::postgres::PostgresClient;
 
 /// How long connecting may take.
@@ -42,7 +43,10 @@ pub(super) fn init(words: &Init) -> Result<u8> {
 fn of_server(text: &str) -> Result<(Dialect, String, DatabaseSurvey)> {
     let from = dsn::without_password(text);
     let doing = || format!("draft a workload from {from}");
-    let dsn = Dsn::parse(text).with_context(doing)?;
+    let mut dsn = Dsn::parse(text).with_context(doing)?;
+    if let Some(open) = password::complete(&mut dsn, &folders::variable).with_context(doing)? {
+        tell!("rqps: {} is not used, because others can read or write it", open.display());
+    }
     let dialect = dsn.dialect();
     let mut ask: Box<AskDatabase<'_>> = match dialect {
         Dialect::Mysql => {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::facts::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement};
 use super::statements::{StatementPart, ValueGuess, guesses, parts};
-use super::survey::{ColumnFacts, ColumnValues, DatabaseSurvey, TableFacts, TopStatement};
 use crate::domain::dialect::Dialect;
 
 /// Tables with a step of their own where there are no statements.
@@ -32,7 +32,8 @@ pub fn draft(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
 fn head(dialect: Dialect, from: &str, found: &DatabaseSurvey) -> String {
     let mut text = format!(
         "# A workload for `rqps compare A B --bench sql:FILE`, drafted from {from}.\n\
-         # docs/workloads.md explains every key. Edit the statements and their values.\n#\n# Tables:\n"
+         # docs/workloads.md explains every key. Edit the statements and their values.\n\
+         #\n# Tables:\n"
     );
     for table in &found.tables {
         let bytes = table.bytes.map(crate::units::bytes);

@@ -9,11 +9,7 @@ use crate::domain::sql_workload::{ByDialect, CsvLoad, SqlLoad};
 use crate::driver::request::{CsvFile, FileLoad, RequestBody};
 
 /// The files of a dialect, in their order.
-pub(in crate::benchmarks::custom) fn load(
-    dialect: Dialect,
-    workload: &Workload,
-    _: Option<&str>,
-) -> RequestBody {
+pub(crate) fn load(dialect: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
     let default = SqlLoad::default();
     let load = steps::shape(workload).and_then(|shape| shape.load.as_ref()).unwrap_or(&default);
     let folder = load.folder.clone().unwrap_or_default();

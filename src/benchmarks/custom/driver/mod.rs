@@ -2,10 +2,12 @@
 //! database.
 
 mod draft;
+mod facts;
 mod load;
 mod statements;
 mod survey;
 
 pub use draft::draft;
+pub use facts::DatabaseSurvey;
 pub(super) use load::load;
-pub use survey::{AskDatabase, DatabaseSurvey, survey};
+pub use survey::{AskDatabase, survey};

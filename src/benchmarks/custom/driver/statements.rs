@@ -1,7 +1,7 @@
 //! Statements of a server's statistics as statements of a workload file: which column each value
 //! is compared with.
 
-use super::survey::{DatabaseSurvey, TableFacts, TopStatement};
+use super::facts::{DatabaseSurvey, TableFacts, TopStatement};
 use crate::domain::dialect::Dialect;
 use crate::user_text::words;
 
@@ -189,7 +189,7 @@ fn is_called(sql: &str, table: &str, alias: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::survey::ColumnFacts;
+    use super::super::facts::ColumnFacts;
     use super::*;
 
     fn table(name: &str, columns: &[&str]) -> TableFacts {
