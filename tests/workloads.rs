@@ -107,6 +107,7 @@ fn the_example_of_the_docs_runs_as_it_stands() {
     assert!(output.status.success(), "{}", said(&output));
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("SELECT * FROM customer WHERE id = :id"), "{report}");
+    assert!(report.contains("tables of 3 files, 1 client"), "{report}");
     for label in ["sqlite", "b"] {
         let steps = steps(&folder.path().join("out"), label);
         let names: Vec<&str> = steps.iter().map(|step| step["name"].as_str().unwrap()).collect();
@@ -129,6 +130,25 @@ fn the_example_of_the_docs_runs_as_it_stands() {
             / checkout["outcome"]["events"].as_f64().unwrap();
         assert!((1.05..1.6).contains(&of_event), "{of_event}");
     }
+}
+
+#[test]
+fn rows_of_insert_statements_count_as_loaded() {
+    let _turn = turn();
+    let folder = examples();
+    let mut schema = fs::read_to_string(folder.path().join("schema.sql")).unwrap();
+    schema += "INSERT INTO orders (id, customer_id) VALUES (1, 1), (2, 1);\n\
+               insert into orders (id, customer_id) select id + 2, 1 from orders;\n\
+               UPDATE orders SET total = 1;\n";
+    fs::write(folder.path().join("schema.sql"), schema).unwrap();
+    edit(
+        &folder.path().join("shop.toml"),
+        "from = 1, to = 1_000_000_000",
+        "from = 9, to = 99999999",
+    );
+    let output = compare(folder.path(), &["sqlite"], &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("sqlite: 8 rows loaded"), "{}", said(&output));
 }
 
 #[test]

@@ -90,6 +90,22 @@ impl Workload {
         self.client_counts = if counts.len() > 1 { counts } else { Vec::new() };
     }
 
+    /// `2 tables x 1000 rows`; only the number of files where a user's files have the tables.
+    pub fn data_text(&self) -> String {
+        let count = |number: u64, one: &str| {
+            format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+        };
+        match &self.shape {
+            BenchmarkParameters::Sql(shape) => {
+                format!("tables of {}", count(shape.files.len() as u64, "file"))
+            }
+            _ => {
+                let tables = count(u64::from(self.tables), "table");
+                format!("{tables} x {}", count(self.rows, "row"))
+            }
+        }
+    }
+
     /// `4 clients`, `1, 4, 16 clients`.
     pub fn clients_text(&self) -> String {
         let counts: Vec<String> = self.counts().iter().map(u32::to_string).collect();

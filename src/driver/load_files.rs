@@ -75,7 +75,7 @@ fn open(dialect: Dialect, connector: &Connector) -> Result<Connection, String> {
     Ok(session)
 }
 
-/// Executes a file of SQL. Returns the rows that came with it by COPY.
+/// Executes a file of SQL. Returns the rows that came with it by INSERT, REPLACE and COPY.
 fn execute<W: Write>(
     path: &Path,
     dialect: Dialect,
@@ -183,13 +183,15 @@ impl SqlFile {
     }
 }
 
-/// Sends a statement. It adds no row that is counted.
+/// Sends a statement. Returns the rows that it inserts.
 fn send(sql: &str, dialect: Dialect, session: &mut Connection) -> Result<u64, StatementFault> {
     if dialect == Dialect::Mysql {
         refuse_of_dump(sql)?;
     }
-    // Rows that a SELECT of a dump returns are nobody's.
-    session.simple(sql).map(|_| 0).map_err(|error| judged(sql, dialect, &error))
+    let reply = session.simple(sql).map_err(|error| judged(sql, dialect, &error))?;
+    let first = sql.split_whitespace().next().unwrap_or_default();
+    let inserts = ["INSERT", "REPLACE"].iter().any(|word| first.eq_ignore_ascii_case(word));
+    Ok(if inserts { reply.affected } else { 0 })
 }
 
 /// What the refusal of a statement means for the load.

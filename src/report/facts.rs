@@ -152,8 +152,7 @@ fn imported_workload_line(workload: &Workload) -> String {
 }
 
 fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
-    let count =
-        |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let data = workload.data_text();
     let pace = match workload.pace {
         Pace::Closed => "closed pace".to_owned(),
         Pace::Open { events_per_second } => format!("open pace at {events_per_second} events/s"),
@@ -164,10 +163,8 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
             false => "",
         };
         return format!(
-            "{} x {}, 1 client, {statements} statements of each step counted under \
-             valgrind{simulated}",
-            count(u64::from(workload.tables), "table"),
-            count(workload.rows, "row"),
+            "{data}, 1 client, {statements} statements of each step counted under \
+             valgrind{simulated}"
         );
     }
     let cache = match workload.cache_bytes {
@@ -181,9 +178,7 @@ fn workload_line(workload: &Workload, own: &[&Sections]) -> String {
     let profiler = workload.profile_hertz.map(|hertz| format!(", a profiler at {hertz} Hz"));
     let limit = limit.unwrap_or_default() + &profiler.unwrap_or_default();
     format!(
-        "{} x {}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}{limit}",
-        count(u64::from(workload.tables), "table"),
-        count(workload.rows, "row"),
+        "{data}, {}, {} s reads, {} s writes, {} s warm-up, settle x {}, {pace}, {cache}{limit}",
         workload.clients_text(),
         workload.read_seconds,
         workload.write_seconds,
