@@ -3,26 +3,22 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
+#[allow(dead_code, reason = "another test runs it without a change of folder")]
+mod program;
 mod skipped;
 
-fn rqps(words: &[String], folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.args(words).stdin(Stdio::null()).current_dir(folder);
-    let (lock, state) = (folder.join("lock"), folder.join("state"));
-    command.env("RQPS_HOST_LOCK", lock).env("RQPS_STATE", state);
-    command.output().expect("start rqps")
+use program::{rqps, text};
+
+fn run_in(words: &[String], folder: &Path) -> Output {
+    rqps(words, folder).current_dir(folder).output().expect("start rqps")
 }
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The bisection in the JSON form of what a command prints.
@@ -58,7 +54,7 @@ fn fake(folder: &Path, fast: usize, slow: usize) -> Vec<String> {
 #[test]
 fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
     let folder = tempfile::tempdir().expect("folder");
-    let said = rqps(&fake(folder.path(), 5, 3), folder.path());
+    let said = run_in(&fake(folder.path(), 5, 3), folder.path());
     let first = found(&said);
     assert_eq!(suspects(&first), [5], "{first:#}");
     assert_eq!(first["metric"], "o/s");
@@ -68,7 +64,7 @@ fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
 
     let out = folder.path().join("out");
     let again = format!("bisect --resume {} --format json", out.display());
-    let said = rqps(&words(&again), folder.path());
+    let said = run_in(&words(&again), folder.path());
     assert_eq!(found(&said), first);
     // A bisection that was cut off measures what is missing.
     let log = out.join("bisect.json");
@@ -77,7 +73,7 @@ fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
     let all = entries.len();
     entries.truncate(all / 2);
     fs::write(&log, half.to_string()).expect("write");
-    let said = rqps(&words(&again), folder.path());
+    let said = run_in(&words(&again), folder.path());
     assert_eq!(suspects(&found(&said)), [5]);
     let whole: Value = serde_json::from_slice(&fs::read(&log).expect("log")).expect("JSON");
     assert_eq!(whole["entries"].as_array().expect("entries").len(), all);
@@ -86,11 +82,11 @@ fn a_slow_version_is_found_by_its_rate_and_the_log_is_enough_to_say_so_again() {
 #[test]
 fn versions_of_one_speed_are_not_searched() {
     let folder = tempfile::tempdir().expect("folder");
-    let said = rqps(&fake(folder.path(), 6, 0), folder.path());
+    let said = run_in(&fake(folder.path(), 6, 0), folder.path());
     let found = found(&said);
     assert_eq!((&found["reproduced"], suspects(&found).len()), (&Value::Bool(false), 0));
     let words = words(&format!("bisect --resume {}", folder.path().join("out").display()));
-    let said = text(&rqps(&words, folder.path()).stdout);
+    let said = text(&run_in(&words, folder.path()).stdout);
     assert!(said.contains("Not reproduced"), "{said}");
 }
 
@@ -98,7 +94,7 @@ fn versions_of_one_speed_are_not_searched() {
 fn what_cannot_be_searched_is_refused() {
     let folder = tempfile::tempdir().expect("folder");
     let check = |line: &str, expected: &str| {
-        let said = rqps(&words(line), folder.path());
+        let said = run_in(&words(line), folder.path());
         let complaint = text(&said.stderr);
         assert_eq!(said.status.code(), Some(2), "{line}: {complaint}");
         assert!(complaint.contains(expected), "{line}: {complaint}");
@@ -126,12 +122,12 @@ fn a_change_over_time_is_found() {
             config.display(),
             out.display()
         );
-        let said = rqps(&words(&line), folder.path());
+        let said = run_in(&words(&line), folder.path());
         assert!(said.status.success(), "{}", text(&said.stderr));
         names = format!("{names} {}", out.display());
     }
     for otava in ["", "--otava"] {
-        let said = rqps(
+        let said = run_in(
             &words(&format!("history {names} --by date {otava} --format json")),
             folder.path(),
         );
@@ -145,12 +141,12 @@ fn a_change_over_time_is_found() {
         let ratio = changes[0]["ratio"].as_f64().expect("ratio");
         assert!((ratio - 100.0 / 108.0).abs() < 0.01, "{ratio}");
     }
-    let shown = text(&rqps(&words(&format!("history {names} --by date")), folder.path()).stdout);
+    let shown = text(&run_in(&words(&format!("history {names} --by date")), folder.path()).stdout);
     assert!(shown.contains("Changes of o/s: nightly") && shown.contains("day08"), "{shown}");
     let one = format!("history {}/day00 --by date", folder.path().display());
-    let said = text(&rqps(&words(&one), folder.path()).stderr);
+    let said = text(&run_in(&words(&one), folder.path()).stderr);
     assert!(said.contains("two result sets"), "{said}");
-    let csv = rqps(&words(&format!("history {names} --by date --format csv")), folder.path());
+    let csv = run_in(&words(&format!("history {names} --by date --format csv")), folder.path());
     assert_eq!(text(&csv.stdout).lines().count(), 15);
 }
 
@@ -229,7 +225,7 @@ fn a_commit_is_found_by_its_instructions() {
         folder.path().join("out").display(),
         folder.path().join("cache").display()
     );
-    let found = found(&rqps(&words(&line), folder.path()));
+    let found = found(&run_in(&words(&line), folder.path()));
     // The one that does not build cannot be told from the one behind it.
     assert_eq!(suspects(&found), [3, 4], "{found:#}");
     let versions = found["versions"].as_array().expect("versions");

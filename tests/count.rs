@@ -8,23 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+mod program;
 mod skipped;
 
-fn rqps(words: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.args(words).stdin(Stdio::null());
-    let (lock, state) = (folder.join("lock"), folder.join("state"));
-    command.env("RQPS_HOST_LOCK", lock).env("RQPS_STATE", state);
-    command
-}
-
-fn run(words: &[&str], folder: &Path) -> Output {
-    rqps(words, folder).output().expect("start rqps")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use program::{rqps, run, text};
 
 /// True if valgrind is here; else the test is noted as left out.
 fn has_valgrind(test: &str) -> bool {
@@ -97,6 +84,16 @@ fn counts_of_one_build_repeat() {
     assert!(page.contains("Instructions per operation"));
 }
 
+/// One block of two SQLite configurations, and the count after it.
+fn compared_and_counted(folder: &Path, out: &Path) -> Output {
+    let words = format!(
+        "compare sqlite other=sqlite:small-cache --count --steps point-query --blocks 1 --out {} \
+         --set rows=5000 --set read_seconds=0.1 --set warmup_seconds=0.1 --set settle_scale=0",
+        out.display()
+    );
+    run(&words.split_whitespace().collect::<Vec<_>>(), folder)
+}
+
 #[test]
 fn a_comparison_counts_after_its_blocks() {
     if !has_valgrind("a_comparison_counts_after_its_blocks") {
@@ -105,13 +102,7 @@ fn a_comparison_counts_after_its_blocks() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let out_word = out.to_string_lossy().into_owned();
-    let words = format!(
-        "compare sqlite other=sqlite:small-cache --count --steps point-query --blocks 1 --out \
-         {out_word} --set rows=5000 --set read_seconds=0.1 --set warmup_seconds=0.1 --set \
-         settle_scale=0"
-    );
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let done = run(&words, folder.path());
+    let done = compared_and_counted(folder.path(), &out);
     let shown = text(&done.stdout);
     assert!(done.status.success(), "{}\n{shown}", text(&done.stderr));
     for part in ["rQPS", "Instructions per operation", "Functions that changed", "unixShmLock"] {
@@ -276,13 +267,7 @@ fn a_history_has_counts_alone_and_beside_rates() {
     let folder = tempfile::tempdir().expect("folder");
     let out = folder.path().join("out");
     let out_word = out.to_string_lossy().into_owned();
-    let words = format!(
-        "compare sqlite other=sqlite:small-cache --count --steps point-query --blocks 1 --out \
-         {out_word} --set rows=2000 --set read_seconds=0.1 --set warmup_seconds=0.1 --set \
-         settle_scale=0"
-    );
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let done = run(&words, folder.path());
+    let done = compared_and_counted(folder.path(), &out);
     assert!(done.status.success(), "{}", text(&done.stderr));
     for results in [out.clone(), out.join("count")] {
         for entry in std::fs::read_dir(&results).expect("the result folder") {

@@ -2,24 +2,20 @@
 //! host, and only the library counts.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use object::{Object, ObjectSymbol};
 use rqps::os::symbols::Symbols;
 use serde_json::Value;
 
 mod builds;
+mod program;
 mod skipped;
 
-fn run(words: &str, folder: &Path) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.args(words.split_whitespace()).stdin(Stdio::null());
-    command.env("RQPS_HOST_LOCK", folder.join("lock")).env("RQPS_STATE", folder.join("state"));
-    command.output().expect("start rqps")
-}
+use program::text;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn run(words: &str, folder: &Path) -> Output {
+    program::run(&words.split_whitespace().collect::<Vec<_>>(), folder)
 }
 
 /// True if a program starts.

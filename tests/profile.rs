@@ -1,28 +1,14 @@
 //! `rqps compare --profile`: from the command line to the report, with the SQLite that is compiled
 //! in, under the perf of this host.
 
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
+mod program;
 mod skipped;
 
-fn rqps(words: &[&str], folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
-    command.args(words).stdin(Stdio::null());
-    let (lock, state) = (folder.join("lock"), folder.join("state"));
-    command.env("RQPS_HOST_LOCK", lock).env("RQPS_STATE", state);
-    command
-}
-
-fn run(words: &[&str], folder: &Path) -> Output {
-    rqps(words, folder).output().expect("start rqps")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use program::{rqps, run, text};
 
 /// True if perf is here and may sample; else the test is noted as left out.
 fn has_perf(test: &str) -> bool {

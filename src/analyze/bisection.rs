@@ -20,7 +20,7 @@ pub struct Bisection {
     pub ends: f64,
     /// Its 95 % interval; `None` for counts.
     pub ends_interval: Option<Interval>,
-    /// True if the ends differ. If not, nothing was searched.
+    /// True if the ends differ. Otherwise rqps does not search.
     pub reproduced: bool,
     /// The versions that changed the step, the largest change first. Empty if the difference is
     /// spread over many small changes.

@@ -87,7 +87,7 @@ pub struct ProfileFunction {
     pub name: Arc<str>,
     /// Instructions of its own, without those of the functions that it called.
     pub own: u64,
-    /// What the simulation of its own instructions found; zeros without one.
+    /// Simulated cache misses and mispredictions of its own instructions; 0 without a simulation.
     pub simulated: Simulated,
 }
 

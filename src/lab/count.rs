@@ -30,8 +30,8 @@ struct CountedProcess {
 }
 
 impl StepRunner<'_> {
-    /// Carries out so many events of a step and counts their instructions, unless it only warms
-    /// caches. Returns its record, and what callgrind wrote.
+    /// Runs a fixed number of events of a step and counts their instructions, unless the step only
+    /// warms caches. Returns its record, and what callgrind wrote.
     ///
     /// # Errors
     /// The server, the driver or valgrind fails; the user stops.

@@ -303,7 +303,7 @@ pub fn monotonic_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Where files of samples may be: `folder/NAME.perf`.
+/// The file of the samples of NAME: `folder/NAME.perf`.
 pub fn file_in(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.perf"))
 }

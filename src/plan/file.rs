@@ -321,7 +321,7 @@ fn check_passes(plan: &Plan) -> Result<(), PlanError> {
             );
         }
         if !(1..=100).contains(&counting.blocks.most()) {
-            return wrong("repeats of the counting pass must be from 1 to 100");
+            return wrong("the number of repeats of the counting pass must be 1 to 100");
         }
         check_counted(&counting).map_err(PlanError::Value)?;
     }

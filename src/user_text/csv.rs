@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use thiserror::Error;
 
-/// A record that cannot be read.
+/// An unreadable record of a CSV file.
 #[derive(Debug, Error)]
 pub enum CsvError {
     /// The file cannot be read.

@@ -7,7 +7,7 @@ use crate::stats::Interval;
 use crate::stats::paired::mean_interval;
 use crate::stats::summary::mean;
 
-/// What sampling cost in a profiling pass; `None` if nothing was measured both ways.
+/// What sampling cost in a profiling pass; `None` if no step was measured with and without it.
 pub(in crate::analyze) fn overhead(profiles: &Comparison) -> Option<Overhead> {
     let targets = profiles.steps.iter().flat_map(|step| &step.targets);
     let difference =

@@ -20,7 +20,7 @@ const EXPLAINED_LEAST: f64 = 0.5;
 /// A difference of so many standard errors is one.
 const ERRORS_LEAST: f64 = 3.0;
 
-/// How to search.
+/// The metric of a search, and the values of the ends that chose it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice {
     /// The metric.

@@ -193,9 +193,10 @@ impl<'a> Measuring<'a> {
             return Err(Stopped.into());
         }
         if let Some(fault) = summary.faults.first() {
-            let label = |place: &usize| &self.request.versions[*place].target.label;
-            // The fault names its target; a pair without one has the newer version at fault.
-            let named = places.iter().find(|place| fault.contains(label(place).as_str()));
+            let names =
+                |place: &&usize| is_fault_of(fault, &self.request.versions[**place].target.label);
+            // A fault without a label is taken to be of the newer version.
+            let named = places.iter().find(names);
             let place = named.or(places.last()).copied().unwrap_or_default();
             return Ok(Err((place, fault.clone())));
         }
@@ -252,6 +253,25 @@ fn values(step: &StepComparison) -> Values {
     Metric::ALL.iter().copied().filter(|metric| is_searched(*metric)).filter_map(of).collect()
 }
 
+/// True if a fault is of the target with this label: it begins with the whole label, because one
+/// label may be the beginning of another.
+fn is_fault_of(fault: &str, label: &str) -> bool {
+    fault.strip_prefix(label).is_some_and(|rest| rest.starts_with(": "))
+}
+
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_of_the_version_with_its_whole_label() {
+        let fault = "mysql-8.0.15: b01-1-mysql-8.0.15: point-query: the server is gone";
+        assert!(is_fault_of(fault, "mysql-8.0.15"));
+        assert!(!is_fault_of(fault, "mysql-8.0.1"));
+        assert!(!is_fault_of("prepare: mysql-8.0.15", "mysql-8.0.15"));
+    }
 }

@@ -5,19 +5,28 @@ use std::collections::BTreeSet;
 use super::choice::Choice;
 use super::measuring::Measuring;
 use crate::analyze::bisection::{Bisection, BisectionCost, Culprit, VersionFacts};
+use crate::analyze::pairing::CONFIDENCE;
 use crate::domain::bisection::{BisectionEntry, BisectionMeasurement, BisectionPass};
 use crate::domain::metric::Metric;
 use crate::stats::Interval;
+use crate::stats::bisection::EndsDifference;
+use crate::stats::moderated::Estimate;
 use crate::stats::summary::mean;
 
-/// Quantile of the normal distribution for 95 %.
-const NORMAL_95: f64 = 1.959_964;
-
-/// The difference of the ends: ln(candidate / baseline), with its standard error if it scatters.
+/// The difference of the ends: ln(candidate / baseline), with its 95 % interval if it scatters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ends {
     pub(super) ln: f64,
-    pub(super) error: Option<f64>,
+    pub(super) interval: Option<Interval>,
+}
+
+impl Ends {
+    /// By values that scatter: Student's t, because the scatter is estimated from few of them.
+    pub(super) fn of(ends: EndsDifference) -> Ends {
+        let EndsDifference { difference, error, df } = ends;
+        let estimate = Estimate { mean: difference, se: error, df: df as f64 };
+        Ends { ln: difference, interval: (df > 0).then(|| estimate.interval(CONFIDENCE)) }
+    }
 }
 
 /// The outcome; `culprits` is `None` if the ends do not differ.
@@ -29,10 +38,6 @@ pub(super) fn outcome(
 ) -> Bisection {
     let request = measuring.request();
     let entries = measuring.entries();
-    let interval = ends.error.map(|error| {
-        let wide = NORMAL_95 * error;
-        Interval { low: ends.ln - wide, high: ends.ln + wide }.exp()
-    });
     let versions = request.versions.iter().enumerate().map(|(place, version)| {
         let values = values(entries, choice.metric, place);
         let n = values.len();
@@ -55,7 +60,7 @@ pub(super) fn outcome(
         metric: choice.metric.name().to_owned(),
         reason: choice.reason.clone(),
         ends: ends.ln.exp(),
-        ends_interval: interval,
+        ends_interval: ends.interval.map(Interval::exp),
         reproduced: culprits.is_some(),
         culprits: culprits.unwrap_or_default(),
         cost: cost(entries, versions.iter().filter(|version| version.lost.is_some()).count()),
@@ -124,4 +129,20 @@ fn cost(entries: &[BisectionEntry], lost: usize) -> BisectionCost {
         }
     }
     cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_give_the_interval_of_student_s_t() {
+        let ends = Ends::of(EndsDifference { difference: 0.1, error: 0.01, df: 5 });
+        let interval = ends.interval.expect("an interval");
+        // t(0.975, 5) = 2.570582.
+        assert!((interval.high - 0.125_705_82).abs() < 1e-8, "{interval:?}");
+        assert!((interval.low - 0.074_294_18).abs() < 1e-8, "{interval:?}");
+        let none = Ends::of(EndsDifference { difference: 0.1, error: 0.01, df: 0 });
+        assert_eq!(none.interval, None);
+    }
 }

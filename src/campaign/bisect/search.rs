@@ -87,7 +87,7 @@ fn by_counts(
     let mut search = ExactSearch::new(&mass, rules);
     search.record(0, counted.first);
     search.record(last, counted.last);
-    let ends = Ends { ln: counted.last - counted.first, error: None };
+    let ends = Ends { ln: counted.last - counted.first, interval: None };
     let seconds = seconds_of(measuring, BisectionPass::Count);
     measuring.note(format!(
         "at most {} more versions for one change; a version took {seconds:.0} s so far",
@@ -173,7 +173,7 @@ fn by_blocks(measuring: &mut Measuring<'_>, choice: &Choice) -> Result<Bisection
         }
         culprits.push(culprit);
     }
-    let ends = whole.unwrap_or(Ends { ln: 0.0, error: None });
+    let ends = whole.unwrap_or(Ends { ln: 0.0, interval: None });
     culprits.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
     Ok(outcome(measuring, choice, ends, Some(culprits)))
 }
@@ -216,10 +216,10 @@ fn in_range(
                 }
             }
             NoisyStep::NotReproduced(ends) => {
-                return Ok((Ends { ln: ends.difference, error: Some(ends.error) }, None));
+                return Ok((Ends::of(ends), None));
             }
             NoisyStep::Done(mut found) => {
-                let ends = Ends { ln: found.ends.difference, error: Some(found.ends.error) };
+                let ends = Ends::of(found.ends);
                 found.best += first;
                 found.set.iter_mut().for_each(|suspect| suspect.0 += first);
                 return Ok((ends, Some(found)));

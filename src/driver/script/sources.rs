@@ -28,7 +28,7 @@ struct Inner {
 
 struct SharedSource {
     name: String,
-    /// Its first slot.
+    /// Index of its first parameter among the parameters of the event.
     slot: usize,
     count: usize,
     distinct: bool,
@@ -94,7 +94,7 @@ enum Spreading {
     Exponential(f64),
 }
 
-/// A value that was drawn.
+/// The current value of a source.
 #[derive(Default)]
 pub(crate) struct Drawn {
     pub(crate) value: DrawnValue,

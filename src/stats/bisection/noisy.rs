@@ -61,6 +61,8 @@ pub struct EndsDifference {
     pub difference: f64,
     /// Its standard error.
     pub error: f64,
+    /// Degrees of freedom of the scatter within versions.
+    pub df: usize,
 }
 
 /// What to do next.
@@ -172,10 +174,10 @@ impl NoisySearch {
         let open = short.flatten().filter(|place| self.runs[**place].count < cap);
         let next = open.min_by_key(|place| self.runs[**place].count).copied();
         let measured = variance(&self.runs).filter(|(_, df)| *df >= SCATTER_DF_LEAST);
-        let (Some((variance, _)), false) = (measured, is_short) else {
+        let (Some(scatter), false) = (measured, is_short) else {
             return Err(NoisyStep::Measure(next.unwrap_or(self.runs.len() - 1)));
         };
-        let ends = self.difference(&sides, variance);
+        let ends = self.difference(&sides, scatter);
         let t = ends.difference.abs() / ends.error;
         if t >= ENDS_T {
             return Ok(());
@@ -208,8 +210,8 @@ impl NoisySearch {
         [left, right]
     }
 
-    /// The difference of the ends.
-    fn difference(&self, sides: &[Vec<usize>; 2], variance: f64) -> EndsDifference {
+    /// The difference of the ends, by the variance within versions and its degrees of freedom.
+    fn difference(&self, sides: &[Vec<usize>; 2], (variance, df): (f64, usize)) -> EndsDifference {
         let offset = self.rules.layout_sd.powi(2);
         let level = |places: &[usize], anchor: Option<f64>| {
             let start = anchor.map_or(0.0, |variance| 1.0 / variance);
@@ -222,7 +224,7 @@ impl NoisySearch {
         };
         let left = level(&sides[0], self.anchor(variance));
         let right = level(&sides[1], None);
-        EndsDifference { difference: right.0 - left.0, error: (left.1 + right.1).sqrt() }
+        EndsDifference { difference: right.0 - left.0, error: (left.1 + right.1).sqrt(), df }
     }
 
     /// The variance of version 0 where all others are measured against it.
@@ -308,8 +310,8 @@ impl NoisySearch {
             set.extend(places.into_iter().map(|place| (place, posterior[place])));
         }
         set.sort_by_key(|suspect| suspect.0);
-        let variance = variance(&self.runs).map_or(0.0, |found| found.0);
-        let ends = self.difference(&self.ends(), variance);
+        let scatter = variance(&self.runs).unwrap_or((0.0, 0));
+        let ends = self.difference(&self.ends(), scatter);
         Suspects { set, best: best.unwrap_or(0), probability, ends }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn dialect_key(dialect: Dialect) -> &'static str {
     }
 }
 
-/// What is said for a dialect: under its key, else under `any`.
+/// The value for a dialect: that of its key, else that of `any`.
 pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
     match said {
         ByDialect::All(all) => Some(all),
@@ -73,7 +73,7 @@ pub fn of_dialect<T>(said: &ByDialect<T>, dialect: Dialect) -> Option<&T> {
     }
 }
 
-/// All that is said for any dialect.
+/// The values of all dialects.
 pub(super) fn all<T>(said: &ByDialect<T>) -> Vec<&T> {
     match said {
         ByDialect::All(all) => vec![all],

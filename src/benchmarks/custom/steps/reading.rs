@@ -16,7 +16,8 @@ pub fn shape(workload: &Workload) -> Option<&SqlShape> {
 /// Reads a workload file.
 ///
 /// # Errors
-/// It is no TOML, or a key is unknown, missing or of the wrong type. The text names the line.
+/// The text is not TOML, or a key is unknown, missing or of the wrong type. The error names the
+/// line.
 pub fn read(text: &str) -> Result<SqlShape, String> {
     let fault = |error: toml::de::Error| error.to_string();
     let mut unknown = Vec::new();
