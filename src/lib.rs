@@ -16,22 +16,12 @@ pub mod plan;
 pub mod benchmarks;
 // L3
 pub mod import;
-pub mod obtain;
-pub mod report;
+pub use rqps_reports::report;
+pub use rqps_servers::obtain;
 // L2
-pub mod analyze;
-pub mod dbms;
 pub mod driver;
-pub mod results;
 pub mod workload;
-// L1
-pub mod embed;
-pub mod os;
-pub mod wire;
-// L0
-pub mod datagen;
-pub mod domain;
-pub mod parallel;
-pub mod stats;
-pub mod units;
-pub mod user_text;
+pub use rqps_reports::{analyze, results};
+pub use rqps_servers::dbms;
+// L1 and L0
+pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};

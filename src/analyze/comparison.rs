@@ -259,7 +259,7 @@ impl StepComparison {
 
 impl TargetResult {
     /// A target that has nothing of a step.
-    pub(crate) fn none(label: &str) -> TargetResult {
+    pub fn none(label: &str) -> TargetResult {
         TargetResult {
             label: label.to_owned(),
             chosen: None,
@@ -276,7 +276,7 @@ impl TargetResult {
     }
 
     /// The same measurements in another step, with no ratio yet.
-    pub(crate) fn chosen_for_another(&self, name: &str) -> TargetResult {
+    pub fn chosen_for_another(&self, name: &str) -> TargetResult {
         let mut chosen = TargetResult { chosen: Some(name.to_owned()), ..self.clone() };
         chosen.metrics.values_mut().for_each(|result| result.relative = None);
         chosen

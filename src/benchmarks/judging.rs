@@ -55,7 +55,7 @@ pub fn measure(step: &StepRecord) -> Measurement {
     analyze::measure_step(&Arc::new(step.clone()), &extensions())
 }
 
-/// See [`report::document`].
+/// See [`mod@report::document`].
 pub fn document(comparison: &Comparison, options: &ReportOptions) -> Document {
     report::document(comparison, options, &sections())
 }

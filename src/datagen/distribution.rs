@@ -194,24 +194,13 @@ fn mean_of_twelve(rng: &mut Rng) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use statrs::distribution::{ChiSquared, ContinuousCDF};
-
     use super::*;
+    use crate::stats::goodness_of_fit;
 
-    /// Pearson's chi-square test at 1 in 100,000, so that a fixed seed that passes says something
-    /// and a hundred of these tests still do not cry wolf. `weights` need not sum to one.
+    /// At 1 in 100,000, so that a fixed seed that passes says something and a hundred of these
+    /// tests still do not cry wolf.
     pub(crate) fn assert_fits(counts: &[u64], weights: &[f64]) {
-        let drawn = counts.iter().sum::<u64>() as f64;
-        let whole: f64 = weights.iter().sum();
-        let mut statistic = 0.0;
-        for (count, weight) in counts.iter().zip(weights) {
-            let expected = drawn * weight / whole;
-            assert!(expected >= 5.0, "too few draws for chi-square: {expected} expected");
-            statistic += (*count as f64 - expected).powi(2) / expected;
-        }
-        let freedom = counts.len() as f64 - 1.0;
-        let limit = ChiSquared::new(freedom).unwrap().inverse_cdf(1.0 - 1e-5);
-        assert!(statistic < limit, "chi-square {statistic} over {limit}: {counts:?}");
+        assert!(goodness_of_fit(counts, weights) > 1e-5, "{counts:?}");
     }
 
     fn zipfian_counts(n: u64, theta: f64, draws: usize) -> Vec<u64> {

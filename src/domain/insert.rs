@@ -218,7 +218,7 @@ pub struct Maintenance {
     pub pause_seconds: f64,
 }
 
-/// The price column: see [`crate::benchmarks::insert::rows::Price`].
+/// The price column: rows of the insert benchmark draw it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceKind {

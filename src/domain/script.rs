@@ -215,3 +215,14 @@ pub enum Parameter {
         whole: bool,
     },
 }
+
+impl Parameter {
+    /// Bytes of a text parameter of fixed length; 0 for others.
+    #[inline]
+    pub fn text_len(self) -> usize {
+        match self {
+            Parameter::Digits { bytes } => bytes as usize,
+            _ => 0,
+        }
+    }
+}

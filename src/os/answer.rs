@@ -11,15 +11,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const KEPT: usize = 1 << 20;
 
 /// What a program said before it ended.
-pub(crate) struct Answer {
-    pub(crate) success: bool,
-    pub(crate) output: String,
-    pub(crate) errors: String,
+pub struct Answer {
+    /// It ended with code 0.
+    pub success: bool,
+    /// Its standard output, the first megabyte.
+    pub output: String,
+    /// Its standard error, likewise.
+    pub errors: String,
 }
 
 impl Answer {
     /// Of a program that failed: its complaint, or whatever it said, on one line.
-    pub(crate) fn complaint(&self) -> String {
+    pub fn complaint(&self) -> String {
         let complained = !self.errors.trim().is_empty();
         let text = if complained { &self.errors } else { &self.output };
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
@@ -30,8 +33,11 @@ impl Answer {
     }
 }
 
-/// Runs a program that answers and ends. The error says why there is no answer.
-pub(crate) fn answer(mut command: Command) -> Result<Answer, String> {
+/// Runs a program that answers and ends.
+///
+/// # Errors
+/// The program does not start, or is not done after 30 s; the text says which.
+pub fn answer(mut command: Command) -> Result<Answer, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let output = gather(child.stdout.take());
@@ -56,7 +62,7 @@ pub(crate) fn answer(mut command: Command) -> Result<Answer, String> {
 
 /// Reads a pipe to its end on a thread of its own, so that the writer never blocks on it; keeps
 /// the beginning.
-pub(crate) fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
+pub fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHandle<String>> {
     let mut pipe = pipe?;
     Some(thread::spawn(move || {
         let mut kept = Vec::new();
@@ -70,6 +76,6 @@ pub(crate) fn gather(pipe: Option<impl Read + Send + 'static>) -> Option<JoinHan
 }
 
 /// What [`gather`] gathered.
-pub(crate) fn joined(thread: Option<JoinHandle<String>>) -> String {
+pub fn joined(thread: Option<JoinHandle<String>>) -> String {
     thread.and_then(|thread| thread.join().ok()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //! parent, CPUs, disks, the clock. Knows no DBMS by name.
 
 pub mod affinity;
-pub(crate) mod answer;
+pub mod answer;
 pub mod cgroup;
 pub mod clock;
 pub mod disk;

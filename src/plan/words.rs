@@ -183,7 +183,8 @@ fn local(word: &str, rest: &str) -> Result<Target, WordError> {
     let (source, storage_engine) = source(word, dbms, what)?;
     let config = config.unwrap_or(default_config(storage_engine.as_deref())).to_owned();
     let label = default_label(dbms, &source, storage_engine.as_deref(), &config);
-    Ok((Target { label, dbms, source, config, storage_engine }).with_safe_label())
+    let label = label_text(&label);
+    Ok(Target { label, dbms, source, config, storage_engine })
 }
 
 /// What packages of Debian are named by.
@@ -368,13 +369,6 @@ fn default_label(dbms: Dbms, source: &BuildSource, storage: Option<&str>, config
 fn label_text(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '-' };
     text.chars().map(keep).collect()
-}
-
-impl Target {
-    fn with_safe_label(mut self) -> Target {
-        self.label = label_text(&self.label);
-        self
-    }
 }
 
 #[cfg(test)]

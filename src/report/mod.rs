@@ -31,7 +31,7 @@ mod sections;
 mod sessions;
 mod settings;
 pub mod stacks;
-pub(crate) mod tables;
+pub mod tables;
 mod text;
 pub mod timeline;
 mod turns;

@@ -21,7 +21,7 @@ fn efficiency_metrics() -> Vec<Metric> {
 }
 
 /// The legend of columns and one table for each group.
-pub(crate) fn rates(comparison: &Comparison) -> Section {
+pub fn rates(comparison: &Comparison) -> Section {
     let mut legend = vec![format!("Relative to: {}", comparison.base)];
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
         legend.push(format!("col-{} : {}", index + 1, target.label));
@@ -38,7 +38,7 @@ pub(crate) fn rates(comparison: &Comparison) -> Section {
 
 /// The rate of writes that changed a row, beside the rate of all writes, for steps in which some
 /// changed none.
-pub(crate) fn effective_rates(comparison: &Comparison) -> Option<Table> {
+pub fn effective_rates(comparison: &Comparison) -> Option<Table> {
     let metric = Metric::EffectiveRate;
     let mut rows = Vec::new();
     for step in &comparison.steps {
@@ -108,12 +108,7 @@ fn rate_table(comparison: &Comparison, group: Group, steps: &[&StepComparison]) 
 }
 
 /// The median over the runs.
-pub(crate) fn absolute(
-    target: &TargetResult,
-    metric: Metric,
-    digits: Digits,
-    unit: &'static str,
-) -> Cell {
+pub fn absolute(target: &TargetResult, metric: Metric, digits: Digits, unit: &'static str) -> Cell {
     let cell = match target.absolute(metric) {
         Some(number) => Cell::number(number, digits, unit),
         None => Cell::missing(why_missing(target, metric)),
@@ -159,7 +154,7 @@ fn why_missing(target: &TargetResult, metric: Metric) -> String {
 }
 
 /// min, max, average, median and stddev of each group, in a table for each target.
-pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
+pub fn summary(comparison: &Comparison) -> Option<Section> {
     let heads = ["group", "steps", "min", "max", "average", "median", "stddev", "geomean"];
     let mut blocks = Vec::new();
     for (index, target) in comparison.targets.iter().skip(1).enumerate() {
@@ -203,7 +198,7 @@ pub(crate) fn summary(comparison: &Comparison) -> Option<Section> {
 
 /// The layout of published o.met files: for each step the absolute values, then those relative to
 /// the baseline.
-pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
+pub fn efficiency(comparison: &Comparison) -> Option<Section> {
     let mut blocks = Vec::new();
     for step in &comparison.steps {
         let tables = efficiency_of(comparison, step);
@@ -222,7 +217,7 @@ pub(crate) fn efficiency(comparison: &Comparison) -> Option<Section> {
 /// One step: absolute values, then those relative to the baseline. A target has no row if it was
 /// not measured (steps named after parameters of an index exist on one DBMS only), or if only its
 /// rate is known, which is in the tables of rates.
-pub(crate) fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
+pub fn efficiency_of(comparison: &Comparison, step: &StepComparison) -> Vec<Block> {
     let metrics = efficiency_metrics();
     let cell = |target: &TargetResult, metric: Metric, is_relative: bool| match is_relative {
         true => without_interval(relative(target, metric, Digits::Ratio)),
@@ -271,7 +266,7 @@ fn without_interval(cell: Cell) -> Cell {
 }
 
 /// Target / baseline with the interval of its verdict.
-pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
+pub fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> Cell {
     let judgement = target.relative(metric).and_then(|relative| relative.judgement.as_ref());
     let test = judgement.and_then(|judgement| judgement.test.as_ref());
     let cell = relative(target, metric, digits);
@@ -282,7 +277,7 @@ pub(crate) fn judged(target: &TargetResult, metric: Metric, digits: Digits) -> C
 }
 
 /// One step in detail: rates with their verdicts, and latencies.
-pub(crate) fn results_of(step: &StepComparison) -> Table {
+pub fn results_of(step: &StepComparison) -> Table {
     let percentiles: Vec<Metric> = Metric::percentiles().collect();
     let rate = Column::numbers(rate_unit(step.rate)).showing(Metric::Rate);
     let mut columns = vec![Column::words("target"), rate];
@@ -320,7 +315,7 @@ pub(crate) fn results_of(step: &StepComparison) -> Table {
 }
 
 /// Percentiles of every step, and the relative 99th percentile with its interval.
-pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
+pub fn latency(comparison: &Comparison) -> Option<Section> {
     let metrics: Vec<Metric> = Metric::percentiles().collect();
     let mut columns: Vec<Column> = metrics.iter().map(|metric| Column::of(*metric)).collect();
     columns.push(Column::numbers("relative p99"));
@@ -351,7 +346,7 @@ pub(crate) fn latency(comparison: &Comparison) -> Option<Section> {
 }
 
 /// Cost of the load, and size of the data.
-pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
+pub fn load(comparison: &Comparison) -> Option<Section> {
     let heads = ["rows", "load_s", "index_s", "ips", "data_MB"];
     let mut columns: Vec<Column> = heads.into_iter().map(Column::numbers).collect();
     columns.push(Column::words("target"));
@@ -384,7 +379,7 @@ pub(crate) fn load(comparison: &Comparison) -> Option<Section> {
 }
 
 /// Parameters that the names of steps do not show.
-pub(crate) fn details(comparison: &Comparison) -> Option<Section> {
+pub fn details(comparison: &Comparison) -> Option<Section> {
     let named = comparison.steps.iter().filter(|step| !step.detail.is_empty());
     let facts: Vec<(String, String)> =
         named.map(|step| (step.name.clone(), step.detail.clone())).collect();

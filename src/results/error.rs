@@ -102,17 +102,15 @@ fn way_around(path: &Path) -> &'static str {
 }
 
 impl ResultsError {
-    pub(crate) fn io(
-        doing: &'static str,
-        path: &Path,
-    ) -> impl FnOnce(std::io::Error) -> ResultsError {
+    /// What a failed access becomes: what was being done, and to which file.
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ResultsError {
         let path = path.to_owned();
         move |source| ResultsError::Io { doing, path, source }
     }
 
     /// A JSON fault, with the field on whose line the parser stopped: records are written one
     /// field a line.
-    pub(crate) fn json(path: &Path, text: &str, source: &serde_json::Error) -> ResultsError {
+    pub fn json(path: &Path, text: &str, source: &serde_json::Error) -> ResultsError {
         let line = source.line();
         let why = source.to_string();
         if let Some((value, _)) = why.strip_prefix(UNKNOWN).and_then(|rest| rest.split_once('`')) {

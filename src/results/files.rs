@@ -36,7 +36,7 @@ pub(super) fn versioned_run(
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
+pub fn entries(dir: &Path) -> Result<Vec<String>, ResultsError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).map_err(ResultsError::io("read", dir))? {
         let entry = entry.map_err(ResultsError::io("read", dir))?;

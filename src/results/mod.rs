@@ -18,7 +18,7 @@ pub use bisection::BisectionFolder;
 pub use calibrations::{keep_calibration, read_calibrations};
 pub use counters::counters_of;
 pub use error::ResultsError;
-pub(crate) use files::entries;
+pub use files::entries;
 pub use read::{COUNTS, PROFILES, read, read_each, read_run};
 pub use seconds::{COLUMNS, SecondsColumn, read_seconds, seconds_of};
 pub use settings::settings_of;

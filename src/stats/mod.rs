@@ -2,6 +2,7 @@
 
 pub mod bisection;
 pub mod change_points;
+mod chi_square;
 pub mod gamma;
 mod interval;
 pub mod mixed;
@@ -15,4 +16,5 @@ pub mod stability;
 pub mod student;
 pub mod summary;
 
+pub use chi_square::goodness_of_fit;
 pub use interval::Interval;

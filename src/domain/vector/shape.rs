@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::distance::Distance;
+
 /// Scale and shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VectorShape {
@@ -94,16 +96,6 @@ impl Neighbours {
     fn are_of_file(&self) -> bool {
         *self == Neighbours::OfFile
     }
-}
-
-/// How far apart two vectors are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distance {
-    /// Square root of the sum of squared differences.
-    Euclidean,
-    /// 1 − a·b / (|a| |b|), the `angular` of ann-benchmarks.
-    Cosine,
 }
 
 /// A kind of steps.

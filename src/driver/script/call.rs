@@ -46,7 +46,7 @@ impl Call {
             }
             Protocol::Prepared => {
                 let types: Vec<ValueType> =
-                    operation.parameters.iter().map(|parameter| parameter.value_type()).collect();
+                    operation.parameters.iter().map(|parameter| value_type(*parameter)).collect();
                 session.prepare(&sql, &types).map(Call::Prepared).map_err(|error| {
                     format!("failed to prepare {} ({sql}): {error}", operation.kind)
                 })
@@ -207,22 +207,11 @@ fn recycle<'a>(mut values: Vec<Value<'_>>) -> Vec<Value<'a>> {
     values.into_iter().map(|_| Value::Int(0)).collect()
 }
 
-impl Parameter {
-    /// Bytes of a text parameter of fixed length; 0 for others.
-    #[inline]
-    pub(crate) fn text_len(self) -> usize {
-        match self {
-            Parameter::Digits { bytes } => bytes as usize,
-            _ => 0,
-        }
-    }
-
-    fn value_type(self) -> ValueType {
-        match self {
-            Parameter::Digits { .. } => ValueType::Text,
-            Parameter::Value { whole: true, .. } => ValueType::AnyInt,
-            Parameter::Value { whole: false, .. } => ValueType::AnyText,
-            _ => ValueType::Int,
-        }
+fn value_type(parameter: Parameter) -> ValueType {
+    match parameter {
+        Parameter::Digits { .. } => ValueType::Text,
+        Parameter::Value { whole: true, .. } => ValueType::AnyInt,
+        Parameter::Value { whole: false, .. } => ValueType::AnyText,
+        _ => ValueType::Int,
     }
 }

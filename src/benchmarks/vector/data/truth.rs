@@ -6,7 +6,7 @@
 //! precision throughout.
 
 use crate::benchmarks::vector::data::matrix::{Matrix, Numbers};
-use crate::domain::vector::Distance;
+use crate::domain::vector::{Distance, dot};
 use crate::os::tiles::{
     self, ByteQuad, FloatRow, Instructions, OFFSET, QUERIES, ROWS, SignedQuads, Tile,
 };
@@ -220,23 +220,6 @@ impl Search<'_> {
         ranked.sort_by(by_distance);
         ranked
     }
-}
-
-impl Distance {
-    /// The distance of two vectors, in double precision.
-    pub fn between(self, a: &[f32], b: &[f32]) -> f64 {
-        match self {
-            Distance::Euclidean => {
-                let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
-                a.iter().zip(b).map(square).sum::<f64>().sqrt()
-            }
-            Distance::Cosine => 1.0 - dot(a, b) / (dot(a, a) * dot(b, b)).sqrt(),
-        }
-    }
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
 /// The least keys seen so far, ascending, with the places of their rows. Rows come in ascending

@@ -1,8 +1,13 @@
 //! Values are drawn as their source says, the same for the same seed.
 
 use super::*;
-use crate::datagen::distribution::tests::assert_fits;
 use crate::domain::script::Distribution;
+use crate::stats::goodness_of_fit;
+
+/// At 1 in 100,000: seeds are fixed.
+fn assert_fits(counts: &[u64], weights: &[f64]) {
+    assert!(goodness_of_fit(counts, weights) > 1e-5, "{counts:?}");
+}
 
 fn source(name: &str, values: SourceValues) -> ValueSource {
     ValueSource {

@@ -1,0 +1,22 @@
+//! Layers L0 and L1: they know no DBMS by its row, no driver and no report.
+
+// L1
+#[path = "../../src/embed/mod.rs"]
+pub mod embed;
+#[path = "../../src/os/mod.rs"]
+pub mod os;
+#[path = "../../src/wire/mod.rs"]
+pub mod wire;
+// L0
+#[path = "../../src/datagen/mod.rs"]
+pub mod datagen;
+#[path = "../../src/domain/mod.rs"]
+pub mod domain;
+#[path = "../../src/parallel.rs"]
+pub mod parallel;
+#[path = "../../src/stats/mod.rs"]
+pub mod stats;
+#[path = "../../src/units.rs"]
+pub mod units;
+#[path = "../../src/user_text/mod.rs"]
+pub mod user_text;
