@@ -60,7 +60,7 @@ impl Display {
                     RateUnit::RowsScanned => format!("{:.0} Krows/s", rate / 1000.0),
                     RateUnit::RowsInserted => format!("{rate:.0} ips"),
                     RateUnit::Operations => format!("{rate:.0} ops/s"),
-                    RateUnit::Relative => format!("{rate:.2} of the baselineline"),
+                    RateUnit::Relative => format!("{rate:.2} of the baseline"),
                     RateUnit::Unknown(word) => format!("{rate:.0} {}", word.text()),
                 };
                 self.now(&format!("block {block}/{blocks}  {step}  {label}  {rate}"));
