@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::cli::bisect_args::{self, BisectArgs};
 use crate::cli::block_args::BlockArgs;
+use crate::cli::completion;
 pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
+use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
 use crate::cli::import_args::Import;
 pub(super) use crate::cli::rule_args::RuleOptions;
 use crate::cli::rule_args::share;
@@ -19,9 +22,13 @@ const OUTPUT: &str = "Output";
 /// Database performance-regression lab: which build got slower, on which operation, by how much.
 #[derive(Debug, Parser)]
 #[command(name = "rqps", version, propagate_version = true, max_term_width = 100)]
+#[command(disable_help_subcommand = true)]
+#[command(after_help = "`rqps help` lists topics with examples, such as `rqps help targets`.")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub command: Command,
+    #[command(flatten)]
+    pub all: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -68,6 +75,13 @@ pub(super) enum Command {
     Builds(Builds),
     /// Fetch and verify builds into the cache
     Get(Get),
+    /// Explain a topic or a command, with examples
+    Help(HelpWords),
+    /// Print the script that completes rqps's command lines in a shell. In bash:
+    /// `source <(rqps completions bash)`
+    Completions(Completions),
+    #[command(hide = true)]
+    Man(Man),
     #[command(hide = true)]
     Driver(Driver),
     #[command(hide = true, name = crate::dbms::SQLITE_COMMAND)]
@@ -106,6 +120,7 @@ pub(super) struct VerifyData {
     /// The data set, as for `compare --bench vector`: data, rows, queries, dims, data_seed,
     /// distance, neighbours [default: 60000 generated rows of 784 dimensions]
     #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(add = ArgValueCompleter::new(completion::settings))]
     pub settings: Vec<String>,
     /// Indexes to build in memory and query, as m/ef_construction, or none [default: the eight
     /// with a published recall for the generated 60000 rows, else 8/32,16/64]
@@ -131,6 +146,7 @@ pub(super) struct Compare {
     /// DSN. Prefix LABEL= to name a target; append :CONFIG to choose a configuration (not for a
     /// DSN). Examples: mysql@8.0.33 old=postgres=/opt/pg:big postgres://user@host/db
     #[arg(required = true, value_name = "TARGET", help_heading = "What to compare")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub shape: WorkloadArgs,
@@ -162,12 +178,15 @@ pub(super) struct Count {
     /// Targets, the baseline first, as for `compare`; a DSN is none, because rqps starts each
     /// server under valgrind
     #[arg(required = true, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
     /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert or sql:FILE, as for `compare`
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
+    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
     pub bench: String,
     /// Count only steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub steps: Vec<String>,
     /// Statements of each step that are counted, after as many to warm up. Steps with long scans
     /// execute fewer, those of kv ten times as many operations
@@ -184,6 +203,7 @@ pub(super) struct Count {
     pub repeats: u32,
     /// Change one setting of the workload, such as rows=1M; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(add = ArgValueCompleter::new(completion::settings))]
     pub settings: Vec<String>,
     /// Order of the sysbench steps, as for `compare`
     #[arg(long, value_enum)]
@@ -250,6 +270,7 @@ pub(super) struct RunArgs {
 pub(super) struct Gate {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
@@ -297,9 +318,11 @@ pub(super) enum GateForm {
 pub(super) struct Explain {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Explain this step, whether it differs or not; repeatable
     #[arg(long = "step", value_name = "NAME")]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub steps: Vec<String>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
@@ -312,6 +335,7 @@ pub(super) struct Explain {
 pub(super) struct Report {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
@@ -330,6 +354,7 @@ pub(super) struct Report {
 pub(super) struct History {
     /// Result folders with two or more versions of a DBMS; with --by date, of two or more days
     #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// What follows on each other: the versions of a DBMS, or the result sets of each target
     #[arg(long, value_enum, default_value = "version")]
@@ -375,6 +400,7 @@ pub(super) struct Doctor {
     /// Run an A/A test of this target and save it as the noise calibration of this host. Accepts
     /// the options of `compare` (default: six short steps, 12 blocks)
     #[arg(long, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub aa: Option<String>,
     #[command(flatten)]
     pub shape: WorkloadArgs,
@@ -395,6 +421,7 @@ pub(super) enum DoctorFormat {
 pub(super) struct Export {
     /// Result folders
     #[arg(required = true, value_name = "DIR")]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
@@ -421,6 +448,7 @@ pub(super) enum ExportFormat {
 #[derive(Debug, Args)]
 pub(super) struct Builds {
     /// Only builds of this DBMS
+    #[arg(add = ArgValueCompleter::new(completion::dbms))]
     pub dbms: Option<String>,
     #[command(flatten)]
     pub cache: CacheFolder,
@@ -430,6 +458,7 @@ pub(super) struct Builds {
 pub(super) struct Get {
     /// Builds to fetch: DBMS@VERSION or DBMS=deb:SUITE/PACKAGE
     #[arg(required = true, value_name = "TARGET")]
+    #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub cache: CacheFolder,

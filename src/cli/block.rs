@@ -43,7 +43,7 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
     drop(display);
     let report = report.with_context(|| format!("carry out {}", path.display()))?;
     for fault in &report.faults {
-        tell!("rqps: failed: {fault}");
+        complain!("rqps: failed: {fault}");
     }
     Ok(match report.faults.is_empty() {
         _ if options.stop.load(Ordering::Relaxed) => exit::INTERRUPTED,

@@ -162,7 +162,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     let guest = GuestOptions::default();
     let (summary, out) = measure::measure(plan, &said.folders, &guest, Vec::new())?;
     for fault in &summary.faults {
-        tell!("rqps: failed: {fault}");
+        complain!("rqps: failed: {fault}");
     }
     if summary.interrupted {
         tell!("rqps: stopped; resume with `rqps run --resume {}`", out.display());

@@ -419,7 +419,7 @@ fn finish(
     rules: &RuleOptions,
 ) -> Result<u8> {
     for fault in &summary.faults {
-        tell!("rqps: failed: {fault}");
+        complain!("rqps: failed: {fault}");
     }
     if summary.interrupted {
         tell!(
@@ -436,7 +436,7 @@ fn finish(
     }
     // If everything failed, there is no report, and the errors are already printed.
     if let Err(error) = report::of_new_results(out, format, rules) {
-        tell!("rqps: no report: {}", fault::text(&error));
+        complain!("rqps: no report: {}", fault::text(&error));
     }
     Ok(exit::RUN_FAILED)
 }

@@ -128,7 +128,7 @@ pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
              leave the steps out with --steps"
         );
     }
-    tell!("rqps: {what}, which is no copy. Run them there? [y/N]");
+    complain!("rqps: {what}, which is no copy. Run them there? [y/N]");
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("read the answer")?;
     match answer.trim() {

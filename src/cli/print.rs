@@ -1,14 +1,21 @@
 //! Lines for the user.
 
-/// Prints a line on standard error. Unlike `eprintln!` it does not panic if the reader is gone
-/// (`rqps compare … 2>&1 | head`), because hours of measuring continue.
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use crate::cli::global_args::ProgressForm;
+
+/// Prints a note on standard error, unless notes are off.
 macro_rules! tell {
-    ($($words:tt)*) => {{
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stderr(),
-            format_args!("{}\n", format_args!($($words)*)),
-        );
-    }};
+    ($($words:tt)*) => { $crate::cli::print::note(format_args!($($words)*)) };
+}
+
+/// Prints a complaint or a question on standard error, in every form of progress.
+macro_rules! complain {
+    ($($words:tt)*) => { $crate::cli::print::complaint(format_args!($($words)*)) };
 }
 
 /// Prints a line on standard output. A reader that stops early, such as `head`, is no error.
@@ -19,4 +26,52 @@ macro_rules! say {
             format_args!("{}\n", format_args!($($words)*)),
         );
     }};
+}
+
+/// What the command line asks for; set once.
+static FORM: OnceLock<ProgressForm> = OnceLock::new();
+
+/// Chooses how notes and progress look.
+pub(super) fn choose(form: Option<ProgressForm>) {
+    if let Some(form) = form {
+        // The second call would be an error of this program, and harmless.
+        let _ = FORM.set(form);
+    }
+}
+
+/// The form that the command line asks for.
+pub(super) fn form() -> Option<ProgressForm> {
+    FORM.get().copied()
+}
+
+pub(super) fn note(text: fmt::Arguments<'_>) {
+    match form() {
+        Some(ProgressForm::None) => {}
+        Some(ProgressForm::Json) => event(&json!({ "event": "note", "text": plain(text) })),
+        _ => line(text),
+    }
+}
+
+pub(super) fn complaint(text: fmt::Arguments<'_>) {
+    match form() {
+        Some(ProgressForm::Json) => event(&json!({ "event": "error", "text": plain(text) })),
+        _ => line(text),
+    }
+}
+
+/// One line of `--progress json`.
+pub(super) fn event(event: &serde_json::Value) {
+    line(format_args!("{event}"));
+}
+
+/// The text without the program's name.
+fn plain(text: fmt::Arguments<'_>) -> String {
+    let text = text.to_string();
+    text.strip_prefix("rqps: ").map_or(text.clone(), str::to_owned)
+}
+
+/// Unlike `eprintln!` this does not panic if the reader is gone (`rqps compare … 2>&1 | head`),
+/// because hours of measuring continue.
+fn line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
 }

@@ -1,10 +1,14 @@
-//! Progress on stderr, with the remaining time: a moving line on a terminal, plain lines elsewhere.
+//! Progress on stderr, with the remaining time: a moving line on a terminal, plain lines elsewhere,
+//! or one JSON object per event for other programs.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
+use crate::cli::global_args::ProgressForm;
+use crate::cli::print;
 use crate::domain::benchmark::RateUnit;
 use crate::lab::Event;
 use crate::units;
@@ -14,6 +18,7 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(10);
 
 /// Displays events.
 pub(super) struct Display {
+    form: ProgressForm,
     bar: Option<ProgressBar>,
     began: Instant,
     done_seconds: f64,
@@ -24,7 +29,11 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new() -> Display {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let form = print::form().unwrap_or(match std::io::stderr().is_terminal() {
+            true => ProgressForm::Bar,
+            false => ProgressForm::Plain,
+        });
+        let bar = (form == ProgressForm::Bar).then(|| {
             let bar = ProgressBar::new(1000);
             let style = ProgressStyle::with_template("{bar:24} {percent:>3}% {wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -32,6 +41,7 @@ impl Display {
             bar
         });
         Display {
+            form,
             bar,
             began: Instant::now(),
             done_seconds: 0.0,
@@ -43,6 +53,11 @@ impl Display {
 
     /// Shows an event.
     pub(super) fn show(&mut self, event: Event) {
+        if self.form == ProgressForm::Json
+            && let Some(object) = self.object(&event)
+        {
+            print::event(&object);
+        }
         match event {
             Event::Note(text) => self.keep(&text),
             Event::Loaded { label, rows, load_seconds, index_seconds } => {
@@ -82,8 +97,33 @@ impl Display {
     fn keep(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell!("rqps: {text}")),
+            // An event of its own says the same.
+            None if self.form == ProgressForm::Json => {}
             None => tell!("rqps: {text}"),
         }
+    }
+
+    /// An event as docs/command_line.md describes it.
+    fn object(&self, event: &Event) -> Option<Value> {
+        Some(match event {
+            Event::Note(text) => json!({ "event": "note", "text": text }),
+            Event::Loaded { label, rows, load_seconds, index_seconds } => json!({
+                "event": "loaded", "target": label, "rows": rows,
+                "seconds": load_seconds, "seconds_indexes": index_seconds,
+            }),
+            Event::Measured { block, blocks, label, step, rate, unit } => json!({
+                "event": "measured", "block": block, "blocks": blocks, "target": label,
+                "step": step, "rate": rate, "unit": unit,
+            }),
+            Event::Doing { label, what, done } => {
+                json!({ "event": "doing", "target": label, "what": what, "done": done })
+            }
+            Event::Advance { done_seconds, total_seconds } => json!({
+                "event": "progress", "done_seconds": done_seconds,
+                "total_seconds": total_seconds,
+                "seconds_left": self.seconds_left(*done_seconds, *total_seconds),
+            }),
+        })
     }
 
     /// The current activity.
@@ -91,7 +131,7 @@ impl Display {
         text.clone_into(&mut self.doing);
         self.refresh();
         let due = self.last_plain.is_none_or(|last| last.elapsed() >= PLAIN_PAUSE);
-        if self.bar.is_none() && due {
+        if self.form == ProgressForm::Plain && due {
             self.last_plain = Some(Instant::now());
             tell!("rqps: {}{text}", self.left());
         }
@@ -105,21 +145,23 @@ impl Display {
         }
     }
 
-    /// "about 3m20s left": the initial estimate, corrected by the duration of the completed part.
+    /// "about 3m20s left".
     fn left(&self) -> String {
-        if self.total_seconds <= 0.0 {
-            return String::new();
+        let left = self.seconds_left(self.done_seconds, self.total_seconds);
+        let text = |left: f64| units::duration(Duration::from_secs_f64(left.round()));
+        left.map_or(String::new(), |left| format!("about {} left  ", text(left)))
+    }
+
+    /// The initial estimate, corrected by the duration of the completed part.
+    fn seconds_left(&self, done: f64, total: f64) -> Option<f64> {
+        if total <= 0.0 {
+            return None;
         }
-        let left = self.total_seconds - self.done_seconds;
-        let share = self.done_seconds / self.total_seconds;
-        let measured = self.began.elapsed().as_secs_f64() / self.done_seconds.max(1e-9);
+        let share = done / total;
+        let measured = self.began.elapsed().as_secs_f64() / done.max(1e-9);
         // The estimate has the weight of a twentieth of the plan.
-        let pace =
-            if self.done_seconds > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
-        format!(
-            "about {} left  ",
-            units::duration(Duration::from_secs_f64((left * pace).max(0.0).round()))
-        )
+        let pace = if done > 0.0 { (measured * share + 0.05) / (share + 0.05) } else { 1.0 };
+        Some(((total - done) * pace).max(0.0))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::analyze::Comparison;
 use crate::analyze::comparison::StepComparison;
 use crate::cli::args::{self, Report, RuleOptions};
 use crate::cli::compared::Compared;
-use crate::cli::{exit, gate};
+use crate::cli::{colour, exit, gate};
 use crate::domain::run::{Run, Status, StepRecord};
 use crate::report::Format;
 use crate::report::html::{self, Material};
@@ -39,15 +39,15 @@ pub(super) fn ended(comparison: &Comparison) -> u8 {
     }
     let runs = &comparison.runs;
     let failed = runs.iter().filter(|run| matches!(run.status, Status::Failed(_))).count();
-    tell!("rqps: no measured step: {failed} of {} runs failed", runs.len());
+    complain!("rqps: no measured step: {failed} of {} runs failed", runs.len());
     let first = runs.iter().find_map(|run| match &run.status {
         Status::Failed(why) => Some((&run.folder, why.trim())),
         _ => None,
     });
     if let Some((folder, why)) = first {
-        tell!("{folder}: {why}");
+        complain!("{folder}: {why}");
     }
-    tell!("hint: fix the cause and resume with `rqps run --resume DIR`");
+    complain!("hint: fix the cause and resume with `rqps run --resume DIR`");
     exit::RUN_FAILED
 }
 
@@ -84,6 +84,11 @@ impl Compared {
 
     /// Prints the report.
     fn show(&self, format: args::Format) -> Result<()> {
+        if without_page(format) == Some(Format::Text) {
+            let mut text = Vec::new();
+            benchmarks::write_report(&self.comparison, Format::Text, &mut text)?;
+            return Ok(colour::print(&String::from_utf8_lossy(&text))?);
+        }
         let mut stdout = std::io::stdout().lock();
         match without_page(format) {
             Some(format) => benchmarks::write_report(&self.comparison, format, &mut stdout)?,

@@ -3,26 +3,35 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::cli::args::{self, Arguments, Command};
+use crate::cli::global_args::ProgressForm;
 use crate::cli::{
-    bisect, block, builds, doctor, exit, explain, export, gate, hidden, history, import, init,
-    measure, report, vector,
+    bisect, block, builds, colour, completion, doctor, exit, explain, export, gate, help, hidden,
+    history, import, init, manual, measure, print, report, vector,
 };
 use crate::lab::fault;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    match completion::answered(Arguments::command) {
+        Ok(true) => return ExitCode::from(exit::FINE),
+        Ok(false) => {}
+        Err(error) => return print_usage(&error),
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return print_usage(&error),
     };
+    let all = &arguments.all;
+    print::choose(all.progress.or(all.quiet.then_some(ProgressForm::None)));
+    colour::choose(all.color);
     match run(arguments) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::from(exit::FINE),
         Err(error) => {
-            tell!("rqps: failed to {}", fault::text(&error).trim_end());
+            complain!("rqps: failed to {}", fault::text(&error).trim_end());
             ExitCode::from(exit::USAGE)
         }
     }
@@ -60,6 +69,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::Vector(args::Vector::VerifyData(words)) => vector::verify(&words),
         Command::Builds(builds) => builds::list(&builds),
         Command::Get(get) => builds::get(&get),
+        Command::Help(words) => help::explain(Arguments::command(), words.topic.as_deref()),
+        Command::Completions(words) => completion::script(words.shell),
+        Command::Man(words) => manual::write(Arguments::command(), &words.folder),
         Command::Driver(words) => return Ok(hidden::driver(words.memory_group.as_deref())),
         Command::SqliteProcess => return Ok(hidden::sqlite_process()),
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),

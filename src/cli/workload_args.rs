@@ -4,7 +4,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::cli::completion;
 use crate::units;
 
 /// Headings of the help of commands that measure.
@@ -17,9 +19,11 @@ pub(super) const HOST: &str = "Host";
 pub(super) struct WorkloadArgs {
     /// Benchmark: sysbench, insert, kv, vector, or sql:FILE for your own statements
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
+    #[arg(add = ArgValueCompleter::new(completion::benchmark))]
     pub bench: String,
     /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
     #[arg(long, value_name = "NAME", default_value = "quick", help_heading = WORKLOAD)]
+    #[arg(add = ArgValueCompleter::new(completion::presets))]
     pub preset: String,
     /// Order of the sysbench steps: abbreviated (since April 2025, 32 steps), 2025-01 (27) or full
     /// (42) [default: the preset's]
@@ -27,6 +31,7 @@ pub(super) struct WorkloadArgs {
     pub order: Option<OrderWord>,
     /// Measure only steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',', help_heading = WORKLOAD)]
+    #[arg(add = ArgValueCompleter::new(completion::steps))]
     pub steps: Vec<String>,
     /// Number of blocks; each measures every target once. `auto` stops when every step is decided
     /// [default: 4; doctor --aa: 12]
@@ -60,6 +65,7 @@ pub(super) struct WorkloadArgs {
     /// Change one setting of the workload, such as rows=1M; repeatable. An unknown key prints the
     /// valid keys
     #[arg(long = "set", value_name = "KEY=VALUE", help_heading = WORKLOAD)]
+    #[arg(add = ArgValueCompleter::new(completion::settings))]
     pub settings: Vec<String>,
     /// Memory limit of each target (its server, or the client process that loads a library),
     /// including the page cache of its files, such as 4G: makes data IO-bound on a big machine
