@@ -1,0 +1,77 @@
+//! The step of a CI job as GitHub runs it: variables in, summary, annotations and outputs out.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SCRIPT: &str = "scripts/ci-compare";
+
+fn step(folder: &Path, targets: &str, more: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(SCRIPT);
+    command.env("RQPS_CI_TARGETS", targets).env("RQPS_CI_STEPS", "point-query");
+    command.env("RQPS_CI_PROGRAM", env!("CARGO_BIN_EXE_rqps"));
+    command.env("RQPS_CI_RESULTS", folder.join("results"));
+    command.env("RQPS_WORK", folder).env("RQPS_HOST_LOCK", folder.join("lock"));
+    command.env("RQPS_STATE", folder.join("state"));
+    command.env("GITHUB_ACTIONS", "true");
+    command.env("GITHUB_OUTPUT", folder.join("outputs"));
+    command.env("GITHUB_STEP_SUMMARY", folder.join("summary"));
+    command.envs(more.iter().copied()).output().expect("run the script")
+}
+
+#[test]
+fn a_comparison_fills_summary_annotations_and_outputs() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    let options = "--blocks 2 --canaries off --set rows=1000 --set read_seconds=0.2 \
+                   --set warmup_seconds=0";
+    let said = step(folder, "sqlite sqlite:small-cache", &[("RQPS_CI_OPTIONS", options)]);
+    let stdout = String::from_utf8_lossy(&said.stdout);
+    let code = said.status.code().unwrap();
+    let verdict = match code {
+        0 => "fine",
+        1 => "regression",
+        3 => "no-verdict",
+        _ => panic!("{code}: {stdout}{}", String::from_utf8_lossy(&said.stderr)),
+    };
+    let outputs = fs::read_to_string(folder.join("outputs")).unwrap();
+    assert!(outputs.contains(&format!("verdict={verdict}\nreport=")), "{outputs}");
+    assert!(fs::read_to_string(folder.join("summary")).unwrap().contains("**rqps gate: "));
+    assert!(stdout.contains("::"), "annotations: {stdout}");
+    for file in ["report.html", "gate.xml"] {
+        assert!(folder.join("results").join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_says_why() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = step(scratch.path(), "sqlite", &[]);
+    assert_eq!(one.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&one.stderr).contains("needs two targets"));
+    let unknown = step(scratch.path(), "sqlite oracle@23", &[]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let outputs = fs::read_to_string(scratch.path().join("outputs")).unwrap();
+    assert!(outputs.contains("verdict=failed"));
+}
+
+/// Variables of this family in a text.
+fn variables(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
+    let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with("RQPS_CI_"));
+    words.map(str::to_owned).collect()
+}
+
+#[test]
+fn action_script_and_page_name_the_same_variables() {
+    let [action, script, page] = ["action.yml", SCRIPT, "docs/ci.md"]
+        .map(|file| variables(&fs::read_to_string(file).unwrap()));
+    assert_eq!(action, script);
+    assert_eq!(page, script);
+    for template in ["configs/ci/gitlab-ci.yml", "configs/ci/Jenkinsfile"] {
+        assert!(variables(&fs::read_to_string(template).unwrap()).is_subset(&script), "{template}");
+    }
+}
