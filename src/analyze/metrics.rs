@@ -18,6 +18,7 @@ pub type Latencies = Result<Histogram, String>;
 pub fn rate_unit(rate: RateUnit) -> &'static str {
     match rate {
         RateUnit::Queries => "qps",
+        RateUnit::Transactions => "tps",
         RateUnit::RowsScanned => "Krows/s",
         RateUnit::RowsInserted => "ips",
         RateUnit::Operations => "ops/s",
@@ -26,7 +27,8 @@ pub fn rate_unit(rate: RateUnit) -> &'static str {
     }
 }
 
-/// Operations per second of a step in [`rate_unit`]: statements / s; rows scanned / s / 1000.
+/// Operations per second of a step in [`rate_unit`]: statements / s; events / s; rows scanned / s /
+/// 1000.
 /// Seconds are those of the driver's window.
 pub fn rate(step: &StepRecord) -> Result<f64, String> {
     let outcome = &step.outcome;
@@ -37,6 +39,7 @@ pub fn rate(step: &StepRecord) -> Result<f64, String> {
         RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => {
             Ok(outcome.statements as f64 / outcome.seconds)
         }
+        RateUnit::Transactions => Ok(outcome.events as f64 / outcome.seconds),
         RateUnit::RowsScanned => Ok(outcome.rows_scanned as f64 / outcome.seconds / 1000.0),
         RateUnit::Relative => Err("only ratios are published".to_owned()),
         RateUnit::Unknown(word) => Err(format!(

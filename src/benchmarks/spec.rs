@@ -56,6 +56,8 @@ pub struct BenchmarkSpec {
     /// The file that follows the benchmark's name, as in `--bench sql:shop.toml`; `None` where
     /// nothing does.
     pub file: Option<WorkloadFile>,
+    /// What else may follow the name, and the options after `--`; `None` where nothing does.
+    pub words: Option<OwnWords>,
     /// What `rqps count` does with its steps.
     pub counting: Counting,
     /// What the benchmark has of its own in the driver.
@@ -96,6 +98,7 @@ impl BenchmarkSpec {
         placement: Some(|workload| workload.placement),
         load: None,
         file: None,
+        words: None,
         counting: Counting::SCRIPTS,
         driver: DriverPart::NONE,
         table_name: "",
@@ -129,6 +132,29 @@ pub struct WorkloadFile {
     pub writes: fn(&Workload) -> Vec<String>,
     /// True if it says how tables are made and filled.
     pub has_load: fn(&Workload) -> bool,
+}
+
+/// A benchmark that takes words of another program: `--bench pgbench:select-only`, and that
+/// program's options after `--`.
+pub struct OwnWords {
+    /// Puts in what was said, or refuses it with the way out.
+    pub take: fn(&mut Workload, &SaidWords<'_>) -> Result<(), String>,
+    /// True if it runs on the user's own tables, which are there already.
+    pub visits: fn(&Workload) -> bool,
+    /// The steps that may write.
+    pub writes: fn(&Workload) -> Vec<String>,
+}
+
+/// What a command line says of the workload of such a benchmark.
+pub struct SaidWords<'a> {
+    /// What follows the name and its colon, once for each `--bench`; empty where nothing does.
+    pub what: &'a [String],
+    /// The words after `--`.
+    pub options: &'a [String],
+    /// Reads a file of text that they name. The error names it.
+    pub read: &'a dyn Fn(&Path) -> Result<String, String>,
+    /// Tells the user something that changes nothing.
+    pub note: &'a dyn Fn(&str),
 }
 
 /// The counted runs of a benchmark.

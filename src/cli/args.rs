@@ -180,10 +180,11 @@ pub(super) struct Count {
     #[arg(required = true, value_name = "TARGET")]
     #[arg(add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
-    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert or sql:FILE, as for `compare`
+    /// Benchmark: sysbench, kv (RocksDB and Speedb), vector, insert, sql:FILE or pgbench:SCRIPT, as
+    /// for `compare`
     #[arg(long, value_name = "NAME", default_value = "sysbench")]
     #[arg(add = ArgValueCompleter::new(completion::benchmark))]
-    pub bench: String,
+    pub bench: Vec<String>,
     /// Count only steps whose name matches; !GLOB excludes; repeatable
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     #[arg(add = ArgValueCompleter::new(completion::steps))]
@@ -212,6 +213,9 @@ pub(super) struct Count {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>)]
     #[arg(allow_hyphen_values = true)]
     pub seed: u64,
+    /// Options of the program whose benchmark it is, after `--`, as for `compare`
+    #[arg(last = true, value_name = "OPTION")]
+    pub options: Vec<String>,
     #[command(flatten)]
     pub folders: Folders,
     /// Format of the report on stdout; the result folder also gets report.html

@@ -153,7 +153,7 @@ fn against_itself(said: &Doctor, target: &str) -> Result<u8> {
     words::targets(&[target.to_owned()])?;
     let mut shape = said.shape.clone();
     shape.blocks = Some(shape.blocks.unwrap_or(BlocksWord::Number(AA_BLOCKS)));
-    if shape.steps.is_empty() && shape.bench == SYSBENCH {
+    if shape.steps.is_empty() && shape.bench == [SYSBENCH] {
         shape.steps = AA_STEPS.map(str::to_owned).to_vec();
     }
     let targets = [format!("a={target}"), format!("a-again={target}")];

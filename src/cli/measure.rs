@@ -62,7 +62,7 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
 
 fn quickstart_shape() -> WorkloadArgs {
     WorkloadArgs {
-        bench: "sysbench".to_owned(),
+        bench: vec!["sysbench".to_owned()],
         preset: "quick".to_owned(),
         order: None,
         steps: QUICKSTART_STEPS.map(str::to_owned).to_vec(),
@@ -80,6 +80,7 @@ fn quickstart_shape() -> WorkloadArgs {
         placement: None,
         idle: None,
         seed: 1,
+        options: Vec::new(),
     }
 }
 
@@ -111,8 +112,12 @@ const COUNTING_PASS: CountingPass = CountingPass { statements: 1000, repeats: 3,
 
 /// `rqps count`.
 pub(super) fn count(words: &Count) -> Result<u8> {
-    let (spec, _) = own_files::benchmark(&words.bench)?;
-    let own = spec.counting.settings.iter().map(|setting| (*setting).to_owned());
+    let own = own_files::benchmark(&words.bench)?
+        .spec
+        .counting
+        .settings
+        .iter()
+        .map(|setting| (*setting).to_owned());
     let shape = WorkloadArgs {
         bench: words.bench.clone(),
         order: words.order,
@@ -123,6 +128,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
         interleave: Some(InterleaveWord::Run),
         placement: Some(PlacementWord::Os),
         seed: words.seed,
+        options: words.options.clone(),
         ..quickstart_shape()
     };
     let mut plan = plan_of(&words.targets, &shape)?;
@@ -215,11 +221,10 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
 
 /// Makes the plan from the command line.
 pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> {
-    let (spec, own_file) = own_files::benchmark(&shape.bench)?;
+    let said = own_files::benchmark(&shape.bench)?;
+    let spec = said.spec;
     let (mut workload, order) = (spec.workload)(&shape.preset).map_err(anyhow::Error::msg)?;
-    if let Some(path) = &own_file {
-        own_files::read(spec, &mut workload, path)?;
-    }
+    own_files::take(&said, &shape.options, &mut workload)?;
     for setting in &shape.settings {
         benchmarks::set(&mut workload, setting)?;
     }
@@ -274,7 +279,7 @@ pub(super) fn plan_of(targets: &[String], shape: &WorkloadArgs) -> Result<Plan> 
         count: None,
         profile: None,
     };
-    file::check(&plan).with_context(|| match &own_file {
+    file::check(&plan).with_context(|| match &said.file {
         Some(path) => format!("use the workload file {}", path.display()),
         None => "make a plan from these arguments".to_owned(),
     })?;

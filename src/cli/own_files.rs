@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
 use crate::domain::benchmark::Workload;
@@ -16,33 +17,91 @@ use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
 use crate::plan::{Plan, file};
 
-/// The benchmark of `--bench NAME` or `--bench NAME:FILE`, and its file.
+/// What `--bench` says.
+pub(super) struct SaidBenchmark {
+    /// The benchmark.
+    pub spec: &'static BenchmarkSpec,
+    /// Its workload file, where it has one.
+    pub file: Option<PathBuf>,
+    /// What follows the name and a colon in each `--bench`.
+    what: Vec<String>,
+}
+
+/// The benchmark of `--bench NAME`, `--bench NAME:FILE` or several `--bench NAME:WHAT`.
 ///
 /// # Errors
-/// No such benchmark; a file where none belongs, or none where one does.
-pub(super) fn benchmark(word: &str) -> Result<(&'static BenchmarkSpec, Option<PathBuf>)> {
-    let (name, path) = match word.split_once(':') {
-        Some((name, path)) => (name, Some(PathBuf::from(path))),
-        None => (word, None),
-    };
+/// No such benchmark, or two; a file where none belongs, or none where one does.
+pub(super) fn benchmark(words: &[String]) -> Result<SaidBenchmark> {
+    let parts: Vec<(&str, &str)> =
+        words.iter().map(|word| word.split_once(':').unwrap_or((word, ""))).collect();
+    let Some((name, what)) = parts.first().copied() else { bail!("run a benchmark: none named") };
     let spec = benchmarks::named(name).map_err(anyhow::Error::msg)?;
-    match (&spec.file, &path) {
-        (Some(_), None) => bail!(
+    if let Some((other, _)) = parts.iter().find(|(other, _)| *other != name) {
+        bail!(
+            "run the benchmarks `{name}` and `{other}`: a comparison has one\nhint: make a \
+             comparison of each"
+        );
+    }
+    if spec.words.is_some() {
+        let what = parts.iter().map(|(_, what)| (*what).to_owned()).collect();
+        return Ok(SaidBenchmark { spec, file: None, what });
+    }
+    if parts.len() > 1 {
+        bail!("run the benchmark `{name}`: --bench says so {} times; once is enough", parts.len());
+    }
+    let is_file = words.iter().any(|word| word.contains(':'));
+    match (&spec.file, is_file) {
+        (Some(_), false) => bail!(
             "run the benchmark `{name}`: it needs a workload file, such as --bench {name}:shop.toml\
              \nhint: `rqps init` writes one from a running database"
         ),
-        (None, Some(path)) => {
-            bail!("run the benchmark `{name}`: it takes no file; leave out `:{}`", path.display())
+        (None, true) => {
+            bail!("run the benchmark `{name}`: it takes no file; leave out `:{what}`")
         }
-        _ => Ok((spec, path)),
+        _ => {
+            let file = is_file.then(|| PathBuf::from(what));
+            Ok(SaidBenchmark { spec, file, what: Vec::new() })
+        }
     }
+}
+
+/// Puts what `--bench` and the options after `--` say into the workload.
+///
+/// # Errors
+/// A file cannot be read, or a word means nothing; the text names the place.
+pub(super) fn take(
+    said: &SaidBenchmark,
+    options: &[String],
+    workload: &mut Workload,
+) -> Result<()> {
+    let name = said.spec.name;
+    let Some(words) = &said.spec.words else {
+        if let Some(option) = options.first() {
+            bail!(
+                "run the benchmark `{name}`: it takes no options after `--`; leave out `{option}`\n\
+                 hint: --set changes its settings"
+            );
+        }
+        return match &said.file {
+            Some(path) => read(said.spec, workload, path),
+            None => Ok(()),
+        };
+    };
+    let read = |path: &Path| {
+        let text = std::fs::read_to_string(path);
+        text.map_err(|error| format!("read {}: {error}", path.display()))
+    };
+    let note = |text: &str| tell!("rqps: {text}");
+    let said = SaidWords { what: &said.what, options, read: &read, note: &note };
+    let taken = (words.take)(workload, &said).map_err(anyhow::Error::msg);
+    taken.with_context(|| format!("run the benchmark `{name}`"))
 }
 
 /// Puts the workload of a file in.
 ///
 /// # Errors
 /// The file cannot be read; the text names the place in it.
-pub(super) fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
+fn read(spec: &BenchmarkSpec, workload: &mut Workload, path: &Path) -> Result<()> {
     let Some(own) = &spec.file else { return Ok(()) };
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("read the workload file {}", path.display()))?;
@@ -111,12 +170,20 @@ fn measured(path: &Path) -> Result<PinnedFile> {
 /// # Errors
 /// The answer is no, or nobody is there to answer.
 pub(super) fn ask(plan: &Plan, guest: &GuestOptions) -> Result<()> {
-    let Some(own) = &benchmarks::of(&plan.workload).file else { return Ok(()) };
+    if !plan.is_visitor() {
+        return Ok(());
+    }
+    let spec = benchmarks::of(&plan.workload);
+    let writes = match (&spec.file, &spec.words) {
+        (Some(file), _) => (file.writes)(&plan.workload),
+        (None, Some(words)) => (words.writes)(&plan.workload),
+        (None, None) => Vec::new(),
+    };
     let is_guest =
         |target: &&crate::domain::target::Target| matches!(target.source, BuildSource::Dsn(_));
     let targets: Vec<String> =
         plan.targets.iter().filter(is_guest).map(|target| target.label.clone()).collect();
-    let steps = chosen(plan, (own.writes)(&plan.workload));
+    let steps = chosen(plan, writes);
     if targets.is_empty() || steps.is_empty() || guest.yes {
         return Ok(());
     }

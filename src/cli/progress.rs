@@ -72,6 +72,7 @@ impl Display {
             Event::Measured { block, blocks, label, step, rate, unit } => {
                 let rate = match unit {
                     RateUnit::Queries => format!("{rate:.0} qps"),
+                    RateUnit::Transactions => format!("{rate:.0} tps"),
                     RateUnit::RowsScanned => format!("{:.0} Krows/s", rate / 1000.0),
                     RateUnit::RowsInserted => format!("{rate:.0} ips"),
                     RateUnit::Operations => format!("{rate:.0} ops/s"),

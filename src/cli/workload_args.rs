@@ -17,10 +17,11 @@ pub(super) const HOST: &str = "Host";
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkloadArgs {
-    /// Benchmark: sysbench, insert, kv, vector, or sql:FILE for your own statements
+    /// Benchmark: sysbench, insert, kv, vector, sql:FILE for your own statements, or
+    /// pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench)
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(completion::benchmark))]
-    pub bench: String,
+    pub bench: Vec<String>,
     /// Scale: quick, standard, full, or a published shape (see the benchmark's page in docs)
     #[arg(long, value_name = "NAME", default_value = "quick", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(completion::presets))]
@@ -97,6 +98,9 @@ pub(super) struct WorkloadArgs {
         value_parser = whole::<u64>
     )]
     pub seed: u64,
+    /// Options of the program whose benchmark it is, after `--`
+    #[arg(last = true, value_name = "OPTION", help_heading = WORKLOAD)]
+    pub options: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -7,5 +7,6 @@
 
 pub mod distribution;
 pub mod rng;
+pub mod xoroshiro;
 
 pub use rng::VERSION;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
+use crate::domain::pgbench::PgbenchShape;
 use crate::domain::script::Script;
 use crate::domain::sql_workload::SqlShape;
 use crate::domain::step_parameters::StepParameters;
@@ -99,6 +100,10 @@ impl Workload {
             BenchmarkParameters::Sql(shape) => {
                 format!("tables of {}", count(shape.files.len() as u64, "file"))
             }
+            BenchmarkParameters::Pgbench(shape) if shape.tables.made => {
+                format!("pgbench's tables of scale {}", shape.scale)
+            }
+            BenchmarkParameters::Pgbench(_) => "the user's own tables".to_owned(),
             _ => {
                 let tables = count(u64::from(self.tables), "table");
                 format!("{tables} x {}", count(self.rows, "row"))
@@ -143,11 +148,13 @@ pub enum BenchmarkParameters {
     Vector(Box<VectorShape>),
     /// The user's own statements.
     Sql(Box<SqlShape>),
+    /// Scripts of pgbench.
+    Pgbench(Box<PgbenchShape>),
 }
 
 impl BenchmarkParameters {
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 5] = ["sysbench", "insert", "kv", "vector", "sql"];
+    pub const BENCHMARKS: [&str; 6] = ["sysbench", "insert", "kv", "vector", "sql", "pgbench"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -157,6 +164,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Kv(_) => "kv",
             BenchmarkParameters::Vector(_) => "vector",
             BenchmarkParameters::Sql(_) => "sql",
+            BenchmarkParameters::Pgbench(_) => "pgbench",
         }
     }
 
@@ -339,6 +347,8 @@ impl OwnWork {
 pub enum RateUnit {
     /// Statements per second, BEGIN and COMMIT included, as sysbench counts: qps.
     Queries,
+    /// Events per second that came to their end, whatever number of statements each had: tps.
+    Transactions,
     /// Rows per second of all clients that the DBMS looked at: table rows × scans per second. Shown
     /// in thousands, Krows/s.
     RowsScanned,

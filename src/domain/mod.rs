@@ -18,6 +18,7 @@ pub mod insert;
 pub mod kv;
 pub mod metric;
 pub mod pace;
+pub mod pgbench;
 pub mod prerequisite;
 pub mod rocksdb;
 pub mod run;

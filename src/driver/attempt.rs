@@ -33,6 +33,8 @@ pub(crate) enum AfterError {
     Repeat,
     /// The event ends, and does not count.
     GiveUp,
+    /// The step fails, although the dialect would try again.
+    Fail,
 }
 
 /// What the statements of an event added up to.

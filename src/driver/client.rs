@@ -263,6 +263,7 @@ impl<E: ClientEvent> Client<E> {
         let after = match self.acts.after_error(code) {
             None if self.dialect.retries(code) => AfterError::Repeat,
             None => return fatal(),
+            Some(AfterError::Fail) => return fatal(),
             Some(after) => after,
         };
         let code = code.clone();

@@ -93,6 +93,10 @@ fn carry_out(
                 rows.ok_or_else(|| format!("failed to load: {} has no rows", task.rows_of))?;
             load::load(job, task, rows, Connector::new(job)?, link)
         }
+        RequestBody::LoadOwn(own) => match part(&own.benchmark)?.own_load {
+            Some(own_load) => own_load(job, own, link),
+            None => Err(Stop::Fault(format!("failed to load: {} has no load", own.benchmark))),
+        },
         RequestBody::LoadFiles(task) => load_files::load(job, task, &Connector::new(job)?, link),
         RequestBody::Step(task) => match &task.work {
             StepBody::Script(script) => {

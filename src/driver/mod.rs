@@ -28,6 +28,7 @@ pub(crate) mod script;
 mod simulated;
 pub(crate) mod step;
 mod stop;
+mod text_statements;
 pub(crate) mod turns;
 pub(crate) mod window;
 

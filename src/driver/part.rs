@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::domain::benchmark::OwnWork;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
 use crate::driver::stop::Stop;
@@ -15,16 +16,24 @@ pub struct DriverPart {
     pub(crate) step_loop: Option<StepLoop>,
     /// The rows of its tables; `None` where no tables are loaded before the first step.
     pub(crate) rows: Option<OpenRows>,
+    /// Makes and fills its tables where a request asks for a load of its own; `None` where none
+    /// does.
+    pub(crate) own_load: Option<OwnLoad>,
 }
 
 impl DriverPart {
     /// Scripts only, and no tables.
-    pub const NONE: DriverPart = DriverPart { benchmark: "", step_loop: None, rows: None };
+    pub const NONE: DriverPart =
+        DriverPart { benchmark: "", step_loop: None, rows: None, own_load: None };
 }
 
 /// Carries out a step that is no script, and says how it went.
 pub(crate) type StepLoop =
     fn(&DriverRequest, &StepRequest, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+
+/// Makes and fills all tables, and says how it went.
+pub(crate) type OwnLoad =
+    fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Opens the rows of table number `table`, from 1.
 pub(crate) type OpenRows = fn(job: &DriverRequest, table: u32) -> Box<dyn LoadRows>;

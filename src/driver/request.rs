@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::benchmark::{Pace, Placement, RateUnit, Step, StepBody, Workload};
+use crate::domain::benchmark::{OwnWork, Pace, Placement, RateUnit, Step, StepBody, Workload};
 use crate::domain::dialect::Dialect;
 use crate::domain::endpoint::{Endpoint, Login};
 use crate::driver::ring::TurnRequest;
@@ -85,6 +85,8 @@ pub enum RequestBody {
     Load(LoadRequest),
     /// Create and fill the tables by files of SQL and CSV.
     LoadFiles(FileLoad),
+    /// Create and fill the tables as a benchmark does itself.
+    LoadOwn(OwnWork),
     /// Measure a step.
     Step(Box<StepRequest>),
 }

@@ -393,7 +393,11 @@ pub(super) fn record(
         *size = bytes as f64 / f64::from(1 << 30);
     }
     StepRecord {
-        per_second: measured.seconds.iter().filter_map(per_second).collect(),
+        per_second: measured
+            .seconds
+            .iter()
+            .filter_map(|second| per_second(second, step.rate))
+            .collect(),
         stalled: measured
             .seconds
             .iter()
@@ -429,8 +433,12 @@ fn is_stalled(second: &Second) -> bool {
 }
 
 /// Operations per second of an interval to a tenth. A remnant of a second tells nothing.
-fn per_second(second: &Second) -> Option<f64> {
-    let rate = second.statements as f64 / second.seconds;
+fn per_second(second: &Second, unit: RateUnit) -> Option<f64> {
+    let operations = match unit {
+        RateUnit::Transactions => second.events,
+        _ => second.statements,
+    };
+    let rate = operations as f64 / second.seconds;
     (second.seconds >= SECOND_MIN).then_some((rate * 10.0).round() / 10.0)
 }
 
@@ -438,6 +446,7 @@ fn per_second(second: &Second) -> Option<f64> {
 pub(super) fn rate(outcome: &Outcome, unit: RateUnit) -> f64 {
     let operations = match unit {
         RateUnit::Queries | RateUnit::RowsInserted | RateUnit::Operations => outcome.statements,
+        RateUnit::Transactions => outcome.events,
         RateUnit::RowsScanned => outcome.rows_scanned,
         // Only imported steps are of ratios, and only a newer rqps measures what is not known.
         RateUnit::Relative | RateUnit::Unknown(_) => 0,

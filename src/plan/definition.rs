@@ -227,7 +227,9 @@ impl Plan {
 
     /// True if the workload runs on tables of the user's.
     pub fn is_visitor(&self) -> bool {
-        benchmarks::of(&self.workload).file.is_some()
+        let spec = benchmarks::of(&self.workload);
+        let visits = spec.words.as_ref().is_some_and(|words| (words.visits)(&self.workload));
+        visits || spec.file.is_some()
     }
 
     /// Which load a block starts from, both from 1.

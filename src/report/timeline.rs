@@ -162,6 +162,7 @@ fn rates(record: &StepRecord, rows: &[Second]) -> Vec<f64> {
         RateUnit::Relative | RateUnit::Unknown(_) => return Vec::new(),
         RateUnit::Queries | RateUnit::Operations | RateUnit::RowsInserted => None,
         _ if whole == 0 => return Vec::new(),
+        RateUnit::Transactions => Some(1.0),
         RateUnit::RowsScanned => Some(record.outcome.rows_scanned as f64 / whole as f64 / 1000.0),
     };
     let rate = |row: &Second| match per_event {

@@ -1,8 +1,10 @@
-//! The texts that a user brings: SQL with references to parameters, files of statements, CSV. They
+//! The texts that a user brings: SQL with references to parameters, files of statements, scripts of
+//! pgbench, CSV. They
 //! are read here without a server and without a file system.
 
 mod csv;
 mod lexer;
+pub mod pgbench;
 mod references;
 mod splitter;
 

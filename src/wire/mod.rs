@@ -8,6 +8,7 @@ mod error;
 pub mod mysql;
 pub mod password;
 pub mod postgres;
+mod results;
 mod rows;
 mod rsa;
 mod socket;
@@ -16,5 +17,6 @@ mod statement;
 mod tls;
 
 pub use error::WireError;
+pub use results::{LastRow, LastRows};
 pub use rows::TextRows;
 pub use statement::{Prepared, Reply, Value, ValueType};

@@ -101,6 +101,7 @@ pub(super) fn work(step: &StepRecord, counted: &Counted) -> Result<CountedWork, 
     let outcome = &step.outcome;
     let operations = match step.rate {
         RateUnit::RowsScanned => outcome.rows_scanned as f64 / 1000.0,
+        RateUnit::Transactions => outcome.events as f64,
         _ => outcome.statements as f64,
     };
     if operations <= 0.0 {

@@ -43,7 +43,11 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     size: schema::data_size,
     counting: steps::COUNTING,
     memory_limit: |workload| shape(workload)?.memory_limit,
-    driver: DriverPart { benchmark: "insert", step_loop: Some(driver::step_loop), rows: None },
+    driver: DriverPart {
+        benchmark: "insert",
+        step_loop: Some(driver::step_loop),
+        ..DriverPart::NONE
+    },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
     imports: &[import::MYTOOLS],

@@ -31,7 +31,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     size: steps::size,
     counting: steps::COUNTING,
-    driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), rows: None },
+    driver: DriverPart { benchmark: "kv", step_loop: Some(driver::step_loop), ..DriverPart::NONE },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
     imports: &[import::DB_BENCH],

@@ -23,7 +23,7 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
     turns: DefaultTurns::Within,
     placement: None,
     load: Some(driver::load),
-    driver: DriverPart { benchmark: "sysbench", step_loop: None, rows: Some(driver::rows) },
+    driver: DriverPart { benchmark: "sysbench", rows: Some(driver::rows), ..DriverPart::NONE },
     table_name: "sbtest{table}",
     names_made: schema::names_made,
     extension: analyze::EXTENSION,

@@ -38,7 +38,11 @@ pub static SPEC: BenchmarkSpec = BenchmarkSpec {
         _ => vec!["items".to_owned(), "items_v".to_owned()],
     },
     counting: steps::COUNTING,
-    driver: DriverPart { benchmark: "vector", step_loop: Some(driver::step_loop), rows: None },
+    driver: DriverPart {
+        benchmark: "vector",
+        step_loop: Some(driver::step_loop),
+        ..DriverPart::NONE
+    },
     extension: analyze::EXTENSION,
     sections: report::SECTIONS,
     imports: &[import::ANN_BENCHMARKS],

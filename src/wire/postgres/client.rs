@@ -25,6 +25,8 @@ pub struct PostgresClient {
     connection_id: u32,
     server_version: String,
     notices: Vec<String>,
+    /// Of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in one that failed.
+    transaction: u8,
 }
 
 /// What is known of a prepared statement.
@@ -69,6 +71,7 @@ impl PostgresClient {
             connection_id: welcome.connection_id,
             server_version: welcome.server_version,
             notices: Vec::new(),
+            transaction: b'I',
         })
     }
 
@@ -249,8 +252,7 @@ impl PostgresClient {
                     reply.affected += message::affected(whole(&mut self.channel, kind, length)?)
                 }
                 b'Z' => {
-                    self.channel.need(message::HEADER + length)?;
-                    self.channel.consume(message::HEADER + length);
+                    self.ready(length)?;
                     break;
                 }
                 _ => self.unusual(sent, kind, length, &mut reply, &mut refused)?,
@@ -262,6 +264,17 @@ impl PostgresClient {
             None => Ok(reply),
             Some(error) => Err(error),
         }
+    }
+
+    /// The server is ready again.
+    #[inline]
+    fn ready(&mut self, length: usize) -> Result<(), WireError> {
+        self.channel.need(message::HEADER + length)?;
+        if let Some(status) = self.channel.available().get(message::HEADER) {
+            self.transaction = *status;
+        }
+        self.channel.consume(message::HEADER + length);
+        Ok(())
     }
 
     /// The messages that a point query does not meet.
@@ -365,6 +378,9 @@ struct Described {
     parameters: Vec<u32>,
     result_set: bool,
 }
+
+mod text;
+pub use text::TextCall;
 
 #[cfg(test)]
 mod tests;

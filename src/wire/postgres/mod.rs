@@ -6,4 +6,4 @@ mod incoming;
 mod login;
 mod message;
 
-pub use client::PostgresClient;
+pub use client::{PostgresClient, TextCall};

@@ -26,6 +26,7 @@ fn client(reply: &[u8]) -> (PostgresClient, UnixStream) {
         connection_id: 0,
         server_version: String::new(),
         notices: Vec::new(),
+        transaction: b'I',
     };
     // A test whose bytes are wrong fails instead of waiting for more.
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

@@ -1,0 +1,232 @@
+//! Makes and fills the standard tables, as `pgbench -i` does.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Instant;
+
+use crate::benchmarks::pgbench::schema::{ACCOUNTS, BRANCHES, InitStep, TABLES, TELLERS, init};
+use crate::domain::benchmark::{BenchmarkParameters, OwnWork, Workload};
+use crate::domain::dialect::Dialect;
+use crate::domain::pgbench::PgbenchLoad;
+use crate::driver::Stop;
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
+use crate::driver::link::LabLink;
+use crate::driver::load::speed_up;
+use crate::driver::request::{DriverRequest, RequestBody};
+use crate::os::tree;
+
+/// Bytes of COPY that are handed on at once.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Rows of one INSERT.
+const ROWS: u64 = 1000;
+
+/// INSERTs of one transaction.
+const INSERTS: u64 = 50;
+
+/// The first version of Postgres whose COPY freezes rows so that pgbench asks for it.
+const FREEZES: u32 = 14;
+
+/// How the tables of a workload are made.
+pub(crate) fn load(_: Dialect, workload: &Workload, storage_engine: Option<&str>) -> RequestBody {
+    let load = match &workload.shape {
+        BenchmarkParameters::Pgbench(shape) => PgbenchLoad {
+            scale: shape.scale,
+            tables: shape.tables.clone(),
+            storage_engine: storage_engine.map(str::to_owned),
+        },
+        _ => PgbenchLoad::default(),
+    };
+    RequestBody::LoadOwn(OwnWork::new("pgbench", &load))
+}
+
+/// Carries out a load.
+pub(crate) fn own_load(
+    job: &DriverRequest,
+    work: &OwnWork,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let load: PgbenchLoad = work.read()?;
+    let (begun, cpu) = (Instant::now(), tree::own_cpu());
+    let rows = match load.tables.made {
+        true => (BRANCHES + TELLERS + ACCOUNTS) * u64::from(load.scale),
+        false => 0,
+    };
+    let mut load_seconds = 0.0;
+    if load.tables.made {
+        let connector = Connector::new(job)?;
+        let mut session = connector.open(0)?;
+        speed_up(job.dialect, &mut session)?;
+        for step in init(job.dialect, &load) {
+            carry_out(&step, (job, &load), (&connector, &mut session), link)?;
+            if step == InitStep::Fill {
+                load_seconds = begun.elapsed().as_secs_f64();
+            }
+        }
+    }
+    let all = begun.elapsed().as_secs_f64();
+    if load_seconds == 0.0 {
+        load_seconds = all;
+    }
+    let index_seconds = all - load_seconds;
+    let client_cpu = tree::own_cpu().since(cpu);
+    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    Ok(())
+}
+
+fn carry_out(
+    step: &InitStep,
+    (job, load): (&DriverRequest, &PgbenchLoad),
+    (connector, session): (&Connector, &mut Connection),
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let fault = |sql: &str, error| Stop::Fault(format!("failed to execute {sql:?}: {error}"));
+    match step {
+        InitStep::Make(sql) => {
+            connector.make(session, sql).map_err(|error| fault(sql, error))?;
+        }
+        // ANALYZE of MySQL answers with rows.
+        InitStep::Run(sql) if job.dialect == Dialect::Mysql => {
+            session.rows(sql).map_err(|error| fault(sql, error))?;
+        }
+        InitStep::Run(sql) => {
+            session.simple(sql).map_err(|error| fault(sql, error))?;
+        }
+        InitStep::Fill => {
+            link.say(&DriverEvent::Loading { rows: 0, of: ACCOUNTS * u64::from(load.scale) })?;
+            match job.dialect {
+                Dialect::Postgres => copy_all(load, session)?,
+                _ => insert_all(load, session, link)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn execute(session: &mut Connection, sql: &str) -> Result<(), String> {
+    let done = session.simple(sql).map(drop);
+    done.map_err(|error| format!("failed to execute {sql:?}: {error}"))
+}
+
+/// All rows in one transaction.
+fn copy_all(load: &PgbenchLoad, session: &mut Connection) -> Result<(), String> {
+    let server = session.postgres("copies rows").map_err(|error| error.to_string())?;
+    let digits = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned);
+    let version = digits(server.server_version()).and_then(|number| number.parse().ok());
+    let freezes = load.tables.partitions == 0 && version.unwrap_or(0) >= FREEZES;
+    execute(session, "begin")?;
+    execute(session, &format!("truncate table {}", TABLES.join(", ")))?;
+    copy(
+        session,
+        "pgbench_branches (bid, bbalance)",
+        false,
+        Rows::of(load, BRANCHES, |out, id| {
+            let _ = writeln!(out, "{id}\t0");
+        }),
+    )?;
+    copy(
+        session,
+        "pgbench_tellers (tid, bid, tbalance)",
+        false,
+        Rows::of(load, TELLERS, |out, id| {
+            let _ = writeln!(out, "{id}\t{}\t0", (id - 1) / TELLERS + 1);
+        }),
+    )?;
+    copy(
+        session,
+        "pgbench_accounts",
+        freezes,
+        Rows::of(load, ACCOUNTS, |out, id| {
+            let _ = writeln!(out, "{id}\t{}\t0\t", (id - 1) / ACCOUNTS + 1);
+        }),
+    )?;
+    execute(session, "commit")
+}
+
+/// The rows of a table.
+struct Rows {
+    count: u64,
+    /// Appends a row by its number, from 1.
+    row: fn(&mut String, u64),
+}
+
+impl Rows {
+    fn of(load: &PgbenchLoad, each: u64, row: fn(&mut String, u64)) -> Rows {
+        Rows { count: each * u64::from(load.scale), row }
+    }
+}
+
+fn copy(session: &mut Connection, table: &str, freezes: bool, rows: Rows) -> Result<(), String> {
+    let option = if freezes { " with (freeze on)" } else { "" };
+    let sql = format!("copy {table} from stdin{option}");
+    let (mut next, mut text) = (1, String::new());
+    let copied = session.copy_in(&sql, &mut |out| {
+        text.clear();
+        while next <= rows.count && text.len() < COPY_BYTES {
+            (rows.row)(&mut text, next);
+            next += 1;
+        }
+        out.extend_from_slice(text.as_bytes());
+        next <= rows.count
+    });
+    match copied {
+        Ok(count) if count == rows.count => Ok(()),
+        Ok(count) => Err(format!("{count} of {} rows arrived of {sql:?}", rows.count)),
+        Err(error) => Err(format!("failed to execute {sql:?}: {error}")),
+    }
+}
+
+/// All rows as INSERTs of many.
+fn insert_all(
+    load: &PgbenchLoad,
+    session: &mut Connection,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let of = ACCOUNTS * u64::from(load.scale);
+    let tables = [
+        (
+            "pgbench_branches (bid, bbalance)",
+            Rows::of(load, BRANCHES, |out, id| {
+                let _ = write!(out, "({id}, 0)");
+            }),
+        ),
+        (
+            "pgbench_tellers (tid, bid, tbalance)",
+            Rows::of(load, TELLERS, |out, id| {
+                let _ = write!(out, "({id}, {}, 0)", (id - 1) / TELLERS + 1);
+            }),
+        ),
+        (
+            "pgbench_accounts (aid, bid, abalance, filler)",
+            Rows::of(load, ACCOUNTS, |out, id| {
+                let _ = write!(out, "({id}, {}, 0, '')", (id - 1) / ACCOUNTS + 1);
+            }),
+        ),
+    ];
+    for (table, rows) in tables {
+        execute(session, "BEGIN")?;
+        let (mut next, mut statements) = (1, 0);
+        while next <= rows.count {
+            let mut sql = format!("INSERT INTO {table} VALUES ");
+            let last = rows.count.min(next + ROWS - 1);
+            for id in next..=last {
+                if id > next {
+                    sql.push(',');
+                }
+                (rows.row)(&mut sql, id);
+            }
+            let sent = session.simple(&sql).map(drop);
+            sent.map_err(|error| format!("failed to fill {table}: {error}"))?;
+            next = last + 1;
+            statements += 1;
+            if statements % INSERTS == 0 {
+                execute(session, "COMMIT")?;
+                link.say(&DriverEvent::Loading { rows: last, of })?;
+                execute(session, "BEGIN")?;
+            }
+        }
+        execute(session, "COMMIT")?;
+    }
+    Ok(())
+}

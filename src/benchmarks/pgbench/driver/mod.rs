@@ -1,0 +1,14 @@
+//! Carries out scripts of pgbench: the interpreter of a client, and the standard tables.
+
+mod arithmetic;
+mod client;
+mod evaluate;
+mod functions;
+mod load;
+mod numbers;
+mod scripts;
+mod step;
+mod variables;
+
+pub(crate) use load::{load, own_load};
+pub(crate) use step::step_loop;

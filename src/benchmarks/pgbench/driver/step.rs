@@ -1,0 +1,68 @@
+//! A step: its scripts, on one thread and one connection per client.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use super::client::ScriptClient;
+use super::scripts::StepScripts;
+use crate::domain::dialect::Dialect;
+use crate::domain::pgbench::PgbenchWork;
+use crate::driver::connection::Connector;
+use crate::driver::event::DriverEvent;
+use crate::driver::link::LabLink;
+use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::step::{Clients, MakeActs};
+use crate::driver::{Stop, step};
+
+/// What pgbench does before it measures. It does not matter whether it can be done.
+const BEFORE: [&str; 3] =
+    ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"];
+
+/// The loop of the benchmark's steps.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let task: StepRequest<PgbenchWork> = task.own()?;
+    let connector = Connector::new(job)?;
+    if task.work.vacuum {
+        clean(job.dialect, &connector)?;
+    }
+    let scripts = StepScripts::read(&task.work, job.dialect, job.seed, task.clients)?;
+    let scripts = Arc::new(scripts);
+    let again = task.work.connect.then(|| connector.clone());
+    let shared = Arc::clone(&scripts);
+    let make: MakeActs<ScriptClient> =
+        Box::new(move |_, client, _| Ok(ScriptClient::new(&shared, client, again.clone())));
+    let mut outcome = step::measure(job, &task, Clients::new(connector, make), link)?;
+    let clients = task.clients;
+    outcome.facts.insert(
+        "random numbers".to_owned(),
+        format!("those of pgbench -c {clients} -j {clients} --random-seed={}", scripts.seed),
+    );
+    let each = outcome.statements as f64 / outcome.events.max(1) as f64;
+    outcome.facts.insert("statements per transaction".to_owned(), format!("{each:.3}"));
+    link.say(&DriverEvent::Measured(Box::new(outcome)))?;
+    Ok(())
+}
+
+/// Vacuums the small tables and empties the history.
+fn clean(dialect: Dialect, connector: &Connector) -> Result<(), String> {
+    let mut session = connector.open(0)?;
+    for sql in BEFORE {
+        let sql = match (dialect, sql.strip_prefix("vacuum ")) {
+            (Dialect::Postgres, _) => sql.to_owned(),
+            (Dialect::Mysql, Some(table)) => format!("analyze table {table}"),
+            (_, Some(table)) => format!("analyze {table}"),
+            (Dialect::Mysql, None) => sql.to_owned(),
+            (_, None) => "delete from pgbench_history".to_owned(),
+        };
+        if let Err(error) = session.rows(&sql)
+            && error.code().is_none()
+        {
+            return Err(format!("failed to execute {sql:?}: {error}"));
+        }
+    }
+    Ok(())
+}

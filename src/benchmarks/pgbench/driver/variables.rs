@@ -1,0 +1,86 @@
+//! The variables of one client.
+
+use super::numbers;
+use crate::user_text::pgbench::PgbenchValue;
+
+/// What a variable holds.
+#[derive(Clone, Debug, Default)]
+struct Variable {
+    content: Content,
+    text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Content {
+    #[default]
+    Unset,
+    /// Only a text, which an expression reads when it needs it.
+    Text,
+    /// A value whose text was not needed yet.
+    Value(PgbenchValue),
+    /// A value with its text.
+    Both(PgbenchValue),
+}
+
+/// The variables of one client by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Variables(Vec<Variable>);
+
+impl Variables {
+    /// So many, none set.
+    pub(super) fn new(count: usize) -> Variables {
+        Variables(vec![Variable::default(); count])
+    }
+
+    /// Gives a variable a value.
+    #[inline]
+    pub(super) fn set(&mut self, number: u32, value: PgbenchValue) {
+        self.0[number as usize].content = Content::Value(value);
+    }
+
+    /// Gives a variable a text.
+    pub(super) fn set_text(&mut self, number: u32, text: &[u8]) {
+        let variable = &mut self.0[number as usize];
+        variable.text.clear();
+        variable.text.extend_from_slice(text);
+        variable.content = Content::Text;
+    }
+
+    /// Makes the text of a variable.
+    #[inline]
+    pub(super) fn spell(&mut self, number: u32) {
+        let variable = &mut self.0[number as usize];
+        if let Content::Value(value) = variable.content {
+            variable.text.clear();
+            numbers::spell(&mut variable.text, value);
+            variable.content = Content::Both(value);
+        }
+    }
+
+    /// The text of a variable that [`Variables::spell`] made; `None` if it is not set.
+    #[inline]
+    pub(super) fn text(&self, number: u32) -> Option<&[u8]> {
+        let variable = &self.0[number as usize];
+        match variable.content {
+            Content::Unset => None,
+            Content::Text | Content::Value(_) | Content::Both(_) => Some(&variable.text),
+        }
+    }
+
+    /// The value of a variable.
+    ///
+    /// # Errors
+    /// It is not set, or its text is no value. The text follows the name of the variable.
+    #[inline]
+    pub(super) fn value(&self, number: u32) -> Result<PgbenchValue, String> {
+        let variable = &self.0[number as usize];
+        match variable.content {
+            Content::Value(value) | Content::Both(value) => Ok(value),
+            Content::Unset => Err("is not set".to_owned()),
+            Content::Text => numbers::read(&variable.text).ok_or_else(|| {
+                let text = String::from_utf8_lossy(&variable.text);
+                format!("holds `{text}`, which is no value of an expression")
+            }),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Scripts of pgbench, unmodified: built-in ones and files, with options of the program.
+//!
+//! A script is read by `user_text::pgbench` when a plan is made, and interpreted by each client of
+//! the driver with the random numbers of the real program.
+
+pub mod driver;
+mod presets;
+pub mod schema;
+mod settings;
+mod steps;
+
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, OwnWords};
+use crate::driver::part::DriverPart;
+
+/// The row of the benchmark.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "pgbench",
+    workload: presets::workload,
+    set: settings::set,
+    finish: settings::finish,
+    check: steps::check,
+    phases: |dialect, _, workload| steps::phases(dialect, workload),
+    turns: DefaultTurns::Within,
+    placement: None,
+    load: Some(driver::load),
+    words: Some(OwnWords {
+        take: settings::take,
+        visits: |workload| !steps::has_tables(workload),
+        writes: steps::writes,
+    }),
+    counting: steps::COUNTING,
+    driver: DriverPart {
+        benchmark: "pgbench",
+        step_loop: Some(driver::step_loop),
+        own_load: Some(driver::own_load),
+        ..DriverPart::NONE
+    },
+    names_made: |_, workload| match steps::has_tables(workload) {
+        true => schema::TABLES.map(str::to_owned).to_vec(),
+        false => Vec::new(),
+    },
+    size: settings::data_size,
+    ..BenchmarkSpec::PLAIN
+};

@@ -1,0 +1,267 @@
+//! The standard tables and the built-in scripts of pgbench, for each dialect.
+
+use crate::domain::dialect::Dialect;
+use crate::domain::pgbench::PgbenchLoad;
+
+/// Rows for each unit of scale: branches, tellers, accounts.
+pub const BRANCHES: u64 = 1;
+/// See [`BRANCHES`].
+pub const TELLERS: u64 = 10;
+/// See [`BRANCHES`].
+pub const ACCOUNTS: u64 = 100_000;
+
+/// From this scale on the numbers of accounts need 64 bits.
+const WIDE_SCALE: u32 = 20_000;
+
+/// All tables.
+pub const TABLES: [&str; 4] =
+    ["pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers"];
+
+/// The built-in scripts: names, and what they do.
+pub const BUILTINS: [(&str, &str); 3] = [
+    (
+        "tpcb-like",
+        "\\set aid random(1, 100000 * :scale)\n\
+         \\set bid random(1, 1 * :scale)\n\
+         \\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\n\
+         BEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
+         UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+         VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "simple-update",
+        "\\set aid random(1, 100000 * :scale)\n\
+         \\set bid random(1, 1 * :scale)\n\
+         \\set tid random(1, 10 * :scale)\n\
+         \\set delta random(-5000, 5000)\n\
+         BEGIN;\n\
+         UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+         INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+         VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+         END;\n",
+    ),
+    (
+        "select-only",
+        "\\set aid random(1, 100000 * :scale)\n\
+         SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    ),
+];
+
+/// The text of a built-in script in a dialect.
+pub fn builtin(name: &str, dialect: Dialect) -> Option<String> {
+    let (_, text) = BUILTINS.iter().find(|(known, _)| *known == name)?;
+    Some(match dialect {
+        Dialect::Postgres => (*text).to_owned(),
+        _ => text.replace("\nEND;\n", "\nCOMMIT;\n"),
+    })
+}
+
+/// A thing to do while tables are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitStep {
+    /// A statement that makes or drops a table.
+    Make(String),
+    /// Another statement.
+    Run(String),
+    /// The rows, sent by the client.
+    Fill,
+}
+
+/// The columns of a table after its name: with those of the primary key first.
+fn columns(table: &str, dialect: Dialect, scale: u32) -> &'static str {
+    let is_wide = scale >= WIDE_SCALE && dialect != Dialect::Sqlite;
+    match (table, is_wide) {
+        ("pgbench_history", false) => {
+            "tid int, bid int, aid int, delta int, mtime {time}, filler char(22)"
+        }
+        ("pgbench_history", true) => {
+            "tid int, bid int, aid bigint, delta int, mtime {time}, filler char(22)"
+        }
+        ("pgbench_tellers", _) => "tid {key}, bid int, tbalance int, filler char(84)",
+        ("pgbench_branches", _) => "bid {key}, bbalance int, filler char(88)",
+        (_, false) => "aid {key}, bid int, abalance int, filler char(84)",
+        (_, true) => "aid {wide}, bid int, abalance int, filler char(84)",
+    }
+}
+
+/// All that is done to make the tables, in its order.
+pub fn init(dialect: Dialect, load: &PgbenchLoad) -> Vec<InitStep> {
+    let mut steps = Vec::new();
+    for letter in load.tables.steps.chars() {
+        match letter {
+            'd' => steps.extend(
+                TABLES.map(|table| InitStep::Make(format!("DROP TABLE IF EXISTS {table}"))),
+            ),
+            't' => create(dialect, load, &mut steps),
+            'g' => steps.push(InitStep::Fill),
+            'G' => generate(dialect, load.scale, &mut steps),
+            'v' => steps.extend(
+                ["pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"]
+                    .map(|table| InitStep::Run(analyze(dialect, table))),
+            ),
+            // Tables of other dialects are made with their keys.
+            'p' if dialect == Dialect::Postgres => primary_keys(load, &mut steps),
+            'f' => foreign_keys(dialect, &mut steps),
+            _ => {}
+        }
+    }
+    steps
+}
+
+fn analyze(dialect: Dialect, table: &str) -> String {
+    match dialect {
+        Dialect::Postgres => format!("VACUUM ANALYZE {table}"),
+        Dialect::Mysql => format!("ANALYZE TABLE {table}"),
+        _ => format!("ANALYZE {table}"),
+    }
+}
+
+fn create(dialect: Dialect, load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
+    let tables = &load.tables;
+    let (key, wide, time) = match dialect {
+        Dialect::Postgres => ("int NOT NULL", "bigint NOT NULL", "timestamp"),
+        Dialect::Mysql => {
+            ("int NOT NULL PRIMARY KEY", "bigint NOT NULL PRIMARY KEY", "timestamp NULL")
+        }
+        _ => ("integer NOT NULL PRIMARY KEY", "integer NOT NULL PRIMARY KEY", "timestamp"),
+    };
+    let space =
+        tables.tablespace.as_ref().map(|name| format!(" TABLESPACE {name}")).unwrap_or_default();
+    let word = if tables.unlogged { "UNLOGGED TABLE" } else { "TABLE" };
+    for table in ["pgbench_history", "pgbench_tellers", "pgbench_accounts", "pgbench_branches"] {
+        let columns = columns(table, dialect, load.scale);
+        let columns = columns.replace("{key}", key).replace("{wide}", wide).replace("{time}", time);
+        let is_split = table == "pgbench_accounts" && tables.partitions > 0;
+        let end = match dialect {
+            Dialect::Postgres if is_split => {
+                let way = if tables.by_hash { "HASH" } else { "RANGE" };
+                format!(" PARTITION BY {way} (aid){space}")
+            }
+            Dialect::Postgres if table == "pgbench_history" => space.clone(),
+            Dialect::Postgres => {
+                format!(" WITH (fillfactor={}){space}", tables.fillfactor.unwrap_or(100))
+            }
+            Dialect::Mysql => {
+                let engine = load.storage_engine.as_deref().unwrap_or("innodb");
+                format!(" ENGINE = {engine}{}", mysql_partitions(load, is_split))
+            }
+            _ => String::new(),
+        };
+        // A table that is split stores nothing itself.
+        let word = if is_split { "TABLE" } else { word };
+        steps.push(InitStep::Make(format!("CREATE {word} {table} ({columns}){end}")));
+        if is_split && dialect == Dialect::Postgres {
+            partitions(load, &space, steps);
+        }
+    }
+}
+
+/// The last account of each partition but the last.
+fn bounds(load: &PgbenchLoad) -> Vec<u64> {
+    let all = ACCOUNTS * u64::from(load.scale);
+    let size = all.div_ceil(u64::from(load.tables.partitions));
+    (1..u64::from(load.tables.partitions)).map(|number| number * size + 1).collect()
+}
+
+fn partitions(load: &PgbenchLoad, space: &str, steps: &mut Vec<InitStep>) {
+    let tables = &load.tables;
+    let bounds = bounds(load);
+    let word = if tables.unlogged { "UNLOGGED TABLE" } else { "TABLE" };
+    for number in 0..tables.partitions as usize {
+        let values = match tables.by_hash {
+            true => format!("WITH (modulus {}, remainder {number})", tables.partitions),
+            false => {
+                let bound = |at: Option<usize>, open: &str| {
+                    let bound = at.and_then(|at| bounds.get(at));
+                    bound.map_or(open.to_owned(), u64::to_string)
+                };
+                let from = bound(number.checked_sub(1), "MINVALUE");
+                let to = bound(Some(number), "MAXVALUE");
+                format!("FROM ({from}) TO ({to})")
+            }
+        };
+        steps.push(InitStep::Make(format!(
+            "CREATE {word} pgbench_accounts_{} PARTITION OF pgbench_accounts FOR VALUES {values} \
+             WITH (fillfactor={}){space}",
+            number + 1,
+            tables.fillfactor.unwrap_or(100)
+        )));
+    }
+}
+
+fn mysql_partitions(load: &PgbenchLoad, is_split: bool) -> String {
+    match (is_split, load.tables.by_hash) {
+        (false, _) => String::new(),
+        (true, true) => format!(" PARTITION BY HASH (aid) PARTITIONS {}", load.tables.partitions),
+        (true, false) => {
+            let bounds = bounds(load);
+            let part = |number: usize| {
+                let bound = bounds.get(number).map_or("MAXVALUE".to_owned(), |b| format!("({b})"));
+                format!("PARTITION p{} VALUES LESS THAN {bound}", number + 1)
+            };
+            let parts: Vec<String> = (0..load.tables.partitions as usize).map(part).collect();
+            format!(" PARTITION BY RANGE (aid) ({})", parts.join(", "))
+        }
+    }
+}
+
+/// Rows that the server makes itself.
+fn generate(dialect: Dialect, scale: u32, steps: &mut Vec<InitStep>) {
+    if dialect != Dialect::Postgres {
+        steps.push(InitStep::Fill);
+        return;
+    }
+    let mut run = |sql: String| steps.push(InitStep::Run(sql));
+    let scale = u64::from(scale);
+    run(format!(
+        "BEGIN; TRUNCATE TABLE {}; \
+         INSERT INTO pgbench_branches (bid, bbalance) \
+         SELECT bid, 0 FROM generate_series(1, {}) AS bid; \
+         INSERT INTO pgbench_tellers (tid, bid, tbalance) \
+         SELECT tid, (tid - 1) / {TELLERS} + 1, 0 FROM generate_series(1, {}) AS tid; \
+         INSERT INTO pgbench_accounts (aid, bid, abalance, filler) \
+         SELECT aid, (aid - 1) / {ACCOUNTS} + 1, 0, '' FROM generate_series(1, {}) AS aid; \
+         COMMIT",
+        TABLES.join(", "),
+        BRANCHES * scale,
+        TELLERS * scale,
+        ACCOUNTS * scale,
+    ));
+}
+
+fn primary_keys(load: &PgbenchLoad, steps: &mut Vec<InitStep>) {
+    let space = load.tables.index_tablespace.as_ref();
+    let space = space.map(|name| format!(" USING INDEX TABLESPACE {name}")).unwrap_or_default();
+    for (table, key) in
+        [("pgbench_branches", "bid"), ("pgbench_tellers", "tid"), ("pgbench_accounts", "aid")]
+    {
+        let sql = format!("ALTER TABLE {table} ADD PRIMARY KEY ({key}){space}");
+        steps.push(InitStep::Run(sql));
+    }
+}
+
+/// Table, column, and the table that it refers to.
+const FOREIGN_KEYS: [[&str; 3]; 5] = [
+    ["pgbench_tellers", "bid", "pgbench_branches"],
+    ["pgbench_accounts", "bid", "pgbench_branches"],
+    ["pgbench_history", "bid", "pgbench_branches"],
+    ["pgbench_history", "tid", "pgbench_tellers"],
+    ["pgbench_history", "aid", "pgbench_accounts"],
+];
+
+fn foreign_keys(dialect: Dialect, steps: &mut Vec<InitStep>) {
+    for [table, column, other] in FOREIGN_KEYS {
+        let key = if dialect == Dialect::Postgres { "" } else { &format!(" ({column})") };
+        steps.push(InitStep::Run(format!(
+            "ALTER TABLE {table} ADD CONSTRAINT {table}_{column}_fkey FOREIGN KEY ({column}) \
+             REFERENCES {other}{key}"
+        )));
+    }
+}

@@ -1,0 +1,76 @@
+//! Settings of the form `key=value`, and what follows from them.
+
+use crate::benchmarks::spec::DataSize;
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::pgbench::PgbenchShape;
+use crate::workload::settings::{self as shared, SETTINGS, SetError};
+
+/// Settings of all benchmarks that mean nothing here.
+const FOREIGN: [&str; 3] = ["tables", "rows", "prepared"];
+
+/// Bytes of the standard tables and their indexes for each unit of scale.
+const SCALE_BYTES: u64 = 16 << 20;
+
+/// Bytes of a history that steps write.
+const GROWTH_BYTES: u64 = 256 << 20;
+
+/// Accounts for each unit of scale.
+const ACCOUNTS: u64 = 100_000;
+
+/// The shape of the workload, if it consists of scripts.
+pub(super) fn shape_of(workload: &mut Workload) -> Option<&mut PgbenchShape> {
+    match &mut workload.shape {
+        BenchmarkParameters::Pgbench(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Changes the workload by one `key=value`.
+///
+/// # Errors
+/// See [`SetError`].
+pub(crate) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    let (key, value) = shared::parts(assignment)?;
+    if key == "load" {
+        let made = match value {
+            "builtin" => true,
+            "none" => false,
+            _ => {
+                return Err(SetError::BadValue {
+                    key: "load",
+                    value: value.to_owned(),
+                    why: "write builtin, or none for tables that are there already".to_owned(),
+                });
+            }
+        };
+        if let Some(shape) = shape_of(workload) {
+            shape.tables.made = made;
+        }
+        return Ok(());
+    }
+    let known = || SETTINGS.iter().map(|setting| setting.key).filter(|key| !FOREIGN.contains(key));
+    if known().any(|known| known == key) {
+        return shared::set(workload, assignment);
+    }
+    let known: Vec<&str> = std::iter::once("load").chain(known()).collect();
+    let (key, known) = (key.to_owned(), known.join(", "));
+    Err(SetError::UnknownKeyOf { key, benchmark: "pgbench", known })
+}
+
+/// Fills in how many rows there are.
+pub(crate) fn finish(workload: &mut Workload) {
+    if let BenchmarkParameters::Pgbench(shape) = &workload.shape {
+        workload.rows = ACCOUNTS * u64::from(shape.scale);
+    }
+}
+
+/// How large the data are.
+pub(crate) fn data_size(workload: &Workload) -> DataSize {
+    let scale = match &workload.shape {
+        BenchmarkParameters::Pgbench(shape) if shape.tables.made => u64::from(shape.scale),
+        _ => 0,
+    };
+    let cached_bytes = scale * SCALE_BYTES;
+    // Data and snapshot.
+    DataSize { disk_bytes: 2.0 * (cached_bytes + GROWTH_BYTES) as f64, cached_bytes }
+}

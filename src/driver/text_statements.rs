@@ -1,0 +1,77 @@
+//! Statements whose values are text of types that the server infers, and replies of which a client
+//! wants the last row.
+
+use crate::driver::connection::Connection;
+use crate::wire::postgres::{PostgresClient, TextCall};
+use crate::wire::{LastRows, Prepared, Reply, Value, ValueType, WireError};
+
+impl Connection {
+    /// Executes text, and keeps the last row of each of its results.
+    pub(crate) fn simple_results(
+        &mut self,
+        sql: &str,
+        results: &mut LastRows,
+    ) -> Result<Reply, WireError> {
+        self.postgres("keeps rows of a result")?.simple_results(sql, results)
+    }
+
+    /// Prepares a statement with so many values.
+    pub(crate) fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
+        match self {
+            Connection::Postgres(client) => client.prepare_text(sql),
+            _ => self.prepare(sql, &vec![ValueType::AnyText; values]),
+        }
+    }
+
+    /// Executes a statement of [`Connection::prepare_text`]. Values are text or NULL.
+    #[inline]
+    pub(crate) fn execute_text(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        results: Option<&mut LastRows>,
+    ) -> Result<Reply, WireError> {
+        match (self, results) {
+            (Connection::Postgres(client), results) => {
+                client.call_text(TextCall::Prepared(statement), values, results)
+            }
+            (other, None) => other.execute(statement, values),
+            (other, Some(_)) => {
+                other.postgres("keeps rows of a result")?;
+                Ok(Reply::default())
+            }
+        }
+    }
+
+    /// Parses and executes a statement at once. Values are text or NULL.
+    pub(crate) fn parse_and_execute(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        results: Option<&mut LastRows>,
+    ) -> Result<Reply, WireError> {
+        let client = self.postgres("parses a statement with values each time")?;
+        client.call_text(TextCall::Parsed(sql), values, results)
+    }
+
+    /// True within a transaction; `None` where the protocol does not tell.
+    pub(crate) fn is_in_transaction(&self) -> Option<bool> {
+        match self {
+            Connection::Postgres(client) => Some(client.is_in_transaction()),
+            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
+        }
+    }
+
+    /// The session as one that has pipelines.
+    ///
+    /// # Errors
+    /// It speaks another protocol; the text says what only Postgres does.
+    pub(crate) fn postgres(&mut self, does: &str) -> Result<&mut PostgresClient, WireError> {
+        match self {
+            Connection::Postgres(client) => Ok(client),
+            Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => {
+                Err(WireError::Protocol(format!("only a session of Postgres {does}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Scripts of pgbench as a user wrote them: SQL with backslash commands, and their expressions.
+
+mod expression;
+mod place;
+mod script;
+mod tokens;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+pub use expression::{PgbenchExpression, PgbenchFunction, PgbenchValue};
+pub use place::ScriptFault;
+pub use script::{
+    PgbenchAction, PgbenchCommand, PgbenchProgram, PgbenchSleep, PgbenchSql, SqlPiece, StoredRow,
+};
+pub use variables::{VariableNames, is_variable_name};

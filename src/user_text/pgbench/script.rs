@@ -1,0 +1,491 @@
+//! A script: SQL commands and backslash commands, read as pgbench reads them.
+
+use super::expression::{self, PgbenchExpression};
+use super::place::ScriptFault;
+use super::tokens::skip_blanks;
+use super::variables::{VariableNames, is_variable_name, next_reference};
+use crate::domain::dialect::Dialect;
+use crate::user_text::lexer::SqlLexer;
+use crate::user_text::references::words;
+
+/// A script, its commands in the order of the text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PgbenchProgram {
+    /// What a client does; a jump names a place in this list.
+    pub commands: Vec<PgbenchCommand>,
+}
+
+/// One command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PgbenchCommand {
+    /// The line on which it begins, from 1.
+    pub line: u32,
+    /// What it does.
+    pub action: PgbenchAction,
+}
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PgbenchAction {
+    /// Sends a message with SQL.
+    Sql(PgbenchSql),
+    /// `\set`.
+    Set {
+        /// The variable by its number.
+        variable: u32,
+        /// What it becomes.
+        value: PgbenchExpression,
+    },
+    /// `\if` and `\elif`: goes on, or jumps to the command `otherwise` if the condition is not
+    /// true.
+    JumpUnless {
+        /// The condition.
+        condition: PgbenchExpression,
+        /// A place in the list of commands.
+        otherwise: usize,
+    },
+    /// The end of a branch: jumps behind `\endif`.
+    Jump(usize),
+    /// `\sleep`.
+    Sleep {
+        /// How long, in `unit_us`.
+        time: PgbenchSleep,
+        /// Microseconds of the unit.
+        unit_us: u64,
+    },
+    /// `\startpipeline`.
+    StartPipeline,
+    /// `\syncpipeline`.
+    SyncPipeline,
+    /// `\endpipeline`.
+    EndPipeline,
+}
+
+/// How long a client sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PgbenchSleep {
+    /// So long.
+    Fixed(i64),
+    /// As long as a variable says.
+    Variable(u32),
+}
+
+/// A message with SQL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PgbenchSql {
+    /// The text between references to variables, and these.
+    pub pieces: Vec<SqlPiece>,
+    /// The text as a person reads it: no `\;`, no line feeds.
+    pub text: String,
+    /// Which row of its result becomes variables.
+    pub stored: Option<StoredRow>,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SqlPiece {
+    /// As it stands.
+    Sql(String),
+    /// A variable by its number.
+    Variable(u32),
+}
+
+/// `\gset` and `\aset`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRow {
+    /// Before the names of the columns.
+    pub prefix: String,
+    /// True for the last row of each result (`\aset`), false for the only row of the last result.
+    pub of_each: bool,
+}
+
+impl PgbenchProgram {
+    /// Reads a script. Variables get numbers in `names`.
+    ///
+    /// # Errors
+    /// The place, and what was expected there.
+    pub fn read(text: &str, names: &mut VariableNames) -> Result<PgbenchProgram, ScriptFault> {
+        if let Some(place) = text.bytes().position(|byte| byte == 0) {
+            return Err(ScriptFault::at(text, place, "a script holds no zero byte"));
+        }
+        let mut reader = Reader { text, names, commands: Vec::new(), branches: Vec::new() };
+        reader.read()?;
+        reader.check_pipelines()?;
+        if reader.commands.is_empty() {
+            return Err(ScriptFault::at(text, 0, "the script holds no command"));
+        }
+        Ok(PgbenchProgram { commands: reader.commands })
+    }
+
+    /// The messages with SQL.
+    pub fn statements(&self) -> impl Iterator<Item = &PgbenchSql> {
+        self.commands.iter().filter_map(|command| match &command.action {
+            PgbenchAction::Sql(sql) => Some(sql),
+            _ => None,
+        })
+    }
+}
+
+/// An `\if` whose `\endif` has not come yet.
+struct Branch {
+    /// Where its backslash is.
+    place: usize,
+    /// The last condition, which jumps to what comes next.
+    condition: Option<usize>,
+    /// Jumps at the ends of branches.
+    ends: Vec<usize>,
+    is_after_else: bool,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    names: &'a mut VariableNames,
+    commands: Vec<PgbenchCommand>,
+    branches: Vec<Branch>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) -> Result<(), ScriptFault> {
+        let mut at = 0;
+        while at < self.text.len() {
+            at = self.sql(at)?;
+            if self.text[at..].starts_with('\\') {
+                at = self.backslash(at)?;
+            }
+        }
+        match self.branches.last() {
+            None => Ok(()),
+            Some(branch) => Err(self.fault(branch.place, "this \\if has no \\endif")),
+        }
+    }
+
+    fn fault(&self, place: usize, what: impl Into<String>) -> ScriptFault {
+        ScriptFault::at(self.text, place, what)
+    }
+
+    fn push(&mut self, place: usize, action: PgbenchAction) {
+        let line = self.fault(place, "").line;
+        self.commands.push(PgbenchCommand { line, action });
+    }
+
+    /// Reads SQL up to its `;`, a backslash command or the end. Returns the place after it.
+    fn sql(&mut self, from: usize) -> Result<usize, ScriptFault> {
+        let bytes = self.text.as_bytes();
+        let mut lexer = SqlLexer::new(Dialect::Postgres);
+        let (mut at, mut depth, mut sql, mut begin) = (from, 0u32, String::new(), None);
+        // What was passed over stands in the message as it is.
+        let mut copied = from;
+        while at < bytes.len() {
+            let (next, is_code) = lexer.step(bytes, at);
+            let is_comment = !is_code && lexer.is_in_code() && begin.is_none();
+            if is_comment || (is_code && begin.is_none() && bytes[at].is_ascii_whitespace()) {
+                (at, copied) = (next, next);
+                continue;
+            }
+            match bytes[at] {
+                b'\\' if is_code => match bytes.get(at + 1) {
+                    Some(b';' | b':') => {
+                        sql.push_str(&self.text[copied..at]);
+                        begin.get_or_insert(at);
+                        copied = at + 1;
+                        at += 2;
+                        continue;
+                    }
+                    _ => break,
+                },
+                b'(' if is_code => depth += 1,
+                b')' if is_code => depth = depth.saturating_sub(1),
+                b';' if is_code && depth == 0 => {
+                    begin.get_or_insert(at);
+                    at = next;
+                    break;
+                }
+                _ => {}
+            }
+            begin.get_or_insert(at);
+            at = next;
+        }
+        if let (Some(open), Some(begin)) = (lexer.open(), begin) {
+            return Err(self.fault(begin, format!("the script ends within {open}")));
+        }
+        sql.push_str(&self.text[copied..at]);
+        if let Some(begin) = begin {
+            self.check_sql(begin, &sql)?;
+            let sql = self.message(&sql);
+            self.push(begin, PgbenchAction::Sql(sql));
+        }
+        Ok(at)
+    }
+
+    fn check_sql(&self, begin: usize, sql: &str) -> Result<(), ScriptFault> {
+        match words(Dialect::Postgres, sql).first().map(String::as_str) {
+            Some("COPY") => Err(self.fault(begin, "COPY moves data that a script does not have")),
+            _ => Ok(()),
+        }
+    }
+
+    fn message(&mut self, sql: &str) -> PgbenchSql {
+        let (mut pieces, mut from) = (Vec::new(), 0);
+        while let Some((at, end)) = next_reference(sql, from) {
+            pieces.push(SqlPiece::Sql(sql[from..at].to_owned()));
+            pieces.push(SqlPiece::Variable(self.names.number(&sql[at + 1..end])));
+            from = end;
+        }
+        pieces.push(SqlPiece::Sql(sql[from..].to_owned()));
+        pieces.retain(|piece| *piece != SqlPiece::Sql(String::new()));
+        let text = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+        PgbenchSql { pieces, text, stored: None }
+    }
+
+    /// Reads a backslash command. Returns the place after its line.
+    fn backslash(&mut self, place: usize) -> Result<usize, ScriptFault> {
+        let (name, after) = self.word(place + 1);
+        let mut words = Vec::new();
+        let mut at = after;
+        loop {
+            let (begin, word, next) = self.next_word(at);
+            if word.is_empty() {
+                at = begin;
+                break;
+            }
+            words.push((begin, word));
+            at = next;
+        }
+        let end = self.text[at..].find('\n').map_or(self.text.len(), |feed| at + feed + 1);
+        let lower = name.to_ascii_lowercase();
+        match lower.as_str() {
+            "set" => self.set(place, after)?,
+            "if" | "elif" => self.condition(place, &lower, after)?,
+            "sleep" => self.sleep(place, &words)?,
+            "gset" | "aset" => self.stored(place, &words, lower == "aset")?,
+            _ => {
+                let action = self.plain(place, &lower)?;
+                if let Some((begin, word)) = words.first() {
+                    let what = format!("`\\{lower}` takes nothing, not `{word}`");
+                    return Err(self.fault(*begin, what));
+                }
+                if let Some(action) = action {
+                    self.push(place, action);
+                }
+            }
+        }
+        Ok(end)
+    }
+
+    /// The word at `at` and the place after it.
+    fn word(&self, at: usize) -> (String, usize) {
+        let rest = &self.text.as_bytes()[at..];
+        let length = rest.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+        (self.text[at..at + length].to_owned(), at + length)
+    }
+
+    /// The next word of a line: where it begins, itself, and the place after it.
+    fn next_word(&self, at: usize) -> (usize, String, usize) {
+        let begin = skip_blanks(self.text, at);
+        let (word, end) = self.word(begin);
+        (begin, word, end)
+    }
+
+    fn set(&mut self, place: usize, at: usize) -> Result<(), ScriptFault> {
+        let (begin, name, after) = self.next_word(at);
+        if name.is_empty() {
+            return Err(self.fault(begin, "the name of a variable must follow `\\set`"));
+        }
+        if !is_variable_name(&name) {
+            let what = format!("`{name}` is no name of a variable: letters, digits and `_`");
+            return Err(self.fault(begin, what));
+        }
+        let value = expression::parse(self.text, after, self.names)?;
+        let variable = self.names.number(&name);
+        self.push(place, PgbenchAction::Set { variable, value });
+        Ok(())
+    }
+
+    fn condition(&mut self, place: usize, name: &str, at: usize) -> Result<(), ScriptFault> {
+        if name == "elif" {
+            self.end_branch(place, name)?;
+        } else {
+            let ends = Vec::new();
+            self.branches.push(Branch { place, condition: None, ends, is_after_else: false });
+        }
+        let condition = expression::parse(self.text, at, self.names)?;
+        let number = self.commands.len();
+        self.push(place, PgbenchAction::JumpUnless { condition, otherwise: usize::MAX });
+        if let Some(branch) = self.branches.last_mut() {
+            branch.condition = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Ends the branch before `\elif` or `\else`: it jumps to the end, and the condition before it
+    /// to what follows.
+    fn end_branch(&mut self, place: usize, name: &str) -> Result<(), ScriptFault> {
+        let number = self.commands.len();
+        let Some(branch) = self.branches.last_mut() else {
+            return Err(self.fault(place, format!("`\\{name}` without `\\if`")));
+        };
+        if branch.is_after_else {
+            return Err(self.fault(place, format!("`\\{name}` after `\\else`")));
+        }
+        branch.ends.push(number);
+        let condition = branch.condition.take();
+        self.push(place, PgbenchAction::Jump(usize::MAX));
+        if let Some(condition) = condition {
+            self.aim(condition, number + 1);
+        }
+        Ok(())
+    }
+
+    /// Says where a jump goes.
+    fn aim(&mut self, jump: usize, to: usize) {
+        match &mut self.commands[jump].action {
+            PgbenchAction::JumpUnless { otherwise, .. } => *otherwise = to,
+            PgbenchAction::Jump(target) => *target = to,
+            _ => {}
+        }
+    }
+
+    /// Commands without arguments.
+    fn plain(&mut self, place: usize, name: &str) -> Result<Option<PgbenchAction>, ScriptFault> {
+        Ok(match name {
+            "else" => {
+                self.end_branch(place, name)?;
+                if let Some(branch) = self.branches.last_mut() {
+                    branch.is_after_else = true;
+                }
+                None
+            }
+            "endif" => {
+                let Some(branch) = self.branches.pop() else {
+                    return Err(self.fault(place, "`\\endif` without `\\if`"));
+                };
+                let end = self.commands.len();
+                for jump in branch.ends.into_iter().chain(branch.condition) {
+                    self.aim(jump, end);
+                }
+                None
+            }
+            "startpipeline" => Some(PgbenchAction::StartPipeline),
+            "syncpipeline" => Some(PgbenchAction::SyncPipeline),
+            "endpipeline" => Some(PgbenchAction::EndPipeline),
+            "shell" | "setshell" => {
+                return Err(self.fault(place, format!("`\\{name}` runs a program; rqps does not")));
+            }
+            _ => {
+                return Err(self.fault(
+                    place,
+                    format!(
+                        "pgbench has no `\\{name}`; there are \\set, \\sleep, \\if, \\elif, \
+                         \\else, \\endif, \\gset, \\aset, \\startpipeline, \\syncpipeline and \
+                         \\endpipeline"
+                    ),
+                ));
+            }
+        })
+    }
+
+    fn sleep(&mut self, place: usize, words: &[(usize, String)]) -> Result<(), ScriptFault> {
+        let ((begin, time), unit) = match words {
+            [] => return Err(self.fault(place, "a time must follow `\\sleep`, such as 10 ms")),
+            [time] => (time, None),
+            [time, unit] => (time, Some(unit)),
+            [_, _, (extra, word), ..] => {
+                let what = format!("`\\sleep` takes a time and a unit, not `{word}`");
+                return Err(self.fault(*extra, what));
+            }
+        };
+        let (time, attached) = match time.strip_prefix(':') {
+            Some(name) if is_variable_name(name) => {
+                (PgbenchSleep::Variable(self.names.number(name)), "")
+            }
+            _ => {
+                let sign = usize::from(time.starts_with(['+', '-']));
+                let digits = time[sign..].bytes().take_while(u8::is_ascii_digit).count();
+                let (number, attached) = time.split_at(sign + digits);
+                let number = number.parse().map_err(|_| {
+                    let what = format!("a time must be a whole number or a variable, not `{time}`");
+                    self.fault(*begin, what)
+                })?;
+                (PgbenchSleep::Fixed(number), attached)
+            }
+        };
+        let (unit_at, unit) = match (attached, unit) {
+            ("", None) => (*begin, "s"),
+            ("", Some((at, unit))) => (*at, unit.as_str()),
+            (attached, None) => (*begin, attached),
+            (_, Some((at, unit))) => {
+                return Err(self.fault(*at, format!("a second unit: `{unit}`")));
+            }
+        };
+        let unit_us = match unit.to_ascii_lowercase().as_str() {
+            "us" => 1,
+            "ms" => 1_000,
+            "s" => 1_000_000,
+            _ => {
+                let what = format!("the unit must be us, ms or s, not `{unit}`");
+                return Err(self.fault(unit_at, what));
+            }
+        };
+        self.push(place, PgbenchAction::Sleep { time, unit_us });
+        Ok(())
+    }
+
+    fn stored(
+        &mut self,
+        place: usize,
+        words: &[(usize, String)],
+        of_each: bool,
+    ) -> Result<(), ScriptFault> {
+        let name = if of_each { "aset" } else { "gset" };
+        let prefix = match words {
+            [] => String::new(),
+            [(_, prefix)] => prefix.clone(),
+            [_, (extra, word), ..] => {
+                let what = format!("`\\{name}` takes one prefix, not `{word}` too");
+                return Err(self.fault(*extra, what));
+            }
+        };
+        let fault = self.fault(place, format!("`\\{name}` must follow an SQL command"));
+        match self.commands.last_mut().map(|command| &mut command.action) {
+            Some(PgbenchAction::Sql(sql)) if sql.stored.is_none() => {
+                sql.stored = Some(StoredRow { prefix, of_each });
+                Ok(())
+            }
+            _ => Err(fault),
+        }
+    }
+
+    /// Refuses what pgbench would refuse while it runs. With branches only the run tells.
+    fn check_pipelines(&self) -> Result<(), ScriptFault> {
+        let branches = |action: &PgbenchAction| matches!(action, PgbenchAction::JumpUnless { .. });
+        if self.commands.iter().any(|command| branches(&command.action)) {
+            return Ok(());
+        }
+        let mut begun = None;
+        let fault = |line, what: &str| Err(ScriptFault { line, column: 1, what: what.to_owned() });
+        for command in &self.commands {
+            let line = command.line;
+            match (&command.action, begun) {
+                (PgbenchAction::StartPipeline, Some(_)) => {
+                    return fault(line, "`\\startpipeline` within a pipeline");
+                }
+                (PgbenchAction::StartPipeline, None) => begun = Some(line),
+                (PgbenchAction::EndPipeline, None) => {
+                    return fault(line, "`\\endpipeline` without `\\startpipeline`");
+                }
+                (PgbenchAction::SyncPipeline, None) => {
+                    return fault(line, "`\\syncpipeline` without `\\startpipeline`");
+                }
+                (PgbenchAction::EndPipeline, Some(_)) => begun = None,
+                (PgbenchAction::Sql(sql), Some(_)) if sql.stored.is_some() => {
+                    return fault(line, "`\\gset` and `\\aset` are not allowed in a pipeline");
+                }
+                _ => {}
+            }
+        }
+        match begun {
+            None => Ok(()),
+            Some(line) => fault(line, "this pipeline has no `\\endpipeline`"),
+        }
+    }
+}
