@@ -120,6 +120,7 @@ fn run_record(label: &str, block: u32, order: u32) -> RunRecord {
         plan_hash: "feedc0ffee00".to_owned(),
         targets: vec![BASE.to_owned(), NEW.to_owned()],
         host_fingerprint: fingerprint(&host()),
+        node: None,
         rqps_version: "0.1.0".to_owned(),
         started: format!("2026-01-02T0{block}:{order}0:00Z"),
         finished: Some(format!("2026-01-02T0{block}:{order}5:00Z")),

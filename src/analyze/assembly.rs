@@ -22,6 +22,11 @@ pub(super) fn run_facts(run: &Run) -> RunFacts {
         status: record.status.clone(),
         benchmark: record.benchmark.clone(),
         host_fingerprint: record.host_fingerprint.clone(),
+        node: record.node.clone(),
+        session: match &record.node {
+            Some(node) => format!("{}, host {node}", run.result_set),
+            None => run.result_set.clone(),
+        },
         rqps_version: record.rqps_version.clone(),
         load: record.load.as_ref().map(|load| load.number),
         seed: record.seed,

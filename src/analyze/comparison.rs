@@ -128,6 +128,12 @@ pub struct RunFacts {
     pub benchmark: String,
     /// Fingerprint of the host.
     pub host_fingerprint: String,
+    /// Name of the host, where several hosts measured blocks of one plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The session that its pair belongs to: the result set, and the host where it has several.
+    #[serde(skip)]
+    pub session: String,
     /// Version of rqps that measured.
     pub rqps_version: String,
     /// Which load of its target it started from, from 1; `None` where none is known.

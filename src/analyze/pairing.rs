@@ -82,9 +82,9 @@ fn relative<'a>(
         _ => mean.mean.exp(),
     };
     let with_runs = || with_runs.iter().map(|(run, _)| *run).zip(differences.iter().copied());
-    let of_sets: Vec<(&str, f64)> =
-        with_runs().map(|(run, difference)| (run.result_set.as_str(), difference)).collect();
-    let sessions = sessions::pool(&of_sets, CONFIDENCE);
+    let of_sessions: Vec<(&str, f64)> =
+        with_runs().map(|(run, difference)| (run.session.as_str(), difference)).collect();
+    let sessions = sessions::pool(&of_sessions, CONFIDENCE);
     // Sessions have loads of their own, so what loads differ by is in what sessions differ by.
     let loads = match &sessions {
         Some(_) => None,

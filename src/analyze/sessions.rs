@@ -1,5 +1,6 @@
-//! Pairs of several result sets. Each set is a session: one sitting on one host with its own loads.
-//! What sessions differ by beyond the scatter of their pairs is a random effect.
+//! Pairs of several sessions: of several result sets, or of the hosts that measured blocks of one
+//! plan. What sessions differ by beyond the scatter of their pairs is a random effect. Pairs are of
+//! one block, so they never mix hosts.
 
 use serde::Serialize;
 
@@ -9,8 +10,9 @@ use crate::stats::Interval;
 /// One ratio as one session found it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionRatio {
-    /// The result set.
-    pub result_set: String,
+    /// The result set, and the host where it has several.
+    #[serde(rename = "result_set")]
+    pub session: String,
     /// exp(mean d) over its pairs.
     pub ratio: f64,
     /// The t interval of the session alone, 95 %, as a ratio; `None` for one pair.
@@ -22,7 +24,7 @@ pub struct SessionRatio {
 /// One ratio over several sessions. Logarithms are natural.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sessions {
-    /// One for each session with a pair, in the order of the result sets.
+    /// One for each session with a pair, in the order of their runs.
     pub sessions: Vec<SessionRatio>,
     /// Standard deviation between sessions, τ of the random effect, of ln ratios.
     pub between_sd: f64,
@@ -32,12 +34,12 @@ pub struct Sessions {
     pub values: Vec<f64>,
 }
 
-/// Pools pairs (result set, ln ratio). `None` if they are all of one set.
+/// Pools pairs (session, ln ratio). `None` if they are all of one session.
 pub(super) fn pool(pairs: &[(&str, f64)], confidence: f64) -> Option<Sessions> {
     let sets = clusters::by_key(pairs);
     let pooled = clusters::pool(&sets, confidence)?;
     let sessions = sets.iter().zip(&pooled.means).map(|((set, _), mean)| SessionRatio {
-        result_set: (*set).to_owned(),
+        session: (*set).to_owned(),
         ratio: mean.mean.exp(),
         interval: mean.interval.map(Interval::exp),
         pairs: mean.n,
@@ -76,7 +78,7 @@ mod tests {
         // Within: .0002 each, so .0001 of each mean.
         assert!((pooled.between_sd.powi(2) - (0.006_1 / 3.0 - 0.000_1)).abs() < 1e-9);
         let of_b = &pooled.sessions[1];
-        assert_eq!((of_b.result_set.as_str(), of_b.pairs), ("b", 2));
+        assert_eq!((of_b.session.as_str(), of_b.pairs), ("b", 2));
         assert!((of_b.ratio - 0.1f64.exp()).abs() < 1e-12);
     }
 

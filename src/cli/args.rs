@@ -11,6 +11,7 @@ use crate::cli::block_args::BlockArgs;
 use crate::cli::completion;
 pub(super) use crate::cli::folder_args::{CacheFolder, Folders};
 use crate::cli::global_args::{Completions, GlobalArgs, HelpWords, Man};
+pub(super) use crate::cli::hosts::HostArgs;
 use crate::cli::import_args::Import;
 pub(super) use crate::cli::rule_args::RuleOptions;
 use crate::cli::rule_args::share;
@@ -153,6 +154,8 @@ pub(super) struct Compare {
     #[command(flatten)]
     pub folders: Folders,
     #[command(flatten)]
+    pub hosts: HostArgs,
+    #[command(flatten)]
     pub guest: GuestOptions,
     #[command(flatten)]
     pub rules: RuleOptions,
@@ -259,8 +262,13 @@ pub(super) struct RunArgs {
     /// Resume an interrupted result folder
     #[arg(long)]
     pub resume: bool,
+    /// Show how far the blocks of the result folder PLAN are, from the folder alone, and do no more
+    #[arg(long, conflicts_with_all = ["resume", "on"])]
+    pub status: bool,
     #[command(flatten)]
     pub folders: Folders,
+    #[command(flatten)]
+    pub hosts: HostArgs,
     #[command(flatten)]
     pub guest: GuestOptions,
     #[command(flatten)]

@@ -38,9 +38,17 @@ pub(super) fn measure(words: &BlockArgs) -> Result<u8> {
         replace: Vec::new(),
         stop: stop_flag()?,
     };
+    if words.life_line {
+        lab::stop_with_input(&options.stop)?;
+    }
     let mut display = Display::new();
-    let report = lab::carry_out_block(&options, &spec, &mut |event| display.show(event));
+    let node = words.node.as_deref();
+    let report = lab::carry_out_block(&options, (&spec, node), &mut |event| display.show(event));
     drop(display);
+    if words.life_line && options.stop.load(Ordering::Relaxed) && options.out.is_dir() {
+        // Nobody is there to fetch it, and no other start of the block reads it.
+        std::fs::remove_dir_all(&options.out).context("remove the interrupted block")?;
+    }
     let report = report.with_context(|| format!("carry out {}", path.display()))?;
     for fault in &report.faults {
         complain!("rqps: failed: {fault}");

@@ -14,6 +14,12 @@ pub(super) struct BlockArgs {
     /// Folder for data and snapshots
     #[arg(long)]
     pub work: Option<PathBuf>,
+    /// Name of this host in a pool: then the folder of --work is shared with other blocks
+    #[arg(long, requires = "work")]
+    pub node: Option<String>,
+    /// Stop when standard input ends: who asked for the block is gone
+    #[arg(long)]
+    pub life_line: bool,
     /// Cache of builds and data sets
     #[arg(long, env = "RQPS_CACHE")]
     pub cache: Option<PathBuf>,

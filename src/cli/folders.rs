@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::lab::HOST_LOCK;
+use crate::os::lock::{Lock, LockError};
 
 /// The cache of builds: the given folder, else /var/cache/rqps for root (servers run as an
 /// unprivileged user and must reach it), else the XDG cache folder.
@@ -92,4 +93,11 @@ pub(super) fn existing(said: Option<&Path>) -> PathBuf {
 /// use their own locks.
 pub(super) fn host_lock() -> PathBuf {
     std::env::var_os("RQPS_HOST_LOCK").map_or_else(|| HOST_LOCK.into(), PathBuf::from)
+}
+
+/// True if an rqps on this host writes to a result folder.
+pub(super) fn is_in_use(results: &Path) -> bool {
+    let lock = results.join(".lock");
+    let held = |lock: &Path| Lock::acquire(lock, "rqps run --status");
+    lock.exists() && matches!(held(&lock), Err(LockError::Held { .. }))
 }

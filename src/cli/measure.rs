@@ -17,13 +17,13 @@ use crate::cli::progress::Display;
 use crate::cli::workload_args::{
     BlocksWord, IdleWord, InterleaveWord, OrderWord, PlacementWord, Switch, WorkloadArgs,
 };
-use crate::cli::{exit, folders, forecast, gate, own_files, report, vector};
+use crate::cli::{exit, folders, forecast, gate, hosts, own_files, report, vector};
 use crate::dbms;
 use crate::domain::benchmark::{Idle, Placement, Workload};
 use crate::domain::build::BuildSource;
 use crate::domain::gate::Calibration;
 use crate::domain::target::Target;
-use crate::lab::{self, ExecutionOptions, fault};
+use crate::lab::{self, Elsewhere, ExecutionOptions, fault};
 use crate::os::affinity;
 use crate::plan::{Auto, Blocks, CountingPass, Interleave, Plan, ProfilingPass, cost, file, words};
 use crate::{results, units};
@@ -57,7 +57,8 @@ pub(super) fn quickstart(words: &Quickstart) -> Result<u8> {
         debug: Vec::new(),
         cache: CacheFolder { cache: None },
     };
-    carry_out(plan, &folders, &GuestOptions::default(), words.format, &RuleOptions::default())
+    let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
+    carry_out(plan, (&folders, None), &guest, words.format, &rules)
 }
 
 fn quickstart_shape() -> WorkloadArgs {
@@ -87,7 +88,9 @@ fn quickstart_shape() -> WorkloadArgs {
 /// `rqps compare`.
 pub(super) fn compare(words: &Compare) -> Result<u8> {
     let plan = compared(words)?;
-    carry_out(plan, &words.folders, &words.guest, words.format, &words.rules)
+    let on = words.hosts.place(&words.folders)?;
+    let place = (&words.folders, on.as_ref());
+    carry_out(plan, place, &words.guest, words.format, &words.rules)
 }
 
 /// The plan of `rqps compare` and `rqps plan`.
@@ -136,7 +139,7 @@ pub(super) fn count(words: &Count) -> Result<u8> {
     plan.workload.simulated_caches = words.simulate;
     file::check(&plan).context("make a plan from these arguments")?;
     let (guest, rules) = (GuestOptions::default(), RuleOptions::default());
-    carry_out(plan, &words.folders, &guest, words.format, &rules)
+    carry_out(plan, (&words.folders, None), &guest, words.format, &rules)
 }
 
 /// `rqps plan`.
@@ -165,6 +168,9 @@ pub(super) fn print_plan(words: &Compare) -> Result<u8> {
     for line in forecast::lines(&plan, &cost, &words.folders)? {
         say!("# {line}");
     }
+    for line in hosts::preview(&plan, &words.hosts, &words.folders)? {
+        say!("# {line}");
+    }
     say!(
         "# plan {}; a step about {}, a run about {}",
         file::hash(&plan),
@@ -180,6 +186,9 @@ fn seconds(seconds: f64) -> Duration {
 
 /// `rqps run`.
 pub(super) fn run(words: &RunArgs) -> Result<u8> {
+    if words.status {
+        return hosts::status(&words.plan);
+    }
     let path = match (words.resume, words.plan.is_dir()) {
         (true, true) => words.plan.join("plan.toml"),
         (false, true) => {
@@ -216,7 +225,8 @@ pub(super) fn run(words: &RunArgs) -> Result<u8> {
     if words.resume && folders.out.is_none() {
         bail!("resume: no result folder; name it as PLAN or with --out");
     }
-    carry_out(plan, &folders, &words.guest, words.format, &words.rules)
+    let on = words.hosts.place(&folders)?;
+    carry_out(plan, (&folders, on.as_ref()), &words.guest, words.format, &words.rules)
 }
 
 /// Makes the plan from the command line.
@@ -345,7 +355,7 @@ fn blocks(shape: &WorkloadArgs) -> Result<Blocks> {
 
 fn carry_out(
     plan: Plan,
-    folders: &Folders,
+    (folders, on): (&Folders, Option<&Elsewhere>),
     guest: &GuestOptions,
     format: Format,
     rules: &RuleOptions,
@@ -364,21 +374,31 @@ fn carry_out(
         perf()?;
     }
     let passes = [(plan.counting(), results::COUNTS), (plan.profiling(), results::PROFILES)];
-    let (mut summary, out) = measure(plan, folders, guest, calibrations)?;
+    let (mut summary, out) = measure_on(plan, (folders, on), guest, calibrations)?;
     for (pass, name) in passes {
         let Some(pass) = pass.filter(|_| !summary.interrupted) else { continue };
         let folders = Folders { out: Some(out.join(name)), ..folders.clone() };
-        let (of_pass, _) = measure(pass, &folders, guest, Vec::new())?;
+        let (of_pass, _) = measure_on(pass, (&folders, on), guest, Vec::new())?;
         summary.faults.extend(of_pass.faults);
         summary.interrupted = of_pass.interrupted;
     }
     finish(&summary, &out, format, rules)
 }
 
-/// Executes a plan with progress on stderr; returns its outcome and the result folder.
+/// Executes a plan on this host; returns its outcome and the result folder.
 pub(super) fn measure(
     plan: Plan,
     folders: &Folders,
+    guest: &GuestOptions,
+    calibrations: Vec<Calibration>,
+) -> Result<(lab::ExecutionSummary, PathBuf)> {
+    measure_on(plan, (folders, None), guest, calibrations)
+}
+
+/// Executes a plan with progress on stderr, on this host or on others.
+fn measure_on(
+    plan: Plan,
+    (folders, on): (&Folders, Option<&Elsewhere>),
     guest: &GuestOptions,
     calibrations: Vec<Calibration>,
 ) -> Result<(lab::ExecutionSummary, PathBuf)> {
@@ -406,7 +426,12 @@ pub(super) fn measure(
         stop: stop_flag()?,
     };
     let mut display = Display::new();
-    let summary = campaign::carry_out(&assignment, &mut |event| display.show(event));
+    let summary = match on {
+        Some(place) => {
+            lab::carry_out_elsewhere(&assignment, place, &mut |event| display.show(event))
+        }
+        None => campaign::carry_out(&assignment, &mut |event| display.show(event)),
+    };
     drop(display);
     // Names the folder only if it exists: an early error creates none.
     let summary = summary.with_context(|| match out.is_dir() {

@@ -24,6 +24,7 @@ mod global_args;
 mod help;
 mod hidden;
 mod history;
+mod hosts;
 mod import;
 mod import_args;
 mod init;

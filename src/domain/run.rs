@@ -88,6 +88,9 @@ pub struct RunRecord {
     pub targets: Vec<String>,
     /// Hash of `host.json`.
     pub host_fingerprint: String,
+    /// Name of the host, where several hosts measure blocks of one plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Version of rqps.
     pub rqps_version: String,
     /// RFC 3339, UTC.

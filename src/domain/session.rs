@@ -12,4 +12,8 @@ pub struct Session {
     pub boot: Option<String>,
     /// RFC 3339, UTC: when rqps began there.
     pub started: String,
+    /// Name of the host in a pool whose hosts measure blocks of one plan; `None` where a plan has
+    /// one host. Hosts of the same class have the same fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }

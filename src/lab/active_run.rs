@@ -158,6 +158,7 @@ fn record(execution: &Execution<'_>, state: &TargetState, key: RunKey) -> RunRec
         seed: plan.seed,
         plan_hash: execution.plan_hash.clone(),
         host_fingerprint: execution.session.host.clone(),
+        node: execution.session.node.clone(),
         rqps_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock::now_rfc3339(),
         finished: None,

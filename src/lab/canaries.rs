@@ -73,6 +73,8 @@ pub(super) enum CanarySource {
     Off,
     /// This host; the file to be fsynced lies in the folder.
     Host(PathBuf),
+    /// The hosts of a pool, which read them beside the blocks that they measure.
+    Elsewhere,
     /// A script of the fake DBMS: the factor by which each reading is slower, then always 1.
     Script(Vec<f64>),
 }
@@ -81,7 +83,7 @@ impl CanarySource {
     /// The reading of this number, from 0; `None` if canaries are off.
     pub(super) fn read(&self, number: usize) -> Option<Canary> {
         match self {
-            CanarySource::Off => None,
+            CanarySource::Off | CanarySource::Elsewhere => None,
             CanarySource::Host(folder) => Some(canary::read(folder)),
             CanarySource::Script(factors) => Some(Canary {
                 at: clock::now_rfc3339(),
@@ -95,6 +97,10 @@ impl CanarySource {
 
     pub(super) fn is_off(&self) -> bool {
         matches!(self, CanarySource::Off)
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        matches!(self, CanarySource::Elsewhere)
     }
 
     /// True if waiting may make a difference.

@@ -12,7 +12,7 @@ use crate::lab::canary_reader::CanaryReader;
 use crate::lab::decider::Decider;
 use crate::lab::event::Event;
 use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
-use crate::lab::executor::{Executor, LocalExecutor};
+use crate::lab::executor::{BlockEnd, BlockFolder, Executor, LocalExecutor};
 use crate::lab::host_monitor::{Fate, HostMonitor};
 use crate::lab::progress::Progress;
 use crate::lab::resolve::ResolvedTarget;
@@ -68,17 +68,17 @@ pub fn carry_out(
 }
 
 /// What all written-down blocks of a plan share.
-struct BlockTemplate {
+pub(super) struct BlockTemplate {
     /// Of the first target, and by number those of all.
-    phases: Vec<Phase>,
+    pub(super) phases: Vec<Phase>,
     /// Builds and settings; positions follow from the order of each block.
-    slots: Vec<TargetSlot>,
+    pub(super) slots: Vec<TargetSlot>,
     /// True if all data of the workload fit into the caches of every DBMS.
     cached: bool,
 }
 
 impl BlockTemplate {
-    fn of(execution: &Execution<'_>, states: &[TargetState]) -> BlockTemplate {
+    pub(super) fn of(execution: &Execution<'_>, states: &[TargetState]) -> BlockTemplate {
         let slots = (1..).zip(states).map(|(position, state)| TargetSlot {
             label: state.target.label.clone(),
             position,
@@ -93,7 +93,7 @@ impl BlockTemplate {
     }
 
     /// The slots in this order: indices of the targets, the first to be measured first.
-    fn in_order(&self, order: &[usize]) -> Vec<TargetSlot> {
+    pub(super) fn in_order(&self, order: &[usize]) -> Vec<TargetSlot> {
         let mut slots = self.slots.clone();
         for (position, target) in (1..).zip(order) {
             if let Some(slot) = slots.get_mut(*target) {
@@ -134,7 +134,7 @@ fn blocks(
                 canaries: monitor.reference(),
                 ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
             };
-            monitor.begin(execution, &spec, selection.skipped(phases))?;
+            monitor.begin(execution, std::slice::from_ref(&spec), selection.skipped(phases))?;
             let mut report = carried_out(executor, &spec, progress)?;
             faults.append(&mut report.faults);
             let fate = monitor.end(execution, (&spec, &report), progress)?;
@@ -158,10 +158,12 @@ fn carried_out(
     spec: &BlockSpec,
     progress: &mut Progress<'_>,
 ) -> Result<BlockReport> {
-    executor.submit(spec.clone())?;
-    while let Some(report) = executor.poll(progress)? {
-        if report.id == spec.id {
-            return Ok(report);
+    executor.submit(vec![spec.clone()])?;
+    while let Some(end) = executor.poll(progress)? {
+        match end {
+            BlockEnd::Measured(report) if report.id == spec.id => return Ok(*report),
+            BlockEnd::Lost { id, fault } if id == spec.id => bail!("measure {fault}"),
+            _ => {}
         }
     }
     bail!("measure block {}: no report of it came", spec.block)
@@ -170,22 +172,33 @@ fn carried_out(
 /// Measures one written-down block, whose plan is that of the options. The result folder has its
 /// runs then, and its report.
 ///
-/// A block whose report is there already is not measured again.
+/// A block whose report is there already is not measured again. `node` is the name of this host in
+/// a pool; there the work folder is one of the block's own, and nothing in it stays.
 ///
 /// # Errors
 /// As [`carry_out`]; a build on this host is not the one that was written down; the result folder
 /// has runs of this block, but no report.
 pub fn carry_out_block(
     options: &ExecutionOptions,
-    spec: &BlockSpec,
+    (spec, node): (&BlockSpec, Option<&str>),
     events: &mut dyn FnMut(Event),
 ) -> Result<BlockReport> {
     let mut progress = Progress::new(events);
     if let Some(report) = block_result(options, spec)? {
         return Ok(report);
     }
+    let own = match (node, &options.work) {
+        (Some(_), Some(work)) => Some(BlockFolder::make(work, &options.out)?),
+        _ => None,
+    };
+    let mut options = options.clone();
+    if let Some(own) = &own {
+        options.work = Some(own.path().to_owned());
+    }
+    let options = &options;
     let (reservation, resolved) = look_ahead(options, Some(&spec.targets), &mut progress)?;
-    let execution = open(options, reservation)?;
+    let mut execution = open(options, reservation)?;
+    execution.session.node = node.map(str::to_owned);
     let states = target_state::all(&execution, resolved)?;
     let phases = states.first().map(|state| state.phases.clone()).unwrap_or_default();
     progress.plan(&options.plan, &phases, 1);
@@ -272,8 +285,12 @@ fn open(options: &ExecutionOptions, reservation: Reservation) -> Result<Executio
     let plan = &options.plan;
     let folders = WorkFolders::open(reservation, &options.out, options.work.as_deref())?;
     let facts = host::read(&folders.target(""));
-    let session =
-        Session { host: fingerprint(&facts), boot: host::boot(), started: clock::now_rfc3339() };
+    let session = Session {
+        host: fingerprint(&facts),
+        boot: host::boot(),
+        started: clock::now_rfc3339(),
+        node: None,
+    };
     // A folder that holds results of this plan already is continued.
     let results = ResultSet::create(&options.out, &file::print(plan), &facts)?;
     let spinner = match plan.workload.idle {

@@ -1,7 +1,7 @@
 //! Keeps `gate.json`: decides by the canaries beside each block whether the block is discarded, and
 //! counts the time that the plan has taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -11,6 +11,7 @@ use crate::domain::gate::{
     BlockRecord, Calibration, Canary, CanaryReference, CanaryRule, GATE_FORMAT, HostLog,
 };
 use crate::domain::run::{RunKey, Status};
+use crate::domain::session::Session;
 use crate::lab::canaries::{self, CanarySource};
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
@@ -39,6 +40,8 @@ pub(super) struct HostMonitor {
     /// Blocks take turns in every step. Such a block is kept whatever the canaries say: they are
     /// seconds apart, and turns cancel noise of that length.
     in_turns: bool,
+    /// Blocks have several hosts. Each is judged by the readings of its own host.
+    has_many_hosts: bool,
 }
 
 impl HostMonitor {
@@ -61,7 +64,7 @@ impl HostMonitor {
             calibration,
             ..HostLog::default()
         });
-        let is_off = source.is_off();
+        let (is_off, has_many_hosts) = (source.is_off(), source.is_elsewhere());
         let mut reader = CanaryReader::new(source, readings(&gate));
         let mut monitor = HostMonitor {
             spent_before: gate.spent_seconds,
@@ -69,6 +72,7 @@ impl HostMonitor {
             began: Instant::now(),
             blocks_least: execution.options.plan.blocks.fewest() as usize,
             in_turns,
+            has_many_hosts,
         };
         if is_new {
             if !is_off {
@@ -94,6 +98,8 @@ impl HostMonitor {
         let rule = self.gate.canaries;
         let pairs = self.known().to_vec();
         let usual = match rule {
+            // Which host a block will have is not known yet.
+            _ if self.has_many_hosts => Vec::new(),
             CanaryRule::Calibration => pairs.iter().flatten().cloned().collect(),
             CanaryRule::Own => self.own_canaries().cloned().collect(),
             CanaryRule::Off => return None,
@@ -101,7 +107,7 @@ impl HostMonitor {
         Some(CanaryReference { rule, usual, pairs, may_discard: !self.in_turns })
     }
 
-    /// Before a block: writes down that it is begun, and the steps that are skipped. An attempt
+    /// Before blocks: writes down that they are begun, and the steps that are skipped. An attempt
     /// that was begun before and has no run yet is the same one.
     ///
     /// # Errors
@@ -109,13 +115,22 @@ impl HostMonitor {
     pub(super) fn begin(
         &mut self,
         execution: &Execution<'_>,
-        spec: &BlockSpec,
+        specs: &[BlockSpec],
         skipped: BTreeMap<String, String>,
     ) -> Result<()> {
-        let BlockSpec { block, attempt, .. } = *spec;
-        self.gate.blocks.retain(|begun| (begun.block, begun.attempt) != (block, attempt));
-        self.gate.blocks.push(BlockRecord { block, attempt, skipped, ..BlockRecord::default() });
+        let keys: BTreeSet<_> = specs.iter().map(|spec| (spec.block, spec.attempt)).collect();
+        self.gate.blocks.retain(|begun| !keys.contains(&(begun.block, begun.attempt)));
+        self.gate.blocks.extend(keys.into_iter().map(|(block, attempt)| {
+            let skipped = skipped.clone();
+            BlockRecord { block, attempt, skipped, ..BlockRecord::default() }
+        }));
         self.write(execution)
+    }
+
+    /// Attempts that were begun and have no report yet, by block. Other hosts may be at them.
+    pub(super) fn unreported(&self) -> BTreeMap<u32, u32> {
+        let begun = self.gate.blocks.iter().filter(|block| block.session.is_none());
+        begun.map(|block| (block.block, block.attempt)).collect()
     }
 
     /// After a block: decides by its canaries whether it counts; one that was interrupted is only
@@ -131,15 +146,18 @@ impl HostMonitor {
         progress: &mut Progress<'_>,
     ) -> Result<Fate> {
         let may_discard = !self.in_turns && self.may_discard();
+        let mut reference = spec.canaries.clone().filter(|_| !execution.stopped());
+        if let Some(reference) = reference.as_mut().filter(|_| self.has_many_hosts) {
+            reference.usual = self.canaries_of(&report.session);
+        }
         let of_spec =
             |begun: &BlockRecord| (begun.block, begun.attempt) == (spec.block, spec.attempt);
         let Some(entry) = self.gate.blocks.iter_mut().find(|begun| of_spec(begun)) else {
             bail!("judge block {}: it was never begun", spec.block);
         };
         let [before, after] = &report.canaries;
-        let reference = spec.canaries.as_ref().filter(|_| !execution.stopped());
         let faults = reference.map_or_else(Vec::new, |reference| {
-            canaries::faults(reference, [before.as_ref(), after.as_ref()])
+            canaries::faults(&reference, [before.as_ref(), after.as_ref()])
         });
         let discarded = !faults.is_empty() && may_discard;
         entry.session = Some(report.session.clone());
@@ -192,6 +210,16 @@ impl HostMonitor {
         let in_range = self.gate.blocks.iter().filter(|block| block.out_of_range.is_none());
         let of_blocks = in_range.flat_map(|block| block.before.iter().chain(&block.after));
         self.gate.first_canaries.iter().chain(of_blocks)
+    }
+
+    /// The readings beside blocks in range on one host of several.
+    fn canaries_of(&self, session: &Session) -> Vec<Canary> {
+        let of_host = |block: &&BlockRecord| {
+            let same = |own: &Session| (&own.host, &own.node) == (&session.host, &session.node);
+            block.out_of_range.is_none() && block.session.as_ref().is_some_and(same)
+        };
+        let blocks = self.gate.blocks.iter().filter(of_host);
+        blocks.flat_map(|block| block.before.iter().chain(&block.after)).cloned().collect()
     }
 
     /// False once so many are out of range that verdicts allow for the noise of the host: where it

@@ -5,6 +5,7 @@ mod active_run;
 mod block;
 mod canaries;
 mod canary_reader;
+mod carry_elsewhere;
 mod carry_out;
 mod count;
 mod decider;
@@ -29,9 +30,14 @@ mod turn_taking;
 mod turns;
 mod work_folders;
 
+pub use carry_elsewhere::carry_out_elsewhere;
 pub use carry_out::{carry_out, carry_out_block};
 pub use decider::{Decider, Decision, UndecidedStep};
 pub use event::Event;
 pub use execution::{ExecutionOptions, ExecutionSummary};
+pub use executor::{
+    BlockState, Elsewhere, PlanStatus, SlurmPartition, SshHosts, Way, preview, status,
+    stop_with_input,
+};
 pub use resolve::open_cache;
 pub use work_folders::HOST_LOCK;

@@ -62,10 +62,26 @@ pub(super) struct WorkFolders {
     /// Who servers run as, when rqps runs as root.
     pub(super) run_as: Option<User>,
     _results: Lock,
-    _host: Lock,
+    /// `None` where other hosts measure.
+    _host: Option<Lock>,
 }
 
 impl WorkFolders {
+    /// The result folder of a plan that other hosts measure: this host is free for others.
+    ///
+    /// # Errors
+    /// Another rqps writes there.
+    pub(super) fn elsewhere(results: &Path) -> Result<WorkFolders> {
+        let doing = format!("rqps, results in {}", results.display());
+        let of_results = lock_results(results, &doing)?;
+        Ok(WorkFolders {
+            work: results.join(".work"),
+            run_as: None,
+            _results: of_results,
+            _host: None,
+        })
+    }
+
     /// Makes the result folder and the work folder.
     ///
     /// # Errors
@@ -80,7 +96,7 @@ impl WorkFolders {
         let Reservation { run_as, doing, results: locked, host } = reservation;
         let of_results = locked.map_or_else(|| lock_results(results, &doing), Ok)?;
         let work = choose_work(results, work, run_as.as_ref())?;
-        Ok(WorkFolders { work, run_as, _results: of_results, _host: host })
+        Ok(WorkFolders { work, run_as, _results: of_results, _host: Some(host) })
     }
 
     /// The folder of one target: its snapshot and its data.

@@ -47,6 +47,11 @@ pub fn name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// What `uname -m` prints: `x86_64`.
+pub fn machine() -> String {
+    rustix::system::uname().machine().to_string_lossy().into_owned()
+}
+
 /// The kernel's name for the time since this machine was started; `None` where it does not tell.
 pub fn boot() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

@@ -62,9 +62,22 @@ fn canaries(gate: &HostLog, in_turns: bool) -> Vec<Block> {
     vec![Block::Paragraph(text), Block::Table(table)]
 }
 
-/// In how many sittings a plan was measured that was interrupted and resumed.
+/// On which hosts blocks were measured; on one, in how many sittings a plan that was interrupted
+/// and resumed.
 fn sittings(gate: &HostLog) -> Option<Block> {
     let all = || gate.blocks.iter().filter_map(|block| block.session.as_ref());
+    let nodes: BTreeSet<&str> = all().filter_map(|session| session.node.as_deref()).collect();
+    if !nodes.is_empty() {
+        let count = |node: &str| all().filter(|own| own.node.as_deref() == Some(node)).count();
+        let named: Vec<String> = nodes
+            .iter()
+            .take(NAMED)
+            .map(|node| format!("{node} ({})", count(node)))
+            .chain((nodes.len() > NAMED).then(|| format!("{} others", nodes.len() - NAMED)))
+            .collect();
+        let text = format!("Blocks by host: {}.", named.join(", "));
+        return Some(Block::Paragraph(text));
+    }
     let started: BTreeSet<&str> = all().map(|session| session.started.as_str()).collect();
     let hosts: BTreeSet<&str> = all().map(|session| session.host.as_str()).collect();
     let boots: BTreeSet<_> = all().map(|session| (&session.host, &session.boot)).collect();
@@ -191,6 +204,7 @@ mod tests {
                 host: "abc".to_owned(),
                 boot: Some((*boot).to_owned()),
                 started: (*started).to_owned(),
+                node: None,
             }),
             ..BlockRecord::default()
         });

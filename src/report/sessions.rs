@@ -14,7 +14,8 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
         return None;
     }
     let about = "Each result set is a session: one series of blocks on one host with its own \
-                 loads. rqps pools rQPS over sessions with a random effect (REML); the interval is \
+                 loads. Where several hosts measured blocks of one plan, each host is a session. \
+                 rqps pools rQPS over sessions with a random effect (REML); the interval is \
                  the Hartung-Knapp-Sidik-Jonkman interval, moderated over the steps. between sd is \
                  the standard deviation between sessions beyond the scatter of their pairs.";
     let mut blocks = vec![Block::Paragraph(about.to_owned()), Block::List(legend(comparison))];
@@ -22,32 +23,32 @@ pub(super) fn section(comparison: &Comparison) -> Option<Section> {
     Some(Section { id: "sessions", heading: "Sessions".to_owned(), blocks })
 }
 
-/// The result sets in the order of their runs.
-fn sets(comparison: &Comparison) -> Vec<&str> {
-    let mut sets: Vec<&str> = Vec::new();
+/// The sessions in the order of their runs.
+fn names(comparison: &Comparison) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
     for run in &comparison.runs {
-        if !sets.contains(&run.result_set.as_str()) {
-            sets.push(&run.result_set);
+        if !names.contains(&run.session.as_str()) {
+            names.push(&run.session);
         }
     }
-    sets
+    names
 }
 
 /// `session-1: results/monday, host c2r24 (7883fa9e240c), 2026-11-22T12:00:00Z`.
 fn legend(comparison: &Comparison) -> Vec<String> {
-    let line = |(place, set): (usize, &str)| {
-        let run = comparison.runs.iter().find(|run| run.result_set == set)?;
+    let line = |(place, name): (usize, &str)| {
+        let run = comparison.runs.iter().find(|run| run.session == name)?;
         let fingerprint = &run.host_fingerprint;
         let class = comparison.hosts.get(fingerprint).map(|host| host.class());
         let class = class.unwrap_or_else(|| "unknown".to_owned());
         let started = &run.started;
-        Some(format!("session-{}: {set}, host {class} ({fingerprint}), {started}", place + 1))
+        Some(format!("session-{}: {name}, host {class} ({fingerprint}), {started}", place + 1))
     };
-    sets(comparison).into_iter().enumerate().filter_map(line).collect()
+    names(comparison).into_iter().enumerate().filter_map(line).collect()
 }
 
 fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
-    let sets = sets(comparison);
+    let names = names(comparison);
     let mut rows = Vec::new();
     for step in &comparison.steps {
         let Some(relative) = step.targets[target].relative(Metric::Rate) else { continue };
@@ -56,8 +57,8 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
             pooled(relative),
             Cell::number(100.0 * sessions.between_sd, Digits::Fixed(2), "%"),
         ];
-        row.extend(sets.iter().map(|set| {
-            match sessions.sessions.iter().find(|session| session.result_set == *set) {
+        row.extend(names.iter().map(|name| {
+            match sessions.sessions.iter().find(|session| session.session == *name) {
                 Some(own) => {
                     Cell::number(own.ratio, Digits::Fixed(3), "ratio").within(own.interval)
                 }
@@ -68,7 +69,7 @@ fn table(comparison: &Comparison, target: usize, label: &str) -> Option<Table> {
         rows.push(row);
     }
     let mut columns = vec![Column::numbers("rQPS"), Column::numbers("between sd %")];
-    columns.extend((1..=sets.len()).map(|place| Column::numbers(format!("session-{place}"))));
+    columns.extend((1..=names.len()).map(|place| Column::numbers(format!("session-{place}"))));
     columns.push(Column::words("step"));
     let caption = format!("{label}: rQPS by session");
     (!rows.is_empty()).then_some(Table { caption, columns, rows })

@@ -134,12 +134,13 @@ fn places_of(dir: &Path, sets: &mut Sets) -> Result<Vec<RunLocation>, ResultsErr
     let result_set = sets.names.entry(real(set_folder)?).or_insert(shown_set).clone();
     if let Some(set) = set {
         let mut unknown = BTreeSet::new();
-        let host = set.host_noting(&mut unknown)?;
+        let hosts = set.hosts_noting(&mut unknown)?;
         sets.unknown.extend(unknown.iter().map(|field| format!("host.json: {field}")));
-        if let Some(tuning) = &host.tuning {
+        // Several hosts may be tuned in several ways; no run says by which.
+        if let [Host { tuning: Some(tuning), .. }] = hosts.as_slice() {
             sets.tunings.insert(result_set.clone(), tuning.clone());
         }
-        sets.hosts.insert(fingerprint(&host), host);
+        sets.hosts.extend(hosts.into_iter().map(|host| (fingerprint(&host), host)));
         unknown.clear();
         match set.gate_noting(&mut unknown) {
             Ok(gate) => sets.gates.extend(gate.map(|gate| (result_set.clone(), gate))),

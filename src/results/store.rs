@@ -33,6 +33,11 @@ impl ResultSet {
     pub fn create(dir: &Path, plan_toml: &str, host: &Host) -> Result<ResultSet, ResultsError> {
         let set = ResultSet { folder: dir.to_owned() };
         if ResultSet::is_begun(dir, plan_toml)? {
+            if set.hosts_path().is_dir() {
+                let why = "its blocks were measured on several hosts; resume it with --on, as it \
+                           was begun";
+                return Err(ResultsError::Occupied { path: dir.to_owned(), why: why.to_owned() });
+            }
             let there = set.host()?;
             if fingerprint(&there) != fingerprint(host) {
                 let why = format!(
@@ -50,6 +55,34 @@ impl ResultSet {
         atomic::write(&set.host_path(), &json(host, "host.json")?)?;
         atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
         Ok(set)
+    }
+
+    /// Opens `dir` for the results of a plan whose blocks several hosts measure, and makes it where
+    /// it is missing. Facts of the hosts come with their blocks: [`ResultSet::add_host`].
+    ///
+    /// A folder with results that one host measured by itself is refused.
+    pub fn create_for_hosts(dir: &Path, plan_toml: &str) -> Result<ResultSet, ResultsError> {
+        let set = ResultSet { folder: dir.to_owned() };
+        let begun = ResultSet::is_begun(dir, plan_toml)?;
+        if set.host_path().exists() {
+            let why = "it holds results of one host; resume it there, without --on".to_owned();
+            return Err(ResultsError::Occupied { path: dir.to_owned(), why });
+        }
+        if !begun {
+            atomic::create_folder(&set.hosts_path())?;
+            atomic::write(&set.plan_path(), plan_toml.as_bytes())?;
+        }
+        Ok(set)
+    }
+
+    /// Writes the facts of a host that measured blocks: `hosts/FINGERPRINT.json`.
+    pub fn add_host(&self, host: &Host) -> Result<(), ResultsError> {
+        let name = format!("hosts/{}.json", fingerprint(host));
+        let path = self.folder.join(&name);
+        match path.exists() {
+            true => Ok(()),
+            false => atomic::write(&path, &json(host, &name)?),
+        }
     }
 
     /// Whether `dir` holds results of this plan; false for a folder that is missing or empty. Makes
@@ -70,7 +103,7 @@ impl ResultSet {
             };
         }
         for name in files::entries(dir)? {
-            if name != "host.json" {
+            if name != "host.json" && name != "hosts" {
                 return occupied(format!("it holds `{name}` and no plan.toml"));
             }
         }
@@ -86,6 +119,8 @@ impl ResultSet {
             "it is a file, not a folder"
         } else if !is_there(&set.plan_path())? {
             "it holds no plan.toml"
+        } else if set.hosts_path().is_dir() {
+            return Ok(set);
         } else if !is_there(&set.host_path())? {
             "it holds a plan but no results; `rqps run` carries out a plan"
         } else {
@@ -107,12 +142,21 @@ impl ResultSet {
 
     /// `host.json`.
     pub fn host(&self) -> Result<Host, ResultsError> {
-        self.host_noting(&mut BTreeSet::new())
+        files::json(&self.host_path())
     }
 
-    /// The same; fields that this rqps does not know are added to `unknown`.
-    pub(super) fn host_noting(&self, unknown: &mut BTreeSet<String>) -> Result<Host, ResultsError> {
-        files::json_noting(&self.host_path(), unknown)
+    /// The facts of all hosts that measured blocks; fields that this rqps does not know are added
+    /// to `unknown`.
+    pub(super) fn hosts_noting(
+        &self,
+        unknown: &mut BTreeSet<String>,
+    ) -> Result<Vec<Host>, ResultsError> {
+        let folder = self.hosts_path();
+        if !folder.is_dir() {
+            return Ok(vec![files::json_noting(&self.host_path(), unknown)?]);
+        }
+        let names = files::entries(&folder)?;
+        names.iter().map(|name| files::json_noting(&folder.join(name), unknown)).collect()
     }
 
     /// `gate.json`; `None` if the set has none.
@@ -208,6 +252,10 @@ impl ResultSet {
 
     fn block_path(&self) -> PathBuf {
         self.folder.join("block.json")
+    }
+
+    fn hosts_path(&self) -> PathBuf {
+        self.folder.join("hosts")
     }
 
     fn host_path(&self) -> PathBuf {

@@ -14,6 +14,7 @@ pub(crate) fn rqps<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Command {
 }
 
 /// Runs it to its end.
+#[allow(dead_code, reason = "tests that set more of its environment start it themselves")]
 pub(crate) fn run<W: AsRef<OsStr>>(words: &[W], folder: &Path) -> Output {
     rqps(words, folder).output().expect("start rqps")
 }

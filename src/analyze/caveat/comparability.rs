@@ -9,6 +9,7 @@ use super::evidence::{Disagreement, Evidence, disagreement, distinct, spell};
 use super::kind::{Caveat, CaveatKind};
 use crate::analyze::extension::Extension;
 use crate::analyze::metrics::rate_unit;
+use crate::analyze::pairing::{PairKey, pair_key};
 use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::config::Config;
@@ -117,13 +118,13 @@ fn hosts(evidence: &Evidence) -> Option<Caveat> {
     Some(caveat)
 }
 
-/// True if every result set has one host, and every target shares a set with the baseline: then no
-/// ratio is one of two hosts.
+/// True if every block has one host, and every target shares a set with the baseline: then no ratio
+/// is one of two hosts.
 fn pairs_within_hosts(evidence: &Evidence) -> bool {
     let runs = &evidence.comparison.runs;
-    let mut host_of: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut host_of: BTreeMap<PairKey<'_>, &str> = BTreeMap::new();
     let one_host = runs.iter().all(|run| {
-        let host = host_of.entry(&run.result_set).or_insert(&run.host_fingerprint);
+        let host = host_of.entry(pair_key(run)).or_insert(&run.host_fingerprint);
         *host == run.host_fingerprint
     });
     let sets = |label: &str| -> BTreeSet<&str> {

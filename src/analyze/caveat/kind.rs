@@ -54,9 +54,9 @@ kinds! {
     DifferentHost, true, "Different hosts",
         "A ratio between two machines says nothing about the builds: measure all targets on one \
          host.";
-    /// Result sets of several hosts, each with pairs of its own.
+    /// Blocks of several hosts, each with pairs of its own.
     SeveralHosts, false, "Sessions on several hosts",
-        "rqps pairs runs within a result set, and so within a host. The random effect of the \
+        "rqps pairs runs within a block, and so within a host. The random effect of the \
          session includes the host; the section on sessions lists each session's ratios.";
     /// Runs of several benchmarks.
     DifferentBenchmark, true, "Different benchmarks",

@@ -9,7 +9,7 @@ use crate::domain::block::{BLOCK_FORMAT, BlockReport};
 use crate::domain::session::Session;
 use crate::lab::canary_reader::CanaryReader;
 use crate::lab::execution::Execution;
-use crate::lab::executor::seam::Executor;
+use crate::lab::executor::seam::{BlockEnd, Executor};
 use crate::lab::progress::Progress;
 use crate::lab::target_state::TargetState;
 use crate::lab::{block, prepare};
@@ -61,7 +61,12 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
     }
 
     fn measure(&mut self, spec: &BlockSpec, progress: &mut Progress<'_>) -> Result<BlockReport> {
-        let reference = spec.canaries.as_ref();
+        let mut reference = spec.canaries.clone();
+        if let Some(reference) = reference.as_mut().filter(|reference| reference.usual.is_empty()) {
+            // Who wrote the block down did not know this host.
+            reference.usual = self.canaries.first();
+        }
+        let reference = reference.as_ref();
         let before = reference
             .and_then(|reference| self.canaries.before(self.execution, reference, progress));
         let began = Instant::now();
@@ -84,17 +89,24 @@ impl<'e, 'o> LocalExecutor<'e, 'o> {
 }
 
 impl Executor for LocalExecutor<'_, '_> {
-    fn submit(&mut self, spec: BlockSpec) -> Result<()> {
-        if file::parse(&spec.plan).map(|plan| file::hash(&plan))? != self.execution.plan_hash {
-            bail!("measure block {}: it is of another plan than this result folder", spec.block);
+    fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()> {
+        for spec in &specs {
+            if file::parse(&spec.plan).map(|plan| file::hash(&plan))? != self.execution.plan_hash {
+                bail!("measure block {}: its plan is not that of this result folder", spec.block);
+            }
         }
-        self.waiting.push_back(spec);
+        self.waiting.extend(specs);
         Ok(())
     }
 
-    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockReport>> {
+    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>> {
         let Some(spec) = self.waiting.pop_front() else { return Ok(None) };
         self.prepare(progress)?;
-        self.measure(&spec, progress).map(Some)
+        let report = self.measure(&spec, progress)?;
+        Ok(Some(BlockEnd::Measured(Box::new(report))))
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.execution.folders.clear()
     }
 }

@@ -1,7 +1,24 @@
 //! Where blocks are measured: a coordinator writes a block down and gets a report back.
 
+mod cells;
+mod elsewhere;
+mod job_script;
+mod leftovers;
+mod life_line;
 mod local;
+mod open;
 mod seam;
+mod slurm;
+mod slurm_queue;
+mod ssh;
+mod ssh_link;
+mod status;
 
+pub use elsewhere::{Elsewhere, SlurmPartition, SshHosts, Way};
+pub(super) use leftovers::BlockFolder;
+pub use life_line::stop_with_input;
 pub(super) use local::LocalExecutor;
-pub(super) use seam::Executor;
+pub use open::preview;
+pub(super) use open::{check, open};
+pub(super) use seam::{BlockEnd, Executor};
+pub use status::{BlockState, PlanStatus, status};

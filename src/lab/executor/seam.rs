@@ -10,17 +10,36 @@ use crate::plan::BlockSpec;
 /// counts; an executor sees to it that the run folders of a block are in the result folder when its
 /// report comes.
 pub(crate) trait Executor {
-    /// Takes a block on.
+    /// Takes blocks on. A block that was taken on before, by an earlier rqps too, stays one block.
     ///
     /// # Errors
-    /// This executor cannot carry it out.
-    fn submit(&mut self, spec: BlockSpec) -> Result<()>;
+    /// This executor cannot carry them out.
+    fn submit(&mut self, specs: Vec<BlockSpec>) -> Result<()>;
 
-    /// Waits for a report; `None` if no block is under way. When the user stops, the report of a
-    /// block that was interrupted comes soon.
+    /// Waits for the end of a block; `None` if no block is under way. When the user stops, it
+    /// returns soon, with the report of an interrupted block or without.
     ///
     /// # Errors
     /// What stops everything: no target can be loaded, a folder cannot be written. What goes wrong
     /// with one target is in its run and in the report.
-    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockReport>>;
+    fn poll(&mut self, progress: &mut Progress<'_>) -> Result<Option<BlockEnd>>;
+
+    /// Removes what is no result: the plan is done.
+    ///
+    /// # Errors
+    /// A folder cannot be removed.
+    fn clear(&mut self) -> Result<()>;
+}
+
+/// How a block ended.
+pub(crate) enum BlockEnd {
+    /// It was measured; its runs are in the result folder.
+    Measured(Box<BlockReport>),
+    /// No report came: its host or its job failed. A resumed plan measures it.
+    Lost {
+        /// Of the written-down block.
+        id: String,
+        /// Why, for the user.
+        fault: String,
+    },
 }

@@ -1,0 +1,139 @@
+//! Other hosts that measure: `--on`, and how far they are.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::cli::args::Folders;
+use crate::cli::program::program;
+use crate::cli::{exit, folders};
+use crate::lab::{self, BlockState, Elsewhere, SlurmPartition, SshHosts, Way};
+use crate::plan::Plan;
+
+/// Heading of the help.
+const HOSTS: &str = "Other hosts";
+/// Maximum number of blocks that a line names; it counts the rest.
+const NAMED: usize = 12;
+
+/// Hosts other than this one.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = HOSTS)]
+pub(super) struct HostArgs {
+    /// Measure blocks on other hosts: slurm:PARTITION, or ssh:USER@HOST,USER@HOST2. --work and
+    /// --cache are then folders on each of them [default of --work there: /var/tmp]
+    #[arg(long, value_name = "HOSTS")]
+    pub on: Option<String>,
+    /// Class of hosts: features that nodes of Slurm must have, such as 'nvme&bare'
+    #[arg(long, value_name = "FEATURES", requires = "on")]
+    pub constraint: Option<String>,
+    /// One more option of sbatch, such as --sbatch=--time=120; repeatable
+    #[arg(long = "sbatch", value_name = "OPTION", requires = "on", allow_hyphen_values = true)]
+    pub sbatch: Vec<String>,
+    /// Configuration file for ssh instead of your own
+    #[arg(long, value_name = "FILE", requires = "on")]
+    pub ssh_config: Option<PathBuf>,
+}
+
+impl HostArgs {
+    /// Where blocks go; `None` for this host.
+    ///
+    /// # Errors
+    /// The words make no sense together.
+    pub(super) fn place(&self, folders: &Folders) -> Result<Option<Elsewhere>> {
+        let Some(word) = &self.on else { return Ok(None) };
+        let way = match word.split_once(':') {
+            Some(("slurm", partition)) if !partition.is_empty() => {
+                if self.ssh_config.is_some() {
+                    bail!("use --on {word}: --ssh-config is for ssh:HOST");
+                }
+                Way::Slurm(SlurmPartition {
+                    partition: partition.to_owned(),
+                    constraint: self.constraint.clone(),
+                    options: self.sbatch.clone(),
+                })
+            }
+            Some(("ssh", hosts)) if !hosts.is_empty() => {
+                if self.constraint.is_some() || !self.sbatch.is_empty() {
+                    bail!("use --on {word}: --constraint and --sbatch are for slurm:PARTITION");
+                }
+                let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
+                if let Some(bad) =
+                    hosts.iter().find(|host| host.is_empty() || host.starts_with('-'))
+                {
+                    bail!("use --on {word}: `{bad}` is no host");
+                }
+                Way::Ssh(SshHosts { hosts, config: self.ssh_config.clone() })
+            }
+            _ => bail!(
+                "use --on {word}: no such way to hosts\nhint: slurm:PARTITION, or \
+                 ssh:USER@HOST,USER@HOST2"
+            ),
+        };
+        let (work, cache) = (folders.work.clone(), folders.cache.cache.clone());
+        for folder in work.iter().chain(&cache) {
+            if folder.is_relative() {
+                bail!(
+                    "use --on {word}: {} is a relative path, and other hosts have no such \
+                     folder\nhint: give --work and --cache from the root",
+                    folder.display()
+                );
+            }
+        }
+        Ok(Some(Elsewhere { way, work, cache }))
+    }
+}
+
+/// Lines of `rqps plan` that show how blocks would be submitted; empty for this host.
+///
+/// # Errors
+/// As [`HostArgs::place`].
+pub(super) fn preview(plan: &Plan, hosts: &HostArgs, said: &Folders) -> Result<Vec<String>> {
+    let Some(place) = hosts.place(said)? else { return Ok(Vec::new()) };
+    let out = said.out.clone().unwrap_or_else(|| Path::new("rqps-results").join("NAME"));
+    let script = lab::preview(&place, (&out, &program()?), plan.blocks.most())?;
+    let Some(script) = script else { return Ok(Vec::new()) };
+    let head = "one job array, one block in each task; `sbatch` gets this script:".to_owned();
+    Ok([head].into_iter().chain(script.lines().map(|line| format!("  {line}"))).collect())
+}
+
+/// `rqps run --status DIR`: how far the blocks of a result folder are.
+///
+/// # Errors
+/// It is no result folder.
+pub(super) fn status(results: &Path) -> Result<u8> {
+    let status = lab::status(results).with_context(|| format!("look at {}", results.display()))?;
+    type Named = (&'static str, fn(&BlockState) -> bool);
+    let lines: [Named; 5] = [
+        ("measured", |state| matches!(state, BlockState::Measured(_))),
+        ("measured, not taken in yet", |state| *state == BlockState::Returned),
+        ("begun", |state| *state == BlockState::Begun),
+        ("waiting", |state| *state == BlockState::Waiting),
+        ("discarded, to be repeated", |state| *state == BlockState::Discarded),
+    ];
+    say!("{}: {} of {} blocks begun", results.display(), status.blocks.len(), status.planned);
+    for (name, holds) in lines {
+        let blocks: Vec<String> = status
+            .blocks
+            .iter()
+            .filter(|(_, state)| holds(state))
+            .map(|(number, state)| match state {
+                BlockState::Measured(Some(node)) => format!("{number} on {node}"),
+                _ => number.to_string(),
+            })
+            .collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        let more = match blocks.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named = blocks.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        say!("{:>6} {name}: {named}{more}", blocks.len());
+    }
+    if folders::is_in_use(results) {
+        say!("       an rqps takes in what comes back");
+    }
+    Ok(exit::FINE)
+}

@@ -1,0 +1,174 @@
+//! Carries out a plan whose blocks other hosts measure. This host writes blocks down, takes their
+//! runs in and judges their canaries.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+
+use crate::domain::build::BuildSource;
+use crate::domain::session::Session;
+use crate::lab::canaries::CanarySource;
+use crate::lab::carry_out::BlockTemplate;
+use crate::lab::event::Event;
+use crate::lab::execution::{Execution, ExecutionOptions, ExecutionSummary};
+use crate::lab::executor::{self, BlockEnd, Elsewhere, Executor};
+use crate::lab::host_monitor::{Fate, HostMonitor};
+use crate::lab::progress::Progress;
+use crate::lab::resume::{self, History};
+use crate::lab::work_folders::WorkFolders;
+use crate::lab::{resolve, target_state};
+use crate::os::{clock, host};
+use crate::plan::{BlockSpec, Blocks, Plan, cost, file, order};
+use crate::results::ResultSet;
+
+/// Carries out the plan on the hosts of `place`. Every block goes to one host; as many are under
+/// way at once as there are hosts.
+///
+/// # Errors
+/// What stops everything: a build that cannot be obtained, no such host, a folder that cannot be
+/// written. A block that fails on its host is a line in the summary, and the others go on.
+pub fn carry_out_elsewhere(
+    options: &ExecutionOptions,
+    place: &Elsewhere,
+    events: &mut dyn FnMut(Event),
+) -> Result<ExecutionSummary> {
+    let mut progress = Progress::new(events);
+    refuse(&options.plan)?;
+    // Calibrations are of this host, which measures nothing.
+    let options = &ExecutionOptions { calibrations: Vec::new(), ..options.clone() };
+    ResultSet::is_begun(&options.out, &file::print(&options.plan))?;
+    executor::check(place, options)?;
+    let search = resolve::Search::begin(options, None, &mut progress)?;
+    let resolved = search.end(None, &mut progress)?;
+    let execution = begin(options)?;
+    let states = target_state::all(&execution, resolved)?;
+    let template = BlockTemplate::of(&execution, &states);
+    let in_turns = options.plan.takes_turns_in_all(&template.phases);
+    let source = match options.plan.canaries {
+        true => CanarySource::Elsewhere,
+        false => CanarySource::Off,
+    };
+    let (mut monitor, _) = HostMonitor::open(&execution, (source, in_turns), &mut progress)?;
+    let history = resume::history(&execution.results, states.len())?;
+    let mut executor = executor::open(&execution, place, &mut progress)?;
+    let faults = blocks(
+        (&execution, executor.as_mut()),
+        &template,
+        (&mut monitor, &history),
+        &mut progress,
+    )?;
+    let interrupted = execution.stopped();
+    if !interrupted && faults.is_empty() {
+        executor.clear()?;
+    }
+    Ok(ExecutionSummary { faults, interrupted })
+}
+
+/// Plans that other hosts cannot measure.
+fn refuse(plan: &Plan) -> Result<()> {
+    if let Blocks::Auto(_) = plan.blocks {
+        bail!(
+            "measure blocks on several hosts: --blocks auto looks at the results of a block before \
+             it plans the next, and here blocks are under way at once\nhint: give a number of \
+             blocks"
+        );
+    }
+    let guest = plan.targets.iter().find(|target| matches!(target.source, BuildSource::Dsn(_)));
+    if let Some(target) = guest {
+        bail!(
+            "measure {} from several hosts: each would load the server that the others \
+             measure\nhint: leave out --on",
+            target.label
+        );
+    }
+    Ok(())
+}
+
+fn begin(options: &ExecutionOptions) -> Result<Execution<'_>> {
+    let plan = &options.plan;
+    let results = ResultSet::create_for_hosts(&options.out, &file::print(plan))?;
+    let folders = WorkFolders::elsewhere(&options.out)?;
+    let session = Session { started: clock::now_rfc3339(), ..Session::default() };
+    Ok(Execution {
+        options,
+        folders,
+        results,
+        plan_hash: file::hash(plan),
+        session,
+        disk: None,
+        memory_bytes: host::memory_bytes(),
+        spinner: None,
+    })
+}
+
+/// The blocks that are left, written down. An attempt without a report is not a new one: a host may
+/// be at it.
+fn left(
+    plan: &Plan,
+    template: &BlockTemplate,
+    (monitor, history): (&HostMonitor, &History),
+) -> Vec<BlockSpec> {
+    let orders = order::orders(template.slots.len(), plan.blocks.most(), plan.seed);
+    let unreported = monitor.unreported();
+    let specs = (1..).zip(&orders).filter_map(|(block, order)| {
+        let attempt = match unreported.get(&block) {
+            Some(attempt) => *attempt,
+            None if history.is_done(block) => return None,
+            None => history.next_attempt(block),
+        };
+        Some(BlockSpec {
+            canaries: monitor.reference(),
+            ..BlockSpec::new(plan, (block, attempt), template.in_order(order))
+        })
+    });
+    specs.collect()
+}
+
+/// Has all blocks measured that are left, and discarded ones again. Returns the faults.
+fn blocks(
+    (execution, executor): (&Execution<'_>, &mut dyn Executor),
+    template: &BlockTemplate,
+    (monitor, history): (&mut HostMonitor, &History),
+    progress: &mut Progress<'_>,
+) -> Result<Vec<String>> {
+    let plan = &execution.options.plan;
+    let specs = left(plan, template, (monitor, history));
+    let kept = plan.blocks.most() as usize - specs.len();
+    if kept > 0 {
+        progress.note(&format!("{kept} blocks are already measured; keeping their results"));
+    }
+    progress.plan(plan, &template.phases, specs.len());
+    let cost = cost::estimate(plan, &template.phases);
+    let mut under_way: BTreeMap<String, BlockSpec> =
+        specs.iter().map(|spec| (spec.id.clone(), spec.clone())).collect();
+    monitor.begin(execution, &specs, BTreeMap::new())?;
+    executor.submit(specs)?;
+    let mut faults = Vec::new();
+    while let Some(end) = executor.poll(progress)? {
+        let mut report = match end {
+            BlockEnd::Measured(report) => report,
+            BlockEnd::Lost { id, fault } => {
+                under_way.remove(&id);
+                progress.note(&fault);
+                faults.push(fault);
+                continue;
+            }
+        };
+        let Some(spec) = under_way.remove(&report.id) else { continue };
+        faults.append(&mut report.faults);
+        let node = report.session.node.as_deref().unwrap_or("another host");
+        let seconds = report.seconds;
+        progress.note(&format!("block {} measured on {node} in {seconds:.0} s", spec.block));
+        progress.advance(cost.run_seconds * template.slots.len() as f64);
+        if monitor.end(execution, (&spec, &report), progress)? == Fate::Discarded {
+            let again = BlockSpec {
+                canaries: monitor.reference(),
+                ..BlockSpec::new(plan, (spec.block, spec.attempt + 1), spec.targets)
+            };
+            monitor.begin(execution, std::slice::from_ref(&again), BTreeMap::new())?;
+            under_way.insert(again.id.clone(), again.clone());
+            executor.submit(vec![again])?;
+        }
+    }
+    Ok(faults)
+}

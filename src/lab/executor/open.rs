@@ -1,0 +1,64 @@
+//! From where blocks go to what carries them there.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::cells::Cells;
+use super::elsewhere::{Elsewhere, Way};
+use super::seam::Executor;
+use super::slurm::{self, SlurmExecutor};
+use super::slurm_queue;
+use super::ssh::{self, SshExecutor};
+use crate::lab::execution::{Execution, ExecutionOptions};
+use crate::lab::progress::Progress;
+
+/// Looks whether the hosts are there, before anything is made.
+///
+/// # Errors
+/// No host of that class, or none that answers.
+pub(in crate::lab) fn check(place: &Elsewhere, options: &ExecutionOptions) -> Result<()> {
+    match &place.way {
+        Way::Slurm(slurm) => {
+            let script = slurm::preview((place, slurm), (&options.out, &options.program), 1)?;
+            slurm_queue::try_out(&script, slurm.constraint.as_deref(), &slurm.partition)
+        }
+        Way::Ssh(hosts) => ssh::check(hosts),
+    }
+}
+
+/// The executor of these hosts.
+///
+/// # Errors
+/// The cells cannot be made, or the hosts do not answer.
+pub(in crate::lab) fn open<'e>(
+    execution: &'e Execution<'_>,
+    place: &'e Elsewhere,
+    progress: &mut Progress<'_>,
+) -> Result<Box<dyn Executor + 'e>> {
+    let options = execution.options;
+    let cells = Cells::open(&execution.results, &options.program)?;
+    match &place.way {
+        Way::Slurm(slurm) => {
+            Ok(Box::new(SlurmExecutor::open((place, slurm), cells, &options.stop)?))
+        }
+        Way::Ssh(hosts) => {
+            Ok(Box::new(SshExecutor::open((place, hosts), cells, &options.stop, progress)?))
+        }
+    }
+}
+
+/// The job script of a plan, for review; `None` where there is none.
+///
+/// # Errors
+/// The program cannot be read.
+pub fn preview(
+    place: &Elsewhere,
+    (results, program): (&Path, &Path),
+    blocks: u32,
+) -> Result<Option<String>> {
+    match &place.way {
+        Way::Slurm(slurm) => slurm::preview((place, slurm), (results, program), blocks).map(Some),
+        Way::Ssh(_) => Ok(None),
+    }
+}

@@ -1,0 +1,229 @@
+//! What Slurm's own commands say: submissions, the queue, cancelling. Nothing here needs its
+//! accounting.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::os::answer::answer;
+
+/// Slurm's default for the largest number of tasks in an array, where it does not tell.
+const ARRAY_MOST: usize = 1000;
+/// Fields of a line of squeue, in the order of [`FORMAT`].
+const FIELDS: usize = 7;
+/// Array job, task, state, reason, node, restarts, job.
+const FORMAT: &str = "%F|%K|%T|%r|%N|%j|%i";
+
+/// One task of an array as the queue shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct QueuedTask {
+    /// Name of its job.
+    pub(super) name: String,
+    /// Its place in the array, from 1.
+    pub(super) index: usize,
+    /// As scontrol takes it: `17_3`.
+    pub(super) job: String,
+    /// `PENDING`, `RUNNING`, `NODE_FAIL` …
+    pub(super) state: String,
+    /// Why it is in that state.
+    pub(super) reason: String,
+    /// Node that it runs or ran on; empty for none.
+    pub(super) node: String,
+}
+
+impl QueuedTask {
+    /// True if it will not run again by itself.
+    pub(super) fn has_ended(&self) -> bool {
+        const UNDER_WAY: [&str; 12] = [
+            "PENDING",
+            "CONFIGURING",
+            "RUNNING",
+            "SUSPENDED",
+            "COMPLETING",
+            "REQUEUED",
+            "REQUEUE_HOLD",
+            "REQUEUE_FED",
+            "RESIZING",
+            "SIGNALING",
+            "STAGE_OUT",
+            "STOPPED",
+        ];
+        !UNDER_WAY.contains(&self.state.as_str())
+    }
+}
+
+/// Runs one of Slurm's commands.
+fn asked(program: &str, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(words);
+    let said = answer(command).map_err(|why| {
+        anyhow::anyhow!("start {program}: {why}\nhint: run rqps where Slurm's commands are")
+    })?;
+    match said.success {
+        true => Ok(said.output),
+        false => bail!("{program}: {}", said.complaint()),
+    }
+}
+
+/// The tasks of the jobs of these names that Slurm still knows.
+///
+/// # Errors
+/// The controller does not answer.
+pub(super) fn tasks(names: &[String]) -> Result<Vec<QueuedTask>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = format!("--name={}", names.join(","));
+    let text = asked("squeue", &["--noheader", "--array", "--states=all", &names, "-o", FORMAT])?;
+    Ok(text.lines().filter_map(parsed).collect())
+}
+
+fn parsed(line: &str) -> Option<QueuedTask> {
+    let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+    if fields.len() != FIELDS {
+        return None;
+    }
+    Some(QueuedTask {
+        name: fields[5].to_owned(),
+        index: fields[1].parse().ok()?,
+        job: format!("{}_{}", fields[0], fields[1]),
+        state: fields[2].to_owned(),
+        reason: fields[3].to_owned(),
+        node: fields[4].trim_matches(|c| c == '(' || c == ')').to_owned(),
+    })
+}
+
+/// The largest array that this cluster takes.
+///
+/// # Errors
+/// The controller does not answer.
+pub(super) fn array_most() -> Result<usize> {
+    let text = asked("scontrol", &["show", "config"])?;
+    let told = text.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "MaxArraySize").then(|| value.trim().parse::<usize>().ok())?
+    });
+    // The largest index is one less.
+    Ok(told.map_or(ARRAY_MOST, |most| most.saturating_sub(1)).clamp(1, ARRAY_MOST))
+}
+
+/// Has a script looked at without submitting it.
+///
+/// # Errors
+/// No node can run it; the text says why and what to do.
+pub(super) fn try_out(script: &str, features: Option<&str>, partition: &str) -> Result<()> {
+    sbatch(&["--test-only"], script).map(drop).map_err(|said| explained(&said, features, partition))
+}
+
+/// Submits the script in a file; returns the number of the job.
+///
+/// # Errors
+/// As [`try_out`].
+pub(super) fn submit(path: &Path, features: Option<&str>, partition: &str) -> Result<String> {
+    let script =
+        std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let said = sbatch(&["--parsable"], &script);
+    let said = said.map_err(|said| explained(&said, features, partition))?;
+    let job = said.lines().last().unwrap_or_default().split(';').next().unwrap_or_default();
+    Ok(job.trim().to_owned())
+}
+
+/// The error is what sbatch said.
+fn sbatch(words: &[&str], script: &str) -> Result<String, String> {
+    let mut command = Command::new("sbatch");
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("start it: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that does not read says why, below.
+        input.write_all(script.as_bytes()).ok();
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(said(&output.stdout)),
+        false => Err(said(&output.stderr).replace('\n', "; ")),
+    }
+}
+
+/// What the user can do about a refused submission.
+fn explained(said: &str, features: Option<&str>, partition: &str) -> anyhow::Error {
+    let hosts = "`sinfo --format='%P %f %D %t'` lists partitions and features";
+    if said.contains("nvalid feature") {
+        let features = features.unwrap_or_default();
+        return anyhow::anyhow!(
+            "submit blocks: no such host class: no node has the features `{features}` of \
+             --constraint\nhint: {hosts}"
+        );
+    }
+    if said.contains("nvalid partition") {
+        return anyhow::anyhow!("submit blocks: no partition `{partition}`\nhint: {hosts}");
+    }
+    if said.contains("node configuration is not available") {
+        return anyhow::anyhow!(
+            "submit blocks: no node of the partition `{partition}` is what the job asks for \
+             ({said})\nhint: {hosts}"
+        );
+    }
+    if said.starts_with("start it") {
+        return anyhow::anyhow!(
+            "submit blocks: sbatch: {said}\nhint: run rqps where Slurm's commands are"
+        );
+    }
+    anyhow::anyhow!("submit blocks: {said}")
+}
+
+/// Lets a held task run.
+///
+/// # Errors
+/// Slurm refuses.
+pub(super) fn release(task: &QueuedTask) -> Result<()> {
+    asked("scontrol", &["release", &task.job]).map(drop)
+}
+
+/// Cancels all tasks of jobs of these names.
+///
+/// # Errors
+/// The controller does not answer.
+pub(super) fn cancel(names: &[String]) -> Result<()> {
+    asked("scancel", &[&format!("--name={}", names.join(","))]).map(drop)
+}
+
+/// Cancels one task.
+///
+/// # Errors
+/// The controller does not answer.
+pub(super) fn cancel_task(task: &QueuedTask) -> Result<()> {
+    asked("scancel", &[&task.job]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_queue_become_tasks() {
+        let task = parsed("17|3|RUNNING|None|n1|rqps-0a1b-0001|20").expect("a task");
+        assert_eq!(
+            (task.name.as_str(), task.index, task.job.as_str()),
+            ("rqps-0a1b-0001", 3, "17_3")
+        );
+        assert_eq!((task.node.as_str(), task.has_ended()), ("n1", false));
+        let failed = parsed("17|4|NODE_FAIL|NodeDown|n2|rqps-0a1b-0001|21").expect("a task");
+        assert!(failed.has_ended());
+        assert_eq!(parsed("17|N/A|PENDING|None||other|17"), None);
+        assert_eq!(parsed("slurm_load_jobs error"), None);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let said = "sbatch: error: Batch job submission failed: Invalid feature specification";
+        let text = explained(said, Some("nvme"), "bench").to_string();
+        assert!(text.contains("no such host class") && text.contains("`nvme`"), "{text}");
+        let said = "sbatch: error: invalid partition specified: lab";
+        assert!(explained(said, None, "lab").to_string().contains("no partition `lab`"));
+        let other = explained("sbatch: error: QOSMaxSubmitJobPerUserLimit", None, "lab");
+        assert!(other.to_string().contains("QOSMaxSubmitJobPerUserLimit"));
+    }
+}

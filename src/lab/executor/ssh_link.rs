@@ -1,0 +1,191 @@
+//! A host that the system's ssh reaches, over one connection that its commands share.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::job_script::shell_word;
+
+/// The shared connection ends so long after its last command, if nobody ends it: seconds.
+const PERSIST_SECONDS: u32 = 20;
+/// A host that answers nothing for so many times [`ALIVE_SECONDS`] is gone.
+const ALIVE_COUNT: u32 = 3;
+const ALIVE_SECONDS: u32 = 10;
+/// Seconds to connect.
+const CONNECT_SECONDS: u32 = 20;
+/// What ssh itself ends with when the connection fails.
+pub(super) const CONNECTION_FAILED: i32 = 255;
+
+/// A host and its connection.
+pub(super) struct SshLink {
+    /// As the user named it.
+    pub(super) host: String,
+    config: Option<PathBuf>,
+    /// Folder of the socket of the shared connection: a short path.
+    sockets: PathBuf,
+}
+
+impl SshLink {
+    /// Connects to a host; all commands share the connection.
+    ///
+    /// # Errors
+    /// The host cannot be reached.
+    pub(super) fn open(host: &str, config: Option<&Path>, sockets: &Path) -> Result<SshLink> {
+        let link = SshLink {
+            host: host.to_owned(),
+            config: config.map(Path::to_owned),
+            sockets: sockets.to_owned(),
+        };
+        // The connection stays behind and keeps its standard error: a pipe would never end.
+        let said = sockets.join("said");
+        let errors = File::create(&said).with_context(|| format!("make {}", said.display()))?;
+        let mut command = link.ssh("yes");
+        command.arg("-o").arg(format!("ControlPersist={PERSIST_SECONDS}"));
+        command.args(["-f", "-N", "--"]).arg(host);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let status = command.status().context("start ssh")?;
+        let text = fs::read_to_string(&said).unwrap_or_default();
+        fs::remove_file(&said).ok();
+        match status.success() {
+            true => Ok(link),
+            false => Err(link.unreachable(text.trim())),
+        }
+    }
+
+    /// ssh to the host, without what it is to do there. It never asks a question. `master` is
+    /// whether it makes the shared connection.
+    fn ssh(&self, master: &str) -> Command {
+        let mut command = Command::new("ssh");
+        // Ctrl-C is for this process, which then ends what runs there in good order.
+        command.process_group(0);
+        if let Some(config) = &self.config {
+            command.arg("-F").arg(config);
+        }
+        let options = [
+            "BatchMode=yes".to_owned(),
+            format!("ControlMaster={master}"),
+            format!("ControlPath={}/%C", self.sockets.display()),
+            format!("ConnectTimeout={CONNECT_SECONDS}"),
+            format!("ServerAliveInterval={ALIVE_SECONDS}"),
+            format!("ServerAliveCountMax={ALIVE_COUNT}"),
+        ];
+        for option in options {
+            command.arg("-o").arg(option);
+        }
+        command
+    }
+
+    /// A command of the shell there, not started.
+    fn command(&self, script: &str) -> Command {
+        let mut command = self.ssh("no");
+        // The user's shell may be any; this one is everywhere.
+        command.arg("--").arg(&self.host).arg(format!("exec sh -c {}", shell_word(script)));
+        command
+    }
+
+    /// Runs a short script there; returns what it printed.
+    ///
+    /// # Errors
+    /// The host does not answer, or the script fails.
+    pub(super) fn run(&self, script: &str) -> Result<String> {
+        let mut command = self.command(script);
+        command.stdin(Stdio::null());
+        self.said(command.output().context("start ssh")?)
+    }
+
+    /// The same with the content of a file on its standard input.
+    ///
+    /// # Errors
+    /// As [`SshLink::run`].
+    pub(super) fn send(&self, script: &str, content: &[u8]) -> Result<String> {
+        let mut command = self.command(script);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("start ssh")?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that does not read says why, below.
+            input.write_all(content).ok();
+        }
+        self.said(child.wait_with_output().context("wait for ssh")?)
+    }
+
+    /// The same with a large file.
+    ///
+    /// # Errors
+    /// As [`SshLink::run`].
+    pub(super) fn send_file(&self, script: &str, file: &Path) -> Result<String> {
+        let input = File::open(file).with_context(|| format!("read {}", file.display()))?;
+        let mut command = self.command(script);
+        command.stdin(Stdio::from(input));
+        self.said(command.output().context("start ssh")?)
+    }
+
+    /// Starts a long command there; what it prints goes to `log`. It sees the end of its standard
+    /// input when this process ends, or the connection.
+    ///
+    /// # Errors
+    /// ssh cannot be started.
+    pub(super) fn start(&self, script: &str, log: File) -> Result<Child> {
+        let errors = log.try_clone().context("open the log")?;
+        let mut command = self.command(script);
+        command.stdin(Stdio::piped()).stdout(log).stderr(errors);
+        command.spawn().context("start ssh")
+    }
+
+    /// Unpacks a folder there to a folder here.
+    ///
+    /// # Errors
+    /// The host does not answer, or a file cannot be written.
+    pub(super) fn fetch(&self, folder: &str, to: &Path) -> Result<()> {
+        let mut command = self.command(&format!("cd {} && tar -cf - .", shell_word(folder)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("start ssh")?;
+        let unpacked = match child.stdout.take() {
+            Some(stream) => tar::Archive::new(stream).unpack(to),
+            None => Err(io::Error::other("no output")),
+        };
+        let output = child.wait_with_output().context("wait for ssh")?;
+        self.said(output)?;
+        unpacked.with_context(|| format!("unpack what {} sent to {}", self.host, to.display()))
+    }
+
+    /// Ends the shared connection. Without an answer it ends by itself.
+    pub(super) fn close(&self) {
+        let mut command = self.ssh("no");
+        command.args(["-O", "exit"]).arg("--").arg(&self.host);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().ok();
+    }
+
+    fn said(&self, output: Output) -> Result<String> {
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        match output.status.code() {
+            Some(CONNECTION_FAILED) => Err(self.unreachable(&said)),
+            _ => bail!("on {}: {}", self.host, on_one_line(&said)),
+        }
+    }
+
+    /// Why the host cannot be reached, and what to do.
+    fn unreachable(&self, said: &str) -> anyhow::Error {
+        let host = &self.host;
+        let hint = if said.contains("Host key verification failed") {
+            format!("connect once by hand (`ssh {host}`) and check the key of the host")
+        } else if said.contains("Permission denied") {
+            format!("let `ssh {host}` log in without a question: a key, or ssh-agent")
+        } else {
+            format!("try `ssh {host} true`")
+        };
+        anyhow!("reach {host}: {}\nhint: {hint}", on_one_line(said))
+    }
+}
+
+fn on_one_line(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}
