@@ -147,6 +147,19 @@ fn a_change_over_time_is_found() {
     let said = text(&run_in(&words(&one), folder.path()).stderr);
     assert!(said.contains("two result sets"), "{said}");
     let csv = run_in(&words(&format!("history {names} --by date --format csv")), folder.path());
+    let days: Vec<&str> = names.split_whitespace().collect();
+    // The new day, the days before it, and how the gate ends.
+    for (day, before, code, expected) in [
+        (13, &days[..13], 0, ""),
+        (9, &days[..8], 1, "REGRESSION nightly point-query o/s SLOWER 0.9"),
+        (9, &days[6..8], 3, "the newest level of the history has 2 result sets"),
+    ] {
+        let line = format!("gate {} --history {}", days[day], before.join(" "));
+        let said = run_in(&words(&line), folder.path());
+        let shown = text(&said.stdout);
+        assert_eq!(said.status.code(), Some(code), "{line}: {shown}");
+        assert!(shown.contains(expected), "{line}: {shown}");
+    }
     assert_eq!(text(&csv.stdout).lines().count(), 15);
 }
 

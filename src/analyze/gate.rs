@@ -4,12 +4,16 @@
 use serde::Serialize;
 
 use super::Comparison;
+use super::allowance::{allowance, allowed};
 use super::comparison::{MissedRate, Relative, StepComparison};
 use super::counted::is_counted;
+use super::finding::plain;
+pub use super::finding::{Finding, Level};
+use super::gate_history;
 use super::verdict::{Explanation, TOLD_TOGETHER};
 use crate::domain::metric::{Direction, Metric};
 use crate::domain::run::Status;
-use crate::domain::verdict::{Allowance, GateRules, Rules, Verdict};
+use crate::domain::verdict::{GateRules, Rules, Verdict};
 use crate::stats::Interval;
 
 /// How a gate ends.
@@ -24,63 +28,6 @@ pub enum GateOutcome {
     NoVerdict,
     /// A run or a step failed, and the measured steps show no regression.
     RunFailed,
-}
-
-/// How much a finding weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Ends the gate with a regression.
-    Regression,
-    /// Something was not measured.
-    Failure,
-    /// No verdict, or a difference that is not significant enough.
-    Unclear,
-    /// Worse, but allowed for by the rules.
-    Allowed,
-    /// Better.
-    Gain,
-}
-
-impl Level {
-    /// The word at the beginning of a line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Level::Regression => "REGRESSION",
-            Level::Failure => "FAILED",
-            Level::Unclear => "UNCLEAR",
-            Level::Allowed => "ALLOWED",
-            Level::Gain => "GAIN",
-        }
-    }
-}
-
-/// One thing to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Finding {
-    /// How much it weighs.
-    pub level: Level,
-    /// The target; empty where all are meant.
-    pub target: String,
-    /// The step; empty where all or several are meant.
-    pub step: String,
-    /// Several steps with the same finding.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub steps: Vec<String>,
-    /// The metric, if one is meant.
-    pub metric: Option<Metric>,
-    /// The verdict in its word for the metric; empty where there is none.
-    pub verdict: String,
-    /// Target / base.
-    pub ratio: Option<f64>,
-    /// Its moderated interval.
-    pub interval: Option<Interval>,
-    /// Pairs.
-    pub pairs: usize,
-    /// p against τ, adjusted by Holm.
-    pub holm: Option<f64>,
-    /// In words: associated costs, why it is unclear, why it is allowed.
-    pub text: String,
 }
 
 /// What a gate found.
@@ -111,44 +58,31 @@ pub struct Assessment {
 ///
 /// A metric of a step is a regression if its p against τ, adjusted by Holm over the steps, is at
 /// most α, and it is worse by δ or more as measured, or by what an allowance of the step says.
-/// A regression weighs more than a run that failed, and that more than a missing verdict.
+/// A regression weighs more than a run that failed, and that more than a missing verdict. With a
+/// history in `past`, its newest level is a second baseline ([`against_newest`]).
+///
+/// [`against_newest`]: super::history::against_newest
 ///
 /// # Errors
 /// A metric that there is not; a limit on instructions that were not counted.
-pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, String> {
+pub fn assess(
+    comparison: &Comparison,
+    gate: &GateRules,
+    past: Option<&Comparison>,
+) -> Result<Assessment, String> {
     let metrics = gate.metrics()?;
     let mut findings = failures(comparison);
     let failed = findings.iter().any(|finding| finding.level == Level::Failure);
     let obstacles = incomparable(comparison);
     let void = !obstacles.is_empty();
     findings.extend(obstacles);
-    let (mut judged, mut unclear) = (0, 0);
-    for target in 1..comparison.targets.len() {
-        for step in &comparison.steps {
-            for &metric in &metrics {
-                let Some(relative) = step.targets[target].relative(metric) else {
-                    // The failures name a missing rate; other metrics may not exist,
-                    // and nobody can measure a target with the parameters of another.
-                    let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
-                    if metric == Metric::Rate && both && !is_counted(comparison) {
-                        (judged, unclear) = (judged + 1, unclear + 1);
-                    }
-                    continue;
-                };
-                judged += 1;
-                let mut finding = match &step.targets[target].missed_rate {
-                    Some(missed) if metric == Metric::Rate => {
-                        Some(missed_rate(gate, step, target, missed))
-                    }
-                    _ => finding(comparison, gate, step, target, metric, relative),
-                };
-                if let Some(finding) = finding.as_mut().filter(|_| void) {
-                    finding.level = Level::Unclear;
-                }
-                unclear += usize::from(finding.as_ref().is_some_and(|f| f.level == Level::Unclear));
-                findings.extend(finding);
-            }
-        }
+    let (of_steps, mut judged, mut unclear) = verdicts(comparison, gate, &metrics, void);
+    findings.extend(of_steps);
+    if let Some(past) = past {
+        let (more, count) = gate_history::findings(comparison, past, &metrics, gate);
+        judged += count;
+        unclear += more.iter().filter(|finding| finding.level == Level::Unclear).count();
+        findings.extend(more);
     }
     if let Some(share) = gate.instructions {
         let (more, count) = more_instructions(comparison, share)?;
@@ -184,6 +118,45 @@ pub fn assess(comparison: &Comparison, gate: &GateRules) -> Result<Assessment, S
     })
 }
 
+/// Findings of the verdicts, how many were looked at, and how many of these are unclear: all of
+/// them if the comparison is `void`.
+fn verdicts(
+    comparison: &Comparison,
+    gate: &GateRules,
+    metrics: &[Metric],
+    void: bool,
+) -> (Vec<Finding>, usize, usize) {
+    let (mut findings, mut judged, mut unclear) = (Vec::new(), 0, 0);
+    for target in 1..comparison.targets.len() {
+        for step in &comparison.steps {
+            for &metric in metrics {
+                let Some(relative) = step.targets[target].relative(metric) else {
+                    // The failures name a missing rate; other metrics may not exist,
+                    // and nobody can measure a target with the parameters of another.
+                    let both = comparison.is_for(step, 0) && comparison.is_for(step, target);
+                    if metric == Metric::Rate && both && !is_counted(comparison) {
+                        (judged, unclear) = (judged + 1, unclear + 1);
+                    }
+                    continue;
+                };
+                judged += 1;
+                let mut finding = match &step.targets[target].missed_rate {
+                    Some(missed) if metric == Metric::Rate => {
+                        Some(missed_rate(gate, step, target, missed))
+                    }
+                    _ => finding(comparison, gate, step, target, metric, relative),
+                };
+                if let Some(finding) = finding.as_mut().filter(|_| void) {
+                    finding.level = Level::Unclear;
+                }
+                unclear += usize::from(finding.as_ref().is_some_and(|f| f.level == Level::Unclear));
+                findings.extend(finding);
+            }
+        }
+    }
+    (findings, judged, unclear)
+}
+
 /// Findings without a test that say the same of a target are one, from [`TOLD_TOGETHER`] steps on.
 fn together(findings: Vec<Finding>) -> Vec<Finding> {
     let same = |a: &Finding, b: &Finding| {
@@ -208,22 +181,6 @@ fn together(findings: Vec<Finding>) -> Vec<Finding> {
         }
     }
     all
-}
-
-fn plain(level: Level, target: &str, step: &str, text: String) -> Finding {
-    Finding {
-        level,
-        target: target.to_owned(),
-        step: step.to_owned(),
-        steps: Vec::new(),
-        metric: None,
-        verdict: String::new(),
-        ratio: None,
-        interval: None,
-        pairs: 0,
-        holm: None,
-        text,
-    }
 }
 
 /// Runs and steps that did not come to their end, and targets without a run. Blocks that were
@@ -365,33 +322,6 @@ fn more_instructions(comparison: &Comparison, share: f64) -> Result<(Vec<Finding
     Ok((findings, looked))
 }
 
-/// The loss that the rules accept for a metric of a step, if they do.
-fn allowance<'a>(
-    gate: &'a GateRules,
-    step: &StepComparison,
-    label: &str,
-    metric: Metric,
-) -> Option<&'a Allowance> {
-    let of_all_counts = step.client_count.as_ref().map(|count| count.step.as_str());
-    gate.allow.iter().find(|allowance| {
-        let of_target = allowance.target.as_ref().is_none_or(|glob| matches(glob, label));
-        let of_metric = allowance
-            .metric
-            .as_deref()
-            .is_none_or(|word| crate::domain::verdict::metric(word) == Ok(metric));
-        let of_step = [Some(step.name.as_str()), of_all_counts]
-            .into_iter()
-            .flatten()
-            .any(|name| matches(&allowance.step, name));
-        of_target && of_metric && of_step
-    })
-}
-
-fn allowed(allowance: &Allowance) -> String {
-    let reason = if allowance.reason.is_empty() { "" } else { ": " };
-    format!("allowed up to {} %{reason}{}", 100.0 * allowance.delta, allowance.reason)
-}
-
 /// A step beside whose queries the target did not write as much as it was asked to. A regression
 /// if the base kept the rate and this target missed it in most blocks; else nothing is sure.
 fn missed_rate(
@@ -435,43 +365,4 @@ fn moved(explanations: &[Explanation]) -> String {
     });
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() { String::new() } else { format!("associated costs: {}", parts.join(", ")) }
-}
-
-/// A pattern in which `*` stands for any characters and `?` for one.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), name.chars().collect());
-    // fits[n]: the pattern so far fits the first n characters.
-    let mut fits = vec![false; name.len() + 1];
-    fits[0] = true;
-    for wanted in pattern {
-        let before = fits.clone();
-        for n in 0..=name.len() {
-            fits[n] = match wanted {
-                '*' => before[n] || (n > 0 && fits[n - 1]),
-                _ => n > 0 && before[n - 1] && (wanted == '?' || wanted == name[n - 1]),
-            };
-        }
-    }
-    fits[name.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns_fit_whole_names() {
-        for (pattern, name, fits) in [
-            ("*", "", true),
-            ("scan", "scan", true),
-            ("scan", "scan-2", false),
-            ("read-only*=10?", "read-only.pre_range=100", true),
-            ("read-only*=10?", "read-only.pre_range=10", false),
-            ("*pre*", "read-only.pre_range", true),
-            ("?", "", false),
-        ] {
-            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! From facts to judgements: metrics per operation, comparison by block, group summaries, caveats.
 //! Pure functions over a dataset; the same runs always give the same numbers.
 
+mod allowance;
 mod assembly;
 pub mod bisection;
 pub mod calibration;
@@ -12,7 +13,9 @@ pub mod comparison;
 pub mod counted;
 pub mod counters;
 pub mod extension;
+mod finding;
 pub mod gate;
+mod gate_history;
 pub mod groups;
 pub mod histogram;
 pub mod history;

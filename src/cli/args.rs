@@ -284,6 +284,11 @@ pub(super) struct Gate {
     #[arg(required = true, value_name = "DIR")]
     #[arg(add = ArgValueCompleter::new(completion::result_folders))]
     pub folders: Vec<PathBuf>,
+    /// Earlier result sets, such as those of a nightly job: their newest level is a second
+    /// baseline. Needs four or more of this host since the last change
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    #[arg(add = ArgValueCompleter::new(completion::result_folders))]
+    pub history: Vec<PathBuf>,
     /// Label of the baseline target [default: the first of the plan]
     #[arg(long, value_name = "LABEL", alias = "base")]
     pub baseline: Option<String>,

@@ -27,7 +27,12 @@ pub(super) fn judge(words: &Gate) -> Result<u8> {
     let rules = with_options(&gate, &words.rules)?;
     let Compared { comparison, .. } =
         Compared::read(&words.folders, words.baseline.as_deref(), rules)?;
-    let assessment = assess(&comparison, &gate).map_err(|fault| anyhow!("judge: {fault}"))?;
+    let past = match words.history.is_empty() {
+        true => None,
+        false => Some(Compared::read(&words.history, None, rules)?.comparison),
+    };
+    let assessment =
+        assess(&comparison, &gate, past.as_ref()).map_err(|fault| anyhow!("judge: {fault}"))?;
     let code = match assessment.ending {
         GateOutcome::Boring => exit::FINE,
         GateOutcome::Regression => exit::REGRESSION,

@@ -10,6 +10,7 @@ pub mod moderated;
 pub mod multiple;
 pub mod paired;
 pub mod power;
+mod prediction;
 pub mod ratio;
 pub mod sequential;
 pub mod stability;
@@ -18,3 +19,4 @@ pub mod summary;
 
 pub use chi_square::goodness_of_fit;
 pub use interval::Interval;
+pub use prediction::Prediction;

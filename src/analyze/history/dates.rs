@@ -101,7 +101,7 @@ pub fn date_histories(comparison: &Comparison, of: &DateOptions) -> Vec<DateHist
 }
 
 /// Host → points of a target, the oldest first. Values that are no positive number are left out.
-fn points(
+pub(super) fn points(
     comparison: &Comparison,
     target: &TargetResult,
     metric: Metric,
@@ -131,7 +131,7 @@ fn points(
     hosts
 }
 
-fn changes(points: &[DatePoint], of: &DateOptions) -> Vec<DateChange> {
+pub(super) fn changes(points: &[DatePoint], of: &DateOptions) -> Vec<DateChange> {
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let compatibility = if of.as_otava { Compatibility::Otava } else { Compatibility::Mended };
     let rules = EDivisive {

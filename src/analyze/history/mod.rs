@@ -5,9 +5,11 @@ mod changes;
 mod dates;
 mod fit;
 mod ladder;
+mod newest;
 mod rung;
 
 pub use changes::{LevelChange, StepLadder, VersionPoint};
 pub use dates::{DateChange, DateHistory, DateOptions, DatePoint, StepDates, date_histories};
 pub use ladder::{Ladder, LadderOptions, OrderError, ladders};
+pub use newest::{Newest, against_newest};
 pub use rung::Rung;

@@ -1,0 +1,77 @@
+//! What a gate says of new result sets beside a history: `rqps gate DIR --history DIR…`.
+
+use super::Comparison;
+use super::allowance::allowance;
+use super::finding::{Finding, Level, plain};
+use super::history::{Newest, against_newest};
+use crate::domain::metric::{Direction, Metric};
+use crate::domain::verdict::{GateRules, Verdict};
+use crate::stats::multiple::holm;
+
+/// Findings of the steps that stand worse than the newest level of the history, or have none, and
+/// how many were looked at.
+///
+/// A step is a regression if its p against τ, adjusted by Holm over the steps of one target and
+/// metric, is at most α, and it is worse by δ or more.
+pub(super) fn findings(
+    comparison: &Comparison,
+    past: &Comparison,
+    metrics: &[Metric],
+    gate: &GateRules,
+) -> (Vec<Finding>, usize) {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    for &metric in metrics {
+        let all = against_newest(comparison, past, metric, &comparison.rules);
+        looked += all.len();
+        for target in &comparison.targets {
+            let own: Vec<&Newest> = all.iter().filter(|one| one.label == target.label).collect();
+            let tested: Vec<f64> = own.iter().filter_map(|one| one.p_worse).collect();
+            let mut adjusted = holm(&tested).into_iter();
+            for newest in own {
+                let holm = newest.p_worse.and_then(|_| adjusted.next());
+                found.extend(finding(comparison, newest, holm, metric, gate));
+            }
+        }
+    }
+    (found, looked)
+}
+
+fn finding(
+    comparison: &Comparison,
+    newest: &Newest,
+    holm: Option<f64>,
+    metric: Metric,
+    gate: &GateRules,
+) -> Option<Finding> {
+    let rules = &comparison.rules;
+    let Some(p) = holm else {
+        let finding = plain(Level::Unclear, &newest.label, &newest.step, newest.why_open());
+        return Some(Finding { metric: Some(metric), pairs: newest.sets, ..finding });
+    };
+    let loss = match metric.better() {
+        Direction::Lower => newest.ratio - 1.0,
+        Direction::Higher => 1.0 - newest.ratio,
+        Direction::Neither => return None,
+    };
+    if p > rules.alpha || loss < rules.delta {
+        return None;
+    }
+    let step = comparison.steps.iter().find(|step| step.name == newest.step)?;
+    let allowance = allowance(gate, step, &newest.label, metric);
+    let allowance = allowance.filter(|allowance| loss < allowance.delta);
+    let relative = if newest.is_relative { ", each divided by its baseline" } else { "" };
+    let text = format!(
+        "beside the newest level of the history: {} result sets since {}{relative}",
+        newest.sets, newest.since
+    );
+    let level = if allowance.is_some() { Level::Allowed } else { Level::Regression };
+    Some(Finding {
+        metric: Some(metric),
+        verdict: Verdict::Slower.word(metric).to_owned(),
+        ratio: Some(newest.ratio),
+        interval: newest.interval,
+        pairs: newest.sets,
+        holm: Some(p),
+        ..plain(level, &newest.label, &newest.step, text)
+    })
+}
