@@ -59,7 +59,7 @@ fn steps(dialect: Dialect, workload: &Workload) -> Vec<Step> {
     let all = benchmarks::phases(dialect, benchmarks::StepSet::default(), workload);
     let step = |phase| match phase {
         Phase::Measure(step) => Some(*step),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     };
     all.into_iter().filter_map(step).collect()
 }

@@ -11,6 +11,7 @@ mod registry;
 pub mod spec;
 pub mod sysbench;
 pub mod vector;
+pub mod ycsb;
 
 pub use judging::{
     compare, compare_measured, digest, document, import_format, import_formats, measure, render,

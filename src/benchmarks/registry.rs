@@ -1,7 +1,7 @@
 //! All benchmarks, and what is asked of whichever a workload belongs to.
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
-use crate::benchmarks::{custom, insert, kv, pgbench, sysbench, vector};
+use crate::benchmarks::{custom, insert, kv, pgbench, sysbench, vector, ycsb};
 use crate::domain::benchmark::{Phase, Step, Workload};
 use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
@@ -12,8 +12,15 @@ use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
 /// All benchmarks, in the order of listings.
-pub static ALL: [&BenchmarkSpec; 6] =
-    [&sysbench::SPEC, &insert::SPEC, &kv::SPEC, &vector::SPEC, &custom::SQL, &pgbench::SPEC];
+pub static ALL: [&BenchmarkSpec; 7] = [
+    &sysbench::SPEC,
+    &insert::SPEC,
+    &kv::SPEC,
+    &vector::SPEC,
+    &custom::SQL,
+    &pgbench::SPEC,
+    &ycsb::SPEC,
+];
 
 /// What benchmarks have of their own in the driver.
 pub fn driver_parts() -> Vec<&'static DriverPart> {

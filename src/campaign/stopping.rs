@@ -58,7 +58,7 @@ fn steps(plan: &Plan) -> BTreeSet<String> {
     let phases = plan.targets.iter().filter_map(|target| plan.phases(target).ok()).flatten();
     let names = phases.filter_map(|phase| match phase {
         Phase::Measure(step) => Some(step.name),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     });
     names.collect()
 }

@@ -215,7 +215,7 @@ fn chosen(plan: &Plan, steps: Vec<String>) -> Vec<String> {
                 let of_all = step.client_count.as_ref().map(|count| &count.step);
                 step.name == *name || of_all == Some(name)
             }
-            Phase::Settle => false,
+            Phase::Settle | Phase::Restore => false,
         })
     };
     steps.into_iter().filter(is_there).collect()

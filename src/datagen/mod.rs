@@ -6,6 +6,7 @@
 //! otherwise be compared as if the work had been the same.
 
 pub mod distribution;
+pub mod hashed;
 pub mod rng;
 pub mod xoroshiro;
 

@@ -148,7 +148,8 @@ pub(crate) fn mix(value: u64) -> u64 {
 }
 
 /// FNV-1a, 64 bits: names of purposes are short and few.
-fn fnv1a(bytes: &[u8]) -> u64 {
+#[inline]
+pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

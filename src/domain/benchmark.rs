@@ -12,6 +12,7 @@ use crate::domain::sql_workload::SqlShape;
 use crate::domain::step_parameters::StepParameters;
 use crate::domain::unknown::Word;
 use crate::domain::vector::VectorShape;
+use crate::domain::ycsb::YcsbShape;
 
 pub use crate::domain::pace::Pace;
 pub use crate::domain::prerequisite::Prerequisite;
@@ -104,6 +105,7 @@ impl Workload {
                 format!("pgbench's tables of scale {}", shape.scale)
             }
             BenchmarkParameters::Pgbench(_) => "the user's own tables".to_owned(),
+            BenchmarkParameters::Ycsb(_) => count(self.rows, "record"),
             _ => {
                 let tables = count(u64::from(self.tables), "table");
                 format!("{tables} x {}", count(self.rows, "row"))
@@ -150,11 +152,14 @@ pub enum BenchmarkParameters {
     Sql(Box<SqlShape>),
     /// Scripts of pgbench.
     Pgbench(Box<PgbenchShape>),
+    /// YCSB.
+    Ycsb(YcsbShape),
 }
 
 impl BenchmarkParameters {
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 6] = ["sysbench", "insert", "kv", "vector", "sql", "pgbench"];
+    pub const BENCHMARKS: [&str; 7] =
+        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -165,6 +170,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Vector(_) => "vector",
             BenchmarkParameters::Sql(_) => "sql",
             BenchmarkParameters::Pgbench(_) => "pgbench",
+            BenchmarkParameters::Ycsb(_) => "ycsb",
         }
     }
 
@@ -372,4 +378,6 @@ pub enum Phase {
     Measure(Box<Step>),
     /// Vacuum, checkpoint, flush, wait: not measured.
     Settle,
+    /// Start again on a fresh copy of the data as they were loaded: not measured.
+    Restore,
 }

@@ -33,3 +33,4 @@ pub mod usage;
 pub mod value_source;
 pub mod vector;
 pub mod verdict;
+pub mod ycsb;

@@ -140,6 +140,50 @@ pub enum SourceValues {
     },
     /// The number of the client, from 0.
     Client,
+    /// A key that scatters its record: a prefix and a hash of the record's number, from 0.
+    HashedKey {
+        /// What stands before the hash.
+        prefix: String,
+        /// Which records.
+        records: KeyChoice,
+    },
+    /// So many random printable characters of 64 kinds.
+    Printable {
+        /// Characters.
+        bytes: u32,
+    },
+}
+
+/// Which records hashed keys are of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyChoice {
+    /// Loaded ones, all alike.
+    Uniform {
+        /// How many were loaded.
+        loaded: u64,
+    },
+    /// Loaded ones, by the popularity of their hashed ranks.
+    HashedZipfian {
+        /// How many were loaded.
+        loaded: u64,
+    },
+    /// The newest most often: those that the client itself has inserted and the server has
+    /// confirmed, then the loaded ones from the last. The k-th newest with probability ∝
+    /// 1/k^exponent.
+    Latest {
+        /// How many were loaded.
+        loaded: u64,
+        /// The number of the source of new records; it stands before.
+        inserts: u32,
+        /// θ.
+        exponent: f64,
+    },
+    /// New ones: client i of c takes from + i, from + i + c, and so on.
+    New {
+        /// The first.
+        from: u64,
+    },
 }
 
 /// How whole numbers are spread over their range.

@@ -20,6 +20,14 @@ pub(crate) trait ClientEvent {
     /// The event that failed is given up: the next attempt is at another.
     fn give_up(&mut self) {}
 
+    /// Nanoseconds that a closed pace waits before the next event: they count for nothing.
+    fn wait_ns(&mut self) -> u64 {
+        0
+    }
+
+    /// The event that was carried out last counts in the window; it took so many nanoseconds.
+    fn recorded(&mut self, _latency_ns: u64) {}
+
     /// True if the statements are within BEGIN and COMMIT.
     fn is_transaction(&self) -> bool {
         false

@@ -225,6 +225,17 @@ impl<E: ClientEvent> Client<E> {
                 self.counts.due += 1;
                 self.counts.behind_ns = self.counts.behind_ns.max(start - intended);
             }
+        } else {
+            let wait = self.acts.wait_ns();
+            if wait > 0 {
+                start = self.clock.wait_until(start.saturating_add(wait).min(stop));
+                intended = start;
+                if start >= stop {
+                    let tally = Tally::default();
+                    let end = start.saturating_add(1);
+                    return Ok(CompletedEvent { intended, start, end, tally, complete: false });
+                }
+            }
         }
         let mut tally = Tally::default();
         let mut complete = true;
@@ -247,6 +258,7 @@ impl<E: ClientEvent> Client<E> {
         }
         self.counts.events += 1;
         self.counts.tally.add(&event.tally);
+        self.acts.recorded(event.end - event.intended);
         self.recorder.event(
             event.end - event.intended,
             event.end - event.start,
@@ -371,8 +383,14 @@ mod tests {
         let mut session = Connection::Fake(Box::new(fake));
         let script = script(transaction);
         let sources = SharedSources::open(&script, 1).unwrap();
-        let data =
-            ScriptData { seed, tables: 4, rows: 1000, dialect: Dialect::Fake, sources: &sources };
+        let data = ScriptData {
+            seed,
+            tables: 4,
+            rows: 1000,
+            dialect: Dialect::Fake,
+            sources: &sources,
+            counts_events: false,
+        };
         let program = Program::compile(&script, index, &data, &mut session).unwrap();
         let recorder = Arc::new(Recorder::new(matches!(pace, Pace::Open { .. })));
         let mut client = Client::new(session, program, clock, Dialect::Fake, Arc::clone(&recorder));

@@ -151,17 +151,10 @@ impl Connection {
         match self {
             Connection::Postgres(client) => client.execute(statement, values),
             Connection::Mysql(client) => client.execute(statement, values),
-            Connection::Sqlite(connection) => {
-                let values = values.iter().map(|value| match value {
-                    Value::Null => sqlite::SqliteValue::Null,
-                    Value::Int(int) => sqlite::SqliteValue::Int(*int),
-                    Value::Text(text) | Value::Bytes(text) => sqlite::SqliteValue::Text(text),
-                });
-                connection
-                    .execute(Statement::from_index(statement.0), values)
-                    .map(reply)
-                    .map_err(refused)
-            }
+            Connection::Sqlite(connection) => connection
+                .execute(Statement::from_index(statement.0), values.iter().map(sqlite_value))
+                .map(reply)
+                .map_err(refused),
             Connection::Fake(fake) => fake.execute(statement, values),
         }
     }
@@ -284,6 +277,14 @@ impl Connection {
                 Err(WireError::Protocol(format!("only MySQL understands {sql}")))
             }
         }
+    }
+}
+
+fn sqlite_value<'a>(value: &Value<'a>) -> sqlite::SqliteValue<'a> {
+    match value {
+        Value::Null => sqlite::SqliteValue::Null,
+        Value::Int(int) => sqlite::SqliteValue::Int(*int),
+        Value::Text(text) | Value::Bytes(text) => sqlite::SqliteValue::Text(text),
     }
 }
 

@@ -131,21 +131,26 @@ fn copy_line(out: &mut Vec<u8>, rows: &CsvRows<'_>) {
         if index > 0 {
             out.push(b'\t');
         }
-        let Some(field) = rows.field(index) else {
-            out.extend_from_slice(b"\\N");
-            continue;
-        };
-        for byte in field {
-            match byte {
-                b'\\' => out.extend_from_slice(b"\\\\"),
-                b'\t' => out.extend_from_slice(b"\\t"),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                b'\r' => out.extend_from_slice(b"\\r"),
-                other => out.push(*other),
-            }
-        }
+        copy_field(out, rows.field(index));
     }
     out.push(b'\n');
+}
+
+/// A field in COPY's text form, which is that of LOAD DATA, too; `None` is NULL.
+pub(crate) fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
+    let Some(field) = field else {
+        out.extend_from_slice(b"\\N");
+        return;
+    };
+    for byte in field {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            other => out.push(*other),
+        }
+    }
 }
 
 /// Prepared INSERTs of `at_once` rows; the last rows one by one.

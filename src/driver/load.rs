@@ -432,7 +432,7 @@ impl Shared {
 }
 
 /// True if the server only minds how the rows come.
-fn may_insert_instead(error: &WireError) -> bool {
+pub(crate) fn may_insert_instead(error: &WireError) -> bool {
     error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
 }
 

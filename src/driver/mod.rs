@@ -16,6 +16,7 @@ pub(crate) mod interval;
 pub(crate) mod link;
 pub(crate) mod load;
 pub(crate) mod load_files;
+pub(crate) mod load_parts;
 pub(crate) mod measure;
 pub(crate) mod outcome;
 pub mod part;

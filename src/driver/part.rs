@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::domain::benchmark::OwnWork;
 use crate::driver::link::LabLink;
-use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::request::{DriverRequest, PartLoad, StepRequest};
 use crate::driver::stop::Stop;
 
 /// What one benchmark has of its own in the driver.
@@ -49,4 +49,77 @@ pub(crate) trait LoadRows {
 pub(crate) struct LoadRow {
     pub(crate) numbers: Vec<i64>,
     pub(crate) text: Vec<u8>,
+}
+
+/// Opens the rows that a part (from 0) of a load has in a table (from 0); `None` where it has none.
+pub(crate) type OpenPart = fn(
+    job: &DriverRequest,
+    task: &PartLoad,
+    part: u32,
+    table: usize,
+) -> Result<Option<Box<dyn PartRows>>, String>;
+
+/// The rows of a part of a load in one table, in the order in which they are to be stored.
+pub(crate) trait PartRows {
+    /// Writes the next row into `row`, which is empty; false after the last.
+    fn next(&mut self, row: &mut FieldRow) -> bool;
+}
+
+/// One row as texts in the order of the columns. Nothing is allocated once it is large enough.
+#[derive(Clone, Debug, Default)]
+pub struct FieldRow {
+    bytes: Vec<u8>,
+    /// Where each field ends, and whether it is not NULL.
+    ends: Vec<(usize, bool)>,
+}
+
+impl FieldRow {
+    /// Takes all fields out.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a whole number.
+    pub fn number(&mut self, number: u64) {
+        let mut digits = [0; 20];
+        let mut start = digits.len();
+        let mut rest = number;
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.text(&digits[start..]);
+    }
+
+    /// Adds a text.
+    pub fn text(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push((self.bytes.len(), true));
+    }
+
+    /// Adds a text that `write` appends.
+    pub fn written(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push((self.bytes.len(), true));
+    }
+
+    /// Adds a NULL.
+    pub fn null(&mut self) {
+        self.ends.push((self.bytes.len(), false));
+    }
+
+    /// The fields; `None` is NULL.
+    pub fn fields(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let mut start = 0;
+        self.ends.iter().map(move |(end, there)| {
+            let field = &self.bytes[start..*end];
+            start = *end;
+            there.then_some(field)
+        })
+    }
 }

@@ -55,6 +55,16 @@ pub struct DriverRequest {
     pub counted_events: Option<u64>,
 }
 
+impl DriverRequest {
+    /// What the rate of the step counts; `None` for a load.
+    pub fn rate(&self) -> Option<RateUnit> {
+        match &self.task {
+            RequestBody::Step(task) => Some(task.rate),
+            _ => None,
+        }
+    }
+}
+
 #[cfg(test)]
 impl DriverRequest {
     /// A job on one table of one row of the fake DBMS, whose statements sleep for a microsecond.
@@ -193,6 +203,35 @@ pub struct LoadRequest {
     pub columns: Vec<LoadColumn>,
     /// Tables loaded at the same time.
     pub parallel: u32,
+}
+
+/// Loading tables of different shapes. A part is what one connection fills: its rows in each of
+/// the tables, one table after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartLoad {
+    /// What the rows depend on beside seed and number of rows.
+    pub shape: serde_json::Value,
+    /// SQL before the rows, in order: DROP TABLE IF EXISTS, CREATE TABLE.
+    pub setup: Vec<String>,
+    /// The tables in the order in which a part fills them.
+    pub tables: Vec<PartTable>,
+    /// Parts.
+    pub parts: u32,
+    /// Rows of all tables as expected, for progress.
+    pub rows: u64,
+    /// Connections that fill parts at the same time.
+    pub parallel: u32,
+    /// SQL after the rows: statements of one list in order, lists at the same time.
+    pub finish: Vec<Vec<String>>,
+}
+
+/// A table that is loaded in parts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartTable {
+    /// Its name.
+    pub name: String,
+    /// Columns in the order of the fields.
+    pub columns: Vec<String>,
 }
 
 /// Loading by files of the user's, one after the other.

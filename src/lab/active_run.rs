@@ -231,9 +231,34 @@ impl ActiveRun<'_> {
             Phase::Settle => {
                 prepare::settle(execution, self.state, self.control.as_mut(), progress)?;
             }
+            Phase::Restore => self.start_afresh(execution, progress)?,
             Phase::Measure(step) => self.measure(execution, index, step, progress)?,
         }
         progress.advance(cost::phase_seconds(&phase, settle_seconds));
+        Ok(())
+    }
+
+    /// Gives the target its data back as they were loaded.
+    fn start_afresh(
+        &mut self,
+        execution: &Execution<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let label = self.record.key.label.clone();
+        let number = execution.options.plan.load_of(self.record.key.block);
+        if self.state.is_external() {
+            let logs = self.folder.folder().join("logs");
+            let control = self.control.as_mut();
+            if prepare::load(execution, self.state, control, (&logs, number), progress)?.is_some() {
+                prepare::settle(execution, self.state, control, progress)?;
+            }
+            return Ok(());
+        }
+        progress.doing(&label, "restore the snapshot and start again", None);
+        self.control.stop()?;
+        disk::remove_tree(&self.data).with_context(|| format!("remove {}", self.data.display()))?;
+        restore(execution, self.state, number, &self.data)?;
+        self.control.start()?;
         Ok(())
     }
 

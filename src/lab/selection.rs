@@ -95,7 +95,7 @@ mod tests {
         let selection = Selection::of_open(&phases(), &open, cached);
         let name = |phase: &Phase| match phase {
             Phase::Measure(step) => step.name.clone(),
-            Phase::Settle => "(settle)".to_owned(),
+            Phase::Settle | Phase::Restore => "(settle)".to_owned(),
         };
         selection.kept(&phases()).iter().map(name).collect()
     }

@@ -24,7 +24,7 @@ const TURNS_LAID_DOWN: usize = 1024;
 fn step_of(run: &ActiveRun<'_>, phase: usize) -> Option<Step> {
     match run.state.phases.get(phase)? {
         Phase::Measure(step) => Some(step.as_ref().clone()),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let phases = crate::benchmarks::phases(Dialect::Sqlite, Default::default(), &workload);
         let step = phases.iter().find_map(|phase| match phase {
             Phase::Measure(step) => Some(step.as_ref().clone()),
-            Phase::Settle => None,
+            Phase::Settle | Phase::Restore => None,
         });
         let step = step.expect("a step");
         for (targets, round) in [(2, 4), (3, 18), (4, 16), (40, 1600)] {

@@ -54,6 +54,7 @@ pub fn phase_seconds(phase: &Phase, settle_seconds: f64) -> f64 {
     match phase {
         Phase::Measure(step) => step.seconds + step.warmup_seconds + STEP_OVERHEAD_SECONDS,
         Phase::Settle => settle_seconds + 1.0,
+        Phase::Restore => RUN_OVERHEAD_SECONDS,
     }
 }
 

@@ -256,7 +256,7 @@ impl Plan {
         let real = self.targets.iter().all(|target| !target.dbms.dialect().is_scripted());
         let allow = |phase: &Phase| match phase {
             Phase::Measure(step) => step.takes_turns,
-            Phase::Settle => true,
+            Phase::Settle | Phase::Restore => true,
         };
         self.takes_turns() && real && self.targets.len() > 1 && phases.iter().all(allow)
     }

@@ -538,7 +538,7 @@ mod tests {
         let phases = again.phases(&again.targets[0]).expect("phases");
         let names = phases.iter().filter_map(|phase| match phase {
             Phase::Measure(step) => Some(step.name.as_str()),
-            Phase::Settle => None,
+            Phase::Settle | Phase::Restore => None,
         });
         let names: Vec<&str> = names.filter(|name| name.starts_with("point-query.c")).collect();
         assert_eq!(names, ["point-query.clients=1", "point-query.clients=4"]);

@@ -73,7 +73,8 @@ pub enum SelectError {
 ///
 /// A step that only warms comes along with the steps that it warms unless it is excluded by name;
 /// `companions` says which those are.
-/// A [`Phase::Settle`] stays where a kept write comes before it and a kept step after it.
+/// A [`Phase::Settle`] or [`Phase::Restore`] stays where a kept write comes before it and a kept
+/// step after it.
 ///
 /// # Errors
 ///
@@ -127,13 +128,14 @@ pub fn select(
     Ok(settled(kept.map(|(phase, _)| phase).collect()))
 }
 
-/// Drops each [`Phase::Settle`] that has nothing to settle or nothing to settle for.
+/// Drops each [`Phase::Settle`] and [`Phase::Restore`] after which nothing comes, or before which
+/// nothing was written since the last.
 fn settled(phases: Vec<Phase>) -> Vec<Phase> {
     let mut kept: Vec<Phase> = Vec::new();
     let mut dirty = false;
     for phase in phases {
         match &phase {
-            Phase::Settle => {
+            Phase::Settle | Phase::Restore => {
                 if dirty {
                     kept.push(phase);
                 }
@@ -145,7 +147,7 @@ fn settled(phases: Vec<Phase>) -> Vec<Phase> {
             }
         }
     }
-    while kept.last() == Some(&Phase::Settle) {
+    while matches!(kept.last(), Some(Phase::Settle | Phase::Restore)) {
         kept.pop();
     }
     kept
@@ -154,7 +156,7 @@ fn settled(phases: Vec<Phase>) -> Vec<Phase> {
 fn name(phase: &Phase) -> Option<StepName<'_>> {
     match phase {
         Phase::Measure(step) => Some(StepName::of(step)),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     }
 }
 

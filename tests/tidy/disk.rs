@@ -6,8 +6,8 @@ use crate::sources::{Files, made, tree_files};
 
 /// Folders of golden runs besides those of benchmarks.
 const NEWER: &str = "newer";
-/// Benchmarks of the user's own: their folders hold what the others hold.
-const OWN: [&str; 2] = ["custom", "pgbench"];
+/// Benchmarks whose folders hold what those of the others hold.
+const OWN: [&str; 3] = ["custom", "pgbench", "ycsb"];
 
 #[test]
 fn every_benchmark_has_golden_runs() {

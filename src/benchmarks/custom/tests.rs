@@ -48,7 +48,7 @@ fn measured(text: &str, dialect: Dialect) -> Vec<Step> {
     phases
         .filter_map(|phase| match phase {
             Phase::Measure(step) => Some(*step),
-            Phase::Settle => None,
+            Phase::Settle | Phase::Restore => None,
         })
         .collect()
 }

@@ -66,7 +66,7 @@ pub fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>, Select
                 step.reported = wanted;
                 chosen.push(Phase::Measure(step));
             }
-            Phase::Settle => chosen.push(Phase::Settle),
+            other => chosen.push(other),
         }
     }
     Ok(chosen)

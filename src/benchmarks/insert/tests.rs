@@ -20,7 +20,7 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let all = phases(dialect, &workload);
     let step = |phase| match phase {
         Phase::Measure(step) => Some(*step),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     };
     all.into_iter().filter_map(step).collect()
 }
@@ -164,7 +164,7 @@ fn chosen_steps_bring_along_what_they_work_on() {
         let chosen = choose(all(), &globs).unwrap();
         let name = |phase| match phase {
             Phase::Measure(step) => (step.name, step.reported),
-            Phase::Settle => ("settle".to_owned(), false),
+            Phase::Settle | Phase::Restore => ("settle".to_owned(), false),
         };
         chosen.into_iter().map(name).collect()
     };

@@ -371,7 +371,7 @@ mod tests {
         let phases = phases(&workload);
         let steps = phases.into_iter().filter_map(|phase| match phase {
             Phase::Measure(step) => Some(*step),
-            Phase::Settle => None,
+            Phase::Settle | Phase::Restore => None,
         });
         steps.collect()
     }

@@ -21,7 +21,7 @@ const DIALECTS: [Dialect; 4] = [Dialect::Postgres, Dialect::Mysql, Dialect::Sqli
 fn steps(dialect: Dialect, order: StepSet) -> Vec<Step> {
     let measured = |phase| match phase {
         Phase::Measure(step) => Some(*step),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     };
     phases(dialect, order, &presets::FULL.workload()).into_iter().filter_map(measured).collect()
 }
@@ -187,7 +187,7 @@ fn without_prepared_statements_all_is_text_and_says_the_same() {
         let plain =
             phases(dialect, StepSet::Full, &workload).into_iter().filter_map(|phase| match phase {
                 Phase::Measure(step) => Some(*step),
-                Phase::Settle => None,
+                Phase::Settle | Phase::Restore => None,
             });
         for (step, before) in plain.zip(steps(dialect, StepSet::Full)) {
             let operations = step.script().unwrap().operations();
@@ -310,7 +310,7 @@ fn settling_follows_the_last_read_write() {
         for phase in &phases {
             match phase {
                 Phase::Measure(step) => last.clone_from(&step.name),
-                Phase::Settle => before.push(last.clone()),
+                Phase::Settle | Phase::Restore => before.push(last.clone()),
             }
         }
         assert_eq!(before, ["read-write_range=100"]);
@@ -325,7 +325,7 @@ fn quick_takes_a_quarter_of_an_hour() {
         .map(|phase| match phase {
             Phase::Measure(step) => step.seconds + step.warmup_seconds,
             // The published wait: a minute, and a second per million rows.
-            Phase::Settle => workload.settle_scale * 60.2,
+            Phase::Settle | Phase::Restore => workload.settle_scale * 60.2,
         })
         .sum();
     // Two targets, four blocks.
@@ -455,7 +455,7 @@ fn order_table(order: StepSet) -> String {
     let mut number = 0;
     for phase in phases(Dialect::Mysql, order, &presets::FULL.workload()) {
         match phase {
-            Phase::Settle => text.push_str("| | *settle* | | |\n"),
+            Phase::Settle | Phase::Restore => text.push_str("| | *settle* | | |\n"),
             Phase::Measure(step) => {
                 number += 1;
                 let reported = if step.reported { "yes" } else { "no" };

@@ -426,7 +426,7 @@ pub(super) fn for_target(phases: &mut [Phase], target: &Target) {
 pub(super) fn work_of(phase: &Phase) -> Option<VectorWork> {
     match phase {
         Phase::Measure(step) => step.own(),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     }
 }
 
@@ -438,7 +438,7 @@ pub(super) fn choose(phases: Vec<Phase>, globs: &[String]) -> Result<Vec<Phase>,
     let chosen = select(phases.clone(), globs, &Companions::NONE)?;
     let name = |phase: &Phase| match phase {
         Phase::Measure(step) => step.name.clone(),
-        Phase::Settle => String::new(),
+        Phase::Settle | Phase::Restore => String::new(),
     };
     let mut wanted: Vec<String> = chosen.iter().map(name).collect();
     // From the end on: a step needs the build before it, a build the load before it, and what is

@@ -16,7 +16,7 @@ fn steps(dialect: Dialect, settings: &[&str]) -> Vec<Step> {
     let phases = phases(dialect, &workload);
     let steps = phases.into_iter().filter_map(|phase| match phase {
         Phase::Measure(step) => Some(*step),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     });
     steps.collect()
 }
@@ -129,7 +129,7 @@ fn chosen_steps_bring_the_builds_they_rest_on() {
         let chosen = choose(phases, &[glob.to_owned()]).unwrap();
         let names = chosen.into_iter().map(|phase| match phase {
             Phase::Measure(step) => step.name,
-            Phase::Settle => String::new(),
+            Phase::Settle | Phase::Restore => String::new(),
         });
         names.collect::<Vec<_>>()
     };

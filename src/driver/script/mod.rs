@@ -3,6 +3,7 @@
 pub(crate) mod calendar;
 pub(crate) mod call;
 pub(crate) mod explain;
+mod keys;
 pub(crate) mod program;
 pub(crate) mod sources;
 pub(crate) mod table;

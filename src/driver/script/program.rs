@@ -3,6 +3,7 @@
 
 use crate::datagen::distribution::{Sampler, Zipfian};
 use crate::datagen::rng::Rng;
+use crate::domain::benchmark::RateUnit;
 use crate::domain::dialect::Dialect;
 use crate::domain::script::{
     Distribution, Operation, Parameter, Protocol, Script, ScriptEvent, TableChoice,
@@ -27,6 +28,8 @@ pub(crate) struct Program {
     draw: Draw,
     sources: ClientSources,
     scratch: ScriptBuffers,
+    /// True if an event counts as one operation, however many statements it has.
+    counts_events: bool,
 }
 
 /// One event.
@@ -99,6 +102,8 @@ pub(crate) struct ScriptData<'a> {
     pub(crate) dialect: Dialect,
     /// What the sources of all clients share.
     pub(crate) sources: &'a SharedSources,
+    /// True if an event counts as one operation.
+    pub(crate) counts_events: bool,
 }
 
 impl Program {
@@ -130,6 +135,7 @@ impl Program {
             draw: Draw::new(script.distribution, data.seed, client, data.rows),
             sources,
             scratch,
+            counts_events: data.counts_events,
         })
     }
 }
@@ -268,6 +274,10 @@ impl ClientEvent for Program {
             commit.go(session, &mut self.scratch, tally)?;
         }
         self.again = false;
+        self.sources.confirm();
+        if self.counts_events {
+            tally.statements = 1;
+        }
         Ok(())
     }
 }
@@ -392,6 +402,7 @@ pub(crate) fn compile(
         rows: job.rows,
         dialect: job.dialect,
         sources,
+        counts_events: job.rate() == Some(RateUnit::Operations),
     };
     Program::compile(script, index, &data, session)
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use crate::datagen::distribution::{
     Permutation, Zipfian, cut_gaussian, exponential, pareto, special,
 };
+use crate::datagen::hashed::{key_hash, printable};
 use crate::datagen::rng::Rng;
 use crate::domain::script::Script;
 use crate::domain::value_source::{Freshness, SourceValues, ValueSource, ValueSpread};
 use crate::driver::script::calendar;
+use crate::driver::script::keys::{InsertedKeys, KeyDraws};
 use crate::driver::script::table::{self, Choices};
 
 /// Draws that all fall on values which were drawn before, until a source is given up.
@@ -83,6 +85,13 @@ enum Draws {
         plus: i64,
     },
     Client,
+    HashedKey {
+        prefix: String,
+        records: KeyDraws,
+    },
+    Printable {
+        bytes: usize,
+    },
 }
 
 enum Spreading {
@@ -145,6 +154,7 @@ impl SharedSources {
             rng: Rng::stream(seed, "values", u64::from(client)),
             client: u64::from(client),
             taken: vec![0; self.0.sources.len()],
+            inserts: InsertedKeys::new(client, self.0.clients),
             rows: vec![0; self.0.sources.len()],
         }
     }
@@ -157,6 +167,7 @@ pub(crate) struct ClientSources {
     client: u64,
     /// By source: how many values a sequence has given.
     taken: Vec<u64>,
+    inserts: InsertedKeys,
     /// By group: the row that its sources take fields of.
     rows: Vec<usize>,
 }
@@ -169,6 +180,12 @@ impl ClientSources {
         let all: Vec<u32> =
             sources.filter(|(_, one)| once(one)).map(|(index, _)| index as u32).collect();
         self.draw(&all, drawn)
+    }
+
+    /// The event whose values were drawn last was carried out.
+    #[inline]
+    pub(crate) fn confirm(&mut self) {
+        self.inserts.confirm();
     }
 
     /// Draws new values of these sources into their slots.
@@ -244,10 +261,14 @@ impl ClientSources {
         number: usize,
         drawn: &mut Drawn,
     ) -> Result<(), String> {
-        let rng = &mut self.rng;
         drawn.value = DrawnValue::Text;
         drawn.text.clear();
-        let out = &mut drawn.text;
+        if let Draws::HashedKey { prefix, records } = &source.draws {
+            let record = self.inserts.record(records, number, &mut self.rng);
+            drawn.text.extend_from_slice(prefix.as_bytes());
+            return write!(drawn.text, "{}", key_hash(record)).map_err(|error| error.to_string());
+        }
+        let (rng, out) = (&mut self.rng, &mut drawn.text);
         let below = |rng: &mut Rng, span: u64| rng.below(span.wrapping_add(1));
         let written = match &source.draws {
             Draws::Choice { choices, sequential, group, leads } => {
@@ -272,31 +293,26 @@ impl ClientSources {
                 Ok(())
             }
             Draws::Text { least, most, alphabet } => {
-                let mut letter = [0; 4];
-                for _ in 0..rng.uniform(u64::from(*least), u64::from(*most)) {
-                    let drawn = alphabet[rng.below(alphabet.len() as u64) as usize];
-                    out.extend_from_slice(drawn.encode_utf8(&mut letter).as_bytes());
-                }
+                let length = rng.uniform(u64::from(*least), u64::from(*most));
+                write_letters(rng, out, length, alphabet);
+                Ok(())
+            }
+            Draws::Printable { bytes } => {
+                out.resize(*bytes, 0);
+                printable(rng, out);
                 Ok(())
             }
             Draws::Template { text } => {
-                for byte in text.bytes() {
-                    out.push(match byte {
-                        b'#' => b'0' + rng.below(10) as u8,
-                        b'@' => b'a' + rng.below(26) as u8,
-                        other => other,
-                    });
-                }
+                out.extend(text.bytes().map(|byte| match byte {
+                    b'#' => b'0' + rng.below(10) as u8,
+                    b'@' => b'a' + rng.below(26) as u8,
+                    other => other,
+                }));
                 Ok(())
             }
             Draws::Decimal { from, span, digits } => {
                 let value = i128::from(*from) + i128::from(below(rng, *span));
-                let (scale, sign) = (10i128.pow(*digits), if value < 0 { "-" } else { "" });
-                let (whole, part) = (value.abs() / scale, value.abs() % scale);
-                match *digits as usize {
-                    0 => write!(out, "{sign}{whole}"),
-                    width => write!(out, "{sign}{whole}.{part:0width$}"),
-                }
+                write_decimal(out, value, *digits)
             }
             Draws::Date { from, span } => {
                 calendar::write_day(out, from.wrapping_add_unsigned(below(rng, *span)))
@@ -307,6 +323,25 @@ impl ClientSources {
             _ => Ok(()),
         };
         written.map_err(|error| error.to_string())
+    }
+}
+
+/// Appends a number of units of the last of so many digits after the point.
+fn write_decimal(out: &mut Vec<u8>, value: i128, digits: u32) -> std::io::Result<()> {
+    let (scale, sign) = (10i128.pow(digits), if value < 0 { "-" } else { "" });
+    let (whole, part) = (value.abs() / scale, value.abs() % scale);
+    match digits as usize {
+        0 => write!(out, "{sign}{whole}"),
+        width => write!(out, "{sign}{whole}.{part:0width$}"),
+    }
+}
+
+/// Appends so many letters of an alphabet.
+fn write_letters(rng: &mut Rng, out: &mut Vec<u8>, length: u64, alphabet: &[char]) {
+    let mut letter = [0; 4];
+    for _ in 0..length {
+        let drawn = alphabet[rng.below(alphabet.len() as u64) as usize];
+        out.extend_from_slice(drawn.encode_utf8(&mut letter).as_bytes());
     }
 }
 
@@ -366,6 +401,15 @@ impl Draws {
                 Draws::Same { slot: other.slot, plus: *plus }
             }
             SourceValues::Client => Draws::Client,
+            SourceValues::HashedKey { prefix, records } => {
+                let new = |number: usize| match before.get(number).map(|source| &source.draws) {
+                    Some(Draws::HashedKey { records, .. }) => records.first_new(),
+                    _ => None,
+                };
+                let records = KeyDraws::of(records, new)?;
+                Draws::HashedKey { prefix: prefix.clone(), records }
+            }
+            SourceValues::Printable { bytes } => Draws::Printable { bytes: *bytes as usize },
         })
     }
 }

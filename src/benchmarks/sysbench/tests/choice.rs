@@ -13,7 +13,7 @@ use crate::workload::settings::set;
 fn name(phase: &Phase) -> &str {
     match phase {
         Phase::Measure(step) => &step.name,
-        Phase::Settle => "|",
+        Phase::Settle | Phase::Restore => "|",
     }
 }
 
@@ -146,7 +146,7 @@ fn each_step_runs_once_per_client_count_and_warm_ups_once() {
     let all = benchmarks::phases(Dialect::Sqlite, StepSet::Full, &workload);
     let step = |phase: &Phase| match phase {
         Phase::Measure(step) => Some(step.as_ref().clone()),
-        Phase::Settle => None,
+        Phase::Settle | Phase::Restore => None,
     };
     let measured: Vec<Step> = single.iter().filter_map(step).collect();
     let counted: Vec<Step> = all.iter().filter_map(step).collect();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::script::Distribution;
+use crate::domain::value_source::KeyChoice;
 use crate::stats::goodness_of_fit;
 
 /// At 1 in 100,000: seeds are fixed.
@@ -184,4 +185,51 @@ fn values_drawn_at_once_differ_and_a_copy_follows_its_original() {
     let drawn = values(&open(vec![nulls], 1), 1, 0, 20_000).concat();
     let count = drawn.iter().filter(|value| *value == "NULL").count() as u64;
     assert_fits(&[count, 20_000 - count], &[1.0, 3.0]);
+}
+
+fn hashed(records: KeyChoice) -> SourceValues {
+    SourceValues::HashedKey { prefix: "user".to_owned(), records }
+}
+
+#[test]
+fn new_keys_are_those_of_the_published_hash_and_clients_share_none() {
+    let new = source("new", hashed(KeyChoice::New { from: 0 }));
+    let shared = open(vec![new], 2);
+    let keys = |client| -> Vec<String> {
+        let rows = values(&shared, 1, client, 2);
+        rows.into_iter().map(|mut row| row.remove(0)).collect()
+    };
+    assert_eq!(keys(0), ["user6284781860667377211", "user1820151046732198393"]);
+    assert_eq!(keys(1), ["user8517097267634966620", "user4052466453699787802"]);
+}
+
+#[test]
+fn the_latest_records_are_the_ones_that_were_confirmed() {
+    let (loaded, clients) = (1000, 2);
+    let latest = KeyChoice::Latest { loaded, inserts: 0, exponent: 0.99 };
+    let sources =
+        vec![source("new", hashed(KeyChoice::New { from: loaded })), source("key", hashed(latest))];
+    let shared = open(sources, clients);
+    let mut sources = shared.of_client(3, 1);
+    let mut drawn: Vec<Drawn> = (0..2).map(|_| Drawn::default()).collect();
+    let key = |record: u64| format!("user{}", key_hash(record)).into_bytes();
+    // Client 1 inserts records 1001, 1003, … and every fourth does not come in.
+    let mut confirmed = Vec::new();
+    for place in 0..40 {
+        sources.draw(&[0], &mut drawn).unwrap();
+        assert_eq!(drawn[0].text, key(loaded + 1 + 2 * place));
+        if place % 4 != 3 {
+            sources.confirm();
+            confirmed.push(key(loaded + 1 + 2 * place));
+        }
+    }
+    let mut newest = 0;
+    for _ in 0..10_000 {
+        sources.draw(&[1], &mut drawn).unwrap();
+        let is_loaded = || (0..loaded).any(|record| key(record) == drawn[1].text);
+        assert!(confirmed.contains(&drawn[1].text) || is_loaded());
+        newest += u64::from(Some(&drawn[1].text) == confirmed.last());
+    }
+    // A tenth or so: 1 / Σ k^-0.99 of 1000, and more since gaps are drawn again.
+    assert!((1000..2500).contains(&newest), "{newest}");
 }
