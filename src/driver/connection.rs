@@ -300,7 +300,7 @@ fn reply(executed: sqlite::Executed) -> Reply {
 /// SQLite's errors in the words of the protocols: what the database refuses leaves the session
 /// alive.
 #[cold]
-fn refused(error: SqliteError) -> WireError {
+pub(super) fn refused(error: SqliteError) -> WireError {
     match error {
         SqliteError::Refused { code, message } => {
             WireError::Server { code: code.to_string(), message }

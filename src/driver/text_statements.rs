@@ -1,9 +1,12 @@
 //! Statements whose values are text of types that the server infers, and replies of which a client
 //! wants the last row.
 
-use crate::driver::connection::Connection;
+use crate::driver::connection::{Connection, refused};
 use crate::wire::postgres::{PostgresClient, TextCall};
 use crate::wire::{LastRows, Prepared, Reply, Value, ValueType, WireError};
+
+/// Names of columns, and rows of texts.
+type NamedRows = (Vec<String>, Vec<Vec<Option<String>>>);
 
 impl Connection {
     /// Executes text, and keeps the last row of each of its results.
@@ -12,7 +15,15 @@ impl Connection {
         sql: &str,
         results: &mut LastRows,
     ) -> Result<Reply, WireError> {
-        self.postgres("keeps rows of a result")?.simple_results(sql, results)
+        match self {
+            Connection::Postgres(client) => client.simple_results(sql, results),
+            Connection::Mysql(client) => client.simple_results(sql, results),
+            Connection::Sqlite(connection) => {
+                let named = connection.named_rows(sql).map_err(refused)?;
+                Ok(keep_last(&named, results))
+            }
+            Connection::Fake(fake) => fake.simple(sql),
+        }
     }
 
     /// Prepares a statement with so many values.
@@ -74,4 +85,21 @@ impl Connection {
             }
         }
     }
+}
+
+/// Keeps the last of these rows.
+fn keep_last((names, rows): &NamedRows, results: &mut LastRows) -> Reply {
+    results.clear();
+    let result = results.begin();
+    names.iter().for_each(|name| result.column(name.as_bytes()));
+    let mut bytes = 0;
+    for row in rows {
+        result.begin_row();
+        for value in row {
+            let value = value.as_deref().unwrap_or_default();
+            bytes += value.len() as u64;
+            result.value(value.as_bytes());
+        }
+    }
+    Reply { rows: rows.len() as u64, bytes, result_set: !names.is_empty(), affected: 0 }
 }

@@ -62,6 +62,7 @@ functions! {
         ffi::sqlite3_destructor_type
     ) -> c_int;
     sqlite3_column_count: fn(*mut ffi::sqlite3_stmt) -> c_int;
+    sqlite3_column_name: fn(*mut ffi::sqlite3_stmt, c_int) -> *const c_char;
     sqlite3_column_type: fn(*mut ffi::sqlite3_stmt, c_int) -> c_int;
     sqlite3_column_int64: fn(*mut ffi::sqlite3_stmt, c_int) -> i64;
     sqlite3_column_text: fn(*mut ffi::sqlite3_stmt, c_int) -> *const u8;
@@ -276,6 +277,27 @@ impl SqliteConnection {
         // SAFETY: compiled above and not kept.
         unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
         rows
+    }
+
+    /// The same with the names of the columns.
+    pub fn named_rows(&mut self, sql: &str) -> Result<(Vec<String>, Vec<TextRow>), SqliteError> {
+        let prepared = self.compile(sql)?;
+        let functions = &self.sqlite.functions;
+        let name = |column| {
+            // SAFETY: a live statement with that column; the name is copied before another call.
+            unsafe {
+                let name = (functions.sqlite3_column_name)(prepared.handle, column);
+                match name.is_null() {
+                    true => String::new(),
+                    false => CStr::from_ptr(name).to_string_lossy().into_owned(),
+                }
+            }
+        };
+        let names = (0..prepared.columns).map(name).collect();
+        let rows = self.collect(&prepared);
+        // SAFETY: compiled above and not kept.
+        unsafe { (functions.sqlite3_finalize)(prepared.handle) };
+        Ok((names, rows?))
     }
 
     fn compile(&self, sql: &str) -> Result<Prepared, SqliteError> {

@@ -4,6 +4,7 @@ use super::document::{Block, Document, Section};
 use crate::analyze::caveat::CaveatKind;
 use crate::analyze::counted::is_counted;
 use crate::analyze::{Caveat, Comparison};
+use crate::domain::benchmark::RateUnit;
 use crate::report::sections::Sections;
 use crate::report::{
     blocks, counted, evenness, explain, facts, other_metrics, remarks, scaling, sessions, settings,
@@ -50,7 +51,7 @@ pub fn document(comparison: &Comparison, options: &ReportOptions, own: &[&Sectio
     sections.extend(remarks::section(comparison));
     sections.extend(caveats(comparison));
     sections.extend(blocks::section(comparison));
-    sections.push(how_to_read());
+    sections.push(how_to_read(comparison));
     sections.extend(tables::details(comparison));
     sections.push(facts::run_folders(comparison));
     Document { title: title(comparison), sections }
@@ -151,8 +152,8 @@ fn point(comparison: &Comparison, caveat: &Caveat) -> String {
     format!("{target}{}{steps}", caveat.text)
 }
 
-pub(super) fn how_to_read() -> Section {
-    let rules = [
+pub(super) fn how_to_read(comparison: &Comparison) -> Section {
+    let mut rules = vec![
         "rQPS = rate of a target / rate of the baseline: above 1 is faster. It is exp(mean d), \
          where each block in which both completed the step gives one d = ln(target) - \
          ln(baseline); interrupted attempts at a block count too.",
@@ -172,6 +173,11 @@ pub(super) fn how_to_read() -> Section {
          the writes (.pre); stddev is the sample standard deviation. They describe these steps \
          only.",
     ];
+    if comparison.steps.iter().any(|step| step.rate == RateUnit::Transactions) {
+        rules.push(
+            "A rate in tps counts transactions: there, per operation (/o) means per transaction.",
+        );
+    }
     Section {
         id: "how-to-read",
         heading: "How to read this".to_owned(),

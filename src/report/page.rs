@@ -162,7 +162,7 @@ fn verdict_details(comparison: &Comparison) -> Option<Section> {
 /// The rule with its figures, then the definitions of the numbers.
 fn method(comparison: &Comparison) -> Section {
     let mut blocks = vec![Block::Paragraph(verdicts::rule(comparison))];
-    blocks.extend(build::how_to_read().blocks);
+    blocks.extend(build::how_to_read(comparison).blocks);
     Section { id: "method", heading: "Method".to_owned(), blocks }
 }
 

@@ -77,6 +77,8 @@ pub struct PgbenchSql {
     pub pieces: Vec<SqlPiece>,
     /// The text as a person reads it: no `\;`, no line feeds.
     pub text: String,
+    /// True if `\;` joins several statements.
+    pub is_joined: bool,
     /// Which row of its result becomes variables.
     pub stored: Option<StoredRow>,
 }
@@ -174,7 +176,7 @@ impl Reader<'_> {
         let mut lexer = SqlLexer::new(Dialect::Postgres);
         let (mut at, mut depth, mut sql, mut begin) = (from, 0u32, String::new(), None);
         // What was passed over stands in the message as it is.
-        let mut copied = from;
+        let (mut copied, mut is_joined) = (from, false);
         while at < bytes.len() {
             let (next, is_code) = lexer.step(bytes, at);
             let is_comment = !is_code && lexer.is_in_code() && begin.is_none();
@@ -187,6 +189,7 @@ impl Reader<'_> {
                     Some(b';' | b':') => {
                         sql.push_str(&self.text[copied..at]);
                         begin.get_or_insert(at);
+                        is_joined |= bytes[at + 1] == b';';
                         copied = at + 1;
                         at += 2;
                         continue;
@@ -211,7 +214,7 @@ impl Reader<'_> {
         sql.push_str(&self.text[copied..at]);
         if let Some(begin) = begin {
             self.check_sql(begin, &sql)?;
-            let sql = self.message(&sql);
+            let sql = PgbenchSql { is_joined, ..self.message(&sql) };
             self.push(begin, PgbenchAction::Sql(sql));
         }
         Ok(at)
@@ -234,7 +237,7 @@ impl Reader<'_> {
         pieces.push(SqlPiece::Sql(sql[from..].to_owned()));
         pieces.retain(|piece| *piece != SqlPiece::Sql(String::new()));
         let text = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-        PgbenchSql { pieces, text, stored: None }
+        PgbenchSql { pieces, text, is_joined: false, stored: None }
     }
 
     /// Reads a backslash command. Returns the place after its line.

@@ -374,6 +374,12 @@ impl MysqlClient {
             let length = self.header()?;
             self.channel.skip(HEADER + length)?;
         }
+        self.end_definitions()
+    }
+
+    /// Takes off what ends definitions, where something does.
+    #[inline]
+    fn end_definitions(&mut self) -> Result<(), WireError> {
         if !self.deprecate_eof {
             let length = self.header()?;
             if self.channel.available()[HEADER] != packet::EOF {
@@ -384,6 +390,8 @@ impl MysqlClient {
         Ok(())
     }
 }
+
+mod results;
 
 #[cfg(test)]
 mod tests;

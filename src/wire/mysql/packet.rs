@@ -320,6 +320,37 @@ pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
     Some(row)
 }
 
+/// Hands the values of a row of the text protocol to `each`, NULL as an empty one. False if they
+/// do not add up.
+pub(super) fn each_value(body: &[u8], each: &mut dyn FnMut(&[u8])) -> bool {
+    const NULL: u8 = 0xfb;
+    let mut reader = Reader(body);
+    while let Some(first) = reader.0.first() {
+        if *first == NULL {
+            each(&[]);
+            reader.0 = &reader.0[1..];
+            continue;
+        }
+        let length = reader.length().and_then(|length| usize::try_from(length).ok());
+        let Some(value) = length.and_then(|length| reader.bytes(length)) else { return false };
+        each(value);
+    }
+    true
+}
+
+/// The name of the column that a definition describes.
+pub(super) fn column_name(body: &[u8]) -> Option<&[u8]> {
+    /// Catalog, schema, table and its own name.
+    const BEFORE: usize = 4;
+    let mut reader = Reader(body);
+    for _ in 0..BEFORE {
+        let length = usize::try_from(reader.length()?).ok()?;
+        reader.bytes(length)?;
+    }
+    let length = usize::try_from(reader.length()?).ok()?;
+    reader.bytes(length)
+}
+
 /// An error packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerError {

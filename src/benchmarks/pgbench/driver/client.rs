@@ -29,7 +29,8 @@ const FEW: usize = 16;
 
 /// One client.
 pub(super) struct ScriptClient {
-    shared: Arc<StepScripts>,
+    #[allow(clippy::redundant_allocation, reason = "a count that all clients change is slow")]
+    shared: Arc<Arc<StepScripts>>,
     number: u32,
     variables: Variables,
     /// What functions draw from.
@@ -61,7 +62,7 @@ impl ScriptClient {
     ) -> ScriptClient {
         let [random, choice] = shared.generators(number);
         ScriptClient {
-            shared: Arc::clone(shared),
+            shared: Arc::new(Arc::clone(shared)),
             number,
             variables: shared.variables(number),
             random,
@@ -184,6 +185,26 @@ impl ScriptClient {
         let (variables, random) = (&self.variables, &mut self.random);
         let mut evaluation = Evaluation { variables, names, random };
         evaluation.value(expression).map_err(WireError::Protocol)
+    }
+
+    /// Sets a variable of a sample. One whose value only a server knows stays as it is.
+    pub(super) fn try_set(&mut self, variable: u32, value: &PgbenchExpression) {
+        if let Ok(value) = self.value(value) {
+            self.variables.set(variable, value);
+        }
+    }
+
+    /// The text of a message, if all its variables are set.
+    pub(super) fn sample(&mut self, sql: &PgbenchSql) -> Option<&str> {
+        let is_unset = |piece: &SqlPiece| match piece {
+            SqlPiece::Sql(_) => false,
+            SqlPiece::Variable(number) => self.variables.text(*number).is_none(),
+        };
+        if sql.pieces.iter().any(is_unset) {
+            return None;
+        }
+        self.spell(sql);
+        Some(&self.sql)
     }
 
     fn holds(&mut self, expression: &PgbenchExpression) -> Result<bool, WireError> {
@@ -367,7 +388,9 @@ impl Run<'_> {
     /// Executes a statement whose values travel apart.
     #[inline]
     fn call(&mut self, message: &Message, sql: &PgbenchSql) -> Result<Reply, WireError> {
-        let way = self.prepared(self.at, message)?;
+        // Only Postgres tells the names of columns where rows are text and values travel apart.
+        let keeps = sql.stored.is_some() && self.session.is_in_transaction().is_none();
+        let way = if keeps { Some(Way::Text) } else { self.prepared(self.at, message)? };
         if let Some(Way::Text) = way {
             return self.send_text(sql);
         }

@@ -6,6 +6,7 @@ mod evaluate;
 mod functions;
 mod load;
 mod numbers;
+mod samples;
 mod scripts;
 mod step;
 mod variables;

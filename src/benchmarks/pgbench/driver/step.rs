@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use super::client::ScriptClient;
+use super::samples::samples;
 use super::scripts::StepScripts;
 use crate::domain::dialect::Dialect;
 use crate::domain::pgbench::PgbenchWork;
@@ -11,6 +12,7 @@ use crate::driver::connection::Connector;
 use crate::driver::event::DriverEvent;
 use crate::driver::link::LabLink;
 use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::script::sources::SharedSources;
 use crate::driver::step::{Clients, MakeActs};
 use crate::driver::{Stop, step};
 
@@ -35,7 +37,13 @@ pub(crate) fn step_loop(
     let shared = Arc::clone(&scripts);
     let make: MakeActs<ScriptClient> =
         Box::new(move |_, client, _| Ok(ScriptClient::new(&shared, client, again.clone())));
-    let mut outcome = step::measure(job, &task, Clients::new(connector, make), link)?;
+    let mut clients = Clients::new(connector, make);
+    if task.plans {
+        let samples = samples(&task.work, job.dialect)?;
+        let sources = SharedSources::open(&samples, task.clients)?;
+        clients.explain = Some((samples, sources));
+    }
+    let mut outcome = step::measure(job, &task, clients, link)?;
     let clients = task.clients;
     outcome.facts.insert(
         "random numbers".to_owned(),

@@ -96,10 +96,9 @@ fn check_command(
             Err(format!("pipelines need Postgres; a target speaks {language}"))
         }
         PgbenchAction::Sql(sql) => {
-            let stores = sql.stored.is_some();
-            if stores && dialect != Dialect::Postgres {
+            if sql.is_joined && dialect == Dialect::Sqlite {
                 return Err(format!(
-                    "`\\gset` and `\\aset` need Postgres; a target speaks {language}"
+                    "{language} executes one statement at a time: end it with `;`"
                 ));
             }
             let values = sql.pieces.iter().filter(|piece| matches!(piece, SqlPiece::Variable(_)));

@@ -191,6 +191,7 @@ impl PostgresClient {
                         return Err(self.channel.confused("invalid row"));
                     }
                 }
+                b'2' => {}
                 b'C' => {
                     reply.affected += message::affected(whole(&mut self.channel, kind, length)?);
                     if !has_begun {

@@ -1,0 +1,48 @@
+//! A sample of each statement, whose query plan is asked for. All targets get the same.
+
+use std::sync::Arc;
+
+use super::client::ScriptClient;
+use super::scripts::StepScripts;
+use crate::domain::dialect::Dialect;
+use crate::domain::pgbench::PgbenchWork;
+use crate::domain::script::{Distribution, Fragment, Operation, Protocol, Script};
+use crate::user_text::pgbench::PgbenchAction;
+
+/// Seed of the values.
+const SEED: u64 = 1;
+
+/// What a DBMS explains.
+const EXPLAINED: [&str; 7] = ["SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "MERGE"];
+
+/// The statements of all scripts with values in them: of each branch, and not those whose values
+/// only a server knows.
+pub(super) fn samples(work: &PgbenchWork, dialect: Dialect) -> Result<Script, String> {
+    let shared = Arc::new(StepScripts::read(work, dialect, SEED, 1)?);
+    let mut client = ScriptClient::new(&shared, 0, None);
+    let mut operations: Vec<Operation> = Vec::new();
+    for script in &shared.scripts {
+        for command in &script.program.commands {
+            match &command.action {
+                PgbenchAction::Set { variable, value } => client.try_set(*variable, value),
+                PgbenchAction::Sql(sql) => {
+                    let first = sql.text.split(' ').next().unwrap_or_default().to_uppercase();
+                    let Some(text) = client.sample(sql) else { continue };
+                    if sql.is_joined || !EXPLAINED.contains(&first.as_str()) {
+                        continue;
+                    }
+                    let text = text.trim_end().trim_end_matches(';').to_owned();
+                    operations.push(Operation {
+                        kind: format!("{} line {}", script.name, command.line),
+                        sql: text.clone(),
+                        protocol: Protocol::Text,
+                        fragments: vec![Fragment::Sql(text)],
+                        ..Operation::PLAIN
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(Script::of(false, operations, Distribution::Uniform))
+}
