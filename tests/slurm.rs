@@ -178,11 +178,13 @@ impl Cluster {
             "fake@1",
             &format!("b=fake@1:{config}"),
             "--steps",
-            "point-query,range-covered-pk,update-index",
+            "point-query,update-index",
             "--set",
-            "read_seconds=2",
+            "read_seconds=1",
             "--set",
-            "write_seconds=2",
+            "write_seconds=1",
+            "--set",
+            "warmup_seconds=0.1",
             "--set",
             "settle_scale=0",
             "--configs",
@@ -286,6 +288,7 @@ fn blocks_by_slurm() {
     blocks_on_two_nodes_give_the_verdicts_of_local_blocks(&cluster);
     a_class_of_hosts_that_is_not_there_makes_nothing(&cluster);
     a_plan_shows_its_job_script(&cluster);
+    nodes_of_another_architecture_are_told(&cluster);
     a_killed_coordinator_finds_its_jobs_again(&cluster);
     cancelled_jobs_are_told_and_resumed(&cluster);
     a_dead_node_loses_no_block(&mut cluster);
@@ -338,6 +341,23 @@ fn a_plan_shows_its_job_script(cluster: &Cluster) {
     {
         assert!(said.lines().any(|found| found == line), "{line} is not in:\n{said}");
     }
+}
+
+fn nodes_of_another_architecture_are_told(cluster: &Cluster) {
+    let folder = cluster.path("other");
+    fs::create_dir(&folder).expect("folder");
+    let program = folder.join("uname");
+    fs::write(&program, "#!/bin/sh\necho riscv64\n").expect("write");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mode");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = cluster.rqps(&cluster.elsewhere("slow", 4, "other"));
+    // Jobs have the environment of who submits them.
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    let output = command.output().expect("start rqps");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("blocks failed and none was measured"), "{said}");
+    assert!(said.contains("it is riscv64, and this rqps is for"), "{said}");
 }
 
 /// Starts a comparison that takes some seconds a block, and waits until two blocks run.

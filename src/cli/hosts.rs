@@ -111,7 +111,7 @@ pub(super) fn status(results: &Path) -> Result<u8> {
         ("waiting", |state| *state == BlockState::Waiting),
         ("discarded, to be repeated", |state| *state == BlockState::Discarded),
     ];
-    say!("{}: {} of {} blocks begun", results.display(), status.blocks.len(), status.planned);
+    say!("{}: {} of {} blocks submitted", results.display(), status.blocks.len(), status.planned);
     for (name, holds) in lines {
         let blocks: Vec<String> = status
             .blocks

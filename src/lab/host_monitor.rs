@@ -75,7 +75,7 @@ impl HostMonitor {
             has_many_hosts,
         };
         if is_new {
-            if !is_off {
+            if !is_off && !has_many_hosts {
                 progress.doing("", "read the canaries", None);
             }
             monitor.gate.first_canaries = reader.first();

@@ -232,6 +232,11 @@ pub(super) fn write_whole(path: &Path, text: &str) -> Result<()> {
         .with_context(|| format!("write {}", path.display()))
 }
 
+/// True if rqps or the job says in its log why it failed.
+pub(super) fn complains(log: &Path) -> bool {
+    last_words(log).is_some_and(|said| said.starts_with("failed"))
+}
+
 /// What rqps or the job complained of at the end of a log; `None` if it did not.
 pub(super) fn last_words(log: &Path) -> Option<String> {
     let bytes = fs::read(log).ok()?;

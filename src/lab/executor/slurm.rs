@@ -219,7 +219,7 @@ impl<'e> SlurmExecutor<'e> {
         let why = waiting.and_then(|block| block.task.as_ref()).map(|task| task.reason.as_str());
         let left = self.under_way.len();
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-        let text = format!("{running} blocks run, {} wait{why}", left - running);
+        let text = format!("blocks running: {running}, waiting: {}{why}", left - running);
         progress.doing("", &text, None);
     }
 
@@ -243,7 +243,9 @@ impl<'e> SlurmExecutor<'e> {
                 self.took(&name, report);
                 continue;
             }
-            if block.gone.is_some_and(|gone| gone.elapsed() >= VISIBLE) {
+            // A block that says why it failed has written no report.
+            let is_over = |gone: Instant| gone.elapsed() >= VISIBLE || cells::complains(&log);
+            if block.gone.is_some_and(is_over) {
                 self.without_report(&name, progress)?;
             }
         }

@@ -273,7 +273,11 @@ impl Executor for SshExecutor<'_> {
                 let fault = format!("block {}: no host is left", block.cell.spec.block);
                 return Ok(Some(BlockEnd::Lost { id: block.cell.spec.id, fault }));
             }
-            progress.doing("", &format!("{running} blocks run, {} wait", self.waiting.len()), None);
+            progress.doing(
+                "",
+                &format!("blocks running: {running}, waiting: {}", self.waiting.len()),
+                None,
+            );
             self.gather(progress)?;
             thread::sleep(LOOK);
         }
