@@ -67,8 +67,7 @@ pub(super) fn start<'a>(
     key: RunKey,
     progress: &mut Progress<'_>,
 ) -> Result<Started<'a>> {
-    let name = key.folder();
-    let number = execution.options.plan.load_of(key.block);
+    let (name, number) = (key.folder(), execution.options.plan.load_of(key.block));
     let load = state.loads.get(&number).cloned().unwrap_or_default();
     let record = RunRecord { load: load.load.clone(), ..record(execution, state, key) };
     let folder = execution.results.begin_run(&record)?;
