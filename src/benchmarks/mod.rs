@@ -6,6 +6,7 @@ pub mod custom;
 pub mod insert;
 mod judging;
 pub mod kv;
+pub mod lua;
 pub mod pgbench;
 mod registry;
 pub mod spec;

@@ -153,6 +153,9 @@ pub struct SaidWords<'a> {
     pub options: &'a [String],
     /// Reads a file of text that they name. The error names it.
     pub read: &'a dyn Fn(&Path) -> Result<String, String>,
+    /// Has another process of rqps look at a script, which must not run in this one. The answer is
+    /// what that script declares, as JSON.
+    pub look: &'a dyn Fn(&Path) -> Result<String, String>,
     /// Tells the user something that changes nothing.
     pub note: &'a dyn Fn(&str),
 }

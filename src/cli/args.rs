@@ -95,6 +95,8 @@ pub(super) enum Command {
     Block(BlockArgs),
     #[command(hide = true)]
     Spinner,
+    #[command(hide = true, name = crate::benchmarks::lua::driver::LUA_COMMAND)]
+    LookAtLua { script: PathBuf },
 }
 
 /// Keeps the command line of `compare` valid for `plan`: options without effect stay, hidden.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::benchmarks::driver_parts;
+use crate::benchmarks::{driver_parts, lua};
 use crate::dbms;
 use crate::driver::{self, Ending};
 use crate::os::{spinner, warden};
@@ -38,4 +38,18 @@ pub(super) fn rocksdb_process() -> ExitCode {
 
 pub(super) fn spinner() -> Result<()> {
     spinner::serve(io::stdin(), &mut io::stdout()).context("keep CPUs awake")
+}
+
+/// Prints what a script for sysbench declares, as JSON; why it cannot goes to stderr alone.
+pub(super) fn look_at_lua(script: &Path) -> ExitCode {
+    match lua::driver::declared(script) {
+        Ok(declared) => {
+            say!("{declared}");
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            tell!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
 }

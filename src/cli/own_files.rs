@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
+use crate::benchmarks::lua::driver::LUA_COMMAND;
 use crate::benchmarks::spec::SaidWords;
 use crate::benchmarks::{self, BenchmarkSpec};
 use crate::cli::args::GuestOptions;
+use crate::cli::program::program;
 use crate::domain::benchmark::Workload;
 use crate::domain::build::BuildSource;
 use crate::domain::sql_workload::PinnedFile;
@@ -92,9 +95,22 @@ pub(super) fn take(
         text.map_err(|error| format!("read {}: {error}", path.display()))
     };
     let note = |text: &str| tell!("rqps: {text}");
-    let said = SaidWords { what: &said.what, options, read: &read, note: &note };
-    let taken = (words.take)(workload, &said).map_err(anyhow::Error::msg);
-    taken.with_context(|| format!("run the benchmark `{name}`"))
+    let words_said = SaidWords { what: &said.what, options, read: &read, look: &look, note: &note };
+    let taken = (words.take)(workload, &words_said).map_err(anyhow::Error::msg);
+    taken.with_context(|| format!("run the benchmark `{name}`"))?;
+    pin(workload, Path::new("/"))
+}
+
+/// Has another process of rqps look at a script of the user's: whatever it does, this one goes on.
+fn look(script: &Path) -> Result<String, String> {
+    let told = program().map_err(|error| error.to_string())?;
+    let output = Command::new(told).arg(LUA_COMMAND).arg(script).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("look at {}: {error}", script.display()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
 }
 
 /// Puts the workload of a file in.

@@ -77,6 +77,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Command::RocksdbProcess => return Ok(hidden::rocksdb_process()),
         Command::Warden => return Ok(hidden::warden()),
         Command::Block(words) => block::measure(&words),
+        Command::LookAtLua { script } => return Ok(hidden::look_at_lua(&script)),
         Command::Spinner => hidden::spinner().map(|()| exit::FINE),
     }?;
     Ok(ExitCode::from(code))

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
+use crate::domain::lua::LuaShape;
 use crate::domain::pgbench::PgbenchShape;
 use crate::domain::script::Script;
 use crate::domain::sql_workload::SqlShape;
@@ -106,6 +107,7 @@ impl Workload {
             }
             BenchmarkParameters::Pgbench(_) => "the user's own tables".to_owned(),
             BenchmarkParameters::Ycsb(_) => count(self.rows, "record"),
+            BenchmarkParameters::Lua(_) => "the tables of the scripts".to_owned(),
             _ => {
                 let tables = count(u64::from(self.tables), "table");
                 format!("{tables} x {}", count(self.rows, "row"))
@@ -154,12 +156,14 @@ pub enum BenchmarkParameters {
     Pgbench(Box<PgbenchShape>),
     /// YCSB.
     Ycsb(YcsbShape),
+    /// Scripts for sysbench.
+    Lua(Box<LuaShape>),
 }
 
 impl BenchmarkParameters {
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 7] =
-        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb"];
+    pub const BENCHMARKS: [&str; 8] =
+        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -171,6 +175,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Sql(_) => "sql",
             BenchmarkParameters::Pgbench(_) => "pgbench",
             BenchmarkParameters::Ycsb(_) => "ycsb",
+            BenchmarkParameters::Lua(_) => "lua",
         }
     }
 

@@ -16,6 +16,7 @@ pub mod guest;
 pub mod host;
 pub mod insert;
 pub mod kv;
+pub mod lua;
 pub mod metric;
 pub mod pace;
 pub mod pgbench;

@@ -28,6 +28,17 @@ pub(crate) trait ClientEvent {
     /// The event that was carried out last counts in the window; it took so many nanoseconds.
     fn recorded(&mut self, _latency_ns: u64) {}
 
+    /// Errors that the client counted itself since the last call.
+    #[inline]
+    fn own_errors(&mut self) -> u64 {
+        0
+    }
+
+    /// The last event has ended: the client puts away what it has. The error is a whole fault.
+    fn finish(&mut self, _session: &mut Connection) -> Result<(), String> {
+        Ok(())
+    }
+
     /// True if the statements are within BEGIN and COMMIT.
     fn is_transaction(&self) -> bool {
         false

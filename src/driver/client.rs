@@ -22,6 +22,9 @@ use crate::wire::WireError;
 /// reply to its wait.
 const LULL: Duration = Duration::from_millis(1);
 
+/// The code of errors that a client counts itself.
+const OWN_ERRORS: &str = "script";
+
 /// One client with all that it needs.
 pub(crate) struct Client<E> {
     session: Connection,
@@ -157,6 +160,11 @@ impl<E: ClientEvent> Client<E> {
         Ok(Counts { window_ns, ..self.close_window() })
     }
 
+    /// Puts away what the client has. The error is a whole fault.
+    pub(crate) fn finish(&mut self) -> Result<(), String> {
+        self.acts.finish(&mut self.session)
+    }
+
     /// Closes the window and returns its counts.
     pub(crate) fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
@@ -259,6 +267,10 @@ impl<E: ClientEvent> Client<E> {
         self.counts.events += 1;
         self.counts.tally.add(&event.tally);
         self.acts.recorded(event.end - event.intended);
+        match self.acts.own_errors() {
+            0 => {}
+            own => *self.counts.errors.entry(OWN_ERRORS.to_owned()).or_insert(0) += own,
+        }
         self.recorder.event(
             event.end - event.intended,
             event.end - event.start,

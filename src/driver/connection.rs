@@ -12,7 +12,7 @@ use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;
-use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, Value, ValueType, WireError};
 
 /// How long connecting and logging in may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -80,7 +80,7 @@ impl Connector {
     }
 
     /// What the target speaks.
-    pub(super) fn dialect(&self) -> Dialect {
+    pub(crate) fn dialect(&self) -> Dialect {
         self.dialect
     }
 
@@ -233,6 +233,29 @@ impl Connection {
             Connection::Mysql(client) => client.simple(sql),
             Connection::Sqlite(connection) => connection.simple(sql).map(reply).map_err(refused),
             Connection::Fake(fake) => fake.simple(sql),
+        }
+    }
+
+    /// Executes one statement given as text and keeps its rows as they come.
+    pub(crate) fn simple_kept(
+        &mut self,
+        sql: &str,
+        kept: &mut KeptRows,
+    ) -> Result<Reply, WireError> {
+        match self {
+            Connection::Postgres(client) => client.simple_kept(sql, kept),
+            Connection::Mysql(client) => client.simple_kept(sql, kept),
+            Connection::Sqlite(_) | Connection::Fake(_) => {
+                Err(WireError::Protocol("this connection keeps no rows".to_owned()))
+            }
+        }
+    }
+
+    /// SQLSTATE of the last error, where the protocol has one beside its number.
+    pub(crate) fn sql_state(&self) -> Option<&str> {
+        match self {
+            Connection::Mysql(client) => Some(client.sql_state()),
+            Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
         }
     }
 

@@ -241,7 +241,8 @@ fn shortened(sql: &str) -> String {
 }
 
 /// What the planner knows is that of the loaded rows.
-fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
+/// Has the DBMS look at the tables that are there now.
+pub(crate) fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
     let mut session = connector.open(0)?;
     let statements = match dialect {
         Dialect::Postgres => vec!["VACUUM (ANALYZE)".to_owned()],

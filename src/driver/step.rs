@@ -211,16 +211,20 @@ fn live<E: ClientEvent>(
                 client.open_window(window);
                 let (ran, spent) = Spent::on(&shared.clock, || client.run_to(window.end));
                 ran?;
-                stand.done(client.close_window(), spent);
+                let counts = client.close_window();
+                client.finish()?;
+                stand.done(counts, spent);
             }
             Order::WarmUpEvents(events) => stand.answer(client.run_events(events)),
             Order::MeasureEvents(events) => {
                 let (counts, spent) = Spent::on(&shared.clock, || client.count_events(events));
+                client.finish()?;
                 stand.done(counts?, spent);
             }
             Order::TakeTurns => {
                 let Some(team) = &shared.team else { continue };
                 let (counts, spent) = team.play(index, &mut client, &|news| stand.turns(news))?;
+                client.finish()?;
                 stand.done(counts, spent);
             }
         }

@@ -5,5 +5,6 @@
 //! library never meet in one process that matters.
 
 pub mod library;
+pub mod lua;
 pub mod rocksdb;
 pub mod sqlite;

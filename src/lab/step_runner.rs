@@ -190,7 +190,9 @@ impl StepRunner<'_> {
         loop {
             match self.next(&mut driver, Duration::from_secs(24 * 3600))? {
                 DriverEvent::Loading { rows, of } => {
-                    progress.doing(self.label, "load rows", Some(rows as f64 / of.max(1) as f64));
+                    // A script of the user's does not say how many rows it will make.
+                    let share = (of > 0).then(|| rows as f64 / of as f64);
+                    progress.doing(self.label, "load rows", share);
                 }
                 DriverEvent::Indexing { done, of } => {
                     let share = f64::from(done) / f64::from(of.max(1));

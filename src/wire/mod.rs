@@ -18,5 +18,5 @@ mod tls;
 
 pub use error::WireError;
 pub use results::{LastRow, LastRows};
-pub use rows::TextRows;
+pub use rows::{KeptRows, TextRows};
 pub use statement::{Prepared, Reply, Value, ValueType};

@@ -55,6 +55,52 @@ impl RowSink for Rows {
     }
 }
 
+/// Finds the values of a row in the protocol's own text form; `None` is NULL. False if they do not
+/// add up.
+type SplitRow = for<'a> fn(&'a [u8], &mut dyn FnMut(Option<&'a [u8]>)) -> bool;
+
+/// Rows of text as they came: split into values only when somebody asks for one.
+#[derive(Default)]
+pub struct KeptRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    split: Option<SplitRow>,
+}
+
+impl KeptRows {
+    /// Forgets all rows but not their room.
+    pub(super) fn begin(&mut self, split: SplitRow) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.split = Some(split);
+    }
+
+    /// The values of row `number`, from 0, one after the other. False if there is no such row.
+    pub fn row<'a>(&'a self, number: usize, each: &mut dyn FnMut(Option<&'a [u8]>)) -> bool {
+        let (Some(end), Some(split)) = (self.ends.get(number), self.split) else { return false };
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        split(&self.bytes[start..*end], each)
+    }
+
+    /// Columns of the first row; 0 without rows.
+    pub fn columns(&self) -> u32 {
+        let mut columns = 0;
+        self.row(0, &mut |_| columns += 1);
+        columns
+    }
+}
+
+impl RowSink for KeptRows {
+    const WANTS_ROWS: bool = true;
+
+    #[inline]
+    fn row(&mut self, body: &[u8]) -> bool {
+        self.bytes.extend_from_slice(body);
+        self.ends.push(self.bytes.len());
+        true
+    }
+}
+
 /// Counts rows without looking at them.
 pub(super) struct CountRows;
 

@@ -17,6 +17,7 @@ fn chosen(words: &str) -> Result<Workload, String> {
         what: &what,
         options: &[],
         read: &|_| Err("no file".to_owned()),
+        look: &|_| Err(String::new()),
         note: &|_| {},
     };
     take(&mut workload, &said).map(|()| workload)

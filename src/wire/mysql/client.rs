@@ -7,7 +7,7 @@ use super::packet::{self, HEADER, LONGEST};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
 use crate::wire::socket::{Channel, check_tls};
-use crate::wire::{Prepared, Reply, TextRows, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, TextRows, Value, ValueType, WireError};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 
@@ -27,6 +27,8 @@ pub struct MysqlClient {
     statements: Vec<Statement>,
     connection_id: u32,
     server_version: String,
+    /// SQLSTATE of the last error.
+    sql_state: String,
     /// True if result sets end with an OK packet and columns with nothing (MySQL 5.7, MariaDB
     /// 10.2); false if both end with an EOF packet.
     deprecate_eof: bool,
@@ -68,6 +70,7 @@ impl MysqlClient {
             statements: Vec::new(),
             connection_id: welcome.connection_id,
             server_version: welcome.server_version,
+            sql_state: String::new(),
             deprecate_eof: welcome.deprecate_eof,
         })
     }
@@ -86,6 +89,11 @@ impl MysqlClient {
     /// before it for old replicas is taken off.
     pub fn server_version(&self) -> &str {
         &self.server_version
+    }
+
+    /// SQLSTATE of the last error; empty before one.
+    pub fn sql_state(&self) -> &str {
+        &self.sql_state
     }
 
     /// Time limit of a read; `None` means no limit. A read that exceeds it ends the session.
@@ -181,6 +189,13 @@ impl MysqlClient {
         self.finish(&mut CountRows)
     }
 
+    /// Runs text and keeps its rows as they come. Allocates nothing once `kept` has room.
+    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
+        self.command(packet::COM_QUERY, sql.as_bytes())?;
+        kept.begin(packet::split_text_row);
+        self.finish(kept)
+    }
+
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.
     pub fn rows(&mut self, sql: &str) -> Result<TextRows, WireError> {
         self.command(packet::COM_QUERY, sql.as_bytes())?;
@@ -256,6 +271,7 @@ impl MysqlClient {
             Ok(body) => packet::ServerError::parse(body),
             Err(error) => return error,
         };
+        self.sql_state.clone_from(&error.state);
         self.channel.consume(HEADER + length);
         if FAREWELLS.contains(&error.number) {
             return self.channel.fault(error.into_io());

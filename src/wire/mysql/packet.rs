@@ -302,22 +302,30 @@ pub(super) fn prepared(body: &[u8]) -> Option<Described> {
     Some(Described { statement, columns, parameters: reader.u16()? })
 }
 
-/// The values of a row of the text protocol; `None` if they do not add up.
-pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
+/// Finds the values of a row of the text protocol. False if they do not add up.
+pub(super) fn split_text_row<'a>(body: &'a [u8], each: &mut dyn FnMut(Option<&'a [u8]>)) -> bool {
     const NULL: u8 = 0xfb;
     let mut reader = Reader(body);
-    let mut row = Vec::new();
     while let Some(first) = reader.0.first() {
         if *first == NULL {
-            reader.u8()?;
-            row.push(None);
-        } else {
-            let length = usize::try_from(reader.length()?).ok()?;
-            let value = reader.bytes(length)?;
-            row.push(Some(String::from_utf8_lossy(value).into_owned()));
+            reader.0 = &reader.0[1..];
+            each(None);
+            continue;
         }
+        let length = reader.length().and_then(|length| usize::try_from(length).ok());
+        let Some(value) = length.and_then(|length| reader.bytes(length)) else { return false };
+        each(Some(value));
     }
-    Some(row)
+    true
+}
+
+/// The values of a row of the text protocol; `None` if they do not add up.
+pub(super) fn text_row(body: &[u8]) -> Option<Vec<Option<String>>> {
+    let mut row = Vec::new();
+    let whole = split_text_row(body, &mut |value| {
+        row.push(value.map(|value| String::from_utf8_lossy(value).into_owned()));
+    });
+    whole.then_some(row)
 }
 
 /// Hands the values of a row of the text protocol to `each`, NULL as an empty one. False if they
@@ -356,6 +364,8 @@ pub(super) fn column_name(body: &[u8]) -> Option<&[u8]> {
 pub(super) struct ServerError {
     /// `1213`.
     pub(super) number: u16,
+    /// `40001`; empty before the login.
+    pub(super) state: String,
     message: String,
 }
 
@@ -365,11 +375,12 @@ impl ServerError {
         let mut reader = Reader(body);
         let _ = reader.u8();
         let number = reader.u16().unwrap_or_default();
-        let message = match reader.0 {
-            [b'#', _, _, _, _, _, message @ ..] => message,
-            message => message,
+        let (state, message) = match reader.0 {
+            [b'#', state @ ..] if state.len() >= 5 => state.split_at(5),
+            message => (&[][..], message),
         };
-        ServerError { number, message: String::from_utf8_lossy(message).into_owned() }
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        ServerError { number, state: text(state), message: text(message) }
     }
 
     /// As an end of the session.

@@ -8,7 +8,7 @@ use super::{login, message};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
 use crate::wire::socket::{Channel, check_tls};
-use crate::wire::{Prepared, Reply, TextRows, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, TextRows, Value, ValueType, WireError};
 
 /// Bytes of COPY data that are gathered before they are written.
 const COPY_BYTES: usize = 256 * 1024;
@@ -179,6 +179,13 @@ impl PostgresClient {
     pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         self.query(sql)?;
         self.finish(Sent::Simple, Reply::default(), &mut CountRows)
+    }
+
+    /// Runs text and keeps its rows as they come. Allocates nothing once `kept` has room.
+    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
+        self.query(sql)?;
+        kept.begin(message::split_text_row);
+        self.finish(Sent::Simple, Reply::default(), kept)
     }
 
     /// Runs text and reads its rows as text. For the control plane: allocates for every value.

@@ -29,6 +29,7 @@ fn client(reply: &[u8], deprecate_eof: bool) -> (MysqlClient, UnixStream) {
         statements: Vec::new(),
         connection_id: 0,
         server_version: String::new(),
+        sql_state: String::new(),
         deprecate_eof,
     };
     // A test whose bytes are wrong fails instead of waiting for more.

@@ -1,0 +1,104 @@
+//! Commands of a script: `prepare`, which loads, and those before a step.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::state::{Surroundings, load_script};
+use crate::benchmarks::lua::steps;
+use crate::domain::benchmark::{OwnWork, Workload};
+use crate::domain::dialect::Dialect;
+use crate::domain::lua::LuaWork;
+use crate::driver::Stop;
+use crate::driver::connection::Connector;
+use crate::driver::crew::{Crew, Member, Ready, Spent, Stand};
+use crate::driver::event::DriverEvent;
+use crate::driver::link::LabLink;
+use crate::driver::load_files::gather_statistics;
+use crate::driver::request::{DriverRequest, RequestBody};
+use crate::os::tree;
+
+/// Enough for the library's compiler; the pages are only taken when used.
+const STACK: usize = 1 << 20;
+
+/// Between two looks at the threads of a command.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// The `prepare` of the first script, which loads for all of them.
+pub(crate) fn request(_: Dialect, workload: &Workload, _: Option<&str>) -> RequestBody {
+    RequestBody::LoadOwn(OwnWork::new("lua", &steps::load_work(workload)))
+}
+
+/// Loads by the script's commands, and says how it went.
+pub(crate) fn own_load(
+    job: &DriverRequest,
+    own: &OwnWork,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let work: LuaWork = own.read()?;
+    let (begun, cpu) = (Instant::now(), tree::own_cpu());
+    let connector = Connector::new(job)?;
+    let surroundings = Surroundings::new(connector.clone(), job.seed)?;
+    let mut rows = 0;
+    for command in &work.commands {
+        let mut say = |rows, link: &mut LabLink<&mut dyn Write>| {
+            Ok(link.say(&DriverEvent::Loading { rows, of: 0 })?)
+        };
+        rows += run_command(&surroundings, &work, command, &mut say, link)?;
+    }
+    let load_seconds = begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    gather_statistics(job.dialect, &connector)?;
+    let index_seconds = begun.elapsed().as_secs_f64();
+    let client_cpu = tree::own_cpu().since(cpu);
+    link.say(&DriverEvent::Loaded { rows, load_seconds, index_seconds, client_cpu })?;
+    Ok(())
+}
+
+/// Says how many rows there are so far.
+type Progress<'a> = &'a mut dyn FnMut(u64, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+
+/// Runs a command of the script: on all threads at once if it is made for that. Returns the rows
+/// that its statements sent as INSERTs.
+pub(super) fn run_command(
+    surroundings: &Surroundings,
+    work: &LuaWork,
+    command: &str,
+    say: Progress<'_>,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<u64, Stop> {
+    let is_parallel = work.script.commands.get(command).copied().unwrap_or(false);
+    let threads = if is_parallel { work.clients } else { 1 };
+    let rows = Arc::new(AtomicU64::new(0));
+    let member = |thread: u32| {
+        let (surroundings, work) = (surroundings.clone(), work.clone());
+        let (command, rows) = (command.to_owned(), Arc::clone(&rows));
+        let name = format!("thread {thread} of {command}");
+        let life = move |stand: &Stand<()>| {
+            stand.ready(Ready::default());
+            run_on_thread(&surroundings, &work, (&command, thread), &rows)?;
+            stand.done((), Spent::default());
+            Ok(())
+        };
+        Member { name, stack: STACK, background: false, life: Box::new(life) }
+    };
+    let mut crew = Crew::start(Instant::now(), (0..threads).map(member).collect())?;
+    let mut beat = |link: &mut LabLink<&mut dyn Write>| say(rows.load(Ordering::Relaxed), link);
+    crew.finish(BEAT, &mut beat, link)?;
+    Ok(rows.load(Ordering::Relaxed))
+}
+
+fn run_on_thread(
+    surroundings: &Surroundings,
+    work: &LuaWork,
+    (command, thread): (&str, u32),
+    rows: &Arc<AtomicU64>,
+) -> Result<(), String> {
+    let name = &work.script.name;
+    let fault = |what: String| format!("failed to run `{command}` of {name}: {what}");
+    let mut state = surroundings.open(work, thread, command)?;
+    state.host().inserted = Some(Arc::clone(rows));
+    load_script(&mut state, &work.script.path).map_err(fault)?;
+    state.command("run", command).map(|_| ()).map_err(fault)
+}

@@ -1,0 +1,153 @@
+//! What a script declares, found by running it without a database.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::state::{HEAP, INSTALLED, PREAMBLE, load_script, tell};
+use crate::domain::lua::{LuaDeclared, LuaOption};
+use crate::embed::lua::{
+    Binding, LuaJit, LuaState, RandomDraw, Report, RowCells, ScriptHost, StatementEnd,
+};
+
+/// The hidden command by which a process looks at a script.
+pub const LUA_COMMAND: &str = "look-at-lua";
+
+/// Runs a script and returns what it declares, as JSON.
+///
+/// # Errors
+/// There is no LuaJIT, or the script fails; with file and line.
+pub fn declared(script: &Path) -> Result<String, String> {
+    let jit = Arc::new(LuaJit::load().map_err(|error| error.to_string())?);
+    let mut state =
+        LuaState::open(&jit, PREAMBLE, Nothing, HEAP).map_err(|error| error.to_string())?;
+    let folder = script.parent().unwrap_or(Path::new("/")).display();
+    for (name, value) in [
+        ("path", format!("{folder}/?.lua;{INSTALLED}")),
+        ("command", "run".to_owned()),
+        ("rights", "none".to_owned()),
+    ] {
+        tell(&mut state, "fact", &[name, &value])?;
+    }
+    load_script(&mut state, script)?;
+    let records = state.command("describe", "")?;
+    let mut declared = LuaDeclared::default();
+    for record in records.split('\u{1e}') {
+        take(&mut declared, record);
+    }
+    if !declared.functions.iter().any(|name| name == "event") {
+        return Err(format!("{} has no event()", script.display()));
+    }
+    declared.options.sort_by(|one, other| one.name.cmp(&other.name));
+    declared.functions.sort();
+    serde_json::to_string(&declared).map_err(|error| error.to_string())
+}
+
+fn take(declared: &mut LuaDeclared, record: &str) {
+    let fields: Vec<&str> = record.split('\u{1f}').collect();
+    match fields.as_slice() {
+        ["option", name, kind, value, ..] => declared.options.push(LuaOption {
+            name: (*name).to_owned(),
+            kind: (*kind).to_owned(),
+            value: (*value).to_owned(),
+        }),
+        ["options"] => declared.has_options = true,
+        ["command", name, way] => {
+            declared.commands.insert((*name).to_owned(), *way == "parallel");
+        }
+        ["function", name] => declared.functions.push((*name).to_owned()),
+        ["module", _, path] => declared.modules.push((*path).into()),
+        _ => {}
+    }
+}
+
+/// No database: whatever a script asks for fails with the reason.
+struct Nothing;
+
+impl Nothing {
+    fn refuse(report: &mut Report) -> StatementEnd {
+        report.failed(0, "", "the script asks for a database while it is read".to_owned());
+        StatementEnd::Failed
+    }
+}
+
+impl ScriptHost for Nothing {
+    fn connect(&mut self, report: &mut Report) -> Option<u32> {
+        Nothing::refuse(report);
+        None
+    }
+
+    fn disconnect(&mut self, _: u32) {}
+
+    fn reconnect(&mut self, _: u32, report: &mut Report) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn query(&mut self, _: u32, _: &[u8], report: &mut Report) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn prepare(&mut self, _: u32, _: &[u8], report: &mut Report) -> Option<u32> {
+        Nothing::refuse(report);
+        None
+    }
+
+    fn bind<'a>(
+        &mut self,
+        _: u32,
+        _: impl ExactSizeIterator<Item = Binding<'a>>,
+        report: &mut Report,
+    ) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn execute<'a>(
+        &mut self,
+        _: u32,
+        _: impl ExactSizeIterator<Item = Binding<'a>>,
+        report: &mut Report,
+    ) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn close(&mut self, _: u32) {}
+
+    fn fetch(&mut self, _: u32, _: &mut RowCells) -> bool {
+        false
+    }
+
+    fn bulk_begin(&mut self, _: u32, _: &[u8]) -> bool {
+        false
+    }
+
+    fn bulk_row(&mut self, _: u32, _: &[u8], report: &mut Report) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn bulk_end(&mut self, _: u32, report: &mut Report) -> StatementEnd {
+        Nothing::refuse(report)
+    }
+
+    fn bits(&mut self) -> u64 {
+        0
+    }
+
+    fn fraction(&mut self) -> f64 {
+        0.0
+    }
+
+    fn draw(&mut self, _: RandomDraw, from: u32, _: u32) -> u32 {
+        from
+    }
+
+    fn unique(&mut self) -> u32 {
+        0
+    }
+
+    fn fill(&mut self, template: &[u8], output: &mut [u8]) {
+        output.copy_from_slice(template);
+    }
+
+    fn print(&mut self, _: &[u8]) {}
+
+    fn count(&mut self, _: u32, _: i64) {}
+}

@@ -1,0 +1,15 @@
+//! Scripts at work: a state of LuaJIT for each client, and what it reaches.
+
+mod client;
+mod host;
+mod load;
+mod look;
+mod placeholders;
+mod random;
+mod state;
+mod step;
+mod values;
+
+pub(super) use load::{own_load, request};
+pub use look::{LUA_COMMAND, declared};
+pub(super) use step::step_loop;

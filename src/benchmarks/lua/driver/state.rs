@@ -1,0 +1,155 @@
+//! A state for one client: its facts and options, then the script itself.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::host::SqlHost;
+use super::random::Unique;
+use crate::domain::dialect::Dialect;
+use crate::domain::lua::{LuaRandom, LuaRights, LuaWork, RandomType};
+use crate::driver::connection::Connector;
+use crate::embed::lua::{LuaJit, LuaState, ScriptHost};
+
+/// What stands around every script.
+pub(super) const PREAMBLE: &str = include_str!("preamble.lua");
+
+/// Memory that a state may take, bytes.
+pub(super) const HEAP: usize = 1 << 30;
+
+/// Where sysbench's own scripts lie, for `require`.
+pub(super) const INSTALLED: &str = "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua";
+
+const UNIT: char = '\u{1f}';
+
+/// What all states of a job share.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub(super) jit: Arc<LuaJit>,
+    pub(super) connector: Connector,
+    pub(super) seed: u64,
+    pub(super) unique: Arc<Unique>,
+}
+
+impl Surroundings {
+    /// Loads LuaJIT. The error is a whole fault.
+    pub(super) fn new(connector: Connector, seed: u64) -> Result<Surroundings, String> {
+        let jit = LuaJit::load().map_err(|error| format!("failed to {error}"))?;
+        let unique = Arc::new(Unique::new(seed));
+        Ok(Surroundings { jit: Arc::new(jit), connector, seed, unique })
+    }
+
+    /// Opens the state of client `client` for a command. The script is not loaded yet.
+    pub(super) fn open(
+        &self,
+        work: &LuaWork,
+        client: u32,
+        command: &str,
+    ) -> Result<LuaState<SqlHost>, String> {
+        let unique = Arc::clone(&self.unique);
+        let host = SqlHost::new(self.connector.clone(), work, (self.seed, client), unique);
+        let mut state = LuaState::open(&self.jit, PREAMBLE, host, HEAP)
+            .map_err(|error| format!("failed to {error}"))?;
+        let dialect = self.connector.dialect();
+        for (name, kind, value) in options(work, dialect, self.seed) {
+            tell(&mut state, "option", &[&name, kind, &value])?;
+        }
+        let folder = work.script.path.parent().unwrap_or(Path::new("/")).display().to_string();
+        for (name, value) in [
+            ("path", format!("{folder}/?.lua;{INSTALLED}")),
+            ("driver", driver_name(dialect).to_owned()),
+            ("tid", client.to_string()),
+            ("command", command.to_owned()),
+        ] {
+            tell(&mut state, "fact", &[name, &value])?;
+        }
+        if !work.script.has_options {
+            tell(&mut state, "fact", &["globals", ""])?;
+        }
+        for option in &work.script.options {
+            tell(&mut state, "option", &[&option.name, &option.kind, &option.value])?;
+        }
+        if work.rights == LuaRights::None {
+            tell(&mut state, "fact", &["rights", "none"])?;
+        }
+        Ok(state)
+    }
+}
+
+/// Gives a command of several fields.
+pub(super) fn tell<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    command: &str,
+    fields: &[&str],
+) -> Result<String, String> {
+    state.command(command, &fields.join(&UNIT.to_string()))
+}
+
+/// Loads the script into a state.
+pub(super) fn load_script<H: ScriptHost>(
+    state: &mut LuaState<H>,
+    path: &Path,
+) -> Result<(), String> {
+    let path = path.display().to_string();
+    state.command("script", &path).map(|_| ())
+}
+
+/// The name that scripts know a dialect by.
+pub(super) fn driver_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "pgsql",
+        Dialect::Sqlite => "sqlite",
+        _ => "mysql",
+    }
+}
+
+/// Options of sysbench itself, which scripts read: name, kind, value.
+fn options(work: &LuaWork, dialect: Dialect, seed: u64) -> Vec<(String, &'static str, String)> {
+    let LuaRandom { iterations, percent, hot_percent, pareto_h, zipfian_exponent, .. } =
+        work.random;
+    let number = |value: u32| ("number", value.to_string());
+    let text = |value: &str| ("string", value.to_owned());
+    let mut options = vec![
+        ("threads", number(work.clients)),
+        ("events", number(0)),
+        ("time", ("number", work.seconds.to_string())),
+        ("warmup_time", number(0)),
+        ("rate", number(0)),
+        ("report_interval", number(0)),
+        ("percentile", number(95)),
+        ("verbosity", number(3)),
+        ("debug", ("bool", "off".to_owned())),
+        ("validate", ("bool", "off".to_owned())),
+        ("histogram", ("bool", "off".to_owned())),
+        ("rand_type", text(random_name(work.random.kind))),
+        ("rand_seed", number(super::host::seed_of(seed))),
+        ("rand_spec_iter", number(iterations)),
+        ("rand_spec_pct", number(percent)),
+        ("rand_spec_res", number(hot_percent)),
+        ("rand_pareto_h", ("number", pareto_h.to_string())),
+        ("rand_zipfian_exp", ("number", zipfian_exponent.to_string())),
+        ("db_driver", text(driver_name(dialect))),
+        ("db_ps_mode", text(if work.plain_statements { "disable" } else { "auto" })),
+    ];
+    // The password is always empty: a target's own is no business of a script.
+    for (names, value) in [
+        (["mysql_host", "pgsql_host"], "localhost"),
+        (["mysql_user", "pgsql_user"], "sbtest"),
+        (["mysql_password", "pgsql_password"], ""),
+        (["mysql_db", "pgsql_db"], "sbtest"),
+    ] {
+        options.extend(names.map(|name| (name, text(value))));
+    }
+    options.push(("mysql_ignore_errors", ("list", work.ignored_errors.join(","))));
+    options.into_iter().map(|(name, (kind, value))| (name.to_owned(), kind, value)).collect()
+}
+
+/// sysbench's name of a distribution.
+pub(super) fn random_name(kind: RandomType) -> &'static str {
+    match kind {
+        RandomType::Special => "special",
+        RandomType::Uniform => "uniform",
+        RandomType::Gaussian => "gaussian",
+        RandomType::Pareto => "pareto",
+        RandomType::Zipfian => "zipfian",
+    }
+}

@@ -1,0 +1,41 @@
+//! Scripts for sysbench, unmodified: `--bench lua:oltp_read_write.lua -- --tables=4`.
+//!
+//! sysbench itself takes no part: LuaJIT runs the scripts in the driver process, and what they find
+//! around them is written from the documented behaviour. None of its scripts is shipped.
+
+pub mod driver;
+mod presets;
+pub mod settings;
+pub mod steps;
+
+use crate::benchmarks::spec::{BenchmarkSpec, DefaultTurns, OwnWords, WorkloadFile};
+use crate::driver::part::DriverPart;
+
+/// The row of `--bench lua:SCRIPT,...`.
+pub static SPEC: BenchmarkSpec = BenchmarkSpec {
+    name: "lua",
+    workload: presets::workload,
+    set: settings::set,
+    check: steps::check,
+    phases: |_, _, workload| steps::phases(workload),
+    turns: DefaultTurns::Within,
+    placement: None,
+    load: Some(driver::request),
+    file: Some(WorkloadFile {
+        read: settings::no_file,
+        files: settings::files,
+        pin: settings::pin,
+        folder: |_| None,
+        writes: steps::writes,
+        has_load: |_| true,
+    }),
+    words: Some(OwnWords { take: settings::take, visits: |_| true, writes: steps::writes }),
+    driver: DriverPart {
+        benchmark: "lua",
+        step_loop: Some(driver::step_loop),
+        own_load: Some(driver::own_load),
+        ..DriverPart::NONE
+    },
+    size: settings::data_size,
+    ..BenchmarkSpec::PLAIN
+};

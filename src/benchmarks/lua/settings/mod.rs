@@ -1,0 +1,8 @@
+//! What the command line says of scripts: their names, their options, rqps's own settings.
+
+mod foreign;
+mod keys;
+mod values;
+
+pub use foreign::take;
+pub use keys::{data_size, files, no_file, pin, set};

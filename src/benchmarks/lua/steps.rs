@@ -1,0 +1,135 @@
+//! Scripts as steps, in the order in which they were named.
+
+use crate::domain::benchmark::{
+    BenchmarkParameters, Group, OwnWork, Phase, RateUnit, Step, StepBody, Workload,
+};
+use crate::domain::dialect::Dialect;
+use crate::domain::lua::{LuaScript, LuaShape, LuaWork};
+use crate::domain::step_parameters::StepParameters;
+
+/// Scripts of sysbench that only read, and what they read; what is not here may write.
+const READERS: [(&str, Group); 11] = [
+    ("oltp_point_select", Group::Point),
+    ("oltp_points_covered", Group::Point),
+    ("oltp_inlist_select", Group::Point),
+    ("select_random_points", Group::Point),
+    ("oltp_range_covered", Group::Range),
+    ("oltp_read_only", Group::Range),
+    ("oltp_read_only_count", Group::Range),
+    ("oltp_scan", Group::Range),
+    ("select_random_ranges", Group::Range),
+    ("oltp_point_select_covered", Group::Point),
+    ("oltp_read_only_q1", Group::Range),
+];
+
+/// The scripts, if the workload consists of them.
+pub fn shape(workload: &Workload) -> Option<&LuaShape> {
+    match &workload.shape {
+        BenchmarkParameters::Lua(shape) => Some(shape),
+        _ => None,
+    }
+}
+
+/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+///
+/// # Errors
+/// The dialect has no driver for scripts, or there is none.
+pub fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = shape(workload) else { return Ok(()) };
+    if shape.declared.is_empty() {
+        return Err("the workload names no script".to_owned());
+    }
+    match dialect {
+        Dialect::Postgres | Dialect::Mysql => Ok(()),
+        _ => {
+            Err("scripts for sysbench run on Postgres, MySQL and MariaDB; this target is none of \
+                  them\nhint: `--bench sql:FILE` measures your own statements on any target"
+                .to_owned())
+        }
+    }
+}
+
+/// The names of the steps that may write.
+pub fn writes(workload: &Workload) -> Vec<String> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let writing = shape.declared.iter().filter(|script| group(script) == Group::Write);
+    writing.map(|script| script.name.clone()).collect()
+}
+
+fn group(script: &LuaScript) -> Group {
+    let stem = script.path.file_stem().unwrap_or_default().to_string_lossy();
+    let known = READERS.iter().find(|(name, _)| *name == stem);
+    known.map_or(Group::Write, |(_, group)| *group)
+}
+
+/// All that the workload does after its load.
+pub fn phases(workload: &Workload) -> Vec<Phase> {
+    let Some(shape) = shape(workload) else { return Vec::new() };
+    let step = |script: &LuaScript| Phase::Measure(Box::new(step(workload, shape, script)));
+    shape.declared.iter().map(step).collect()
+}
+
+fn step(workload: &Workload, shape: &LuaShape, script: &LuaScript) -> Step {
+    let group = group(script);
+    let seconds =
+        if group == Group::Write { workload.write_seconds } else { workload.read_seconds };
+    let commands = shape.before.clone();
+    let work = LuaWork { seconds, ..work(workload, shape, script, commands) };
+    Step {
+        name: script.name.clone(),
+        client_count: None,
+        group,
+        reported: true,
+        seconds,
+        warmup_seconds: workload.warmup_seconds,
+        rate: RateUnit::Queries,
+        detail: detail(shape, script),
+        parameters: StepParameters::default(),
+        makes: None,
+        needs: None,
+        restart_before: false,
+        takes_turns: true,
+        only_reads: group != Group::Write,
+        work: StepBody::Own(OwnWork::new("lua", &work)),
+    }
+}
+
+/// The options that were given, as they were.
+fn detail(shape: &LuaShape, script: &LuaScript) -> String {
+    let file = script.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let of_script =
+        |name: &str| !script.has_options || script.options.iter().any(|option| option.name == name);
+    let given = shape.options.iter().filter(|(name, _)| of_script(name));
+    let words = given.map(|(name, value)| format!(" --{name}={value}"));
+    std::iter::once(file).chain(words).collect()
+}
+
+fn work(
+    workload: &Workload,
+    shape: &LuaShape,
+    script: &LuaScript,
+    commands: Vec<String>,
+) -> LuaWork {
+    LuaWork {
+        script: script.clone(),
+        commands,
+        clients: workload.clients,
+        seconds: workload.read_seconds,
+        rights: shape.rights,
+        random: shape.random,
+        ignored_errors: shape.ignored_errors.clone(),
+        plain_statements: shape.plain_statements,
+    }
+}
+
+/// The `prepare` of the first script, which loads for all of them.
+pub fn load_work(workload: &Workload) -> LuaWork {
+    let none = LuaShape::default();
+    let shape = shape(workload).unwrap_or(&none);
+    let script = shape.declared.first().cloned().unwrap_or_default();
+    let commands = match script.commands.contains_key("prepare") {
+        true => vec!["prepare".to_owned()],
+        false => Vec::new(),
+    };
+    work(workload, shape, &script, commands)
+}

@@ -1,0 +1,178 @@
+//! A workload of scripts for sysbench: which scripts, what they declare, and with which options.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::sql_workload::PinnedFile;
+
+/// The workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LuaShape {
+    /// Scripts as the user named them, in the order of their steps.
+    pub scripts: Vec<String>,
+    /// Options of the scripts as they were given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// Scripts and the modules that they require, by path, each with its SHA-256: another file of
+    /// that name is refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, PinnedFile>,
+    /// What scripts may do.
+    #[serde(default, skip_serializing_if = "LuaRights::is_full")]
+    pub rights: LuaRights,
+    /// Commands of the scripts that run before each of their steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
+    /// How random numbers are drawn.
+    #[serde(default, skip_serializing_if = "LuaRandom::is_default")]
+    pub random: LuaRandom,
+    /// Codes of MySQL's errors after which an event begins again; empty for sysbench's own, `all`
+    /// for any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_errors: Vec<String>,
+    /// True to put values into the statements, as `--db-ps-mode=disable` does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plain_statements: bool,
+    /// What each script declares, as rqps found when it read the scripts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<LuaScript>,
+}
+
+/// What a script may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LuaRights {
+    /// Whatever Lua can.
+    #[default]
+    Full,
+    /// No programs, no files to write, no C code: a guard against accidents.
+    None,
+}
+
+impl LuaRights {
+    /// True without limits.
+    pub fn is_full(&self) -> bool {
+        *self == LuaRights::Full
+    }
+}
+
+/// A script, and what it declares.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LuaScript {
+    /// Name of its step.
+    pub name: String,
+    /// Where it is, from the root.
+    pub path: PathBuf,
+    /// Its options with their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<LuaOption>,
+    /// True if it declares options; without any it takes all that are given, as globals.
+    #[serde(default)]
+    pub has_options: bool,
+    /// Commands, and whether each runs on all threads.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub commands: BTreeMap<String, bool>,
+}
+
+/// An option of a script.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LuaOption {
+    /// Its name with underscores.
+    pub name: String,
+    /// `bool`, `number`, `size`, `string`, `list` or `file`.
+    pub kind: String,
+    /// Its value as text.
+    pub value: String,
+}
+
+/// How numbers between two others are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LuaRandom {
+    /// By default.
+    pub kind: RandomType,
+    /// Draws that make one of gaussian.
+    pub iterations: u32,
+    /// Width of the hot band of `special`, per cent.
+    pub percent: u32,
+    /// Share of the draws that go there, per cent.
+    pub hot_percent: u32,
+    /// Of `pareto`.
+    pub pareto_h: f64,
+    /// Of `zipfian`.
+    pub zipfian_exponent: f64,
+}
+
+impl Default for LuaRandom {
+    fn default() -> LuaRandom {
+        LuaRandom {
+            kind: RandomType::Special,
+            iterations: 12,
+            percent: 1,
+            hot_percent: 75,
+            pareto_h: 0.2,
+            zipfian_exponent: 0.8,
+        }
+    }
+}
+
+impl LuaRandom {
+    /// True for what sysbench 1.0 does without options.
+    pub fn is_default(&self) -> bool {
+        *self == LuaRandom::default()
+    }
+}
+
+/// Distributions by sysbench's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RandomType {
+    /// A hot band in the middle: the default of 1.0.
+    Special,
+    /// All alike: the default of 1.1.
+    Uniform,
+    /// Around the middle.
+    Gaussian,
+    /// Hot at the beginning.
+    Pareto,
+    /// By rank.
+    Zipfian,
+}
+
+/// What the clients of a step, or the threads of a load, carry out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LuaWork {
+    /// The script.
+    pub script: LuaScript,
+    /// Commands before the step; for a load, what loads.
+    pub commands: Vec<String>,
+    /// Clients, which the script knows as threads.
+    pub clients: u32,
+    /// Seconds that the script is told of.
+    pub seconds: f64,
+    /// What the script may do.
+    pub rights: LuaRights,
+    /// How random numbers are drawn.
+    pub random: LuaRandom,
+    /// Codes of MySQL's errors after which an event begins again.
+    pub ignored_errors: Vec<String>,
+    /// True to put values into the statements.
+    pub plain_statements: bool,
+}
+
+/// What a script says of itself when it is run without a database.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LuaDeclared {
+    /// Its options with their defaults, by name.
+    pub options: Vec<LuaOption>,
+    /// True if it declares options, be it none.
+    pub has_options: bool,
+    /// Commands, and whether each runs on all threads.
+    pub commands: BTreeMap<String, bool>,
+    /// Functions that have a meaning to sysbench.
+    pub functions: Vec<String>,
+    /// Files of the modules that it requires.
+    pub modules: Vec<PathBuf>,
+}

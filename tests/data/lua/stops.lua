@@ -1,0 +1,3 @@
+function event()
+  return true
+end

@@ -1,0 +1,1 @@
+walk_module_says = "hello"

@@ -1,0 +1,3 @@
+function event()
+  return 1 + nil
+end

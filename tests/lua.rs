@@ -1,0 +1,251 @@
+//! Scripts for sysbench, through the whole program: what servers receive is what the real sysbench
+//! sends for the same script and seed, by the servers' own logs; a script that walks through the
+//! interface; and what is refused.
+
+// The lints know tests by their attribute; what they share has none.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod builds;
+#[allow(dead_code, reason = "another test reads sessions of measuring clients")]
+#[path = "statements/log.rs"]
+mod log;
+mod skipped;
+#[path = "lua/theirs.rs"]
+mod theirs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+use log::{How, Seen};
+use theirs::Theirs;
+
+use rqps::domain::build::Dbms;
+use rqps::embed::lua::LuaJit;
+
+/// Scripts of an installed sysbench: the user's, never part of rqps.
+const SYSBENCH: &str = "/usr/share/sysbench";
+
+/// Statements of a client that are compared: the first, after the warm-up of nothing.
+const COMPARED: usize = 300;
+
+fn rqps(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rqps"));
+    let lock = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lua.lock");
+    command.env("RQPS_HOST_LOCK", lock).current_dir(folder).stdin(Stdio::null());
+    command.env("RQPS_STATE", concat!(env!("CARGO_TARGET_TMPDIR"), "/no-calibrations"));
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// True if scripts can run here; a note if not.
+fn has_luajit(test: &str) -> bool {
+    let jit = LuaJit::load();
+    if let Err(error) = &jit {
+        skipped::note(test, &error.to_string());
+    }
+    jit.is_ok()
+}
+
+/// A folder with the scripts of tests/data/lua.
+fn scripts() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/lua");
+    for entry in fs::read_dir(source).unwrap().flatten() {
+        fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    folder
+}
+
+fn compare(folder: &Path, targets: &[&str], bench: &str, options: &[&str]) -> Output {
+    let mut command = rqps(folder);
+    command.arg("compare").args(targets).args(["--bench", bench, "--out", "out", "--yes"]);
+    command.args(["--canaries", "off", "--blocks", "1", "--set", "seconds=0.4"]);
+    command.args(["--set", "warmup_seconds=0", "--"]).args(options).output().unwrap()
+}
+
+/// The record of the only step.
+fn step(out: &Path) -> Json {
+    let run = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path());
+    let run = run.into_iter().find(|path| path.join("run.json").is_file()).unwrap();
+    let steps = fs::read_dir(run.join("steps")).unwrap().flatten().map(|entry| entry.path());
+    let path = steps.into_iter().find(|path| path.extension().is_some_and(|end| end == "json"));
+    serde_json::from_slice(&fs::read(path.unwrap()).unwrap()).unwrap()
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_the_way_out() {
+    if !has_luajit("what_cannot_be_run_is_refused_with_the_way_out") {
+        return;
+    }
+    let folder = scripts();
+    fs::write(folder.path().join("compiled.lua"), b"\x1bLJ\x02").unwrap();
+    fs::write(folder.path().join("broken.lua"), "function event()\n  local = 3\nend\n").unwrap();
+    fs::write(folder.path().join("still.lua"), "sysbench.cmdline.options = {}\n").unwrap();
+    fs::write(folder.path().join("reach.lua"), "os.execute('true')\nfunction event() end\n")
+        .unwrap();
+    fs::write(folder.path().join("table.lua"), "sysbench.cmdline.options = { a = 1 }\n").unwrap();
+    let cases: &[(&str, &[&str], &[&str])] = &[
+        ("walk.lua", &["--foo=1"], &["walk.lua has no option `--foo`; it has flag, many, size"]),
+        ("walk.lua", &["--threads=8"], &["`--threads=8` is `--clients 8` here"]),
+        ("walk.lua", &["--time=60"], &["`--time=60` is `--set seconds=60` here"]),
+        ("walk.lua", &["--rand-seed=7"], &["`--rand-seed=7` is `--seed 7` here"]),
+        ("walk.lua", &["--events=9"], &["a step ends by time; see `--set seconds`"]),
+        ("walk.lua", &["--mysql-host=h"], &["leave out `--mysql-host`"]),
+        ("walk.lua", &["--pgsql-password=x"], &["leave out `--pgsql-password`"]),
+        ("walk.lua", &["--mysql-dry-run"], &["`--mysql-dry-run` is not supported"]),
+        ("walk.lua", &["prepare"], &["rqps loads once and then runs: leave out `prepare`"]),
+        ("walk.lua", &["--flag=maybe"], &["invalid option `--flag=maybe`: write on or off"]),
+        ("walk.lua", &["--size=many"], &["invalid option `--size=many`: write a number"]),
+        ("walk.lua", &["--rand-type=odd"], &["there are uniform, gaussian, special"]),
+        ("nowhere.lua", &[], &["nowhere.lua was not found", "install sysbench for its scripts"]),
+        ("cpu", &[], &["`cpu` measures no database"]),
+        ("compiled.lua", &[], &["script is compiled Lua; rqps needs the source"]),
+        ("broken.lua", &[], &["broken.lua:2:", "'<name>' expected"]),
+        ("still.lua", &[], &["still.lua has no event()"]),
+        ("reach.lua", &[], &["reach.lua:1:", "`os.execute` is not allowed"]),
+        ("table.lua", &[], &["wrong table structure in sysbench.cmdline.options"]),
+    ];
+    for (script, options, expected) in cases {
+        let output = compare(folder.path(), &["sqlite"], &format!("lua:{script}"), options);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{script} {options:?}: {text}");
+        for words in *expected {
+            assert!(text.contains(words), "{script} {options:?}: {text}");
+        }
+    }
+    let output = compare(folder.path(), &["sqlite"], "lua:walk.lua", &[]);
+    assert!(said(&output).contains("run on Postgres, MySQL and MariaDB"), "{}", said(&output));
+}
+
+/// The statements of a session without how they came to be prepared.
+fn executed(session: &[Seen]) -> Vec<String> {
+    let sent = session.iter().filter(|seen| seen.how != How::Prepare);
+    let text = |seen: &Seen| match seen.parameters.as_slice() {
+        [] => seen.sql.clone(),
+        values => format!("{} <- {}", seen.sql, values.join(", ")),
+    };
+    sent.map(text).collect()
+}
+
+/// The session that sent most, from its first statement on a table or BEGIN.
+fn busiest(sessions: Vec<Vec<Seen>>) -> Vec<String> {
+    let sessions = log::clients_only(sessions);
+    let longest = sessions.iter().max_by_key(|session| session.len()).expect("a session");
+    executed(longest)
+}
+
+/// Scripts and the options that they are compared with.
+const DIFFERENTIAL: [(&str, &[&str]); 5] = [
+    ("oltp_point_select.lua", &[]),
+    ("oltp_read_write.lua", &[]),
+    ("oltp_read_write.lua", &["--db-ps-mode=disable", "--rand-type=pareto"]),
+    ("oltp_write_only.lua", &["--rand-type=gaussian"]),
+    ("oltp_delete.lua", &["--rand-type=uniform"]),
+];
+
+/// What both send for the same script: rqps first, then sysbench with the seed that rqps names.
+fn check_same_statements(theirs: &Theirs) {
+    let folder = scripts();
+    let of_tables = ["--tables=2", "--table-size=500"];
+    theirs.sysbench("oltp_read_write.lua", &of_tables, "prepare");
+    for (script, more) in DIFFERENTIAL {
+        let options: Vec<&str> = of_tables.iter().chain(more).copied().collect();
+        let mark = theirs.log_length();
+        let target = theirs.dsn("a");
+        let output = compare(folder.path(), &[&target], &format!("lua:{script}"), &options);
+        assert!(output.status.success(), "{script}: {}", said(&output));
+        let ours = busiest(theirs.sessions_since(mark));
+        let out = folder.path().join("out");
+        let record = step(&out);
+        fs::remove_dir_all(&out).unwrap();
+        let seed = record["outcome"]["facts"]["sysbench draws the same with"].as_str().unwrap();
+        let seed = seed.split(' ').next().unwrap();
+        let mark = theirs.log_length();
+        let with_seed: Vec<&str> = options.iter().copied().chain([seed]).collect();
+        theirs.sysbench(script, &with_seed, "run");
+        let real = busiest(theirs.sessions_since(mark));
+        let compared = COMPARED.min(ours.len()).min(real.len());
+        assert!(compared >= 100, "{script}: {} and {} statements", ours.len(), real.len());
+        for (number, (own, other)) in ours.iter().zip(&real).take(compared).enumerate() {
+            assert_eq!(own, other, "{script} {more:?}: statement {number}");
+        }
+    }
+}
+
+/// The script in tests/data/lua that checks what it finds: it fails by itself.
+fn check_walk(theirs: &Theirs) {
+    let folder = scripts();
+    let options = ["--flag=off", "--many=a,b", "--size=3"];
+    let output = compare(folder.path(), &[&theirs.dsn("a")], "lua:walk.lua", &options);
+    assert!(output.status.success(), "{}", said(&output));
+    let record = step(&folder.path().join("out"));
+    let outcome = &record["outcome"];
+    assert_eq!(record["status"], "complete", "{record}");
+    assert!(outcome["events"].as_u64().unwrap() > 5, "{outcome}");
+    // Every event restarts once, by an error that the script calls ignorable, and counts one error.
+    let errors = &outcome["errors"];
+    assert_eq!(errors["script"], outcome["events"], "{outcome}");
+    assert!(errors.as_object().unwrap().len() == 2, "{outcome}");
+}
+
+/// A script that fails does so with its place; one that never returns is ended.
+fn check_failures(theirs: &Theirs) {
+    let folder = scripts();
+    let cases = [
+        ("missing.lua", "missing.lua:4: SQL error, errno = "),
+        ("wrong.lua", "wrong.lua:2: attempt to perform arithmetic on"),
+        ("hungry.lua", "not enough memory"),
+        ("stops.lua", "event() returned a value"),
+    ];
+    for (script, expected) in cases {
+        let output = compare(folder.path(), &[&theirs.dsn("a")], &format!("lua:{script}"), &[]);
+        assert_ne!(output.status.code(), Some(0), "{script}");
+        let all = said(&output) + &String::from_utf8_lossy(&output.stdout);
+        let flat = all.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(expected), "{script}: {all}");
+        fs::remove_dir_all(folder.path().join("out")).unwrap();
+    }
+}
+
+#[test]
+fn postgres_receives_what_sysbench_sends() {
+    let test = "postgres_receives_what_sysbench_sends";
+    if !has_luajit(test) {
+        return;
+    }
+    let Some(theirs) = Theirs::start(test, "postgres@17.2.0", Dbms::Postgres) else { return };
+    check_walk(&theirs);
+    check_failures(&theirs);
+    if has_sysbench(test) {
+        check_same_statements(&theirs);
+    }
+}
+
+#[test]
+fn mysql_receives_what_sysbench_sends() {
+    let test = "mysql_receives_what_sysbench_sends";
+    if !has_luajit(test) {
+        return;
+    }
+    let Some(theirs) = Theirs::start(test, "mysql@8.0.33", Dbms::Mysql) else { return };
+    check_walk(&theirs);
+    if has_sysbench(test) {
+        check_same_statements(&theirs);
+    }
+}
+
+/// True if the real program and its scripts are here.
+fn has_sysbench(test: &str) -> bool {
+    let is_here = theirs::sysbench().is_some()
+        && PathBuf::from(SYSBENCH).join("oltp_read_write.lua").is_file();
+    if !is_here {
+        skipped::note(test, "sysbench and its scripts are not installed");
+    }
+    is_here
+}
