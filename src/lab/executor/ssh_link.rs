@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::job_script::shell_word;
+use crate::lab::work_folders::short_name;
 
 /// The shared connection ends so long after its last command, if nobody ends it: seconds.
 const PERSIST_SECONDS: u32 = 20;
@@ -45,7 +46,7 @@ impl SshLink {
         let errors = File::create(&said).with_context(|| format!("make {}", said.display()))?;
         let mut command = link.ssh("yes");
         command.arg("-o").arg(format!("ControlPersist={PERSIST_SECONDS}"));
-        command.args(["-f", "-N", "--"]).arg(host);
+        command.arg("--").arg(host).arg("true");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let status = command.status().context("start ssh")?;
         let text = fs::read_to_string(&said).unwrap_or_default();
@@ -68,7 +69,8 @@ impl SshLink {
         let options = [
             "BatchMode=yes".to_owned(),
             format!("ControlMaster={master}"),
-            format!("ControlPath={}/%C", self.sockets.display()),
+            // By the user's word: several words may mean one machine.
+            format!("ControlPath={}/{}", self.sockets.display(), short_name(self.host.as_bytes())),
             format!("ConnectTimeout={CONNECT_SECONDS}"),
             format!("ServerAliveInterval={ALIVE_SECONDS}"),
             format!("ServerAliveCountMax={ALIVE_COUNT}"),
