@@ -1,5 +1,6 @@
 //! One target at work in a block: its server, its steps, and the run folder that they go to.
 
+mod afresh;
 mod counting;
 
 use std::fs;
@@ -234,30 +235,6 @@ impl ActiveRun<'_> {
             Phase::Measure(step) => self.measure(execution, index, step, progress)?,
         }
         progress.advance(cost::phase_seconds(&phase, settle_seconds));
-        Ok(())
-    }
-
-    /// Gives the target its data back as they were loaded.
-    fn start_afresh(
-        &mut self,
-        execution: &Execution<'_>,
-        progress: &mut Progress<'_>,
-    ) -> Result<()> {
-        let label = self.record.key.label.clone();
-        let number = execution.options.plan.load_of(self.record.key.block);
-        if self.state.is_external() {
-            let logs = self.folder.folder().join("logs");
-            let control = self.control.as_mut();
-            if prepare::load(execution, self.state, control, (&logs, number), progress)?.is_some() {
-                prepare::settle(execution, self.state, control, progress)?;
-            }
-            return Ok(());
-        }
-        progress.doing(&label, "restore the snapshot and start again", None);
-        self.control.stop()?;
-        disk::remove_tree(&self.data).with_context(|| format!("remove {}", self.data.display()))?;
-        restore(execution, self.state, number, &self.data)?;
-        self.control.start()?;
         Ok(())
     }
 
