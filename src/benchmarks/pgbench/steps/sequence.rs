@@ -10,6 +10,9 @@ use crate::domain::step_parameters::{StepParameters, StepPurpose};
 use crate::user_text::pgbench::{PgbenchAction, PgbenchProgram, PgbenchSql, VariableNames};
 use crate::user_text::words;
 
+/// The built-in scripts that take after TPC-B.
+const LIKE_TPC_B: [&str; 2] = ["tpcb-like", "simple-update"];
+
 /// Longest name of a step.
 const NAME: usize = 60;
 
@@ -111,6 +114,13 @@ fn measured(workload: &Workload, name: String, step: &PgbenchStep, work: Pgbench
             count => format!("{count} statements"),
         },
         (scripts, _) => scripts.iter().map(of_mix).collect::<Vec<_>>().join(", "),
+    };
+    let names = || step.scripts.iter().map(|script| script.name.as_str());
+    let detail = match names().any(|name| LIKE_TPC_B.contains(&name)) {
+        true => format!(
+            "{detail}; a workload derived from TPC-B; not comparable with published TPC-B results"
+        ),
+        false => detail,
     };
     Step {
         name,
