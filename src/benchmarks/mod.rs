@@ -7,6 +7,7 @@ pub mod insert;
 mod judging;
 pub mod kv;
 pub mod lua;
+pub mod orders;
 pub mod pgbench;
 mod registry;
 pub mod spec;

@@ -1,7 +1,7 @@
 //! All benchmarks, and what is asked of whichever a workload belongs to.
 
 use crate::benchmarks::spec::{BenchmarkSpec, StepSet};
-use crate::benchmarks::{custom, insert, kv, lua, pgbench, sysbench, vector, ycsb};
+use crate::benchmarks::{custom, insert, kv, lua, orders, pgbench, sysbench, vector, ycsb};
 use crate::domain::benchmark::{Phase, Step, Workload};
 use crate::domain::counted::StepCount;
 use crate::domain::dialect::Dialect;
@@ -12,7 +12,7 @@ use crate::workload::select::SelectError;
 use crate::workload::settings::SetError;
 
 /// All benchmarks, in the order of listings.
-pub static ALL: [&BenchmarkSpec; 8] = [
+pub static ALL: [&BenchmarkSpec; 9] = [
     &sysbench::SPEC,
     &insert::SPEC,
     &kv::SPEC,
@@ -21,6 +21,7 @@ pub static ALL: [&BenchmarkSpec; 8] = [
     &pgbench::SPEC,
     &ycsb::SPEC,
     &lua::SPEC,
+    &orders::SPEC,
 ];
 
 /// What benchmarks have of their own in the driver.

@@ -17,8 +17,8 @@ pub(super) const HOST: &str = "Host";
 /// What a comparison measures.
 #[derive(Clone, Debug, Args)]
 pub(super) struct WorkloadArgs {
-    /// Benchmark: sysbench, insert, kv, vector, ycsb:LETTERS, sql:FILE for your own statements,
-    /// pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench), or
+    /// Benchmark: sysbench, insert, kv, vector, ycsb:LETTERS, orders, sql:FILE for your own
+    /// statements, pgbench:SCRIPT@WEIGHT,... for scripts of pgbench (a step for each --bench), or
     /// lua:SCRIPT,... for scripts of sysbench
     #[arg(long, value_name = "NAME", default_value = "sysbench", help_heading = WORKLOAD)]
     #[arg(add = ArgValueCompleter::new(completion::benchmark))]

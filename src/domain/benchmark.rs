@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::domain::insert::InsertShape;
 use crate::domain::kv::KvShape;
 use crate::domain::lua::LuaShape;
+use crate::domain::orders::OrdersShape;
 use crate::domain::pgbench::PgbenchShape;
 use crate::domain::script::Script;
 use crate::domain::sql_workload::SqlShape;
@@ -108,6 +109,7 @@ impl Workload {
             BenchmarkParameters::Pgbench(_) => "the user's own tables".to_owned(),
             BenchmarkParameters::Ycsb(_) => count(self.rows, "record"),
             BenchmarkParameters::Lua(_) => "the tables of the scripts".to_owned(),
+            BenchmarkParameters::Orders(shape) => count(u64::from(shape.warehouses), "warehouse"),
             _ => {
                 let tables = count(u64::from(self.tables), "table");
                 format!("{tables} x {}", count(self.rows, "row"))
@@ -158,12 +160,14 @@ pub enum BenchmarkParameters {
     Ycsb(YcsbShape),
     /// Scripts for sysbench.
     Lua(Box<LuaShape>),
+    /// The order mix.
+    Orders(OrdersShape),
 }
 
 impl BenchmarkParameters {
     /// The words of all benchmarks.
-    pub const BENCHMARKS: [&str; 8] =
-        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua"];
+    pub const BENCHMARKS: [&str; 9] =
+        ["sysbench", "insert", "kv", "vector", "sql", "pgbench", "ycsb", "lua", "orders"];
 
     /// The word after `--bench`.
     pub fn benchmark(&self) -> &'static str {
@@ -176,6 +180,7 @@ impl BenchmarkParameters {
             BenchmarkParameters::Pgbench(_) => "pgbench",
             BenchmarkParameters::Ycsb(_) => "ycsb",
             BenchmarkParameters::Lua(_) => "lua",
+            BenchmarkParameters::Orders(_) => "orders",
         }
     }
 

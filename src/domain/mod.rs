@@ -18,6 +18,7 @@ pub mod insert;
 pub mod kv;
 pub mod lua;
 pub mod metric;
+pub mod orders;
 pub mod pace;
 pub mod pgbench;
 pub mod prerequisite;

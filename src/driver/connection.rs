@@ -12,7 +12,7 @@ use crate::driver::request::DriverRequest;
 use crate::embed::sqlite::{self, Sqlite, SqliteError, Statement};
 use crate::wire::mysql::MysqlClient;
 use crate::wire::postgres::PostgresClient;
-use crate::wire::{KeptRows, Prepared, Reply, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, RowTexts, Value, ValueType, WireError};
 
 /// How long connecting and logging in may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -156,6 +156,39 @@ impl Connection {
                 .map(reply)
                 .map_err(refused),
             Connection::Fake(fake) => fake.execute(statement, values),
+        }
+    }
+
+    /// The same with the rows as text, which replace those in `rows`.
+    pub(crate) fn execute_rows(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        match self {
+            Connection::Postgres(client) => client.execute_rows(statement, values, rows),
+            Connection::Mysql(client) => client.execute_rows(statement, values, rows),
+            Connection::Sqlite(connection) => {
+                rows.clear();
+                let statement = Statement::from_index(statement.0);
+                let mut left = 0;
+                let mut keep = |value: Option<&[u8]>, columns: usize| {
+                    rows.push(value);
+                    left = if left == 0 { columns } else { left } - 1;
+                    if left == 0 {
+                        rows.end_row();
+                    }
+                };
+                connection
+                    .execute_rows(statement, values.iter().map(sqlite_value), &mut keep)
+                    .map(reply)
+                    .map_err(refused)
+            }
+            Connection::Fake(fake) => {
+                rows.clear();
+                fake.execute(statement, values)
+            }
         }
     }
 

@@ -3,14 +3,16 @@
 
 #![allow(unsafe_code)]
 
+mod values;
+
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
 use libsqlite3_sys as ffi;
-use thiserror::Error;
 
+pub use self::values::{Executed, KeepValue, SqliteError, SqliteValue};
 use crate::embed::library::{Library, LibraryError};
 
 /// Declares the function table and both ways to fill it. The compiled-in functions are assigned to
@@ -74,47 +76,6 @@ pub struct Sqlite {
     functions: Functions,
     /// Keeps the functions mapped.
     _library: Option<Library>,
-}
-
-/// What went wrong in SQLite.
-#[derive(Debug, Error)]
-pub enum SqliteError {
-    /// The library could not be used.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    /// It is not built to be used by several threads.
-    #[error(
-        "use SQLite {version} from several threads: this build has SQLITE_THREADSAFE=0; use one \
-         without that option"
-    )]
-    NotThreadSafe {
-        /// Its version.
-        version: String,
-    },
-    /// A path or a statement holds a NUL byte.
-    #[error("pass text to SQLite: it holds a NUL byte: {0:?}")]
-    Nul(String),
-    /// SQLite refused.
-    #[error("{message} (SQLite result code {code})")]
-    Refused {
-        /// Extended result code.
-        code: i32,
-        /// SQLite's words.
-        message: String,
-    },
-}
-
-/// What one execution gave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Executed {
-    /// Rows returned.
-    pub rows: u64,
-    /// Rows changed.
-    pub changed: u64,
-    /// Bytes of all columns returned; an integer counts 8.
-    pub bytes: u64,
-    /// True if the statement returns rows, be it none.
-    pub result_set: bool,
 }
 
 /// A row as text; NULL is `None`.
@@ -228,8 +189,30 @@ impl SqliteConnection {
         statement: Statement,
         values: impl ExactSizeIterator<Item = SqliteValue<'a>>,
     ) -> Result<Executed, SqliteError> {
-        let functions = &self.sqlite.functions;
         let Prepared { handle, columns } = self.statements[statement.0];
+        self.bind(handle, values)?;
+        self.run(handle, columns, None)
+    }
+
+    /// The same, and gives each value to `keep` as text, with the number of values of its row.
+    pub fn execute_rows<'a>(
+        &mut self,
+        statement: Statement,
+        values: impl ExactSizeIterator<Item = SqliteValue<'a>>,
+        keep: KeepValue<'_>,
+    ) -> Result<Executed, SqliteError> {
+        let Prepared { handle, columns } = self.statements[statement.0];
+        self.bind(handle, values)?;
+        self.run(handle, columns, Some(keep))
+    }
+
+    /// Binds the values of an execution that follows within the life of `'a`.
+    fn bind<'a>(
+        &self,
+        handle: *mut ffi::sqlite3_stmt,
+        values: impl ExactSizeIterator<Item = SqliteValue<'a>>,
+    ) -> Result<(), SqliteError> {
+        let functions = &self.sqlite.functions;
         // SAFETY: a live statement of this connection.
         let wanted = unsafe { (functions.sqlite3_bind_parameter_count)(handle) };
         if wanted as usize != values.len() {
@@ -258,13 +241,13 @@ impl SqliteConnection {
             };
             self.check(code)?;
         }
-        self.run(handle, columns)
+        Ok(())
     }
 
     /// Runs one statement given as text.
     pub fn simple(&mut self, sql: &str) -> Result<Executed, SqliteError> {
         let prepared = self.compile(sql)?;
-        let executed = self.run(prepared.handle, prepared.columns);
+        let executed = self.run(prepared.handle, prepared.columns, None);
         // SAFETY: compiled above and not kept.
         unsafe { (self.sqlite.functions.sqlite3_finalize)(prepared.handle) };
         executed
@@ -326,7 +309,12 @@ impl SqliteConnection {
         Ok(Prepared { handle, columns })
     }
 
-    fn run(&self, handle: *mut ffi::sqlite3_stmt, columns: c_int) -> Result<Executed, SqliteError> {
+    fn run(
+        &self,
+        handle: *mut ffi::sqlite3_stmt,
+        columns: c_int,
+        mut keep: Option<KeepValue<'_>>,
+    ) -> Result<Executed, SqliteError> {
         let functions = &self.sqlite.functions;
         let mut executed = Executed { result_set: columns > 0, ..Executed::default() };
         // SAFETY: the database is open and the statement belongs to it; columns are read only while
@@ -337,7 +325,14 @@ impl SqliteConnection {
             while code == ffi::SQLITE_ROW {
                 executed.rows += 1;
                 for column in 0..columns {
-                    executed.bytes += fetch(functions, handle, column);
+                    executed.bytes += match &mut keep {
+                        None => fetch(functions, handle, column),
+                        Some(keep) => {
+                            let value = text_of(functions, handle, column);
+                            keep(value, columns as usize);
+                            value.map_or(0, |value| value.len() as u64)
+                        }
+                    };
                 }
                 code = (functions.sqlite3_step)(handle);
             }
@@ -410,15 +405,24 @@ impl Drop for SqliteConnection {
     }
 }
 
-/// A value for a placeholder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SqliteValue<'a> {
-    /// INTEGER.
-    Int(i64),
-    /// TEXT.
-    Text(&'a [u8]),
-    /// NULL.
-    Null,
+/// The value of a column as text, until the next step; `None` is NULL.
+///
+/// # Safety
+/// `handle` is a live statement that stands on a row with more than `column` columns.
+unsafe fn text_of<'a>(
+    functions: &Functions,
+    handle: *mut ffi::sqlite3_stmt,
+    column: c_int,
+) -> Option<&'a [u8]> {
+    // SAFETY: as the caller promises; SQLite says how many bytes the text has.
+    unsafe {
+        let text = (functions.sqlite3_column_text)(handle, column);
+        if text.is_null() {
+            return None;
+        }
+        let length = (functions.sqlite3_column_bytes)(handle, column) as usize;
+        Some(std::slice::from_raw_parts(text.cast(), length))
+    }
 }
 
 /// Reads one column as a program that wants the value would, and returns its bytes.

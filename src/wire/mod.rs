@@ -18,5 +18,5 @@ mod tls;
 
 pub use error::WireError;
 pub use results::{LastRow, LastRows};
-pub use rows::{KeptRows, TextRows};
+pub use rows::{KeptRows, RowTexts, TextRows};
 pub use statement::{Prepared, Reply, Value, ValueType};

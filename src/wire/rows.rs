@@ -6,10 +6,73 @@ pub type TextRows = Vec<TextRow>;
 /// A row of text.
 pub(super) type TextRow = Vec<Option<String>>;
 
+/// Rows of a reply as text, in memory that serves one reply after the other.
+#[derive(Clone, Debug, Default)]
+pub struct RowTexts {
+    bytes: Vec<u8>,
+    /// Where each value ends, and whether it is not NULL.
+    ends: Vec<(usize, bool)>,
+    rows: usize,
+}
+
+impl RowTexts {
+    /// Takes all rows out.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.rows = 0;
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// A value, both numbers from 0; `None` for NULL, and where there is none.
+    pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
+        let columns = self.ends.len().checked_div(self.rows)?;
+        if row >= self.rows || column >= columns {
+            return None;
+        }
+        let index = row * columns + column;
+        let (end, is_there) = *self.ends.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before].0);
+        is_there.then(|| &self.bytes[start..end])
+    }
+
+    /// Adds a value to the row that is being read.
+    pub fn push(&mut self, value: Option<&[u8]>) {
+        self.bytes.extend_from_slice(value.unwrap_or_default());
+        self.ends.push((self.bytes.len(), value.is_some()));
+    }
+
+    /// Adds a value that is written out.
+    pub(super) fn push_written(&mut self, text: std::fmt::Arguments<'_>) {
+        use std::io::Write;
+        // Writing to memory cannot fail.
+        self.bytes.write_fmt(text).unwrap_or(());
+        self.ends.push((self.bytes.len(), true));
+    }
+
+    /// All values of a row are there.
+    pub fn end_row(&mut self) {
+        self.rows += 1;
+    }
+}
+
 /// What is done with the rows of a reply.
 pub(super) trait RowSink {
     /// False if rows are counted only: then a row need never be in memory as a whole.
     const WANTS_ROWS: bool;
+
+    /// True if it needs the definitions of columns to read rows.
+    const WANTS_COLUMNS: bool = false;
+
+    /// The definition of a column in the protocol's own form, before the rows; `first` begins the
+    /// columns of a result. False if it makes no sense.
+    fn column(&mut self, _body: &[u8], _first: bool) -> bool {
+        true
+    }
 
     /// A whole row in the protocol's own text form. False if it makes no sense.
     fn row(&mut self, body: &[u8]) -> bool;

@@ -329,6 +329,12 @@ metrics! {
         /// Rows in an indexed table when it was full or the time was over.
         Capacity, "capacity", "capacity", "rows", Higher, Quality, Fixed(0), [];
     }
+    "orders" => {
+        /// New orders that were committed, per minute of all clients.
+        NewOrdersPerMinute, "nopm", "nopm", "1/min", Higher, Rate, Fixed(0), [];
+        /// Transactions of all kinds that were carried out, per minute of all clients.
+        TransactionsPerMinute, "tpm", "tpm", "1/min", Higher, Rate, Fixed(0), [];
+    }
     // Published perf reports.
     "" => {
         /// Busy CPU of the whole host, per cent of all CPUs: vmstat's us + sy.

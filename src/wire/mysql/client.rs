@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use super::binary_row::{self, ColumnType};
 use super::login;
 use super::packet::{self, HEADER, LONGEST};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
 use crate::wire::socket::{Channel, check_tls};
-use crate::wire::{KeptRows, Prepared, Reply, TextRows, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
 
@@ -153,6 +154,17 @@ impl MysqlClient {
     ) -> Result<Reply, WireError> {
         ids.clear();
         self.execute_with(statement, values, &mut Ids { ids, number: packet::single_number })
+    }
+
+    /// The same with the rows as text, which replace those in `rows`.
+    pub fn execute_rows(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        rows.clear();
+        self.execute_with(statement, values, &mut BinaryRows { rows, columns: Vec::new() })
     }
 
     #[inline]
@@ -306,7 +318,10 @@ impl MysqlClient {
                 };
                 self.channel.consume(HEADER + length);
                 reply.result_set = true;
-                self.skip_definitions(columns)?;
+                match S::WANTS_COLUMNS {
+                    true => self.read_definitions(columns, sink)?,
+                    false => self.skip_definitions(columns)?,
+                }
                 self.result_rows(reply, sink)
             }
         }
@@ -380,6 +395,18 @@ impl MysqlClient {
         }
     }
 
+    /// Gives the definitions of columns to `sink`.
+    fn read_definitions<S: RowSink>(&mut self, count: u64, sink: &mut S) -> Result<(), WireError> {
+        for index in 0..count {
+            let length = self.header()?;
+            if !sink.column(self.whole(length)?, index == 0) {
+                return Err(self.channel.confused("invalid definition of a column"));
+            }
+            self.channel.skip(HEADER + length)?;
+        }
+        self.end_definitions()
+    }
+
     /// Takes off the definitions of columns or parameters, and what ends them.
     #[inline]
     fn skip_definitions(&mut self, count: u64) -> Result<(), WireError> {
@@ -408,6 +435,30 @@ impl MysqlClient {
 }
 
 mod results;
+
+/// Keeps binary rows as text.
+struct BinaryRows<'a> {
+    rows: &'a mut RowTexts,
+    columns: Vec<ColumnType>,
+}
+
+impl RowSink for BinaryRows<'_> {
+    const WANTS_ROWS: bool = true;
+    const WANTS_COLUMNS: bool = true;
+
+    fn column(&mut self, body: &[u8], first: bool) -> bool {
+        if first {
+            self.columns.clear();
+        }
+        let column = binary_row::column_type(body);
+        self.columns.extend(column);
+        column.is_some()
+    }
+
+    fn row(&mut self, body: &[u8]) -> bool {
+        binary_row::binary_row(body, &self.columns, self.rows).is_some()
+    }
+}
 
 #[cfg(test)]
 mod tests;

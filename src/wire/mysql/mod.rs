@@ -2,6 +2,7 @@
 //! prepared statement is one COM_STMT_EXECUTE in one write; the rows of its binary result set are
 //! counted by their headers.
 
+mod binary_row;
 mod client;
 mod login;
 mod packet;

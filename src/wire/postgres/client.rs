@@ -8,7 +8,7 @@ use super::{login, message};
 use crate::domain::endpoint::{Address, Login};
 use crate::wire::rows::{CountRows, Ids, RowSink, Rows};
 use crate::wire::socket::{Channel, check_tls};
-use crate::wire::{KeptRows, Prepared, Reply, TextRows, Value, ValueType, WireError};
+use crate::wire::{KeptRows, Prepared, Reply, RowTexts, TextRows, Value, ValueType, WireError};
 
 /// Bytes of COPY data that are gathered before they are written.
 const COPY_BYTES: usize = 256 * 1024;
@@ -147,6 +147,21 @@ impl PostgresClient {
         self.execute_with(statement, values, &mut Ids { ids, number: message::single_number })
     }
 
+    /// The same with the rows as text, which replace those in `rows`. The server makes the text.
+    pub fn execute_rows(
+        &mut self,
+        statement: Prepared,
+        values: &[Value<'_>],
+        rows: &mut RowTexts,
+    ) -> Result<Reply, WireError> {
+        rows.clear();
+        let result_set = self.bind(statement, values)?;
+        message::ask_for_text(&mut self.output);
+        self.channel.send(&self.output)?;
+        let reply = Reply { result_set, ..Reply::default() };
+        self.finish(Sent::Extended, reply, &mut TextSink(rows))
+    }
+
     /// What the server said by the way (NOTICE, WARNING) since the last call.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)
@@ -159,6 +174,15 @@ impl PostgresClient {
         values: &[Value<'_>],
         sink: &mut S,
     ) -> Result<Reply, WireError> {
+        let result_set = self.bind(statement, values)?;
+        self.channel.send(&self.output)?;
+        let reply = Reply { result_set, ..Reply::default() };
+        self.finish(Sent::Extended, reply, sink)
+    }
+
+    /// Writes an execution into the output. True if it returns a result set.
+    #[inline]
+    fn bind(&mut self, statement: Prepared, values: &[Value<'_>]) -> Result<bool, WireError> {
         let Some(statement) = self.statements.get(statement.0) else {
             return Err(WireError::Protocol(format!(
                 "the session has no prepared statement number {}",
@@ -168,10 +192,7 @@ impl PostgresClient {
         self.output.clear();
         message::bind_and_execute(&mut self.output, &statement.bind, &statement.forms, values)
             .map_err(WireError::Protocol)?;
-        let result_set = statement.result_set;
-        self.channel.send(&self.output)?;
-        let reply = Reply { result_set, ..Reply::default() };
-        self.finish(Sent::Extended, reply, sink)
+        Ok(statement.result_set)
     }
 
     /// Runs text through the simple protocol. Several statements may be joined by semicolons; their
@@ -376,6 +397,17 @@ impl PostgresClient {
                 _ => return Ok(false),
             }
         }
+    }
+}
+
+/// Keeps rows in text form.
+struct TextSink<'a>(&'a mut RowTexts);
+
+impl RowSink for TextSink<'_> {
+    const WANTS_ROWS: bool = true;
+
+    fn row(&mut self, body: &[u8]) -> bool {
+        message::text_values(body, self.0).is_some()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{Error, ErrorKind, Write};
 
-use crate::wire::{Value, ValueType, WireError};
+use crate::wire::{RowTexts, Value, ValueType, WireError};
 
 /// Type and length.
 pub(super) const HEADER: usize = 5;
@@ -197,6 +197,13 @@ pub(super) fn bind_and_execute(
     }
 }
 
+/// Asks for results in text instead of binary, in what [`bind_and_execute`] has written.
+pub(super) fn ask_for_text(output: &mut [u8]) {
+    // The last of the two bytes of the only result format.
+    let format = output.len() - EXECUTE_AND_SYNC.len() + 3;
+    output[format] = 0;
+}
+
 /// A number for a placeholder whose type the server chose.
 fn inferred_number(output: &mut Vec<u8>, form: ParameterForm, number: i64) -> Result<(), String> {
     let too_large = |_| format!("{number} is out of the range of its placeholder");
@@ -290,6 +297,25 @@ pub(super) fn single_number(body: &[u8]) -> Option<u64> {
         [0, 1, 0, 0, 0, 8, ref number @ ..] => Some(u64::from_be_bytes(number.try_into().ok()?)),
         _ => None,
     }
+}
+
+/// Adds the values of a DataRow in text form to `rows`; `None` if they do not add up.
+pub(super) fn text_values(body: &[u8], rows: &mut RowTexts) -> Option<()> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        rest = after;
+        match i32::from_be_bytes(*length) {
+            -1 => rows.push(None),
+            length => {
+                let (value, after) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+                rows.push(Some(value));
+                rest = after;
+            }
+        }
+    }
+    rows.end_row();
+    Some(())
 }
 
 /// Finds the values of a DataRow. False if they do not add up.

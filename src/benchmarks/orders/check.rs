@@ -1,0 +1,22 @@
+//! What the order mix cannot be carried out on.
+
+use crate::benchmarks::orders::steps;
+use crate::domain::benchmark::Workload;
+use crate::domain::dialect::Dialect;
+
+/// Refuses a workload that cannot be carried out on a DBMS of this dialect.
+///
+/// # Errors
+/// The text says which setting is at fault.
+pub(super) fn check(workload: &Workload, dialect: Dialect) -> Result<(), String> {
+    let Some(shape) = steps::shape(workload) else { return Ok(()) };
+    match dialect {
+        Dialect::Sqlite if shape.partitions > 0 => {
+            Err("SQLite has no partitions; leave out `partitions`".to_owned())
+        }
+        Dialect::Fake => {
+            Err("the order mix reads what it wrote; the fake keeps nothing".to_owned())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether the tables agree with each other after a step: conditions 1 to 4.
+
+use std::collections::BTreeMap;
+
+use crate::driver::connection::Connection;
+
+/// Two amounts that differ by less are equal: SQLite adds them up in binary.
+const CENT: f64 = 0.005;
+
+/// Holds the conditions. The error names the first place where one does not hold.
+pub(super) fn check(session: &mut Connection) -> Result<(), String> {
+    years(session)?;
+    numbers(session)?;
+    lines(session)
+}
+
+fn fault(place: &str, what: &str) -> String {
+    format!("orders are inconsistent after the step: {place}: {what}")
+}
+
+/// The rows of a question as numbers; NULL is none.
+fn ask(session: &mut Connection, sql: &str) -> Result<Vec<Vec<Option<f64>>>, String> {
+    let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
+    let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+    Ok(rows.into_iter().map(|row| row.into_iter().map(number).collect()).collect())
+}
+
+/// 1: the year of a warehouse is that of its districts.
+fn years(session: &mut Connection) -> Result<(), String> {
+    let sql = "SELECT w_id, w_ytd, (SELECT SUM(d_ytd) FROM district WHERE d_w_id = w_id) \
+               FROM warehouse ORDER BY w_id";
+    for row in ask(session, sql)? {
+        let [Some(warehouse), year, districts] = row[..] else { continue };
+        let (year, districts) = (year.unwrap_or(0.0), districts.unwrap_or(0.0));
+        if (year - districts).abs() > CENT {
+            let what = format!("w_ytd is {year:.2}, and its districts have {districts:.2}");
+            return Err(fault(&format!("warehouse {warehouse}"), &what));
+        }
+    }
+    Ok(())
+}
+
+/// 2 and 3: the next number follows the last order, and new orders have no gap.
+fn numbers(session: &mut Connection) -> Result<(), String> {
+    let of_new = |what: &str| {
+        format!("(SELECT {what} FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id)")
+    };
+    let sql = format!(
+        "SELECT d_w_id, d_id, d_next_o_id - 1, (SELECT MAX(o_id) FROM orders \
+         WHERE o_w_id = d_w_id AND o_d_id = d_id), {}, {}, {} FROM district ORDER BY d_w_id, d_id",
+        of_new("MAX(no_o_id)"),
+        of_new("MIN(no_o_id)"),
+        of_new("COUNT(*)")
+    );
+    for row in ask(session, &sql)? {
+        let [Some(warehouse), Some(district), Some(last), order, newest, oldest, count] = row[..]
+        else {
+            continue;
+        };
+        let place = format!("district {district} of warehouse {warehouse}");
+        if order != Some(last) || newest.is_some_and(|newest| newest != last) {
+            let said = |number: Option<f64>| number.map_or("none".to_owned(), |n| n.to_string());
+            let (order, newest) = (said(order), said(newest));
+            let what = format!(
+                "d_next_o_id - 1 is {last}, the last order {order}, the last new order {newest}"
+            );
+            return Err(fault(&place, &what));
+        }
+        if let (Some(newest), Some(oldest), Some(count)) = (newest, oldest, count)
+            && newest - oldest + 1.0 != count
+        {
+            let what = format!("{count} new orders have the numbers {oldest} to {newest}");
+            return Err(fault(&place, &what));
+        }
+    }
+    Ok(())
+}
+
+/// 4: orders have as many lines as they say.
+fn lines(session: &mut Connection) -> Result<(), String> {
+    let mut of = |sql: &str| -> Result<BTreeMap<(u64, u64), u64>, String> {
+        let rows = ask(session, sql)?;
+        let whole = |number: Option<f64>| number.unwrap_or(0.0) as u64;
+        Ok(rows.iter().map(|row| ((whole(row[0]), whole(row[1])), whole(row[2]))).collect())
+    };
+    let said = of("SELECT o_w_id, o_d_id, SUM(o_ol_cnt) FROM orders GROUP BY o_w_id, o_d_id")?;
+    let there = of("SELECT ol_w_id, ol_d_id, COUNT(*) FROM order_line GROUP BY ol_w_id, ol_d_id")?;
+    match said.iter().find(|(place, count)| there.get(place) != Some(count)) {
+        None => Ok(()),
+        Some((place, count)) => {
+            let there = there.get(place).copied().unwrap_or(0);
+            let what = format!("its orders have {count} lines, and {there} are there");
+            Err(fault(&format!("district {} of warehouse {}", place.1, place.0), &what))
+        }
+    }
+}

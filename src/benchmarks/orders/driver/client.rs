@@ -1,0 +1,73 @@
+//! What a client does over and over: draws a transaction and carries it out until it is through.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::benchmarks::orders::driver::inputs::{OrdersSource, TransactionKind};
+use crate::benchmarks::orders::driver::statements::OrdersStatements;
+use crate::driver::attempt::{ClientEvent, StatementError, Tally};
+use crate::driver::clock::SECOND;
+use crate::driver::connection::Connection;
+use crate::driver::recorder::Recorder;
+
+/// What the coordinator hears of a client: response times by kind, and new orders from the first
+/// to the last, warm-up included.
+pub(super) struct ClientFigures {
+    pub(super) by_kind: [Recorder; 5],
+    pub(super) new_orders: AtomicU64,
+}
+
+impl ClientFigures {
+    pub(super) fn new() -> ClientFigures {
+        let by_kind = TransactionKind::ALL.map(|_| Recorder::new(false));
+        ClientFigures { by_kind, new_orders: AtomicU64::new(0) }
+    }
+}
+
+/// A client.
+pub(super) struct OrdersClient {
+    pub(super) source: OrdersSource,
+    pub(super) statements: OrdersStatements,
+    pub(super) figures: Arc<ClientFigures>,
+    /// True once the inputs of the transaction at work are drawn.
+    pub(super) is_drawn: bool,
+}
+
+impl ClientEvent for OrdersClient {
+    fn attempt(
+        &mut self,
+        session: &mut Connection,
+        tally: &mut Tally,
+    ) -> Result<(), StatementError> {
+        if !self.is_drawn {
+            self.source.next();
+        }
+        // A transaction that is repeated has the same inputs.
+        self.is_drawn = true;
+        let inputs = &self.source.inputs;
+        let is_done = self.statements.carry_out(inputs, session, tally)?;
+        self.is_drawn = false;
+        let is_new_order = is_done && inputs.kind == TransactionKind::NewOrder;
+        tally.statements = u64::from(is_new_order);
+        self.figures.new_orders.fetch_add(tally.statements, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn wait_ns(&mut self) -> u64 {
+        if self.is_drawn {
+            return 0;
+        }
+        let seconds = self.source.next();
+        self.is_drawn = true;
+        (seconds * SECOND) as u64
+    }
+
+    fn recorded(&mut self, latency_ns: u64) {
+        let kind = self.source.inputs.kind as usize;
+        self.figures.by_kind[kind].event(latency_ns, latency_ns, 0);
+    }
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+}

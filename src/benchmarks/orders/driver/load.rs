@@ -1,0 +1,65 @@
+//! The load as a request: one part for the items, one for each warehouse.
+
+use std::io::Write;
+
+use crate::benchmarks::orders::driver::rows::rows_of;
+use crate::benchmarks::orders::schema::TABLES;
+use crate::benchmarks::orders::steps::shape;
+use crate::domain::benchmark::{OwnWork, Workload};
+use crate::domain::dialect::Dialect;
+use crate::driver::connection::Connector;
+use crate::driver::link::LabLink;
+use crate::driver::part::PartRows;
+use crate::driver::request::{DriverRequest, PartLoad, PartTable, RequestBody};
+use crate::driver::{Stop, load_parts};
+
+/// Connections that fill warehouses at the same time.
+const PARALLEL: u32 = 4;
+
+/// How the tables are made and filled.
+pub(crate) fn load(dialect: Dialect, workload: &Workload, engine: Option<&str>) -> RequestBody {
+    let (warehouses, partitions) =
+        shape(workload).map_or((1, 0), |shape| (shape.warehouses, shape.partitions));
+    let drop = |table: &str| format!("DROP TABLE IF EXISTS {table}");
+    let mut setup: Vec<String> = TABLES.iter().map(|table| drop(table.name)).collect();
+    setup.extend(TABLES.iter().flat_map(|table| table.create(dialect, engine, partitions)));
+    let mut finish: Vec<Vec<String>> = TABLES.iter().map(|table| table.finish(dialect)).collect();
+    // The largest first.
+    finish.reverse();
+    let task = PartLoad {
+        shape: warehouses.into(),
+        setup,
+        tables: TABLES
+            .iter()
+            .map(|table| PartTable {
+                name: table.name.to_owned(),
+                columns: table.columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            })
+            .collect(),
+        parts: 1 + warehouses,
+        rows: workload.rows,
+        parallel: PARALLEL,
+        finish,
+    };
+    RequestBody::LoadOwn(OwnWork::new("orders", &task))
+}
+
+/// Carries the load out.
+pub(crate) fn own_load(
+    job: &DriverRequest,
+    own: &OwnWork,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    load_parts::load(job, &own.read()?, part_rows, Connector::new(job)?, link)
+}
+
+/// Opens the rows of a part in a table.
+fn part_rows(
+    job: &DriverRequest,
+    task: &PartLoad,
+    part: u32,
+    table: usize,
+) -> Result<Option<Box<dyn PartRows>>, String> {
+    let name = task.tables.get(table).map_or("", |table| table.name.as_str());
+    Ok(rows_of(job.seed, part, name))
+}

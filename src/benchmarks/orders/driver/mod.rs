@@ -1,0 +1,13 @@
+//! How the driver loads the tables, what its clients do, and how it checks what they left.
+
+mod check;
+mod client;
+mod inputs;
+mod load;
+mod rows;
+mod sql;
+mod statements;
+mod step;
+
+pub(super) use load::{load, own_load};
+pub(super) use step::step_loop;

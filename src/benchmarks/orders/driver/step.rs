@@ -1,0 +1,96 @@
+//! The step: clients through warm-up and window, then the checks.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::benchmarks::orders::driver::check;
+use crate::benchmarks::orders::driver::client::{ClientFigures, OrdersClient};
+use crate::benchmarks::orders::driver::inputs::{OrdersSource, TransactionKind};
+use crate::benchmarks::orders::driver::statements::OrdersStatements;
+use crate::domain::metric::Metric;
+use crate::domain::orders::OrdersShape;
+use crate::domain::run::{Outcome, Role};
+use crate::driver::connection::{Connection, Connector};
+use crate::driver::event::DriverEvent;
+use crate::driver::link::LabLink;
+use crate::driver::recorder::{Recorder, Snapshot, histograms};
+use crate::driver::request::{DriverRequest, StepRequest};
+use crate::driver::step::{Clients, MakeActs};
+use crate::driver::{Stop, step};
+
+/// Number of the connection that asks what clients left.
+const ASKS: u32 = 1 << 20;
+
+/// The loop of the benchmark's step.
+pub(crate) fn step_loop(
+    job: &DriverRequest,
+    task: &StepRequest,
+    link: &mut LabLink<&mut dyn Write>,
+) -> Result<(), Stop> {
+    let task: StepRequest<OrdersShape> = task.own()?;
+    let connector = Connector::new(job)?;
+    let mut asks = connector.open(ASKS)?;
+    let before = orders_of_districts(&mut asks)?;
+    let figures: Vec<Arc<ClientFigures>> =
+        (0..task.clients).map(|_| Arc::new(ClientFigures::new())).collect();
+    let (shape, clients, own) = (task.work.clone(), task.clients, figures.clone());
+    let make: MakeActs<OrdersClient> = Box::new(move |job, client, session| {
+        Ok(OrdersClient {
+            source: OrdersSource::new(&shape, job.seed, (client, clients)),
+            statements: OrdersStatements::prepare(job.dialect, session)?,
+            figures: Arc::clone(&own[client as usize]),
+            is_drawn: false,
+        })
+    });
+    let mut outcome = step::measure(job, &task, Clients::new(connector, make), link)?;
+    let what = "the checks of consistency".to_owned();
+    link.say(&DriverEvent::Waiting { what })?;
+    check::check(&mut asks)?;
+    let counted = orders_of_districts(&mut asks)? - before;
+    add(&mut outcome, &task, &figures, counted);
+    Ok(link.say(&DriverEvent::Measured(Box::new(outcome)))?)
+}
+
+/// Orders that all districts have given numbers to.
+fn orders_of_districts(session: &mut Connection) -> Result<i64, String> {
+    let sql = "SELECT SUM(d_next_o_id) FROM district";
+    let rows = session.rows(sql).map_err(|error| format!("failed to execute {sql:?}: {error}"))?;
+    let sum = rows.first().and_then(|row| row.first()?.as_ref()?.parse().ok());
+    sum.ok_or_else(|| format!("failed to execute {sql:?}: it returned no number"))
+}
+
+/// Adds what only this benchmark has.
+fn add(
+    outcome: &mut Outcome,
+    task: &StepRequest<OrdersShape>,
+    figures: &[Arc<ClientFigures>],
+    counted: i64,
+) {
+    if outcome.seconds > 0.0 {
+        let per_minute = |count: u64| 60.0 * count as f64 / outcome.seconds;
+        let (nopm, tpm) = (per_minute(outcome.statements), per_minute(outcome.events));
+        outcome.extra.insert(Metric::NewOrdersPerMinute, nopm);
+        outcome.extra.insert(Metric::TransactionsPerMinute, tpm);
+    }
+    for kind in TransactionKind::ALL {
+        let all: Vec<&Recorder> =
+            figures.iter().map(|figures| &figures.by_kind[kind as usize]).collect();
+        let operations = Snapshot::take(all.iter().copied()).since(&Snapshot::default(), &[]).0;
+        let role = Role {
+            workers: task.clients,
+            operations,
+            latency: histograms(&all).0,
+            ..Role::default()
+        };
+        outcome.roles.insert(kind.name().to_owned(), role);
+    }
+    let of_clients: u64 =
+        figures.iter().map(|figures| figures.new_orders.load(Ordering::Relaxed)).sum();
+    let apart = (counted - of_clients as i64).unsigned_abs();
+    if apart > u64::from(task.clients) {
+        outcome
+            .notes
+            .push(format!("clients counted {of_clients} new orders in all, districts {counted}"));
+    }
+}

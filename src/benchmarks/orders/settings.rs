@@ -1,0 +1,77 @@
+//! Single settings of the order mix: `key=value`.
+
+use crate::benchmarks::orders::steps;
+use crate::benchmarks::spec::DataSize;
+use crate::domain::benchmark::{BenchmarkParameters, Workload};
+use crate::domain::orders::{OrdersShape, WarehouseSpread};
+use crate::workload::own::{Settings, own_settings};
+use crate::workload::settings::SetError;
+use crate::workload::value::{choice, count};
+
+/// `on` or `off`.
+fn switch(value: &str) -> Result<bool, String> {
+    choice(value, &[("on", true), ("off", false)])
+}
+
+own_settings! { OrdersShape:
+    "warehouses", |_, shape, value| shape.warehouses = count(value, 1, 100_000)? as u32;
+    "spread", |_, shape, value| {
+        let choices = [("home", WarehouseSpread::Home), ("all", WarehouseSpread::All)];
+        shape.spread = choice(value, &choices)?;
+    };
+    "keying", |_, shape, value| shape.keying = switch(value)?;
+    "partitions", |_, shape, value| shape.partitions = count(value, 0, 1024)? as u32;
+    "nurand", |_, shape, value| shape.nurand = switch(value)?;
+}
+
+const SETTINGS: Settings<OrdersShape> = Settings {
+    benchmark: "orders",
+    own: OWN,
+    common: &[
+        ("clients", "clients"),
+        ("seconds", "seconds"),
+        ("warmup_seconds", "warmup_seconds"),
+        ("settle_scale", "settle_scale"),
+        ("cache", "cache"),
+        ("memory_limit", "memory_limit"),
+        ("rate", "rate"),
+        ("placement", "placement"),
+        ("idle", "idle"),
+        ("turn_ms", "turn_ms"),
+        ("waiting", "waiting"),
+    ],
+    open: &[],
+    of: |shape| match shape {
+        BenchmarkParameters::Orders(shape) => Some(shape),
+        _ => None,
+    },
+};
+
+/// Rows that a load makes for each warehouse, about, and once.
+const ROWS_PER_WAREHOUSE: u64 = 499_011;
+const ROWS_ONCE: u64 = 100_000;
+
+/// Bytes of a warehouse on disk, and in a cache.
+const WAREHOUSE_BYTES: u64 = 110 << 20;
+
+/// Changes a workload of this benchmark by one `key=value`.
+///
+/// # Errors
+/// What [`SetError`] says.
+pub(super) fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    SETTINGS.set(workload, assignment)
+}
+
+/// Fills in how much there is to load.
+pub(super) fn finish(workload: &mut Workload) {
+    let Some(shape) = steps::shape(workload) else { return };
+    workload.rows = ROWS_ONCE + u64::from(shape.warehouses) * ROWS_PER_WAREHOUSE;
+}
+
+/// How large the data are.
+pub(super) fn data_size(workload: &Workload) -> DataSize {
+    let warehouses = steps::shape(workload).map_or(1, |shape| u64::from(shape.warehouses));
+    let bytes = (warehouses + 1) * WAREHOUSE_BYTES;
+    // Data and snapshot, and what the step adds.
+    DataSize { disk_bytes: 2.5 * bytes as f64, cached_bytes: bytes }
+}

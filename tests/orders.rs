@@ -1,0 +1,78 @@
+//! The order mix through the whole program, on SQLite: the example of docs/workloads.md as it
+//! stands there, its counts, and what is refused. The step itself checks that the tables agree.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "other tests need no folder of their own")]
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+/// The words after `rqps` of the example in the docs.
+fn example() -> Vec<String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/workloads.md");
+    let docs = fs::read_to_string(docs).unwrap();
+    let line = docs.lines().find(|line| line.contains("--bench orders")).unwrap();
+    line.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+/// The record of the step.
+fn step(out: &Path) -> Json {
+    let runs = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
+    let steps = runs.filter(|path| path.is_dir()).flat_map(|path| fs::read_dir(path).unwrap());
+    let paths = steps.flatten().map(|entry| entry.path());
+    let path: PathBuf =
+        paths.into_iter().find(|path| path.to_string_lossy().ends_with("orders.json")).unwrap();
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_example_of_the_docs_runs_and_its_tables_agree_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = ["--canaries", "off", "--blocks", "1", "--out", "out"];
+    let mut command = program::rqps(&example(), folder.path());
+    let output = command.args(short).current_dir(folder.path()).output().unwrap();
+    let said = program::text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report = program::text(&output.stdout);
+    let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    let derived = "a workload derived from TPC-C; not comparable with published TPC-C results";
+    assert!(report.contains(derived), "{report}");
+    let step = step(&folder.path().join("out"));
+    assert_eq!(step["status"], "complete", "{step}");
+    let outcome = &step["outcome"];
+    let count = |what: &str| outcome[what].as_f64().unwrap();
+    let kinds = ["new_order", "payment", "delivery", "stock_level", "order_status"];
+    let of_kind = |kind: &str| outcome["roles"][kind]["operations"].as_f64().unwrap();
+    // Every transaction is of a kind; one of a hundred new orders is rolled back.
+    assert_eq!(kinds.map(of_kind).iter().sum::<f64>(), count("events"), "{outcome}");
+    assert!(count("statements") > 0.0 && count("statements") <= of_kind("new_order"), "{outcome}");
+    let minute = 60.0 / count("seconds");
+    let close = |metric: &str, number: f64| {
+        let stored = outcome["extra"][metric].as_f64().unwrap();
+        assert!((stored / (number * minute) - 1.0).abs() < 1e-9, "{metric}: {stored}");
+    };
+    close("nopm", count("statements"));
+    close("tpm", count("events"));
+    assert_eq!(outcome["notes"].as_array().unwrap().len(), 0, "{outcome}");
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |setting: &str, want: &str| {
+        let words = ["compare", "sqlite", "--bench", "orders", "--set", setting, "--out", "out"];
+        let mut command = program::rqps(&words, folder.path());
+        let output = command.current_dir(folder.path()).output().unwrap();
+        let said = program::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(want), "{said}");
+        assert!(!folder.path().join("out").exists());
+    };
+    refused("partitions=4", "SQLite has no partitions");
+    refused("warehouses=0", "write a whole number from 1 to 100000");
+    refused("rows=7", "unknown key of the benchmark `orders`; valid keys: warehouses,");
+}
