@@ -15,12 +15,11 @@ pub mod plan;
 // L4
 pub mod benchmarks;
 // L3
-pub mod import;
+pub use rqps_benchmark::import;
 pub use rqps_reports::report;
 pub use rqps_servers::obtain;
 // L2
-pub mod driver;
-pub mod workload;
+pub use rqps_clients::{driver, workload};
 pub use rqps_reports::{analyze, results};
 pub use rqps_servers::dbms;
 // L1 and L0

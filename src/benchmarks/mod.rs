@@ -1,19 +1,12 @@
 //! Benchmarks as data: which phases there are, in which order, with which SQL. Each benchmark is a
 //! folder and a row of [`ALL`].
 
-mod counting;
-pub mod custom;
-pub mod insert;
 mod judging;
-pub mod kv;
-pub mod lua;
-pub mod orders;
-pub mod pgbench;
 mod registry;
-pub mod spec;
-pub mod sysbench;
-pub mod vector;
-pub mod ycsb;
+
+pub use rqps_benchmark::benchmarks::spec;
+pub use rqps_own::benchmarks::{custom, lua, orders, pgbench, ycsb};
+pub use rqps_published::benchmarks::{insert, kv, sysbench, vector};
 
 pub use judging::{
     compare, compare_measured, digest, document, import_format, import_formats, measure, render,

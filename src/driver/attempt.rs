@@ -4,7 +4,7 @@ use crate::driver::connection::Connection;
 use crate::wire::{Reply, WireError};
 
 /// What a client does over and over.
-pub(crate) trait ClientEvent {
+pub trait ClientEvent {
     /// Carries out one event once. What was done is counted even if a later statement fails.
     fn attempt(
         &mut self,
@@ -47,7 +47,7 @@ pub(crate) trait ClientEvent {
 
 /// What follows an error that ends no step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterError {
+pub enum AfterError {
     /// The event begins again.
     Repeat,
     /// The event ends, and does not count.
@@ -58,27 +58,35 @@ pub(crate) enum AfterError {
 
 /// What the statements of an event added up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) statements: u64,
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) others: u64,
-    pub(crate) no_ops: u64,
-    pub(crate) rows: u64,
-    pub(crate) bytes: u64,
+pub struct Tally {
+    /// Statements of any kind.
+    pub statements: u64,
+    /// Statements that returned a result set.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Neither, with those of transactions.
+    pub others: u64,
+    /// Statements that could have changed a row and did not.
+    pub no_ops: u64,
+    /// Rows returned.
+    pub rows: u64,
+    /// Bytes of the values returned.
+    pub bytes: u64,
 }
 
 /// A statement that failed.
-pub(crate) struct StatementError {
+pub struct StatementError {
     /// Its kind, `BEGIN` or `COMMIT`.
-    pub(crate) kind: String,
-    pub(crate) error: WireError,
+    pub kind: String,
+    /// What the server said, or why it could not be asked.
+    pub error: WireError,
 }
 
 impl Tally {
     /// As sysbench counts: a result set is a read, a changed row a write, the rest other.
     #[inline]
-    pub(crate) fn count(&mut self, reply: Reply) {
+    pub fn count(&mut self, reply: Reply) {
         self.statements += 1;
         self.rows += reply.rows;
         self.bytes += reply.bytes;
@@ -94,7 +102,7 @@ impl Tally {
 
     /// Adds what another event did.
     #[inline]
-    pub(crate) fn add(&mut self, more: &Tally) {
+    pub fn add(&mut self, more: &Tally) {
         self.statements += more.statements;
         self.reads += more.reads;
         self.writes += more.writes;

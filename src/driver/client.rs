@@ -26,7 +26,7 @@ const LULL: Duration = Duration::from_millis(1);
 const OWN_ERRORS: &str = "script";
 
 /// One client with all that it needs.
-pub(crate) struct Client<E> {
+pub struct Client<E> {
     session: Connection,
     acts: E,
     clock: Clock,
@@ -43,20 +43,23 @@ pub(crate) struct Client<E> {
 
 /// What one client did in the window.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counts {
-    pub(crate) events: u64,
-    pub(crate) tally: Tally,
-    pub(crate) errors: BTreeMap<String, u64>,
+pub struct Counts {
+    /// Events that ended in the window.
+    pub events: u64,
+    /// What their statements added up to.
+    pub tally: Tally,
+    /// Failed statements by their error code.
+    pub errors: BTreeMap<String, u64>,
     /// The time that the events are to be divided by, nanoseconds.
-    pub(crate) window_ns: u64,
+    pub window_ns: u64,
     /// True if no event ended in the window and the one in flight was counted over its own time.
-    pub(crate) stretched: bool,
+    pub stretched: bool,
     /// Under an open pace: events whose intended start lies in the window.
-    pub(crate) due: u64,
+    pub due: u64,
     /// Under an open pace: the furthest behind the schedule, nanoseconds.
-    pub(crate) behind_ns: u64,
+    pub behind_ns: u64,
     /// Statements of the warm-up, and of events that do not count.
-    pub(crate) outside: u64,
+    pub outside: u64,
 }
 
 /// One event that was carried out.
@@ -71,7 +74,7 @@ struct CompletedEvent {
 
 impl<E: ClientEvent> Client<E> {
     /// A client whose session is set up and whose statements are prepared.
-    pub(crate) fn new(
+    pub fn new(
         session: Connection,
         acts: E,
         clock: Clock,
@@ -93,22 +96,22 @@ impl<E: ClientEvent> Client<E> {
     }
 
     /// Sets the pace: client `index` of `clients` takes its share of an open rate.
-    pub(crate) fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
+    pub fn set_pace(&mut self, pace: Pace, seed: u64, index: u32, clients: u32) {
         self.schedule = ArrivalSchedule::of(pace, seed, index, clients);
     }
 
     /// The client's clock.
-    pub(crate) fn clock(&self) -> &Clock {
+    pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
     /// Sends `count` small statements, one after the other.
-    pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
+    pub fn ping(&mut self, count: u32) -> Result<(), String> {
         self.session.ping(count)
     }
 
     /// Runs uncounted events until `end`. The error is a whole fault, as in all calls here.
-    pub(crate) fn warm_up(&mut self, end: u64) -> Result<(), String> {
+    pub fn warm_up(&mut self, end: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         if let Some(schedule) = &mut self.schedule {
             schedule.restart(self.last_end);
@@ -119,7 +122,7 @@ impl<E: ClientEvent> Client<E> {
     /// Opens the window. An event in flight from the warm-up counts if it ends within; not so under
     /// an open pace, where the schedule starts anew and the queue is not inherited, and not if
     /// only whole events count.
-    pub(crate) fn open_window(&mut self, window: Window) {
+    pub fn open_window(&mut self, window: Window) {
         if self.schedule.is_some() || window.whole_events {
             if let Some(event) = self.pending.take() {
                 self.counts.outside += event.tally.statements;
@@ -133,14 +136,14 @@ impl<E: ClientEvent> Client<E> {
     }
 
     /// Runs until no further event can end by `limit`, which is the end of the window or before.
-    pub(crate) fn run_to(&mut self, limit: u64) -> Result<(), String> {
+    pub fn run_to(&mut self, limit: u64) -> Result<(), String> {
         let stop = self.window.map_or(limit, |window| window.end);
         self.run_until(limit, stop)
     }
 
     /// Carries out `count` events, each at once after the one before. They are counted if a window
     /// is open.
-    pub(crate) fn run_events(&mut self, count: u64) -> Result<(), String> {
+    pub fn run_events(&mut self, count: u64) -> Result<(), String> {
         self.last_end = self.clock.now();
         for _ in 0..count {
             let event = self.event(u64::MAX)?;
@@ -151,7 +154,7 @@ impl<E: ClientEvent> Client<E> {
 
     /// Carries out `count` events in a window of their own and returns its counts. The server
     /// waits for each statement, however fast it is.
-    pub(crate) fn count_events(&mut self, count: u64) -> Result<Counts, String> {
+    pub fn count_events(&mut self, count: u64) -> Result<Counts, String> {
         self.session.set_lull(LULL);
         let start = self.clock.now();
         self.open_window(Window { start, end: u64::MAX, whole_events: true });
@@ -161,12 +164,12 @@ impl<E: ClientEvent> Client<E> {
     }
 
     /// Puts away what the client has. The error is a whole fault.
-    pub(crate) fn finish(&mut self) -> Result<(), String> {
+    pub fn finish(&mut self) -> Result<(), String> {
         self.acts.finish(&mut self.session)
     }
 
     /// Closes the window and returns its counts.
-    pub(crate) fn close_window(&mut self) -> Counts {
+    pub fn close_window(&mut self) -> Counts {
         let Some(window) = self.window else { return Counts::default() };
         let mut length = window.end - window.start;
         if let Some(event) = self.pending.take() {

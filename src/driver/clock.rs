@@ -4,11 +4,11 @@
 use crate::os::clock::{FakeClock, RealClock, TimeSource as _};
 
 /// Nanoseconds of a second.
-pub(crate) const SECOND: f64 = 1e9;
+pub const SECOND: f64 = 1e9;
 
 /// Nanoseconds since a common start.
 #[derive(Clone, Debug)]
-pub(crate) enum Clock {
+pub enum Clock {
     /// The monotonic clock of the host.
     Real(RealClock),
     /// Advanced by the fake session of the same client.
@@ -18,7 +18,7 @@ pub(crate) enum Clock {
 impl Clock {
     /// Now.
     #[inline]
-    pub(crate) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         match self {
             Clock::Real(clock) => clock.now_ns(),
             Clock::Fake(clock) => clock.now_ns(),
@@ -26,7 +26,7 @@ impl Clock {
     }
 
     /// Waits until `time`, to within a few microseconds, and returns the time then.
-    pub(crate) fn wait_until(&self, time: u64) -> u64 {
+    pub fn wait_until(&self, time: u64) -> u64 {
         match self {
             Clock::Real(clock) => clock.sleep_until(time),
             Clock::Fake(clock) => clock.sleep_until(time),

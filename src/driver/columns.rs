@@ -5,20 +5,23 @@ use crate::driver::request::{LoadRequest, LoadType};
 use crate::wire::{Value, ValueType};
 
 /// The columns of the tables, and how a row is written for each way to load it.
-pub(crate) struct LoadColumns {
+pub struct LoadColumns {
     /// As a list for SQL.
-    pub(crate) names: String,
-    pub(crate) holds: Vec<LoadType>,
+    pub names: String,
+    /// What each column holds.
+    pub holds: Vec<LoadType>,
 }
 
 impl LoadColumns {
-    pub(crate) fn of(task: &LoadRequest) -> LoadColumns {
+    /// The columns of what is loaded.
+    pub fn of(task: &LoadRequest) -> LoadColumns {
         let names: Vec<&str> = task.columns.iter().map(|column| column.name.as_str()).collect();
         let holds = task.columns.iter().map(|column| column.holds).collect();
         LoadColumns { names: names.join(", "), holds }
     }
 
-    pub(crate) fn types(&self) -> Vec<ValueType> {
+    /// Their types, as the protocols name them.
+    pub fn types(&self) -> Vec<ValueType> {
         let of = |holds: &LoadType| match holds {
             LoadType::Int => ValueType::Int,
             LoadType::Text { .. } => ValueType::Text,
@@ -26,12 +29,13 @@ impl LoadColumns {
         self.holds.iter().map(of).collect()
     }
 
-    pub(crate) fn placeholders(&self) -> String {
+    /// One row of placeholders, in parentheses.
+    pub fn placeholders(&self) -> String {
         format!("({})", vec!["?"; self.holds.len()].join(","))
     }
 
     /// The values of a row in the order of the columns. Nothing is allocated.
-    pub(crate) fn values<'a>(&'a self, row: &'a LoadRow) -> impl Iterator<Item = Value<'a>> {
+    pub fn values<'a>(&'a self, row: &'a LoadRow) -> impl Iterator<Item = Value<'a>> {
         let (mut numbers, mut text) = (row.numbers.iter(), row.text.as_slice());
         self.holds.iter().map(move |holds| match holds {
             LoadType::Int => Value::Int(numbers.next().copied().unwrap_or(0)),
@@ -46,7 +50,7 @@ impl LoadColumns {
     /// A line of LOAD DATA without separators, which costs the server least: 11 bytes of an INT, by
     /// the manual of MySQL, and as many of a text as its column has room for, filled up with
     /// spaces.
-    pub(crate) fn fixed_line(&self, out: &mut Vec<u8>, row: &LoadRow) {
+    pub fn fixed_line(&self, out: &mut Vec<u8>, row: &LoadRow) {
         for (value, holds) in self.values(row).zip(&self.holds) {
             match (value, holds) {
                 (Value::Int(number), _) => out.extend_from_slice(&fixed_number(number as u64)),
@@ -65,7 +69,7 @@ impl LoadColumns {
     }
 
     /// A tuple of COPY's binary form: int4 and texts. `rows` is checked to fit 32 bits.
-    pub(crate) fn copy_tuple(&self, out: &mut Vec<u8>, row: &LoadRow) {
+    pub fn copy_tuple(&self, out: &mut Vec<u8>, row: &LoadRow) {
         const INT: [u8; 4] = 4i32.to_be_bytes();
         out.extend_from_slice(&(self.holds.len() as i16).to_be_bytes());
         for value in self.values(row) {

@@ -28,7 +28,7 @@ const SERVING_THREAD: [&str; 2] = [
 ];
 
 /// A connection.
-pub(crate) enum Connection {
+pub enum Connection {
     /// A server that speaks Postgres.
     Postgres(PostgresClient),
     /// A server that speaks MySQL.
@@ -41,7 +41,7 @@ pub(crate) enum Connection {
 
 /// What sessions are opened with: the endpoint, with its library loaded once for all clients.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub struct Connector {
     endpoint: Endpoint,
     login: Login,
     dialect: Dialect,
@@ -53,7 +53,7 @@ pub(crate) struct Connector {
 
 impl Connector {
     /// Loads the library that the endpoint names. The error is a whole fault.
-    pub(crate) fn new(job: &DriverRequest) -> Result<Connector, String> {
+    pub fn new(job: &DriverRequest) -> Result<Connector, String> {
         let sqlite = match &job.endpoint {
             Endpoint::File { library: None, .. } => Some(Sqlite::compiled_in()),
             Endpoint::File { library: Some(path), .. } => {
@@ -73,14 +73,14 @@ impl Connector {
     }
 
     /// The same with more statements after connecting.
-    pub(crate) fn also(&self, setup: Vec<String>) -> Connector {
+    pub fn also(&self, setup: Vec<String>) -> Connector {
         let mut connector = self.clone();
         connector.setup.extend(setup);
         connector
     }
 
     /// What the target speaks.
-    pub(crate) fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
@@ -90,7 +90,7 @@ impl Connector {
     }
 
     /// Opens the session of client `client` (from 0) and sets it up. The error is a whole fault.
-    pub(crate) fn open(&self, client: u32) -> Result<Connection, String> {
+    pub fn open(&self, client: u32) -> Result<Connection, String> {
         let mut session = match &self.endpoint {
             Endpoint::Server(address) => self.connect(address)?,
             Endpoint::File { path, .. } => self.open_file(path)?,
@@ -126,11 +126,7 @@ impl Connector {
 
 impl Connection {
     /// Prepares one statement.
-    pub(crate) fn prepare(
-        &mut self,
-        sql: &str,
-        types: &[ValueType],
-    ) -> Result<Prepared, WireError> {
+    pub fn prepare(&mut self, sql: &str, types: &[ValueType]) -> Result<Prepared, WireError> {
         match self {
             Connection::Postgres(client) => client.prepare(sql, types),
             Connection::Mysql(client) => client.prepare(sql, types),
@@ -143,7 +139,7 @@ impl Connection {
 
     /// Executes a prepared statement and reads its reply to the end.
     #[inline]
-    pub(crate) fn execute(
+    pub fn execute(
         &mut self,
         statement: Prepared,
         values: &[Value<'_>],
@@ -160,7 +156,7 @@ impl Connection {
     }
 
     /// The same with the rows as text, which replace those in `rows`.
-    pub(crate) fn execute_rows(
+    pub fn execute_rows(
         &mut self,
         statement: Prepared,
         values: &[Value<'_>],
@@ -195,7 +191,7 @@ impl Connection {
     /// The same for a statement that returns one column of whole numbers, which replace what `ids`
     /// held.
     #[inline]
-    pub(crate) fn execute_ids(
+    pub fn execute_ids(
         &mut self,
         statement: Prepared,
         values: &[Value<'_>],
@@ -211,12 +207,12 @@ impl Connection {
     }
 
     /// True if a backslash in a literal escapes what follows.
-    pub(crate) fn escapes_backslash(&self) -> bool {
+    pub fn escapes_backslash(&self) -> bool {
         matches!(self, Connection::Mysql(_))
     }
 
     /// What the server said by the way since the last call.
-    pub(crate) fn take_notices(&mut self) -> Vec<String> {
+    pub fn take_notices(&mut self) -> Vec<String> {
         match self {
             Connection::Postgres(client) => client.take_notices(),
             Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => Vec::new(),
@@ -224,7 +220,7 @@ impl Connection {
     }
 
     /// What the protocol says of the server's side: on Postgres the process of the backend.
-    pub(crate) fn connection_id(&self) -> Option<u32> {
+    pub fn connection_id(&self) -> Option<u32> {
         match self {
             Connection::Postgres(client) => Some(client.connection_id()),
             Connection::Mysql(client) => Some(client.connection_id()),
@@ -234,7 +230,7 @@ impl Connection {
 
     /// The thread of a MySQL or MariaDB that serves this connection; `None` if the server is older
     /// than that question, and on other DBMSs.
-    pub(crate) fn serving_thread(&mut self) -> Option<u32> {
+    pub fn serving_thread(&mut self) -> Option<u32> {
         let Connection::Mysql(client) = self else { return None };
         SERVING_THREAD.iter().find_map(|sql| {
             let rows = client.rows(sql).ok()?;
@@ -243,7 +239,7 @@ impl Connection {
     }
 
     /// Leaves a server this long to begin to wait, before each statement from now on.
-    pub(crate) fn set_lull(&mut self, lull: Duration) {
+    pub fn set_lull(&mut self, lull: Duration) {
         match self {
             Connection::Postgres(client) => client.set_lull(lull),
             Connection::Mysql(client) => client.set_lull(lull),
@@ -252,7 +248,7 @@ impl Connection {
     }
 
     /// Sends `count` small statements, one after the other. The error is a whole fault.
-    pub(crate) fn ping(&mut self, count: u32) -> Result<(), String> {
+    pub fn ping(&mut self, count: u32) -> Result<(), String> {
         for _ in 0..count {
             self.simple("SELECT 1").map_err(|error| format!("failed to ping: {error}"))?;
         }
@@ -260,7 +256,7 @@ impl Connection {
     }
 
     /// Executes one statement given as text.
-    pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+    pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         match self {
             Connection::Postgres(client) => client.simple(sql),
             Connection::Mysql(client) => client.simple(sql),
@@ -270,11 +266,7 @@ impl Connection {
     }
 
     /// Executes one statement given as text and keeps its rows as they come.
-    pub(crate) fn simple_kept(
-        &mut self,
-        sql: &str,
-        kept: &mut KeptRows,
-    ) -> Result<Reply, WireError> {
+    pub fn simple_kept(&mut self, sql: &str, kept: &mut KeptRows) -> Result<Reply, WireError> {
         match self {
             Connection::Postgres(client) => client.simple_kept(sql, kept),
             Connection::Mysql(client) => client.simple_kept(sql, kept),
@@ -285,7 +277,7 @@ impl Connection {
     }
 
     /// SQLSTATE of the last error, where the protocol has one beside its number.
-    pub(crate) fn sql_state(&self) -> Option<&str> {
+    pub fn sql_state(&self) -> Option<&str> {
         match self {
             Connection::Mysql(client) => Some(client.sql_state()),
             Connection::Postgres(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
@@ -293,7 +285,7 @@ impl Connection {
     }
 
     /// Executes one statement given as text and returns its rows as text: for what is not measured.
-    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
+    pub fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
         match self {
             Connection::Postgres(client) => client.rows(sql),
             Connection::Mysql(client) => client.rows(sql),
@@ -305,7 +297,7 @@ impl Connection {
 
 impl Connection {
     /// Feeds `COPY … FROM STDIN`: `fill` appends data and returns false when that was the last.
-    pub(crate) fn copy_in(
+    pub fn copy_in(
         &mut self,
         sql: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,
@@ -322,7 +314,7 @@ impl Connection {
 impl Connection {
     /// Feeds `LOAD DATA LOCAL INFILE …`: `fill` appends rows and returns false when those were the
     /// last. A server that does not allow it refuses before the first row.
-    pub(crate) fn load_local(
+    pub fn load_local(
         &mut self,
         sql: &str,
         fill: &mut dyn FnMut(&mut Vec<u8>) -> bool,

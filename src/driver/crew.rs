@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::counting::Events;
+pub use self::counting::Events;
 use crate::domain::run::CpuTime;
 use crate::driver::Stop;
 use crate::driver::clock::Clock;
@@ -28,7 +28,7 @@ use crate::os::clock::RealClock;
 use crate::os::tree;
 
 /// What clients that take turns tell the coordinator.
-pub(crate) enum TurnNews {
+pub enum TurnNews {
     /// The warm-up is over: counters are to be read.
     Sample,
     /// An interval has ended after so much own time, nanoseconds.
@@ -40,7 +40,7 @@ const BEAT: Duration = Duration::from_millis(250);
 
 /// Between the order to measure and the start of a window: time for all members to hear it, and
 /// for the coordinator to read counters, nanoseconds.
-pub(crate) const LEAD_NS: u64 = 5_000_000;
+pub const LEAD_NS: u64 = 5_000_000;
 
 /// How long members may take to finish the statement in flight once a step has reached its limit,
 /// nanoseconds.
@@ -51,33 +51,33 @@ const GRACE_NS: u64 = 2_000_000_000;
 type Life<T> = Box<dyn FnOnce(&Stand<T>) -> Result<(), String> + Send>;
 
 /// One thread of a step, before it starts.
-pub(crate) struct Member<T> {
+pub struct Member<T> {
     /// Its name in faults: `client 3`, `the deleter of client 2`.
-    pub(crate) name: String,
+    pub name: String,
     /// Bytes of its stack.
-    pub(crate) stack: usize,
+    pub stack: usize,
     /// True if it works beside the others and ends when they are done, as [`Stand::is_over`] says.
-    pub(crate) background: bool,
+    pub background: bool,
     /// What it does.
-    pub(crate) life: Life<T>,
+    pub life: Life<T>,
 }
 
 /// What a member says when it is connected and prepared.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// What the protocol says of the server's side of its connection.
-    pub(crate) connection_id: Option<u32>,
+    pub connection_id: Option<u32>,
     /// The thread of the server that serves its connection, if the server tells.
-    pub(crate) thread: Option<u32>,
+    pub thread: Option<u32>,
     /// Query plans, by statement.
-    pub(crate) plans: BTreeMap<String, String>,
+    pub plans: BTreeMap<String, String>,
     /// Notes of the step.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// What the coordinator tells a member to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Order {
+pub enum Order {
     /// Send some small statements, for the server's thread to be found, and answer.
     Ping,
     /// Run until then, count nothing.
@@ -94,22 +94,27 @@ pub(crate) enum Order {
 
 /// What a member counted, and what its thread used meanwhile.
 #[derive(Clone, Debug)]
-pub(crate) struct Done<T> {
-    pub(crate) value: T,
-    pub(crate) spent: Spent,
+pub struct Done<T> {
+    /// What it counted.
+    pub value: T,
+    /// What its thread used.
+    pub spent: Spent,
 }
 
 /// CPU and time of a thread between two moments of its work, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
-    pub(crate) cpu_ns: u64,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+pub struct Spent {
+    /// CPU time of the thread.
+    pub cpu_ns: u64,
+    /// The first moment, since the zero of the clock that all threads share.
+    pub from: u64,
+    /// The last moment, of the same clock.
+    pub to: u64,
 }
 
 impl Spent {
     /// Carries out `work` on the calling thread and tells what it took.
-    pub(crate) fn on<R>(clock: &Clock, work: impl FnOnce() -> R) -> (R, Spent) {
+    pub fn on<R>(clock: &Clock, work: impl FnOnce() -> R) -> (R, Spent) {
         let (from, before) = (clock.now(), tree::thread_cpu_ns());
         let result = work();
         let cpu_ns = tree::thread_cpu_ns() - before;
@@ -117,13 +122,13 @@ impl Spent {
     }
 
     /// Share of one CPU.
-    pub(crate) fn share(&self) -> f64 {
+    pub fn share(&self) -> f64 {
         self.cpu_ns as f64 / self.to.saturating_sub(self.from).max(1) as f64
     }
 }
 
 /// A member's side of the conversation with the coordinator.
-pub(crate) struct Stand<T> {
+pub struct Stand<T> {
     member: usize,
     orders: Receiver<Order>,
     news: Sender<CrewEvent<T>>,
@@ -133,33 +138,33 @@ pub(crate) struct Stand<T> {
 
 impl<T> Stand<T> {
     /// Connected and prepared.
-    pub(crate) fn ready(&self, ready: Ready) {
+    pub fn ready(&self, ready: Ready) {
         self.say(Said::Ready(ready));
     }
 
     /// The answer to an order that asks for one.
-    pub(crate) fn answer(&self, result: Result<(), String>) {
+    pub fn answer(&self, result: Result<(), String>) {
         self.say(Said::Answer(result));
     }
 
     /// Something about turns with other targets.
-    pub(crate) fn turns(&self, news: TurnNews) {
+    pub fn turns(&self, news: TurnNews) {
         self.say(Said::Turns(news));
     }
 
     /// All work is done. Connections that are still open close after this, outside of the window.
-    pub(crate) fn done(&self, value: T, spent: Spent) {
+    pub fn done(&self, value: T, spent: Spent) {
         self.is_done.set(true);
         self.say(Said::Done(Done { value, spent }));
     }
 
     /// The next order; `None` if the step has ended.
-    pub(crate) fn order(&self) -> Option<Order> {
+    pub fn order(&self) -> Option<Order> {
         self.orders.recv().ok()
     }
 
     /// The next order to measure, for members that know no other.
-    pub(crate) fn window(&self) -> Option<Window> {
+    pub fn window(&self) -> Option<Window> {
         loop {
             if let Order::Measure(window) = self.order()? {
                 return Some(window);
@@ -168,7 +173,7 @@ impl<T> Stand<T> {
     }
 
     /// True once the step is over: its members are done, or one of them failed.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
@@ -192,7 +197,7 @@ enum Said<T> {
 }
 
 /// Makes the intervals of a window. All times are on the clock of the crew.
-pub(crate) trait Intervals {
+pub trait Intervals {
     /// When the next interval ends; `None` if it waits for the members, so that intervals add up
     /// to the total.
     fn next_cut(&self) -> Option<u64>;
@@ -213,20 +218,20 @@ pub(crate) trait Intervals {
 }
 
 /// What a finished window gave.
-pub(crate) struct Finished<T> {
+pub struct Finished<T> {
     /// In the order of the members; `None` for one that did not come back after the limit.
-    pub(crate) done: Vec<Option<Done<T>>>,
+    pub done: Vec<Option<Done<T>>>,
     /// CPU of the whole process.
-    pub(crate) cpu: CpuTime,
+    pub cpu: CpuTime,
     /// The end of the window: where the clock cut it, or where the last member ended that is not in
     /// the background.
-    pub(crate) end: u64,
+    pub end: u64,
     /// True if the step reached its limit.
-    pub(crate) limited: bool,
+    pub limited: bool,
 }
 
 /// The coordinator's side.
-pub(crate) struct Crew<T> {
+pub struct Crew<T> {
     begun: Instant,
     clock: Clock,
     posts: Vec<Post>,
@@ -244,7 +249,7 @@ struct Post {
 impl<T: Send + 'static> Crew<T> {
     /// Starts all members; `begun` is the zero of the clock that they share. The error is a whole
     /// fault.
-    pub(crate) fn start(begun: Instant, members: Vec<Member<T>>) -> Result<Crew<T>, String> {
+    pub fn start(begun: Instant, members: Vec<Member<T>>) -> Result<Crew<T>, String> {
         let (sender, news) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let mut posts = Vec::with_capacity(members.len());
@@ -268,7 +273,7 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Waits until all members are ready, and returns what they said, in their order.
-    pub(crate) fn gather<W: Write>(&mut self, link: &LabLink<W>) -> Result<Vec<Ready>, Stop> {
+    pub fn gather<W: Write>(&mut self, link: &LabLink<W>) -> Result<Vec<Ready>, Stop> {
         let mut all: Vec<Option<Ready>> = self.posts.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
             if let Some(CrewEvent { member, said: Said::Ready(ready) }) = self.hear(None, link)? {
@@ -279,7 +284,7 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Gives an order to one member and waits for its answer.
-    pub(crate) fn ask<W: Write>(
+    pub fn ask<W: Write>(
         &mut self,
         member: usize,
         order: Order,
@@ -294,12 +299,12 @@ impl<T: Send + 'static> Crew<T> {
     }
 
     /// Gives an order to all members.
-    pub(crate) fn order(&self, order: Order) {
+    pub fn order(&self, order: Order) {
         self.posts.iter().for_each(|post| post.order(order));
     }
 
     /// Waits for an answer of every member that is not in the background.
-    pub(crate) fn answers<W: Write>(&mut self, link: &LabLink<W>) -> Result<(), Stop> {
+    pub fn answers<W: Write>(&mut self, link: &LabLink<W>) -> Result<(), Stop> {
         let mut left = self.posts.iter().filter(|post| !post.background).count();
         while left > 0 {
             if let Some(CrewEvent { said: Said::Answer(answer), .. }) = self.hear(None, link)? {
@@ -312,7 +317,7 @@ impl<T: Send + 'static> Crew<T> {
 
     /// Sends all members through `window` and says its start and its intervals; the last interval
     /// ends with the last member. Then members in the background end too.
-    pub(crate) fn measure<W: Write>(
+    pub fn measure<W: Write>(
         &mut self,
         window: Window,
         intervals: &mut dyn Intervals,
@@ -360,7 +365,7 @@ impl<T: Send + 'static> Crew<T> {
 
     /// Waits until members that take no orders are done; calls `beat` every `every` meanwhile.
     /// Returns what they counted, in their order.
-    pub(crate) fn finish<W: Write>(
+    pub fn finish<W: Write>(
         &mut self,
         every: Duration,
         beat: &mut dyn FnMut(&mut LabLink<W>) -> Result<(), Stop>,
@@ -381,7 +386,7 @@ impl<T: Send + 'static> Crew<T> {
 
     /// Waits while the members take turns with members of other targets. `heed` hears the news of
     /// turns, and is called without any several times a second.
-    pub(crate) fn take_turns<W: Write>(
+    pub fn take_turns<W: Write>(
         &mut self,
         heed: &mut impl FnMut(Option<TurnNews>, &mut LabLink<W>) -> Result<(), Stop>,
         link: &mut LabLink<W>,
@@ -435,7 +440,7 @@ impl<T: Send + 'static> Crew<T> {
 
 impl<T> Crew<T> {
     /// Waits until all threads have ended and let go of what they share.
-    pub(crate) fn join<W: Write>(mut self, link: &LabLink<W>) -> Result<(), Stop> {
+    pub fn join<W: Write>(mut self, link: &LabLink<W>) -> Result<(), Stop> {
         // A member that waits for an order ends when none can come any more.
         let threads: Vec<_> = self.posts.drain(..).map(|post| post.thread).collect();
         for thread in threads {

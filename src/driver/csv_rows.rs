@@ -17,11 +17,7 @@ const ROWS_PER_INSERT: usize = 100;
 const ROWS_PER_COMMIT: u64 = 10_000;
 
 /// Fills the table and returns the number of rows.
-pub(crate) fn load(
-    file: &CsvFile,
-    dialect: Dialect,
-    session: &mut Connection,
-) -> Result<u64, String> {
+pub fn load(file: &CsvFile, dialect: Dialect, session: &mut Connection) -> Result<u64, String> {
     let mut rows = CsvRows::open(file)?;
     let names: Vec<String> = rows.columns.iter().map(|name| quoted(name, dialect)).collect();
     let names = names.join(", ");
@@ -137,7 +133,7 @@ fn copy_line(out: &mut Vec<u8>, rows: &CsvRows<'_>) {
 }
 
 /// A field in COPY's text form, which is that of LOAD DATA, too; `None` is NULL.
-pub(crate) fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
+pub fn copy_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
     let Some(field) = field else {
         out.extend_from_slice(b"\\N");
         return;

@@ -1,5 +1,6 @@
 //! The fake DBMS: scripted latencies on a clock of its own, the same for the same seed. It does no
-//! work, so whole-program tests take no time and give the same bytes.
+//! work, so whole-program tests take no time and give the same bytes. A statement with `panic` in it
+//! panics, so that tests see what becomes of a client that does.
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::os::clock::FakeClock;
 use crate::wire::{Prepared, Reply, Value, WireError};
 
 /// A session of the fake DBMS.
-pub(crate) struct Fake {
+pub struct Fake {
     clock: FakeClock,
     rng: Rng,
     seed: u64,
@@ -21,16 +22,16 @@ pub(crate) struct Fake {
     executed: u64,
     /// What goes wrong at which execution, from 1.
     #[cfg(test)]
-    pub(crate) faults: Vec<(u64, Fault)>,
+    pub faults: Vec<(u64, Fault)>,
     /// Every statement with its values.
     #[cfg(test)]
-    pub(crate) log: Arc<std::sync::Mutex<Vec<String>>>,
+    pub log: Arc<std::sync::Mutex<Vec<String>>>,
 }
 
 /// What may go wrong.
 #[cfg(test)]
 #[derive(Clone, Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The statement takes so many nanoseconds more.
     Stall(u64),
     /// The server refuses with this code.
@@ -39,7 +40,7 @@ pub(crate) enum Fault {
 
 impl Fake {
     /// A session whose statements take `mean_us` on average: half of it fixed, half exponential.
-    pub(crate) fn new(seed: u64, client: u32, mean_us: u64) -> Fake {
+    pub fn new(seed: u64, client: u32, mean_us: u64) -> Fake {
         Fake {
             clock: FakeClock::new(),
             rng: Rng::stream(seed, "fake", u64::from(client)),
@@ -56,39 +57,37 @@ impl Fake {
     }
 
     /// The clock that this session advances.
-    pub(crate) fn clock(&self) -> Clock {
+    pub fn clock(&self) -> Clock {
         Clock::Fake(self.clock.clone())
     }
 
     /// Takes no time.
-    pub(crate) fn prepare(&mut self, sql: &str) -> Prepared {
+    pub fn prepare(&mut self, sql: &str) -> Prepared {
         self.statements.push(sql.to_owned());
         Prepared(self.statements.len() - 1)
     }
 
     /// Advances the clock by a drawn latency; a SELECT returns one row, the rest changes one.
-    pub(crate) fn execute(
+    pub fn execute(
         &mut self,
         statement: Prepared,
         values: &[Value<'_>],
     ) -> Result<Reply, WireError> {
         #[cfg(test)]
         self.note(format!("{} {values:?}", self.statements[statement.0]));
-        #[cfg(test)]
         assert!(!self.statements[statement.0].contains("panic"), "told to panic");
         let _ = values;
         self.pass(is_query(&self.statements[statement.0]))
     }
 
     /// As `execute`; `SET luck TO …` has latencies drawn from another stream, and takes no time.
-    pub(crate) fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
+    pub fn simple(&mut self, sql: &str) -> Result<Reply, WireError> {
         if let Some(luck) = sql.strip_prefix("SET luck TO ") {
             self.rng = Rng::stream(self.seed, &format!("fake {luck}"), u64::from(self.client));
             return Ok(Reply { rows: 0, affected: 0, bytes: 0, result_set: false });
         }
         #[cfg(test)]
         self.note(sql.to_owned());
-        #[cfg(test)]
         assert!(!sql.contains("panic"), "told to panic");
         self.pass(is_query(sql))
     }

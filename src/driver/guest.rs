@@ -11,13 +11,13 @@ const CREATE_EXTENSION: &str = "CREATE EXTENSION IF NOT EXISTS ";
 
 impl Connector {
     /// Executes a statement that makes or drops a table, on a session of this connector.
-    pub(crate) fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
+    pub fn make(&self, session: &mut Connection, sql: &str) -> Result<(), WireError> {
         make(session, self.dialect(), self.mark(), sql)
     }
 
     /// The statement that asks for the bytes of the marked tables of the session's schema or
     /// database, with their indexes; `None` where all tables count.
-    pub(crate) fn size_of_marked(&self) -> Option<String> {
+    pub fn size_of_marked(&self) -> Option<String> {
         let marks = self.dialect().spec().marks.as_ref()?;
         self.mark().map(|mark| marks.size.replace("{mark}", &quoted(mark)))
     }
@@ -28,7 +28,7 @@ impl Connector {
 ///
 /// # Errors
 /// The server refuses; a table that is to be dropped is not rqps's.
-pub(crate) fn make(
+pub fn make(
     session: &mut Connection,
     dialect: Dialect,
     mark: Option<&str>,

@@ -10,13 +10,13 @@ use crate::driver::recorder::{Recorder, Snapshot};
 use crate::driver::request::StepRequest;
 
 /// One recorder per client.
-pub(crate) fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
+pub fn recorders<B>(task: &StepRequest<B>) -> Vec<Arc<Recorder>> {
     let open = matches!(task.pace, Pace::Open { .. });
     (0..task.clients).map(|_| Arc::new(Recorder::new(open))).collect()
 }
 
 /// Turns recorders into intervals.
-pub(crate) struct IntervalMeter {
+pub struct IntervalMeter {
     recorders: Vec<Arc<Recorder>>,
     earlier: Snapshot,
     from_ns: u64,
@@ -25,7 +25,7 @@ pub(crate) struct IntervalMeter {
 
 impl IntervalMeter {
     /// Starts at the start of the window.
-    pub(crate) fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> IntervalMeter {
+    pub fn new(recorders: &[Arc<Recorder>], start_ns: u64) -> IntervalMeter {
         IntervalMeter {
             recorders: recorders.to_vec(),
             earlier: Snapshot::default(),
@@ -35,7 +35,7 @@ impl IntervalMeter {
     }
 
     /// What happened since the last call.
-    pub(crate) fn interval(&mut self, now_ns: u64) -> StepInterval {
+    pub fn interval(&mut self, now_ns: u64) -> StepInterval {
         let now = Snapshot::take(self.recorders.iter().map(AsRef::as_ref));
         let (events, quantiles) = now.since(&self.earlier, &[0.5, 0.95, 0.99, 1.0]);
         let us = |index: usize| quantiles.get(index).map_or(0.0, |value| *value as f64 / 1e3);
@@ -59,7 +59,7 @@ impl IntervalMeter {
 
     /// When the next interval is to end: a second after the last, or at the end of the window if
     /// that is nearer than a second and a half.
-    pub(crate) fn next_cut(&self, start_ns: u64, end_ns: u64) -> u64 {
+    pub fn next_cut(&self, start_ns: u64, end_ns: u64) -> u64 {
         let next = start_ns + (u64::from(self.second) + 1) * SECOND as u64;
         if next + SECOND as u64 / 2 > end_ns && next < end_ns { end_ns } else { next }
     }

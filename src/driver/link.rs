@@ -9,10 +9,10 @@ use crate::driver::event::DriverEvent;
 
 /// The other side is gone.
 #[derive(Debug)]
-pub(crate) struct LabGone;
+pub struct LabGone;
 
 /// Messages out, and whether anybody listens.
-pub(crate) struct LabLink<W> {
+pub struct LabLink<W> {
     output: W,
     /// A line of the other side; closed when it goes.
     lines: Receiver<()>,
@@ -22,7 +22,7 @@ pub(crate) struct LabLink<W> {
 
 impl<W: Write> LabLink<W> {
     /// Watches `input` for its end.
-    pub(crate) fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
+    pub fn watching(output: W, mut input: impl BufRead + Send + 'static) -> LabLink<W> {
         let (sender, lines) = channel();
         // The thread ends with the input or with the process, and is waited for by nobody.
         std::thread::spawn(move || {
@@ -37,13 +37,13 @@ impl<W: Write> LabLink<W> {
     }
 
     /// Nobody to watch.
-    pub(crate) fn alone(output: W) -> LabLink<W> {
+    pub fn alone(output: W) -> LabLink<W> {
         let (sender, lines) = channel();
         LabLink { output, lines, _open: Some(sender) }
     }
 
     /// Says one message, at once.
-    pub(crate) fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+    pub fn say(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         let mut line = serde_json::to_vec(message).map_err(|_| LabGone)?;
         line.push(b'\n');
         self.output.write_all(&line).map_err(|_| LabGone)?;
@@ -51,7 +51,7 @@ impl<W: Write> LabLink<W> {
     }
 
     /// Sleeps for `duration`, less if the other side goes.
-    pub(crate) fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
+    pub fn sleep(&self, duration: Duration) -> Result<(), LabGone> {
         match self.lines.recv_timeout(duration) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => Err(LabGone),
@@ -59,12 +59,12 @@ impl<W: Write> LabLink<W> {
     }
 
     /// Says that all is prepared and waits for a line, if there is somebody to write one.
-    pub(crate) fn pause(&mut self) -> Result<(), LabGone> {
+    pub fn pause(&mut self) -> Result<(), LabGone> {
         self.pause_at(&DriverEvent::Prepared)
     }
 
     /// Says `message` and waits for a line, if there is somebody to write one.
-    pub(crate) fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
+    pub fn pause_at(&mut self, message: &DriverEvent) -> Result<(), LabGone> {
         if self._open.is_some() {
             return Ok(());
         }
@@ -74,7 +74,7 @@ impl<W: Write> LabLink<W> {
 
     /// Waits for something from `news` until `deadline`; `None` at the deadline or when all
     /// senders are gone.
-    pub(crate) fn wait<T>(
+    pub fn wait<T>(
         &self,
         news: &Receiver<T>,
         deadline: Option<Instant>,

@@ -72,7 +72,7 @@ enum LoadPart {
 }
 
 /// Carries out a loading job and says how it went.
-pub(crate) fn load<W: Write>(
+pub fn load<W: Write>(
     job: &DriverRequest,
     task: &LoadRequest,
     rows: OpenRows,
@@ -194,7 +194,7 @@ fn loader(
 
 /// Sets the connection up for loading. What a version or a login does not allow is left: the load
 /// is slower then, not other.
-pub(crate) fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
+pub fn speed_up(dialect: Dialect, session: &mut Connection) -> Result<(), String> {
     let cpus = affinity::allowed_cpus().len().max(1).to_string();
     for sql in dialect.spec().load_setup {
         let said = session.simple(&sql.replace("{cpus}", &cpus));
@@ -432,7 +432,7 @@ impl Shared {
 }
 
 /// True if the server only minds how the rows come.
-pub(crate) fn may_insert_instead(error: &WireError) -> bool {
+pub fn may_insert_instead(error: &WireError) -> bool {
     error.code().is_some_and(|code| LOCAL_REFUSED.contains(&code))
 }
 

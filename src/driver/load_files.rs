@@ -26,7 +26,7 @@ const MOST_NOTES: usize = 5;
 const UNDEFINED_OBJECT: &str = "42704";
 
 /// Carries out a loading job and says how it went.
-pub(crate) fn load<W: Write>(
+pub fn load<W: Write>(
     job: &DriverRequest,
     task: &FileLoad,
     connector: &Connector,
@@ -242,7 +242,7 @@ fn shortened(sql: &str) -> String {
 
 /// What the planner knows is that of the loaded rows.
 /// Has the DBMS look at the tables that are there now.
-pub(crate) fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
+pub fn gather_statistics(dialect: Dialect, connector: &Connector) -> Result<(), String> {
     let mut session = connector.open(0)?;
     let statements = match dialect {
         Dialect::Postgres => vec!["VACUUM (ANALYZE)".to_owned()],

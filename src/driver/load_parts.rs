@@ -46,7 +46,7 @@ struct Shared {
 }
 
 /// Carries out a loading job and says how it went.
-pub(crate) fn load<W: Write>(
+pub fn load<W: Write>(
     job: &DriverRequest,
     task: &PartLoad,
     open: OpenPart,

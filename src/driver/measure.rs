@@ -15,7 +15,7 @@ use crate::driver::step::{Clients, MakeActs};
 use crate::driver::{Stop, simulated, step};
 
 /// Carries out a measuring job and says how it went.
-pub(crate) fn measure<W: Write>(
+pub fn measure<W: Write>(
     job: &DriverRequest,
     task: &StepRequest<Script>,
     connector: Connector,
@@ -56,7 +56,7 @@ fn check(task: &StepRequest<Script>) -> Result<(), String> {
 }
 
 /// Clients whose work is a script.
-pub(crate) fn script_clients(
+pub fn script_clients(
     connector: Connector,
     task: &StepRequest<Script>,
 ) -> Result<Clients<Program>, String> {

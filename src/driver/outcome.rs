@@ -11,7 +11,7 @@ use crate::driver::recorder::{Recorder, histograms};
 use crate::driver::request::{DriverRequest, StepRequest};
 
 /// Puts the clients' counts together; CPU, plans and notes of the making are the caller's.
-pub(crate) fn outcome<B>(
+pub fn outcome<B>(
     job: &DriverRequest,
     task: &StepRequest<B>,
     counts: &[Counts],

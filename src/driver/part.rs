@@ -13,12 +13,12 @@ pub struct DriverPart {
     /// The word after `--bench`.
     pub benchmark: &'static str,
     /// The loop of its steps; `None` where all are scripts.
-    pub(crate) step_loop: Option<StepLoop>,
+    pub step_loop: Option<StepLoop>,
     /// The rows of its tables; `None` where no tables are loaded before the first step.
-    pub(crate) rows: Option<OpenRows>,
+    pub rows: Option<OpenRows>,
     /// Makes and fills its tables where a request asks for a load of its own; `None` where none
     /// does.
-    pub(crate) own_load: Option<OwnLoad>,
+    pub own_load: Option<OwnLoad>,
 }
 
 impl DriverPart {
@@ -28,31 +28,32 @@ impl DriverPart {
 }
 
 /// Carries out a step that is no script, and says how it went.
-pub(crate) type StepLoop =
+pub type StepLoop =
     fn(&DriverRequest, &StepRequest, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Makes and fills all tables, and says how it went.
-pub(crate) type OwnLoad =
-    fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
+pub type OwnLoad = fn(&DriverRequest, &OwnWork, &mut LabLink<&mut dyn Write>) -> Result<(), Stop>;
 
 /// Opens the rows of table number `table`, from 1.
-pub(crate) type OpenRows = fn(job: &DriverRequest, table: u32) -> Box<dyn LoadRows>;
+pub type OpenRows = fn(job: &DriverRequest, table: u32) -> Box<dyn LoadRows>;
 
 /// The rows of a table: a row depends on its number alone, so that a load may be split in any way.
-pub(crate) trait LoadRows {
+pub trait LoadRows {
     /// Writes row number `id`, from 1, into `row`. Nothing is allocated once `row` is large enough.
     fn row(&self, id: u64, row: &mut LoadRow);
 }
 
 /// One row: its numbers in the order of their columns, and its texts one after the other.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LoadRow {
-    pub(crate) numbers: Vec<i64>,
-    pub(crate) text: Vec<u8>,
+pub struct LoadRow {
+    /// The numbers, in the order of their columns.
+    pub numbers: Vec<i64>,
+    /// The texts, one after the other.
+    pub text: Vec<u8>,
 }
 
 /// Opens the rows that a part (from 0) of a load has in a table (from 0); `None` where it has none.
-pub(crate) type OpenPart = fn(
+pub type OpenPart = fn(
     job: &DriverRequest,
     task: &PartLoad,
     part: u32,
@@ -60,7 +61,7 @@ pub(crate) type OpenPart = fn(
 ) -> Result<Option<Box<dyn PartRows>>, String>;
 
 /// The rows of a part of a load in one table, in the order in which they are to be stored.
-pub(crate) trait PartRows {
+pub trait PartRows {
     /// Writes the next row into `row`, which is empty; false after the last.
     fn next(&mut self, row: &mut FieldRow) -> bool;
 }

@@ -12,23 +12,21 @@ use crate::driver::request::StepRequest;
 use crate::os::affinity::{self, CpuAssignment};
 
 /// The seats of all clients, and what could not be done.
-pub(crate) struct Seating {
-    pub(crate) seats: Vec<CpuAssignment>,
-    pub(crate) notes: Vec<String>,
+pub struct Seating {
+    /// The CPUs of each client.
+    pub seats: Vec<CpuAssignment>,
+    /// What could not be done, for the report.
+    pub notes: Vec<String>,
 }
 
 /// Plans a seat for every client and takes old pins off the server, which an earlier step may have
 /// left. Those of a server that rqps does not run (not `own`) stay as its owner has them.
-pub(crate) fn plan<B>(task: &StepRequest<B>, own: bool) -> Seating {
+pub fn plan<B>(task: &StepRequest<B>, own: bool) -> Seating {
     plan_seats(task.placement, task.clients, task.server_pid.filter(|_| own))
 }
 
 /// The same for `connections`, each with a thread of its own.
-pub(crate) fn plan_seats(
-    placement: Placement,
-    connections: u32,
-    server_pid: Option<u32>,
-) -> Seating {
+pub fn plan_seats(placement: Placement, connections: u32, server_pid: Option<u32>) -> Seating {
     let cpus = affinity::allowed_cpus();
     let mut notes = Vec::new();
     let seats = affinity::plan(placement, connections, &cpus).unwrap_or_else(|error| {
@@ -47,7 +45,7 @@ pub(crate) fn plan_seats(
 /// Plans seats for `threads` clients of a library in this process. Apart from them are the threads
 /// of the library, which it makes when it is opened: they inherit the CPUs of the thread that opens
 /// it, which is pinned until [`rise`].
-pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
+pub fn plan_library(placement: Placement, threads: u32) -> Seating {
     let mut notes = Vec::new();
     let cpus = affinity::allowed_cpus();
     let seats = affinity::plan(placement, threads, &cpus).unwrap_or_else(|error| {
@@ -64,13 +62,13 @@ pub(crate) fn plan_library(placement: Placement, threads: u32) -> Seating {
 }
 
 /// Lets the calling thread run on `cpus` again: its CPUs from before [`plan_library`].
-pub(crate) fn rise(cpus: &[usize]) {
+pub fn rise(cpus: &[usize]) {
     // Without a set of CPUs nothing was pinned.
     let _ = affinity::pin_thread(cpus);
 }
 
 /// Pins the calling thread, which is that of a client. `Err` is a note.
-pub(crate) fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
+pub fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
     if seat.client.is_empty() {
         return Ok(());
     }
@@ -79,31 +77,32 @@ pub(crate) fn seat_client(seat: &CpuAssignment) -> Result<(), String> {
 }
 
 /// One connection whose server's side is to be pinned.
-pub(crate) struct SeatedConnection<'a> {
+pub struct SeatedConnection<'a> {
     /// Client or connection, from 0.
-    pub(crate) client: usize,
+    pub client: usize,
     /// What the protocol says: on Postgres the process of the backend.
-    pub(crate) id: Option<u32>,
+    pub id: Option<u32>,
     /// Where it belongs.
-    pub(crate) seat: &'a CpuAssignment,
+    pub seat: &'a CpuAssignment,
 }
 
 /// The server whose side of connections is to be pinned.
 #[derive(Clone, Copy)]
-pub(crate) struct SeatedServer {
-    pub(crate) dialect: Dialect,
+pub struct SeatedServer {
+    /// How it is asked for its processes and threads.
+    pub dialect: Dialect,
     /// The root of its processes, if it runs on this host.
-    pub(crate) pid: Option<u32>,
+    pub pid: Option<u32>,
     /// Whether there is one connection only.
-    pub(crate) alone: bool,
+    pub alone: bool,
     /// Whether rqps runs it. Nothing that outlives a connection is pinned of any other.
-    pub(crate) own: bool,
+    pub own: bool,
 }
 
 impl SeatedServer {
     /// Pins the server's side of every connection, one after the other while all others are still.
     /// Returns a note for each failure.
-    pub(crate) fn seat_all<T: Send + 'static, W: Write>(
+    pub fn seat_all<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,
         ready: &[Ready],
@@ -130,7 +129,7 @@ impl SeatedServer {
 
     /// The process or thread of the server that serves the only client; `None` if the DBMS is a
     /// library, or if its thread cannot be identified.
-    pub(crate) fn serving<T: Send + 'static, W: Write>(
+    pub fn serving<T: Send + 'static, W: Write>(
         self,
         crew: &mut Crew<T>,
         ready: &[Ready],

@@ -59,7 +59,7 @@ fn bump(count: &AtomicU32) {
 
 /// The recorder of one client. On cache lines of its own.
 #[repr(align(128))]
-pub(crate) struct Recorder {
+pub struct Recorder {
     statements: AtomicU64,
     errors: AtomicU64,
     latency: Latencies,
@@ -68,7 +68,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// With a second histogram for service times under an open pace.
-    pub(crate) fn new(open: bool) -> Recorder {
+    pub fn new(open: bool) -> Recorder {
         Recorder {
             statements: AtomicU64::new(0),
             errors: AtomicU64::new(0),
@@ -79,7 +79,7 @@ impl Recorder {
 
     /// One event. `statements` is the client's total so far.
     #[inline]
-    pub(crate) fn event(&self, latency_ns: u64, service_ns: u64, statements: u64) {
+    pub fn event(&self, latency_ns: u64, service_ns: u64, statements: u64) {
         self.latency.record(latency_ns);
         self.statements.store(statements, Ordering::Relaxed);
         if let Some(service) = &self.service {
@@ -88,22 +88,24 @@ impl Recorder {
     }
 
     /// One error, whatever its code.
-    pub(crate) fn error(&self) {
+    pub fn error(&self) {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// The sums over all clients at one moment.
 #[derive(Clone, Default)]
-pub(crate) struct Snapshot {
-    pub(crate) statements: u64,
-    pub(crate) errors: u64,
+pub struct Snapshot {
+    /// Statements that ended.
+    pub statements: u64,
+    /// Statements that failed.
+    pub errors: u64,
     latency: Vec<u64>,
 }
 
 impl Snapshot {
     /// Of all clients, now.
-    pub(crate) fn take<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Snapshot {
+    pub fn take<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Snapshot {
         let mut snapshot = Snapshot { latency: vec![0; STEPS], ..Snapshot::default() };
         for recorder in recorders {
             snapshot.statements += recorder.statements.load(Ordering::Relaxed);
@@ -115,7 +117,7 @@ impl Snapshot {
 
     /// Events and the quantiles of their latencies, in nanoseconds, since `earlier`. A quantile is
     /// the largest value of its step; without events it is 0.
-    pub(crate) fn since(&self, earlier: &Snapshot, quantiles: &[f64]) -> (u64, Vec<u64>) {
+    pub fn since(&self, earlier: &Snapshot, quantiles: &[f64]) -> (u64, Vec<u64>) {
         let moved =
             |step: usize| self.latency[step] - earlier.latency.get(step).copied().unwrap_or(0);
         let events: u64 = (0..self.latency.len()).map(moved).sum();
@@ -133,7 +135,7 @@ impl Snapshot {
 }
 
 /// Event latencies of all clients and, under an open pace, service times: HdrHistogram V2, base64.
-pub(crate) fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
+pub fn histograms(recorders: &[&Recorder]) -> (String, Option<String>) {
     let latency = encode(recorders.iter().map(|recorder| &recorder.latency));
     let service = recorders
         .iter()

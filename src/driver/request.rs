@@ -65,10 +65,9 @@ impl DriverRequest {
     }
 }
 
-#[cfg(test)]
 impl DriverRequest {
     /// A job on one table of one row of the fake DBMS, whose statements sleep for a microsecond.
-    pub(crate) fn fake(task: RequestBody) -> DriverRequest {
+    pub fn fake(task: RequestBody) -> DriverRequest {
         DriverRequest {
             version: VERSION,
             dialect: Dialect::Fake,
@@ -159,7 +158,7 @@ impl StepRequest {
     ///
     /// # Errors
     /// The work is a script, or that of another benchmark.
-    pub(crate) fn own<B: DeserializeOwned>(&self) -> Result<StepRequest<B>, String> {
+    pub fn own<B: DeserializeOwned>(&self) -> Result<StepRequest<B>, String> {
         match &self.work {
             StepBody::Own(own) => Ok(self.with(own.read()?)),
             StepBody::Script(_) => Err("failed to measure: the work is a script".to_owned()),

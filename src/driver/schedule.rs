@@ -6,7 +6,7 @@ use crate::driver::clock::SECOND;
 
 /// A seeded Poisson schedule: gaps are exponential, so that arrivals of all clients together are
 /// those of many independent users. Times are nanoseconds of the client's clock.
-pub(crate) struct ArrivalSchedule {
+pub struct ArrivalSchedule {
     rng: Rng,
     mean_gap_ns: f64,
     /// In floating point so that gaps of any size add up without a bias.
@@ -15,7 +15,7 @@ pub(crate) struct ArrivalSchedule {
 
 impl ArrivalSchedule {
     /// The share of client `index` of `clients` in an open pace; `None` under a closed one.
-    pub(crate) fn of(pace: Pace, seed: u64, index: u32, clients: u32) -> Option<ArrivalSchedule> {
+    pub fn of(pace: Pace, seed: u64, index: u32, clients: u32) -> Option<ArrivalSchedule> {
         let Pace::Open { events_per_second } = pace else { return None };
         let mean_gap_ns = SECOND * f64::from(clients.max(1)) / events_per_second;
         Some(ArrivalSchedule {
@@ -26,18 +26,18 @@ impl ArrivalSchedule {
     }
 
     /// Begins anew: the first event is a gap after `now`.
-    pub(crate) fn restart(&mut self, now: u64) {
+    pub fn restart(&mut self, now: u64) {
         self.next = now as f64;
         self.advance();
     }
 
     /// When the next event is due.
-    pub(crate) fn next_time(&self) -> u64 {
+    pub fn next_time(&self) -> u64 {
         self.next as u64
     }
 
     /// The same, which is then no longer the next.
-    pub(crate) fn take(&mut self) -> u64 {
+    pub fn take(&mut self) -> u64 {
         let due = self.next_time();
         self.advance();
         due
@@ -45,7 +45,7 @@ impl ArrivalSchedule {
 
     /// Events that were due before `end` and had no turn, which is the distance between due and
     /// done, and how far behind the first of them is, nanoseconds.
-    pub(crate) fn backlog(&mut self, end: u64) -> (u64, u64) {
+    pub fn backlog(&mut self, end: u64) -> (u64, u64) {
         let behind = end.saturating_sub(self.next_time());
         let mut due = 0;
         while self.next < end as f64 {

@@ -36,24 +36,26 @@ const LEAD: Duration = Duration::from_millis(2);
 const PINGS: u32 = 20;
 
 /// Prepares what a client does, on its session: job, client (from 0).
-pub(crate) type MakeActs<E> =
+pub type MakeActs<E> =
     Box<dyn Fn(&DriverRequest, u32, &mut Connection) -> Result<E, String> + Send + Sync>;
 
 /// Who carries out the events of a step.
-pub(crate) struct Clients<E> {
+pub struct Clients<E> {
     /// The zero of the clock that all threads share.
-    pub(crate) begun: Instant,
-    pub(crate) connector: Connector,
-    pub(crate) make: MakeActs<E>,
+    pub begun: Instant,
+    /// Opens the sessions.
+    pub connector: Connector,
+    /// Prepares what each client does.
+    pub make: MakeActs<E>,
     /// Statements whose query plans the first client asks for.
-    pub(crate) explain: Option<(Script, SharedSources)>,
+    pub explain: Option<(Script, SharedSources)>,
     /// A thread that works in the background meanwhile; what it counts is its own affair.
-    pub(crate) beside: Option<Member<Counts>>,
+    pub beside: Option<Member<Counts>>,
 }
 
 impl<E> Clients<E> {
     /// Nobody else beside them.
-    pub(crate) fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
+    pub fn new(connector: Connector, make: MakeActs<E>) -> Clients<E> {
         Clients { begun: Instant::now(), connector, make, explain: None, beside: None }
     }
 }
@@ -73,7 +75,7 @@ struct Shared<E> {
 }
 
 /// Measures with one thread per client and returns the counts.
-pub(crate) fn measure<W: Write, B, E: ClientEvent + 'static>(
+pub fn measure<W: Write, B, E: ClientEvent + 'static>(
     job: &DriverRequest,
     task: &StepRequest<B>,
     clients: Clients<E>,

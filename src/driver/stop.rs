@@ -3,8 +3,10 @@
 use crate::driver::link::LabGone;
 
 /// A fault, or the other side gone.
-pub(crate) enum Stop {
+pub enum Stop {
+    /// A fault, with its message.
     Fault(String),
+    /// The lab is gone.
     Gone,
 }
 

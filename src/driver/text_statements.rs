@@ -10,7 +10,7 @@ type NamedRows = (Vec<String>, Vec<Vec<Option<String>>>);
 
 impl Connection {
     /// Executes text, and keeps the last row of each of its results.
-    pub(crate) fn simple_results(
+    pub fn simple_results(
         &mut self,
         sql: &str,
         results: &mut LastRows,
@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// Prepares a statement with so many values.
-    pub(crate) fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
+    pub fn prepare_text(&mut self, sql: &str, values: usize) -> Result<Prepared, WireError> {
         match self {
             Connection::Postgres(client) => client.prepare_text(sql),
             _ => self.prepare(sql, &vec![ValueType::AnyText; values]),
@@ -36,7 +36,7 @@ impl Connection {
 
     /// Executes a statement of [`Connection::prepare_text`]. Values are text or NULL.
     #[inline]
-    pub(crate) fn execute_text(
+    pub fn execute_text(
         &mut self,
         statement: Prepared,
         values: &[Value<'_>],
@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// Parses and executes a statement at once. Values are text or NULL.
-    pub(crate) fn parse_and_execute(
+    pub fn parse_and_execute(
         &mut self,
         sql: &str,
         values: &[Value<'_>],
@@ -66,7 +66,7 @@ impl Connection {
     }
 
     /// True within a transaction; `None` where the protocol does not tell.
-    pub(crate) fn is_in_transaction(&self) -> Option<bool> {
+    pub fn is_in_transaction(&self) -> Option<bool> {
         match self {
             Connection::Postgres(client) => Some(client.is_in_transaction()),
             Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => None,
@@ -77,7 +77,7 @@ impl Connection {
     ///
     /// # Errors
     /// It speaks another protocol; the text says what only Postgres does.
-    pub(crate) fn postgres(&mut self, does: &str) -> Result<&mut PostgresClient, WireError> {
+    pub fn postgres(&mut self, does: &str) -> Result<&mut PostgresClient, WireError> {
         match self {
             Connection::Postgres(client) => Ok(client),
             Connection::Mysql(_) | Connection::Sqlite(_) | Connection::Fake(_) => {

@@ -26,7 +26,7 @@ const LENGTHS: usize = 99;
 const SHARES_MOST: u32 = 100;
 
 /// A client as it takes turns: it carries out one event after the other.
-pub(crate) trait Player {
+pub trait Player {
     /// What it counts in a window.
     type Counts;
 
@@ -42,7 +42,7 @@ pub(crate) trait Player {
 }
 
 /// What the clients of one target share.
-pub(crate) struct Team {
+pub struct Team {
     ring: Ring,
     place: usize,
     clients: u32,
@@ -73,7 +73,7 @@ struct Log {
 
 impl Team {
     /// Joins the ring. The error is a whole fault, as in all calls here.
-    pub(crate) fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
+    pub fn join(request: &TurnRequest, clients: u32, clock: Clock) -> Result<Team, String> {
         let ring = Ring::open(&request.page, &request.rules)?;
         let clock_ahead_ns = clock::monotonic_ns().saturating_sub(clock.now());
         Ok(Team {
@@ -94,7 +94,7 @@ impl Team {
 
     /// The coordinator's part: sends the clients into their turns, and says the start of the window
     /// and its intervals, which `interval` makes and which are of own time.
-    pub(crate) fn lead<T: Send + 'static, W: Write>(
+    pub fn lead<T: Send + 'static, W: Write>(
         &self,
         crew: &mut Crew<T>,
         interval: &mut dyn FnMut(u64) -> StepInterval,
@@ -123,7 +123,7 @@ impl Team {
     }
 
     /// Puts into `outcome` what turns were like, and says each of them.
-    pub(crate) fn report<W: Write>(
+    pub fn report<W: Write>(
         &self,
         outcome: &mut Outcome,
         link: &mut LabLink<W>,
@@ -140,7 +140,7 @@ impl Team {
 
     /// Client `index` takes its turns until all are over. `tell` hears what the coordinator is to
     /// know.
-    pub(crate) fn play<P: Player>(
+    pub fn play<P: Player>(
         &self,
         index: u32,
         client: &mut P,

@@ -6,24 +6,24 @@ use crate::driver::request::StepRequest;
 
 /// The measured window on the client's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// Its first nanosecond.
-    pub(crate) start: u64,
+    pub start: u64,
     /// Events that end later do not count.
-    pub(crate) end: u64,
+    pub end: u64,
     /// True if every client begins an event at the start and finishes the one that is in flight at
     /// the end: for events so long that cutting them would count wrong.
-    pub(crate) whole_events: bool,
+    pub whole_events: bool,
 }
 
 /// True if cutting events at the ends of the window would count wrong: a scan may last as long as
 /// the window.
-pub(crate) fn counts_whole_events<B>(task: &StepRequest<B>) -> bool {
+pub fn counts_whole_events<B>(task: &StepRequest<B>) -> bool {
     task.rate == RateUnit::RowsScanned
 }
 
 /// The window that begins at `start`.
-pub(crate) fn window<B>(task: &StepRequest<B>, start: u64) -> Window {
+pub fn window<B>(task: &StepRequest<B>, start: u64) -> Window {
     let length = (task.seconds * SECOND) as u64;
     Window { start, end: start + length.max(1), whole_events: counts_whole_events(task) }
 }

@@ -162,7 +162,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// Counts a line of samples.
-    pub(crate) fn line(&mut self, heads: &[String], used: &[&str]) {
+    pub fn line(&mut self, heads: &[String], used: &[&str]) {
         for head in heads {
             if used.contains(&head.as_str()) {
                 self.used += 1;
@@ -175,7 +175,7 @@ impl Sampled {
     }
 
     /// Adds them to the account of their folder, which has such files by the hundred.
-    pub(crate) fn count(&self, text: &Text, of: &str, cells: &mut Cells) {
+    pub fn count(&self, text: &Text, of: &str, cells: &mut Cells) {
         let file = text.path().parent().unwrap_or(text.path());
         let unused: usize = self.unused.values().sum();
         cells.read(file, self.used + unused);

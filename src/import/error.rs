@@ -48,12 +48,14 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ImportError {
+    /// Wraps what the operating system said about that path.
+    pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ImportError {
         let path = path.to_owned();
         move |source| ImportError::Io { path, source }
     }
 
-    pub(crate) fn foreign(path: &Path, why: impl Into<String>) -> ImportError {
+    /// A file that is not in the form that was expected.
+    pub fn foreign(path: &Path, why: impl Into<String>) -> ImportError {
         ImportError::Foreign { path: path.to_owned(), why: echoed(&why.into()) }
     }
 }

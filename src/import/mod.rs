@@ -14,7 +14,7 @@ pub mod notice;
 pub mod number;
 mod one_set;
 mod options;
-pub(crate) mod published;
+pub mod published;
 mod read;
 mod stream;
 pub mod tag;
@@ -28,4 +28,4 @@ pub use options::{Across, ImportOptions, Named};
 pub use published::{Check, NOT_IN_FILES, Published, PublishedRun};
 pub use read::read;
 
-pub(crate) use options::unnamed;
+pub use options::unnamed;

@@ -83,7 +83,7 @@ impl Text {
     ///
     /// # Errors
     /// What is no amount, with file, line, column and head.
-    pub(crate) fn number(
+    pub fn number(
         &self,
         line: usize,
         column: usize,
@@ -94,7 +94,7 @@ impl Text {
     }
 
     /// The error of a cell that is not a number.
-    pub(crate) fn cell_fault(
+    pub fn cell_fault(
         &self,
         line: usize,
         column: usize,
@@ -108,7 +108,7 @@ impl Text {
 }
 
 /// A cell as errors show it: a damaged one may be of any length.
-pub(crate) fn shown(cell: &str) -> String {
+pub fn shown(cell: &str) -> String {
     const MOST: usize = 40;
     match cell.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &cell[..end]),

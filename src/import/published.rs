@@ -61,7 +61,7 @@ pub struct PublishedRun {
 
 impl Published {
     /// The run of a label and block; made from its tag where there is none yet.
-    pub(crate) fn run(&mut self, label: &str, block: u32, tag: &Tag) -> &mut PublishedRun {
+    pub fn run(&mut self, label: &str, block: u32, tag: &Tag) -> &mut PublishedRun {
         let label = safe(label);
         let key = (label.as_str(), block);
         let found = self
@@ -77,7 +77,7 @@ impl Published {
     }
 
     /// Counts a check; checks of one name count as one.
-    pub(crate) fn check(&mut self, what: &str, agree: usize, of: usize) {
+    pub fn check(&mut self, what: &str, agree: usize, of: usize) {
         if of == 0 {
             return;
         }
@@ -93,7 +93,7 @@ impl Published {
 
 impl PublishedRun {
     /// Adds a line to a log.
-    pub(crate) fn log(&mut self, name: &str, line: &str) {
+    pub fn log(&mut self, name: &str, line: &str) {
         match self.logs.iter_mut().find(|(other, _)| other == name) {
             Some((_, text)) => text.push_str(line),
             None => self.logs.push((name.to_owned(), line.to_owned())),
@@ -101,7 +101,7 @@ impl PublishedRun {
     }
 
     /// The step of that name; made where there is none yet.
-    pub(crate) fn step(&mut self, format: &str, name: &str, kind: StepKind) -> &mut StepRecord {
+    pub fn step(&mut self, format: &str, name: &str, kind: StepKind) -> &mut StepRecord {
         let name = safe(name);
         let found = self.steps.iter().position(|step| step.name == name);
         let place = found.unwrap_or_else(|| {
@@ -114,13 +114,15 @@ impl PublishedRun {
 
 /// What a step is, whatever its numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StepKind {
+pub struct StepKind {
+    /// The group that reports list it in.
     pub group: Group,
+    /// What its rate counts.
     pub rate: RateUnit,
 }
 
 /// Notes that a step's numbers are from that file too.
-pub(crate) fn add_file(step: &mut StepRecord, file: &str) {
+pub fn add_file(step: &mut StepRecord, file: &str) {
     if let Some(imported) = &mut step.imported
         && !imported.files.iter().any(|other| other == file)
     {
@@ -130,7 +132,7 @@ pub(crate) fn add_file(step: &mut StepRecord, file: &str) {
 
 /// Keeps a cell for which there is no metric, by the head of its column. What another file says of
 /// the same column stands beside it.
-pub(crate) fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
+pub fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
     let Some(imported) = &mut step.imported else { return };
     match imported.annotations.get_mut(head) {
         Some(before) if before != printed => {
@@ -145,7 +147,7 @@ pub(crate) fn annotate(step: &mut StepRecord, head: &str, printed: &str) {
 }
 
 /// Keeps what the author of a table wrote beside the row of the step.
-pub(crate) fn remark(step: &mut StepRecord, words: &str) {
+pub fn remark(step: &mut StepRecord, words: &str) {
     if let Some(imported) = &mut step.imported
         && !imported.remarks.iter().any(|other| other == words)
     {
@@ -247,7 +249,7 @@ fn step_record(format: &str, name: &str, kind: StepKind) -> StepRecord {
 }
 
 /// Facts of the machine, where tags or outputs tell of it; the rest with its reason.
-pub(crate) fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -> Host {
+pub fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<String>) -> Host {
     let mut missing = BTreeMap::new();
     let mut note = |fact: &str, known: bool| {
         if !known {
@@ -270,7 +272,7 @@ pub(crate) fn host(cpus: Option<u32>, gigabytes: Option<u64>, kernel: Option<Str
 }
 
 /// A target without a tag: a label, and the product where somebody said it.
-pub(crate) fn untagged(label: &str, dbms: Dbms) -> Tag {
+pub fn untagged(label: &str, dbms: Dbms) -> Tag {
     Tag {
         text: label.to_owned(),
         dbms,
@@ -282,6 +284,6 @@ pub(crate) fn untagged(label: &str, dbms: Dbms) -> Tag {
 }
 
 /// Puts a published value; `false` if the step has another already.
-pub(crate) fn put(step: &mut StepRecord, metric: Metric, value: f64) -> bool {
+pub fn put(step: &mut StepRecord, metric: Metric, value: f64) -> bool {
     *step.outcome.extra.entry(metric).or_insert(value) == value
 }

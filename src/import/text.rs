@@ -31,7 +31,7 @@ impl Text {
     ///
     /// # Errors
     /// As [`Text::read`] for damaged text.
-    pub(crate) fn of_folder(path: &Path) -> Result<Result<Text, String>, ImportError> {
+    pub fn of_folder(path: &Path) -> Result<Result<Text, String>, ImportError> {
         if !path.is_file() {
             return Ok(Err("no file".to_owned()));
         }
@@ -84,7 +84,7 @@ impl Text {
     }
 
     /// Refuses what is larger than any table of its form: each cell may become a record of its own.
-    pub(crate) fn at_most(&self, words: usize) -> Result<(), ImportError> {
+    pub fn at_most(&self, words: usize) -> Result<(), ImportError> {
         match self.lines.words > words {
             true => {
                 let why = format!(
@@ -98,24 +98,19 @@ impl Text {
     }
 
     /// The error of a line.
-    pub(crate) fn malformed(&self, line: usize, why: impl Into<String>) -> ImportError {
+    pub fn malformed(&self, line: usize, why: impl Into<String>) -> ImportError {
         let (path, why) = (self.path.clone(), echoed(&why.into()));
         ImportError::Malformed { path, line, column: None, why }
     }
 
     /// The error of a cell: its column from 1, and what stands at the head of that column.
-    pub(crate) fn bad_cell(
-        &self,
-        line: usize,
-        column: usize,
-        why: impl Into<String>,
-    ) -> ImportError {
+    pub fn bad_cell(&self, line: usize, column: usize, why: impl Into<String>) -> ImportError {
         let (path, why) = (self.path.clone(), echoed(&why.into()));
         ImportError::Malformed { path, line, column: Some(column), why }
     }
 
     /// The error of a word in running text, with the column at which it begins.
-    pub(crate) fn bad_word(&self, line: usize, word: &str, why: impl Into<String>) -> ImportError {
+    pub fn bad_word(&self, line: usize, word: &str, why: impl Into<String>) -> ImportError {
         let row = self.lines.iter().find(|(number, _)| *number == line);
         let place = row
             .filter(|_| !word.is_empty())
@@ -128,7 +123,7 @@ impl Text {
 
     /// Refuses the last row of a file that was cut within its label: the line has no end, and the
     /// label is the beginning of another one.
-    pub(crate) fn check_label<'a>(
+    pub fn check_label<'a>(
         &self,
         line: usize,
         label: &str,
@@ -148,19 +143,19 @@ impl Text {
     }
 
     /// The error of a file that ends too early.
-    pub(crate) fn cut_short(&self, expected: &str) -> ImportError {
+    pub fn cut_short(&self, expected: &str) -> ImportError {
         let why = format!("the file ends here, before {expected}");
         self.malformed(self.len().max(1), why)
     }
 }
 
 /// Words of a table of rates, each of which is a step: the largest published one has 2000.
-pub(crate) const RATES_MAX: usize = 100_000;
+pub const RATES_MAX: usize = 100_000;
 /// Words of a table of metrics, of which a row is a step: the largest published one has 30000.
-pub(crate) const METRICS_MAX: usize = 400_000;
+pub const METRICS_MAX: usize = 400_000;
 
 /// Names in a folder, sorted.
-pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
+pub fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(ImportError::io(folder))? {
         let entry = entry.map_err(ImportError::io(folder))?;
@@ -171,7 +166,7 @@ pub(crate) fn names(folder: &Path) -> Result<Vec<String>, ImportError> {
 }
 
 /// A number with its noun: `1 cell`, `2 cells`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

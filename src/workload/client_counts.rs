@@ -7,10 +7,7 @@ use crate::domain::benchmark::{ClientCount, Group, Phase, Step, Workload};
 /// count, these are the phases as the benchmark made them.
 ///
 /// `phases` makes those of a single count, and must make the same ones for all.
-pub(crate) fn at_each_count(
-    workload: &Workload,
-    phases: impl Fn(&Workload) -> Vec<Phase>,
-) -> Vec<Phase> {
+pub fn at_each_count(workload: &Workload, phases: impl Fn(&Workload) -> Vec<Phase>) -> Vec<Phase> {
     let of_count = |clients: &u32| {
         let clients = *clients;
         let single = Workload { clients, client_counts: Vec::new(), ..workload.clone() };

@@ -4,14 +4,18 @@ use crate::domain::benchmark::{BenchmarkParameters, Workload};
 use crate::workload::settings::{self, SetError};
 
 /// A setting of the benchmark whose parameters are an `S`.
-pub(crate) struct OwnSetting<S> {
+pub struct OwnSetting<S> {
+    /// The word before `=`.
     pub key: &'static str,
+    /// Puts the value in. The error says what was expected.
     pub apply: fn(&mut Workload, &mut S, &str) -> Result<(), String>,
 }
 
 /// All settings of a benchmark.
-pub(crate) struct Settings<S: 'static> {
+pub struct Settings<S: 'static> {
+    /// The name of the benchmark, for messages.
     pub benchmark: &'static str,
+    /// Those that only it has.
     pub own: &'static [OwnSetting<S>],
     /// Settings of all benchmarks that mean something here: the name here and the name there.
     pub common: &'static [(&'static str, &'static str)],
@@ -23,7 +27,7 @@ pub(crate) struct Settings<S: 'static> {
 
 impl<S: Clone> Settings<S> {
     /// Changes a workload of this benchmark by one `key=value`. Nothing is changed on an error.
-    pub(crate) fn set(&self, workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
+    pub fn set(&self, workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
         let (key, value) = settings::parts(assignment)?;
         if let Some((_, there)) = self.common.iter().find(|(here, _)| *here == key) {
             return settings::set(workload, &format!("{there}={value}"));
@@ -61,6 +65,7 @@ impl<S: Clone> Settings<S> {
 
 /// Writes a table of settings: a key, and what it does with the workload, the benchmark's
 /// parameters and the value.
+#[macro_export]
 macro_rules! own_settings {
     ($shape_type:ty: $($key:literal, |$workload:pat_param, $shape:pat_param, $value:ident|
         $apply:expr;)*) => {
@@ -71,4 +76,4 @@ macro_rules! own_settings {
             }),*];
     };
 }
-pub(crate) use own_settings;
+pub use crate::own_settings;

@@ -228,7 +228,7 @@ pub fn set(workload: &mut Workload, assignment: &str) -> Result<(), SetError> {
 }
 
 /// Both sides of the `=`.
-pub(crate) fn parts(assignment: &str) -> Result<(&str, &str), SetError> {
+pub fn parts(assignment: &str) -> Result<(&str, &str), SetError> {
     match assignment.split_once('=') {
         Some((key, value)) => Ok((key.trim(), value.trim())),
         None => Err(SetError::NoEquals { text: assignment.to_string() }),

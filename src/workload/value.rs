@@ -1,7 +1,7 @@
 //! Values of settings as people write them, with limits. Every error says what the value must be.
 
 /// A whole number with `_` between digits and a unit of powers of 1000.
-pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
+pub fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
     let wanted = || {
         let example = if high < 1_000_000 { "8" } else { "10M" };
         format!("write a whole number from {low} to {high}, such as {low} or {example}")
@@ -19,7 +19,7 @@ pub(crate) fn count(text: &str, low: u64, high: u64) -> Result<u64, String> {
 }
 
 /// A client count, or several separated by commas, none twice.
-pub(crate) fn client_counts(text: &str, most: u64) -> Result<Vec<u32>, String> {
+pub fn client_counts(text: &str, most: u64) -> Result<Vec<u32>, String> {
     let mut counts = Vec::new();
     for word in text.split(',').map(str::trim) {
         let one = count(word, 1, most).map_err(|why| {
@@ -35,7 +35,7 @@ pub(crate) fn client_counts(text: &str, most: u64) -> Result<Vec<u32>, String> {
 }
 
 /// Bytes with a unit of powers of 1024: `512M`, `4GiB`, `4GB`.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     let wanted = || "write a size from 8M to 64T such as 512M or 4G, or auto".to_string();
     let (digits, unit) = split_unit(text);
     let shift = match unit.to_ascii_lowercase().as_str() {
@@ -51,7 +51,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A limit on memory, or `none`. Less than a server needs to start is refused.
-pub(crate) fn memory_limit(value: &str) -> Result<Option<u64>, String> {
+pub fn memory_limit(value: &str) -> Result<Option<u64>, String> {
     if value == "none" {
         return Ok(None);
     }
@@ -61,12 +61,12 @@ pub(crate) fn memory_limit(value: &str) -> Result<Option<u64>, String> {
 }
 
 /// Seconds of a window.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     number(text, 0.1, 86_400.0)
 }
 
 /// A decimal number; infinities and the like are outside any limits.
-pub(crate) fn number(text: &str, low: f64, high: f64) -> Result<f64, String> {
+pub fn number(text: &str, low: f64, high: f64) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok();
     let wanted = || format!("write a number from {low} to {high}");
     value.filter(|value| (low..=high).contains(value)).ok_or_else(wanted)
@@ -84,7 +84,7 @@ fn whole(digits: &str) -> Option<u64> {
 }
 
 /// Yes or no, as any tool spells it.
-pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
+pub fn yes_or_no(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "on" | "true" => Ok(true),
         "no" | "off" | "false" => Ok(false),
@@ -93,7 +93,7 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
 }
 
 /// One of several words.
-pub(crate) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
+pub fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, String> {
     match known.iter().find(|(word, _)| *word == text) {
         Some((_, value)) => Ok(*value),
         None => {
@@ -104,7 +104,7 @@ pub(crate) fn choice<T: Copy>(text: &str, known: &[(&str, T)]) -> Result<T, Stri
 }
 
 /// Words apart by commas, at least one, none twice.
-pub(crate) fn list<T: PartialEq>(
+pub fn list<T: PartialEq>(
     text: &str,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Vec<T>, String> {

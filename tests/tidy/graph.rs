@@ -33,6 +33,7 @@ pub(crate) struct Reference {
 struct Module {
     file: String,
     items: BTreeSet<String>,
+    exported_macros: Vec<String>,
     /// Name → what it stands for, as it is written.
     aliases: BTreeMap<String, Path>,
     globs: Vec<Path>,
@@ -66,6 +67,10 @@ fn module_path(file: &str) -> Path {
     below.split('/').filter(|part| *part != "lib").map(str::to_string).collect()
 }
 
+fn is_exported(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| attribute.path().is_ident("macro_export"))
+}
+
 /// The longest chain of aliases that is followed; names of others may stand for each other.
 const DEPTH: usize = 16;
 
@@ -77,6 +82,18 @@ impl Graph {
             graph.add(file, module_path(file), &parse(file, text).items);
         }
         graph
+    }
+
+    /// An exported macro is a name of the root, wherever it stands: its path with its module.
+    fn home_of_macro(&self, path: Path) -> Path {
+        let home = |name: &String| {
+            let holds = |module: &&Path| self.modules[*module].exported_macros.contains(name);
+            self.modules.keys().find(holds)
+        };
+        match path.as_slice() {
+            [name] => home(name).map_or(path.clone(), |module| [module.as_slice(), &path].concat()),
+            _ => path,
+        }
     }
 
     fn add(&mut self, file: &str, path: Path, items: &[syn::Item]) {
@@ -91,8 +108,12 @@ impl Graph {
                 syn::Item::Const(item) => Some(&item.ident),
                 syn::Item::Static(item) => Some(&item.ident),
                 syn::Item::Fn(item) => Some(&item.sig.ident),
+                syn::Item::Macro(item) if is_exported(&item.attrs) => item.ident.as_ref(),
                 _ => None,
             };
+            if matches!(item, syn::Item::Macro(_)) {
+                module.exported_macros.extend(name.map(syn::Ident::to_string));
+            }
             module.items.extend(name.map(syn::Ident::to_string));
             match item {
                 syn::Item::Use(item) if !is_test(&item.attrs) => {
@@ -180,6 +201,7 @@ impl Graph {
                 let climbs = written.iter().take_while(|word| *word == "super").count();
                 let is_beyond = climbs > 0 && climbs >= module.len();
                 let absolute = self.absolute(&written, &module, DEPTH);
+                let absolute = absolute.map(|path| self.home_of_macro(path));
                 let found = absolute.as_ref().and_then(|path| self.find(path, DEPTH));
                 let (to, is_module) = match found {
                     Some(Found::File(to)) => (to, false),

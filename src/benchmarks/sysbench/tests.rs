@@ -484,7 +484,7 @@ fn settings_table() -> String {
     text
 }
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/sysbench.md");
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sysbench.md");
 
 /// The document with its generated parts made anew.
 fn document(committed: &str) -> String {
@@ -503,7 +503,7 @@ fn the_document_says_what_the_code_does() {
     let committed = std::fs::read_to_string(DOCUMENT).unwrap();
     assert!(
         document(&committed) == committed,
-        "docs/sysbench.md is behind the code: cargo test --lib rewrite_sysbench_md -- --ignored"
+        "docs/sysbench.md is behind the code: cargo test -p rqps-published rewrite_sysbench_md -- --ignored"
     );
 }
 

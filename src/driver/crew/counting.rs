@@ -11,16 +11,18 @@ use crate::os::tree;
 
 /// Events of each member of a counted step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Events {
-    pub(crate) warm_up: u64,
-    pub(crate) counted: u64,
+pub struct Events {
+    /// Events before the count begins.
+    pub warm_up: u64,
+    /// Events that count.
+    pub counted: u64,
 }
 
 impl<T: Send + 'static> Crew<T> {
     /// Sends all members through the events of the warm-up and through those that count, with a
     /// pause before and after the latter in which the lab switches the counting on and off.
     /// `settle` has what the events left to do done, before each pause.
-    pub(crate) fn count_events<W: Write>(
+    pub fn count_events<W: Write>(
         &mut self,
         Events { warm_up, counted }: Events,
         serving: Option<u32>,

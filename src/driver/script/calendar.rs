@@ -5,13 +5,13 @@ use std::io::{Result, Write};
 const DAY: i64 = 86_400;
 
 /// Writes a day, counted from 1970-01-01, as `2024-02-29`.
-pub(crate) fn write_day(out: &mut Vec<u8>, day: i64) -> Result<()> {
+pub fn write_day(out: &mut Vec<u8>, day: i64) -> Result<()> {
     let (year, month, day) = civil(day);
     write!(out, "{year:04}-{month:02}-{day:02}")
 }
 
 /// Writes a moment, counted in seconds from 1970-01-01, as `2024-02-29 12:00:00`.
-pub(crate) fn write_second(out: &mut Vec<u8>, second: i64) -> Result<()> {
+pub fn write_second(out: &mut Vec<u8>, second: i64) -> Result<()> {
     write_day(out, second.div_euclid(DAY))?;
     let of_day = second.rem_euclid(DAY);
     write!(out, " {:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60)

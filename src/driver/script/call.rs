@@ -6,25 +6,29 @@ use crate::driver::script::sources::{Drawn, DrawnValue};
 use crate::wire::{Prepared, Reply, Value, ValueType, WireError};
 
 /// How one statement travels.
-pub(crate) enum Call {
+pub enum Call {
+    /// Prepared on the server.
     Prepared(Prepared),
+    /// As text, with the parameters put in.
     Text(Vec<Piece>),
 }
 
 /// Text protocol: SQL between placeholders, and the parameters (from 0) at their places.
-pub(crate) enum Piece {
+pub enum Piece {
+    /// SQL between two parameters.
     Sql(String),
+    /// The parameter of that index.
     Parameter(usize),
 }
 
 impl Call {
     /// A statement without parameters, as text.
-    pub(crate) fn text(sql: &str) -> Call {
+    pub fn text(sql: &str) -> Call {
         Call::Text(vec![Piece::Sql(sql.to_owned())])
     }
 
     /// Of `operation` on table number `table`, from 1.
-    pub(crate) fn compile(
+    pub fn compile(
         operation: &Operation,
         table: u32,
         session: &mut Connection,
@@ -54,8 +58,9 @@ impl Call {
         }
     }
 
+    /// Sends the statement and waits for its reply.
     #[inline]
-    pub(crate) fn go(
+    pub fn go(
         &self,
         parameters: &[Parameter],
         session: &mut Connection,
@@ -94,19 +99,21 @@ fn pieces(sql: &str, parameters: usize) -> Vec<Piece> {
 }
 
 /// Buffers of one client.
-pub(crate) struct ScriptBuffers {
+pub struct ScriptBuffers {
     /// Per parameter: the integer, or where its text begins.
-    pub(crate) slots: Vec<i64>,
-    pub(crate) texts: Vec<u8>,
+    pub slots: Vec<i64>,
+    /// The texts of the parameters, one after the other.
+    pub texts: Vec<u8>,
     /// Values of the script's sources.
-    pub(crate) drawn: Vec<Drawn>,
+    pub drawn: Vec<Drawn>,
     /// Kept for its allocation alone.
     values: Vec<Value<'static>>,
     sql: String,
 }
 
 impl ScriptBuffers {
-    pub(crate) fn for_script(script: &Script, drawn: usize) -> ScriptBuffers {
+    /// Buffers as large as a script needs, for so many drawn values.
+    pub fn for_script(script: &Script, drawn: usize) -> ScriptBuffers {
         let most = script.operations().map(|operation| operation.parameters.len()).max();
         let texts = script.operations().map(|operation| {
             operation.parameters.iter().map(|parameter| parameter.text_len()).sum::<usize>()
@@ -158,7 +165,7 @@ impl ScriptBuffers {
     }
 
     /// The literal of a parameter.
-    pub(crate) fn literal(&self, parameter: Parameter, index: usize, backslash: bool) -> String {
+    pub fn literal(&self, parameter: Parameter, index: usize, backslash: bool) -> String {
         let mut text = String::new();
         self.spell_literal(&mut text, parameter, index, backslash);
         text

@@ -15,7 +15,7 @@ use crate::wire::WireError;
 const SAMPLE_SEED: u64 = 1;
 
 /// The plan of every kind on table 1 as text, and a note for each missing plan.
-pub(crate) fn capture(
+pub fn capture(
     job: &DriverRequest,
     (script, sources): (&Script, &SharedSources),
     session: &mut Connection,
@@ -41,7 +41,7 @@ pub(crate) fn capture(
 }
 
 /// The plan of one statement that needs no parameters.
-pub(crate) fn explain_one(
+pub fn explain_one(
     dialect: Dialect,
     sql: &str,
     session: &mut Connection,

@@ -16,7 +16,7 @@ use crate::driver::script::sources::{ClientSources, SharedSources};
 use crate::wire::WireError;
 
 /// What a client carries out per event.
-pub(crate) struct Program {
+pub struct Program {
     events: Vec<CompiledEvent>,
     /// Draws the next event; `None` where there is only one.
     choice: Option<EventChoice>,
@@ -95,21 +95,25 @@ impl EventChoice {
 }
 
 /// What a script is compiled for.
-pub(crate) struct ScriptData<'a> {
-    pub(crate) seed: u64,
-    pub(crate) tables: u32,
-    pub(crate) rows: u64,
-    pub(crate) dialect: Dialect,
+pub struct ScriptData<'a> {
+    /// The seed of the block.
+    pub seed: u64,
+    /// Tables.
+    pub tables: u32,
+    /// Rows of each table.
+    pub rows: u64,
+    /// What the server speaks.
+    pub dialect: Dialect,
     /// What the sources of all clients share.
-    pub(crate) sources: &'a SharedSources,
+    pub sources: &'a SharedSources,
     /// True if an event counts as one operation.
-    pub(crate) counts_events: bool,
+    pub counts_events: bool,
 }
 
 impl Program {
     /// Prepares everything that `script` needs on `session`, for client `client` (from 0). The
     /// error is a whole fault.
-    pub(crate) fn compile(
+    pub fn compile(
         script: &Script,
         client: u32,
         data: &ScriptData<'_>,
@@ -390,7 +394,7 @@ impl Draw {
 }
 
 /// What client `index` does where the work is a script.
-pub(crate) fn compile(
+pub fn compile(
     job: &DriverRequest,
     (script, sources): (&Script, &SharedSources),
     index: u32,

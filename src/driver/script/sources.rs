@@ -20,7 +20,7 @@ const TRIES: u32 = 10_000;
 
 /// What the sources of a script share among all clients: lists and files are held once.
 #[derive(Clone)]
-pub(crate) struct SharedSources(Arc<Inner>);
+pub struct SharedSources(Arc<Inner>);
 
 struct Inner {
     sources: Vec<SharedSource>,
@@ -105,24 +105,28 @@ enum Spreading {
 
 /// The current value of a source.
 #[derive(Default)]
-pub(crate) struct Drawn {
-    pub(crate) value: DrawnValue,
+pub struct Drawn {
+    /// What it is.
+    pub value: DrawnValue,
     /// The text, if it is one; kept for its allocation otherwise.
-    pub(crate) text: Vec<u8>,
+    pub text: Vec<u8>,
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum DrawnValue {
+pub enum DrawnValue {
+    /// NULL.
     #[default]
     Null,
+    /// A whole number.
     Whole(i64),
+    /// A text.
     Text,
 }
 
 impl SharedSources {
     /// Reads the files and prepares the distributions. The error is a whole fault.
-    pub(crate) fn open(script: &Script, clients: u32) -> Result<SharedSources, String> {
+    pub fn open(script: &Script, clients: u32) -> Result<SharedSources, String> {
         let (mut sources, mut slot) = (Vec::new(), 0);
         let mut groups: BTreeMap<String, usize> = BTreeMap::new();
         for source in &script.sources {
@@ -143,12 +147,12 @@ impl SharedSources {
     }
 
     /// Slots of all sources together.
-    pub(crate) fn slots(&self) -> usize {
+    pub fn slots(&self) -> usize {
         self.0.slots
     }
 
     /// The sources of client `client`, from 0.
-    pub(crate) fn of_client(&self, seed: u64, client: u32) -> ClientSources {
+    pub fn of_client(&self, seed: u64, client: u32) -> ClientSources {
         ClientSources {
             shared: Arc::clone(&self.0),
             rng: Rng::stream(seed, "values", u64::from(client)),
@@ -161,7 +165,7 @@ impl SharedSources {
 }
 
 /// The sources of one client.
-pub(crate) struct ClientSources {
+pub struct ClientSources {
     shared: Arc<Inner>,
     rng: Rng,
     client: u64,
@@ -174,7 +178,7 @@ pub(crate) struct ClientSources {
 
 impl ClientSources {
     /// Draws what is drawn once per client.
-    pub(crate) fn start(&mut self, drawn: &mut [Drawn]) -> Result<(), String> {
+    pub fn start(&mut self, drawn: &mut [Drawn]) -> Result<(), String> {
         let once = |source: &SharedSource| source.freshness == Freshness::Client;
         let sources = self.shared.sources.iter().enumerate();
         let all: Vec<u32> =
@@ -184,13 +188,13 @@ impl ClientSources {
 
     /// The event whose values were drawn last was carried out.
     #[inline]
-    pub(crate) fn confirm(&mut self) {
+    pub fn confirm(&mut self) {
         self.inserts.confirm();
     }
 
     /// Draws new values of these sources into their slots.
     #[inline]
-    pub(crate) fn draw(&mut self, which: &[u32], drawn: &mut [Drawn]) -> Result<(), String> {
+    pub fn draw(&mut self, which: &[u32], drawn: &mut [Drawn]) -> Result<(), String> {
         let shared = Arc::clone(&self.shared);
         for &number in which {
             let source = &shared.sources[number as usize];

@@ -10,7 +10,7 @@ use crate::datagen::rng::Rng;
 use crate::user_text::{CsvReader, CsvRecord};
 
 /// Texts to choose from, in one piece of memory.
-pub(crate) struct Choices {
+pub struct Choices {
     text: String,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -22,7 +22,7 @@ pub(crate) struct Choices {
 
 impl Choices {
     /// Of these texts with these weights, as whole numbers if `whole`.
-    pub(crate) fn new(texts: Vec<String>, weights: &[f64], whole: bool) -> Result<Choices, String> {
+    pub fn new(texts: Vec<String>, weights: &[f64], whole: bool) -> Result<Choices, String> {
         if texts.is_empty() {
             return Err("there is no value to choose".to_owned());
         }
@@ -51,7 +51,7 @@ impl Choices {
     }
 
     /// Draws the number of a text.
-    pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
+    pub fn draw(&self, rng: &mut Rng) -> usize {
         match self.sums.last() {
             None => rng.below(self.len() as u64) as usize,
             Some(all) => {
@@ -61,19 +61,20 @@ impl Choices {
         }
     }
 
-    pub(crate) fn text(&self, index: usize) -> &str {
+    /// The text of that index.
+    pub fn text(&self, index: usize) -> &str {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[begin..self.ends[index]]
     }
 
     /// The text as a number, where all are.
-    pub(crate) fn number(&self, index: usize) -> Option<i64> {
+    pub fn number(&self, index: usize) -> Option<i64> {
         self.numbers.get(index).copied()
     }
 }
 
 /// Opens a file, which may be compressed by gzip.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
     let file = File::open(path).map_err(|error| format!("open {}: {error}", path.display()))?;
     let file = BufReader::with_capacity(256 << 10, file);
     Ok(match path.extension().is_some_and(|end| end == "gz") {
@@ -83,7 +84,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, String> {
 }
 
 /// A column of a CSV file with a header, and the weights of its rows.
-pub(crate) fn read(
+pub fn read(
     path: &Path,
     column: &str,
     weight_column: Option<&str>,

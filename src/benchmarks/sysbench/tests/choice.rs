@@ -1,12 +1,12 @@
 //! Choosing steps by name, with the steps that only warm.
 
-use crate::benchmarks;
 use crate::benchmarks::spec::StepSet;
 use crate::benchmarks::sysbench::presets;
 use crate::benchmarks::sysbench::steps::{choose, phases};
-use crate::domain::benchmark::{Phase, Step};
+use crate::domain::benchmark::{Phase, Step, Workload};
 use crate::domain::dialect::Dialect;
 use crate::driver::request::StepRequest;
+use crate::workload::client_counts::at_each_count;
 use crate::workload::select::SelectError;
 use crate::workload::settings::set;
 
@@ -97,11 +97,16 @@ fn the_full_order_is_chosen_from_alike() {
     assert_eq!(kept, "point-query.warm point-query.pre point-query");
 }
 
+/// The phases of a workload with all its client counts.
+fn phases_of(dialect: Dialect, order: StepSet, workload: &Workload) -> Vec<Phase> {
+    at_each_count(workload, |single| phases(dialect, order, single))
+}
+
 /// Names of what is kept of steps that run once per count of 1, 4 and 16 clients.
 fn kept_of_counts(globs: &[&str]) -> Result<String, SelectError> {
     let mut workload = presets::QUICK.workload();
     set(&mut workload, "clients=16,1,4").unwrap();
-    let all = benchmarks::phases(Dialect::Mysql, StepSet::Abbreviated, &workload);
+    let all = phases_of(Dialect::Mysql, StepSet::Abbreviated, &workload);
     let kept = choose(all, &globs.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Ok(kept.iter().map(name).collect::<Vec<_>>().join(" "))
 }
@@ -140,10 +145,10 @@ fn steps_of_client_counts_are_chosen_with_and_without_the_count() {
 fn each_step_runs_once_per_client_count_and_warm_ups_once() {
     let mut workload = presets::QUICK.workload();
     set(&mut workload, "clients=4").unwrap();
-    let single = benchmarks::phases(Dialect::Sqlite, StepSet::Full, &workload);
+    let single = phases_of(Dialect::Sqlite, StepSet::Full, &workload);
     assert_eq!(single, phases(Dialect::Sqlite, StepSet::Full, &workload));
     set(&mut workload, "clients=1,4").unwrap();
-    let all = benchmarks::phases(Dialect::Sqlite, StepSet::Full, &workload);
+    let all = phases_of(Dialect::Sqlite, StepSet::Full, &workload);
     let step = |phase: &Phase| match phase {
         Phase::Measure(step) => Some(step.as_ref().clone()),
         Phase::Settle | Phase::Restore => None,

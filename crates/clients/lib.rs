@@ -1,0 +1,9 @@
+//! The driver process, and what a workload asks of it.
+
+pub use rqps_base::{datagen, domain, embed, os, parallel, stats, units, user_text, wire};
+
+// L2
+#[path = "../../src/driver/mod.rs"]
+pub mod driver;
+#[path = "../../src/workload/mod.rs"]
+pub mod workload;
