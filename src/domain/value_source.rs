@@ -169,7 +169,7 @@ pub enum KeyChoice {
         loaded: u64,
     },
     /// The newest most often: those that the client itself has inserted and the server has
-    /// confirmed, then the loaded ones from the last. The k-th newest with probability ∝
+    /// confirmed, then the loaded ones from the last. The k-th newest has a probability ∝
     /// 1/k^exponent.
     Latest {
         /// How many were loaded.

@@ -1,6 +1,6 @@
 //! The fake DBMS: scripted latencies on a clock of its own, the same for the same seed. It does no
-//! work, so whole-program tests take no time and give the same bytes. A statement with `panic` in it
-//! panics, so that tests see what becomes of a client that does.
+//! work, so whole-program tests take no time and give the same bytes. A statement with `panic` in
+//! it panics, for tests of clients that do.
 
 #[cfg(test)]
 use std::sync::Arc;

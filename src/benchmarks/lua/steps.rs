@@ -7,7 +7,7 @@ use crate::domain::dialect::Dialect;
 use crate::domain::lua::{LuaScript, LuaShape, LuaWork};
 use crate::domain::step_parameters::StepParameters;
 
-/// Scripts of sysbench that only read, and what they read; what is not here may write.
+/// Scripts of sysbench that only read, with what they read. Any other script may write.
 const READERS: [(&str, Group); 11] = [
     ("oltp_point_select", Group::Point),
     ("oltp_points_covered", Group::Point),

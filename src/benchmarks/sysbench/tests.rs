@@ -503,7 +503,8 @@ fn the_document_says_what_the_code_does() {
     let committed = std::fs::read_to_string(DOCUMENT).unwrap();
     assert!(
         document(&committed) == committed,
-        "docs/sysbench.md is behind the code: cargo test -p rqps-published rewrite_sysbench_md -- --ignored"
+        "docs/sysbench.md is behind the code: \
+         cargo test -p rqps-published rewrite_sysbench_md -- --ignored"
     );
 }
 

@@ -99,7 +99,7 @@ impl<H: ScriptHost> LuaState<H> {
     /// Takes the function that the command `event` returns for [`LuaState::event`].
     ///
     /// # Errors
-    /// What the script says.
+    /// The error of the script.
     pub fn keep_event(&mut self) -> Result<(), String> {
         // SAFETY: as in `command`; the result stays where the event belongs.
         unsafe { (self.jit.functions.lua_pushvalue)(self.raw, COMMANDS) };

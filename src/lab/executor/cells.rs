@@ -124,7 +124,7 @@ impl Cells {
         Ok(Some(report))
     }
 
-    /// The start that counts, and its report.
+    /// The attempt that counts, with its report.
     fn chosen(&self, cell: &Cell, folder: &Path) -> Result<Option<(PathBuf, BlockReport)>> {
         let starts = match fs::read_to_string(folder.join("taken")) {
             Ok(start) => vec![folder.join(start)],

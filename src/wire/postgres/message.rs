@@ -197,7 +197,7 @@ pub(super) fn bind_and_execute(
     }
 }
 
-/// Asks for results in text instead of binary, in what [`bind_and_execute`] has written.
+/// Changes the message that [`bind_and_execute`] wrote: results come as text, not binary.
 pub(super) fn ask_for_text(output: &mut [u8]) {
     // The last of the two bytes of the only result format.
     let format = output.len() - EXECUTE_AND_SYNC.len() + 3;
